@@ -1,0 +1,45 @@
+//! How the time of one invocation is divided.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::clock::Timestamp;
+use crate::limits::{LEASE_MARGIN_MS, SETTLE_RESERVE_MAX_MS};
+
+/// The time of one invocation, fixed when it starts.
+///
+/// The wall clock is read once; after that only the monotonic clock counts, so a clock that jumps in between
+/// moves neither limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Schedule {
+    /// When handlers are cancelled; nothing is started after it.
+    pub(crate) cancel_at: Instant,
+    /// When the report must be back.
+    pub(crate) return_by: Instant,
+    /// Until when claims of this invocation are honoured.
+    pub(crate) lease_until: Timestamp,
+}
+
+impl Schedule {
+    /// The schedule of an invocation that is ended from outside at `deadline` and must return `margin` before.
+    ///
+    /// The last fifth of the time, at most [`SETTLE_RESERVE_MAX_MS`], is kept for settling. A deadline that is past
+    /// leaves no time at all: nothing is started.
+    #[must_use]
+    pub fn new(now: Timestamp, deadline: Timestamp, margin: Duration) -> Self {
+        let usable = deadline.minus(margin).since(now);
+        let reserve = (usable / 5).min(Duration::from_millis(SETTLE_RESERVE_MAX_MS));
+        let start = Instant::now();
+        Self {
+            cancel_at: start + (usable - reserve),
+            return_by: start + usable,
+            lease_until: deadline.max(now).plus(Duration::from_millis(LEASE_MARGIN_MS)),
+        }
+    }
+}
+
+/// How long it is until `at`; zero if that is past.
+pub(crate) fn until(at: Instant) -> Duration {
+    at.saturating_duration_since(Instant::now())
+}

@@ -1,0 +1,48 @@
+//! The claim protocol and the batch engine of claimant: no AWS in it.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`key`], [`claim`], [`clock`], [`fingerprint`], [`record`] | the values, checked at the edge |
+//! | [`protocol`] | the pure decisions; nothing else decides |
+//! | [`store`], [`memory`] | the contract of a store, and the reference store |
+//! | [`message`], [`handler`], [`context`], [`consumer`] | what a user's function sees |
+//! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
+//! | [`settings`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
+
+mod backoff;
+pub mod claim;
+pub mod clock;
+pub mod consumer;
+pub mod context;
+pub mod deadline;
+pub mod engine;
+pub mod error;
+pub mod fingerprint;
+pub mod handler;
+pub mod key;
+pub mod limits;
+pub mod memory;
+pub mod message;
+mod plan;
+pub mod protocol;
+pub mod record;
+pub mod report;
+pub mod settings;
+pub mod store;
+
+pub use claim::{Claim, Fence, OwnerToken};
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use consumer::{Consumer, Rejection};
+pub use context::Context;
+pub use deadline::Schedule;
+pub use engine::Engine;
+pub use error::Error;
+pub use fingerprint::Fingerprint;
+pub use handler::{HandlerError, Terminal};
+pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
+pub use memory::MemoryStore;
+pub use message::Message;
+pub use record::{Record, Status};
+pub use report::{Entry, Outcome, Report};
+pub use settings::Settings;
+pub use store::{ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};

@@ -1,0 +1,63 @@
+//! Every limit, named, with its unit last; relations between them are asserted when this compiles.
+
+/// The default clock-skew margin ε: two Lambda hosts kept by NTP differ by far less.
+pub const SKEW_DEFAULT_MS: u64 = 1_000;
+
+/// The largest clock-skew margin that may be set.
+pub const SKEW_MAX_MS: u64 = 60_000;
+
+/// How long SQS keeps a message at most.
+pub const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
+
+/// The default deduplication window: longer than any message can wait in its queue.
+pub const WINDOW_DEFAULT_S: u64 = 15 * 86_400;
+
+/// The shortest deduplication window that may be set.
+pub const WINDOW_MIN_S: u64 = 60;
+
+/// The longest deduplication window that may be set.
+pub const WINDOW_MAX_S: u64 = 10 * 365 * 86_400;
+
+/// How many messages of a batch are worked on at once, unless set.
+pub const CONCURRENCY_DEFAULT: usize = 10;
+
+/// The largest concurrency that may be set: each running message holds a task and a store request.
+pub const CONCURRENCY_MAX: usize = 1_000;
+
+/// How long before the invocation's deadline the engine has returned, unless set.
+pub const MARGIN_DEFAULT_MS: u64 = 500;
+
+/// The largest margin that may be set.
+pub const MARGIN_MAX_MS: u64 = 60_000;
+
+/// The part of an invocation kept for settling claims after the last handler was cancelled, at most.
+pub const SETTLE_RESERVE_MAX_MS: u64 = 1_000;
+
+/// How long a cancelled handler has to stop; one that does not is taken to be blocking its thread.
+pub const CANCEL_GRACE_MS: u64 = 100;
+
+/// How much longer than the invocation's deadline a lease lasts.
+pub const LEASE_MARGIN_MS: u64 = 1_000;
+
+/// The first delay before a failed message is tried again.
+pub const BACKOFF_BASE_MS: u64 = 1_000;
+
+/// The longest delay before a failed message is tried again, unless the handler asks for more.
+pub const BACKOFF_MAX_MS: u64 = 900_000;
+
+/// The longest time that SQS hides a message for.
+pub const VISIBILITY_MAX_S: u64 = 43_200;
+
+/// The longest body that SQS delivers (1 MiB).
+pub const BODY_MAX_BYTES: usize = 1_048_576;
+
+/// The largest batch that an event source mapping delivers.
+pub const BATCH_MAX_MESSAGES: usize = 10_000;
+
+const _: () = assert!(WINDOW_DEFAULT_S > QUEUE_RETENTION_MAX_S);
+const _: () = assert!(WINDOW_MIN_S <= WINDOW_DEFAULT_S && WINDOW_DEFAULT_S <= WINDOW_MAX_S);
+const _: () = assert!(SKEW_DEFAULT_MS <= SKEW_MAX_MS);
+const _: () = assert!(CANCEL_GRACE_MS * 2 <= SETTLE_RESERVE_MAX_MS);
+const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
+const _: () = assert!(MARGIN_DEFAULT_MS <= MARGIN_MAX_MS);
+const _: () = assert!(CONCURRENCY_DEFAULT <= CONCURRENCY_MAX);

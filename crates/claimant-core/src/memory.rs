@@ -1,0 +1,96 @@
+//! The reference store: one map behind one lock.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::claim::Claim;
+use crate::key::RecordId;
+use crate::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
+use crate::record::Record;
+use crate::store::{ClaimAnswer, Renewed, Settled, Store, StoreError, StoreFuture};
+
+/// A store in memory: the shortest way to keep the contract, for tests and for trying things out.
+///
+/// It protects nothing across processes: Lambda runs many.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    records: Mutex<HashMap<RecordId, Record>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn records(&self) -> MutexGuard<'_, HashMap<RecordId, Record>> {
+        // A poisoned lock is fine to use: each section below is one insert, which a panic cannot split.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn claim_now(&self, request: &ClaimRequest) -> ClaimAnswer {
+        let mut records = self.records();
+        let (next, taken_over) = match protocol::decide(records.get(&request.id), request) {
+            Decision::Grant { next, taken_over } => (next, taken_over),
+            Decision::Held => (records[&request.id].clone(), false),
+            Decision::Park { next } => {
+                records.insert(request.id.clone(), next);
+                return ClaimAnswer::Refused(Refusal::Parked);
+            }
+            Decision::Refuse(refusal) => return ClaimAnswer::Refused(refusal),
+        };
+        let claim = protocol::claim_of(request.id.clone(), &next, taken_over);
+        records.insert(request.id.clone(), next);
+        ClaimAnswer::Granted(claim)
+    }
+}
+
+impl Store for MemoryStore {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        _within: Duration,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(async move { Ok(self.claim_now(request)) })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        _within: Duration,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        Box::pin(async move {
+            let mut records = self.records();
+            match protocol::renew(records.get(&claim.id), claim, &renewal) {
+                SettleDecision::Lost => return Ok(Renewed::Lost),
+                SettleDecision::Already => {}
+                SettleDecision::Write(next) => {
+                    records.insert(claim.id.clone(), *next);
+                }
+            }
+            claim.lease_until = records[&claim.id].lease_until;
+            Ok(Renewed::Held)
+        })
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, _within: Duration) -> StoreFuture<'a, Settled> {
+        Box::pin(async move {
+            let mut records = self.records();
+            match protocol::settle(records.get(&claim.id), &claim, settlement) {
+                SettleDecision::Lost => Settled::Lost,
+                SettleDecision::Already => Settled::Done,
+                SettleDecision::Write(next) => {
+                    records.insert(claim.id, *next);
+                    Settled::Done
+                }
+            }
+        })
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, _within: Duration) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        Box::pin(async move { Ok(self.records().get(id).cloned()) })
+    }
+}

@@ -1,0 +1,50 @@
+//! Which messages of a batch run side by side, and which one after the other.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// What decides a message's lane.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum LaneKey<'a, K> {
+    /// Messages of one ordered group: in order, and none after a failure.
+    Group(&'a str),
+    /// Messages of one key: the later ones follow the first.
+    Work(K),
+}
+
+/// Messages that run one after the other, by their place in the batch.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    pub(crate) ordered: bool,
+    pub(crate) places: Vec<usize>,
+}
+
+/// Sorts the messages into lanes, in the order in which each lane's first message came.
+pub(crate) fn lanes<'a, K: Hash + Eq>(messages: impl Iterator<Item = LaneKey<'a, K>>) -> Vec<Lane> {
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut lane_of: HashMap<LaneKey<'a, K>, usize> = HashMap::new();
+    for (place, key) in messages.enumerate() {
+        let ordered = matches!(key, LaneKey::Group(_));
+        let lane = *lane_of.entry(key).or_insert_with(|| {
+            lanes.push(Lane { ordered, places: Vec::new() });
+            lanes.len() - 1
+        });
+        lanes[lane].places.push(place);
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_lane_for_each_group_or_key_in_order() {
+        use LaneKey::{Group, Work};
+        let batch = [Work(1), Group("a"), Work(2), Group("b"), Work(1), Group("a")];
+        let planned = lanes(batch.into_iter());
+        let lane = |ordered, places: &[usize]| Lane { ordered, places: places.to_vec() };
+        assert_eq!(planned, [lane(false, &[0, 4]), lane(true, &[1, 5]), lane(false, &[2]), lane(true, &[3])]);
+        assert!(lanes::<u8>(std::iter::empty()).is_empty());
+    }
+}

@@ -1,0 +1,306 @@
+//! The claim protocol, as pure functions of what was seen.
+//!
+//! Nothing else in claimant decides who may work on a key. A store reads or conditionally writes a record and
+//! calls [`decide`] or [`settle`] on what it saw; the record it then writes is the one given back here, guarded so
+//! that the write applies only if what was seen is still there.
+
+use std::time::Duration;
+
+use crate::claim::{Claim, OwnerToken};
+use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
+use crate::key::{MessageId, RecordId};
+use crate::record::{ERROR_MAX_BYTES, Record, Status, bounded};
+use crate::{Fence, limits};
+
+/// What becomes of work whose owner did not settle it before its lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Abandoned {
+    /// Somebody else claims it and runs the handler again.
+    #[default]
+    Rerun,
+    /// Nobody runs it again until an operator decides: at most once.
+    Park,
+}
+
+/// How a consumer treats the records of its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimPolicy {
+    /// What becomes of abandoned work.
+    pub abandoned: Abandoned,
+    /// By how much the clocks of two owners may differ (ε): a lease is over only this long after its end.
+    pub skew: Duration,
+    /// For how long after its last write a record keeps duplicates out.
+    pub window: Duration,
+}
+
+impl Default for ClaimPolicy {
+    fn default() -> Self {
+        Self {
+            abandoned: Abandoned::Rerun,
+            skew: Duration::from_millis(limits::SKEW_DEFAULT_MS),
+            window: Duration::from_secs(limits::WINDOW_DEFAULT_S),
+        }
+    }
+}
+
+/// One attempt to claim one key.
+#[derive(Debug, Clone)]
+pub struct ClaimRequest {
+    /// The record of the key.
+    pub id: RecordId,
+    /// A fresh token, drawn for this attempt.
+    pub owner: OwnerToken,
+    /// The message that carries the work.
+    pub message_id: MessageId,
+    /// Of its payload.
+    pub fingerprint: Fingerprint,
+    /// The time at the claimant.
+    pub now: Timestamp,
+    /// Until when the claim is to be honoured.
+    pub lease_until: Timestamp,
+    /// The consumer's rules.
+    pub policy: ClaimPolicy,
+}
+
+/// Why a key could not be claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is done. The only refusal after which a message may be reported successful.
+    Completed,
+    /// Somebody else works on it, until this time at most.
+    Busy {
+        /// The end of the other's lease and the clock-skew margin: the key is claimable after it.
+        until: Timestamp,
+    },
+    /// This very message was rejected before.
+    Rejected,
+    /// It was abandoned, and an operator has to decide.
+    Parked,
+    /// The key belongs to work with another payload.
+    Conflict,
+}
+
+/// What is to be done about a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Write `next` if what was seen is still there; then the claim is granted.
+    Grant {
+        /// The record to write.
+        next: Record,
+        /// Whether another owner had left the key in progress.
+        taken_over: bool,
+    },
+    /// The record shows this attempt's own owner: an earlier write of it applied and its answer was lost. Granted.
+    Held,
+    /// Write `next` if what was seen is still there; then the claim is refused as [`Refusal::Parked`].
+    Park {
+        /// The record to write.
+        next: Record,
+    },
+    /// Write nothing.
+    Refuse(Refusal),
+}
+
+/// Whether a key may be claimed, from the record seen (if any).
+#[must_use]
+pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
+    let Some(seen) = seen else {
+        return Decision::Grant { next: first_claim(request, Fence::FIRST), taken_over: false };
+    };
+    let in_progress = seen.status == Status::InProgress;
+    if in_progress && seen.owner == request.owner {
+        return Decision::Held;
+    }
+    let claimable_at = seen.lease_until.plus(request.policy.skew);
+    let live = in_progress && request.now <= claimable_at;
+    // TTL deletion is best effort and days late, so the end of the window is compared here, every time.
+    if !live && seen.expires_at_s.saturating_mul(1_000) < request.now.as_millis() {
+        return Decision::Grant { next: first_claim(request, seen.fence.next()), taken_over: in_progress };
+    }
+    if seen.fingerprint != request.fingerprint {
+        return Decision::Refuse(Refusal::Conflict);
+    }
+    match seen.status {
+        Status::Completed => Decision::Refuse(Refusal::Completed),
+        Status::InProgress if live => Decision::Refuse(Refusal::Busy { until: claimable_at }),
+        Status::InProgress => match request.policy.abandoned {
+            Abandoned::Rerun => grant_again(seen, request),
+            Abandoned::Park => Decision::Park {
+                next: Record {
+                    status: Status::Parked,
+                    updated_at: request.now,
+                    expires_at_s: expiry(request.now, request.now, &request.policy),
+                    ..seen.clone()
+                },
+            },
+        },
+        Status::Failed => grant_again(seen, request),
+        // A redrive from a dead-letter queue gives the message a new id: an operator wants it tried again.
+        Status::Rejected if seen.message_id != request.message_id => grant_again(seen, request),
+        Status::Rejected => Decision::Refuse(Refusal::Rejected),
+        // Not even for another message id: a producer's second copy has one too, and would run parked work again.
+        Status::Parked => Decision::Refuse(Refusal::Parked),
+    }
+}
+
+fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
+    Record {
+        status: Status::InProgress,
+        owner: request.owner.clone(),
+        fence,
+        lease_until: request.lease_until,
+        attempts: 1,
+        message_id: request.message_id.clone(),
+        fingerprint: request.fingerprint,
+        created_at: request.now,
+        updated_at: request.now,
+        completed_at: None,
+        expires_at_s: expiry(request.now, request.lease_until, &request.policy),
+        error: None,
+    }
+}
+
+/// The next claim of a key whose window goes on: the count of attempts and the time of creation stay.
+fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
+    Decision::Grant {
+        taken_over: seen.status == Status::InProgress,
+        next: Record {
+            attempts: seen.attempts.saturating_add(1),
+            created_at: seen.created_at,
+            ..first_claim(request, seen.fence.next())
+        },
+    }
+}
+
+/// When the deduplication window of a record written now ends, in seconds: never before its lease.
+#[must_use]
+pub fn expiry(now: Timestamp, lease_until: Timestamp, policy: &ClaimPolicy) -> u64 {
+    let window_end = now.plus(policy.window);
+    window_end.max(lease_until.plus(policy.skew)).as_secs_rounded_up()
+}
+
+/// The claim that a granted request holds, given the record that is now in the store.
+pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
+    Claim {
+        id,
+        owner: record.owner.clone(),
+        fence: record.fence,
+        lease_until: record.lease_until,
+        attempt: record.attempts,
+        taken_over,
+    }
+}
+
+/// How a claim ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The work is done.
+    Completed,
+    /// It failed and may be tried again at once.
+    Failed {
+        /// Why, without payload data.
+        error: String,
+    },
+    /// It failed for good.
+    Rejected {
+        /// Why, without payload data.
+        error: String,
+    },
+    /// It is left for a person to decide.
+    Parked,
+}
+
+impl Ending {
+    /// The status that a record gets.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::Completed => Status::Completed,
+            Self::Failed { .. } => Status::Failed,
+            Self::Rejected { .. } => Status::Rejected,
+            Self::Parked => Status::Parked,
+        }
+    }
+
+    /// The error that a record gets, cut to [`ERROR_MAX_BYTES`].
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Failed { error } | Self::Rejected { error } => Some(bounded(error, ERROR_MAX_BYTES)),
+            Self::Completed | Self::Parked => None,
+        }
+    }
+}
+
+/// One attempt to settle one claim.
+#[derive(Debug, Clone)]
+pub struct Settlement {
+    /// How the claim ends.
+    pub ending: Ending,
+    /// The time at the owner.
+    pub now: Timestamp,
+    /// The consumer's rules.
+    pub policy: ClaimPolicy,
+}
+
+/// What is to be done about a settlement or a renewal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettleDecision {
+    /// Write this record if what was seen is still there.
+    Write(Box<Record>),
+    /// The record shows that an earlier write of the same settlement applied and its answer was lost.
+    Already,
+    /// The claim is no longer held: somebody else has the key, or the record is gone.
+    Lost,
+}
+
+/// Whether `claim` may end as `settlement` says, from the record seen (if any).
+#[must_use]
+pub fn settle(seen: Option<&Record>, claim: &Claim, settlement: &Settlement) -> SettleDecision {
+    let Some(seen) = seen.filter(|r| r.owner == claim.owner && r.fence == claim.fence) else {
+        return SettleDecision::Lost;
+    };
+    let status = settlement.ending.status();
+    if seen.status == status {
+        return SettleDecision::Already;
+    }
+    if seen.status != Status::InProgress {
+        return SettleDecision::Lost;
+    }
+    SettleDecision::Write(Box::new(Record {
+        status,
+        updated_at: settlement.now,
+        completed_at: (status == Status::Completed).then_some(settlement.now),
+        expires_at_s: expiry(settlement.now, settlement.now, &settlement.policy),
+        error: settlement.ending.error().map(str::to_owned),
+        ..seen.clone()
+    }))
+}
+
+/// One attempt to make a lease longer.
+#[derive(Debug, Clone, Copy)]
+pub struct Renewal {
+    /// The new end of the lease; an earlier one than the record has is refused, so that a late answer shortens nothing.
+    pub lease_until: Timestamp,
+    /// The time at the owner.
+    pub now: Timestamp,
+    /// The consumer's rules.
+    pub policy: ClaimPolicy,
+}
+
+/// Whether the lease of `claim` may be made longer, from the record seen (if any).
+#[must_use]
+pub fn renew(seen: Option<&Record>, claim: &Claim, renewal: &Renewal) -> SettleDecision {
+    let held = |r: &&Record| r.status == Status::InProgress && r.owner == claim.owner && r.fence == claim.fence;
+    match seen.filter(held) {
+        None => SettleDecision::Lost,
+        Some(seen) if seen.lease_until >= renewal.lease_until => SettleDecision::Already,
+        Some(seen) => SettleDecision::Write(Box::new(Record {
+            lease_until: renewal.lease_until,
+            updated_at: renewal.now,
+            expires_at_s: expiry(renewal.now, renewal.lease_until, &renewal.policy),
+            ..seen.clone()
+        })),
+    }
+}

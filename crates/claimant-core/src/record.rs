@@ -1,0 +1,95 @@
+//! The record of a key: what a store holds.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::claim::{Fence, OwnerToken};
+use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
+use crate::key::{InvalidValue, MessageId};
+
+/// The longest error text kept on a record, in bytes; a longer one is cut at a character boundary.
+pub const ERROR_MAX_BYTES: usize = 256;
+
+/// Where a key stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Claimed, and being worked on until its lease ends.
+    InProgress,
+    /// Done, for the rest of the deduplication window.
+    Completed,
+    /// The last run failed; claimable at once.
+    Failed,
+    /// The last run failed for good: not run again for the same message.
+    Rejected,
+    /// Abandoned work of an at-most-once consumer: left for a person to decide.
+    Parked,
+}
+
+impl Status {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::InProgress, Self::Completed, Self::Failed, Self::Rejected, Self::Parked];
+
+    /// The word that a record holds.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InProgress => "IN_PROGRESS",
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+            Self::Rejected => "REJECTED",
+            Self::Parked => "PARKED",
+        }
+    }
+}
+
+impl FromStr for Status {
+    type Err = InvalidValue;
+
+    fn from_str(word: &str) -> Result<Self, InvalidValue> {
+        Self::ALL
+            .into_iter()
+            .find(|s| s.as_str() == word)
+            .ok_or_else(|| InvalidValue("the status is none that claimant writes".into()))
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One record: the state of one (consumer, key).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Where the key stands.
+    pub status: Status,
+    /// Who made the last claim.
+    pub owner: OwnerToken,
+    /// How often the key was claimed.
+    pub fence: Fence,
+    /// Until when the last claim is honoured; meaningful while in progress.
+    pub lease_until: Timestamp,
+    /// Handler runs so far in this deduplication window.
+    pub attempts: u32,
+    /// The message that made the last claim.
+    pub message_id: MessageId,
+    /// Of the payload that identifies the work.
+    pub fingerprint: Fingerprint,
+    /// When the first claim of this window was made.
+    pub created_at: Timestamp,
+    /// When the record was last written.
+    pub updated_at: Timestamp,
+    /// When the key was completed, if it was.
+    pub completed_at: Option<Timestamp>,
+    /// The end of deduplication, in whole seconds since the epoch.
+    pub expires_at_s: u64,
+    /// The last failure, at most [`ERROR_MAX_BYTES`] bytes.
+    pub error: Option<String>,
+}
+
+/// `text` cut to at most `max` bytes, at a character boundary.
+pub(crate) fn bounded(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}

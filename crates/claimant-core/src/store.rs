@@ -1,0 +1,168 @@
+//! The contract of a store.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::claim::Claim;
+use crate::key::RecordId;
+use crate::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
+use crate::record::Record;
+
+/// What a store's methods return: object safe, so that a consumer can hold any store.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The answer to a claim that reached the store.
+#[derive(Debug)]
+pub enum ClaimAnswer {
+    /// The claim is held: run the handler, then settle.
+    Granted(Claim),
+    /// It is not, and why.
+    Refused(Refusal),
+}
+
+/// The answer to a renewal that reached the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    /// The claim is held at least until the end asked for.
+    Held,
+    /// It is no longer held: stop the handler.
+    Lost,
+}
+
+/// What became of a settlement.
+#[derive(Debug)]
+pub enum Settled {
+    /// The record was seen to hold this ending, written under this very claim.
+    Done,
+    /// The claim was no longer held: somebody else has the key, or the record is gone. Nothing was written.
+    Lost,
+    /// Whether the ending was written could not be found out in the time given. Report the message failed.
+    Unknown(StoreError),
+}
+
+/// Where records live.
+///
+/// # The contract
+///
+/// The clauses are numbered; the contract suite of `claimant-testkit` checks a store against each.
+///
+/// 1. **One decision.** A claim is granted, refused or parked as [`protocol::decide`](crate::protocol::decide)
+///    says of the record in the store, and the record written is the one that it gives.
+/// 2. **Atomic.** Reading a record, deciding and writing it are one step: of any number of claims that overlap,
+///    at most one is granted.
+/// 3. **Guarded.** [`renew`](Store::renew) and [`settle`](Store::settle) write only while the record shows exactly
+///    `(IN_PROGRESS, owner, fence)` of the claim; else the record is left as it is.
+/// 4. **Own writes are recognised.** A write that applied although its answer was lost is a success when it is
+///    tried again, never "somebody else has it".
+/// 5. **Fences grow** by one with each granted claim, across release and takeover, as long as the record lives.
+/// 6. **Final.** A `COMPLETED` record changes only after its window ended.
+/// 7. **Leases never shrink** by a renewal that lands late.
+/// 8. **Expiry is compared**, at each call and with the caller's time; a record whose window ended counts as absent
+///    even where it was not deleted yet, but not while its lease is live.
+/// 9. **No clock.** The only times used are those of the request.
+/// 10. **Keys are bytes.** Two record ids are the same only if their bytes are.
+/// 11. **Bounded.** Each call returns within about the time it is given; an answer that did not come is an
+///     [`Unreachable`](StoreErrorKind::Unreachable) or [`Unknown`](Settled::Unknown), never a guess.
+/// 12. **Cancel safe.** A call that is dropped either applied or did not; it leaves nothing that a later call
+///     or the end of the lease does not mend.
+/// 13. **Silent.** Errors hold no key, payload or credential.
+pub trait Store: Send + Sync + 'static {
+    /// Claims a key, within this time.
+    ///
+    /// # Errors
+    /// When the store did not give an answer. The claim may be held all the same; it then ends with its lease.
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        within: Duration,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>>;
+
+    /// Makes a lease longer, within this time; on [`Renewed::Held`], `claim.lease_until` is the new end.
+    ///
+    /// # Errors
+    /// When the store did not give an answer. The lease may be longer all the same.
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        within: Duration,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>>;
+
+    /// Ends a claim, within this time.
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, within: Duration) -> StoreFuture<'a, Settled>;
+
+    /// Reads a record, within this time: for people and tests, not for deciding.
+    ///
+    /// # Errors
+    /// When the store did not give an answer.
+    fn look<'a>(&'a self, id: &'a RecordId, within: Duration) -> StoreFuture<'a, Result<Option<Record>, StoreError>>;
+}
+
+/// What kind of trouble a store is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// No answer in time, or no connection.
+    Unreachable,
+    /// Too many requests; the same call can succeed later.
+    Throttled,
+    /// The table, database or key schema is not what the store needs.
+    Misconfigured,
+    /// The credentials lack a permission.
+    Denied,
+    /// A record is not one that claimant wrote.
+    Corrupt,
+    /// A record would be larger than the store allows.
+    TooLarge,
+    /// Anything else.
+    Other,
+}
+
+/// Why a store gave no answer. `Display` says what failed and how to mend it, and does not repeat its source.
+#[derive(Debug)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl StoreError {
+    /// An error of this kind.
+    pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same error with its cause.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// No answer within the time given.
+    #[must_use]
+    pub fn no_answer(within: Duration) -> Self {
+        Self::new(StoreErrorKind::Unreachable, format!("the store gave no answer within {} ms", within.as_millis()))
+    }
+
+    /// What kind of trouble it is.
+    #[must_use]
+    pub const fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for StoreError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|s| s as _)
+    }
+}

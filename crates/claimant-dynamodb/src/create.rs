@@ -1,0 +1,71 @@
+//! Making the table, for local use and tests.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableStatus,
+    TimeToLiveSpecification, TimeToLiveStatus,
+};
+use claimant_core::{StoreError, StoreErrorKind};
+
+use crate::error::store_error;
+use crate::requests::Requests;
+
+/// How often the table's state is looked at.
+const LOOKS_MAX: u32 = 120;
+
+/// The time between two looks.
+const LOOK_EVERY_MS: u64 = 500;
+
+pub(crate) async fn create(requests: &Requests) -> Result<(), StoreError> {
+    let Requests { client, table, names } = requests;
+    let incomplete = |e| StoreError::new(StoreErrorKind::Other, "the table's definition is incomplete").caused_by(e);
+    let key = KeySchemaElement::builder().attribute_name(&names.id).key_type(KeyType::Hash);
+    let id = AttributeDefinition::builder().attribute_name(&names.id).attribute_type(ScalarAttributeType::S);
+    let created = client
+        .create_table()
+        .table_name(table)
+        .key_schema(key.build().map_err(incomplete)?)
+        .attribute_definitions(id.build().map_err(incomplete)?)
+        .billing_mode(BillingMode::PayPerRequest)
+        .send()
+        .await;
+    match created {
+        Ok(_) => {}
+        Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {}
+        Err(e) => return Err(store_error("CreateTable", table, &e)),
+    }
+    wait_until_active(requests).await?;
+    let ttl = client
+        .describe_time_to_live()
+        .table_name(table)
+        .send()
+        .await
+        .map_err(|e| store_error("DescribeTimeToLive", table, &e))?;
+    let status = ttl.time_to_live_description().and_then(|d| d.time_to_live_status());
+    if matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) {
+        return Ok(());
+    }
+    let ttl = TimeToLiveSpecification::builder().attribute_name(&names.expires_at).enabled(true);
+    client
+        .update_time_to_live()
+        .table_name(table)
+        .time_to_live_specification(ttl.build().map_err(incomplete)?)
+        .send()
+        .await
+        .map_err(|e| store_error("UpdateTimeToLive", table, &e))?;
+    Ok(())
+}
+
+async fn wait_until_active(requests: &Requests) -> Result<(), StoreError> {
+    let Requests { client, table, .. } = requests;
+    for _ in 0..LOOKS_MAX {
+        let described = client.describe_table().table_name(table).send().await;
+        let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
+        if described.table().and_then(|t| t.table_status()) == Some(&TableStatus::Active) {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+    }
+    Err(StoreError::new(StoreErrorKind::Unreachable, format!("table {table:?} was not active after a minute")))
+}

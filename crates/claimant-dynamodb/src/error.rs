@@ -1,0 +1,66 @@
+//! DynamoDB's errors in the words of a store.
+
+use std::error::Error as StdError;
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use claimant_core::{StoreError, StoreErrorKind};
+
+/// What the call `operation` on `table` ran into, with the way to mend it.
+///
+/// Built from the service's code and message and from `Display` texts only: `Debug` of an SDK error can show the request.
+pub(crate) fn store_error<E>(operation: &'static str, table: &str, error: &SdkError<E>) -> StoreError
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    let (kind, what) = match error {
+        SdkError::ServiceError(service) => {
+            let metadata = service.err().meta();
+            let code = metadata.code().unwrap_or("no code");
+            let (kind, mend) = classify(code, operation, table);
+            (kind, format!("{code}: {}{mend}", metadata.message().unwrap_or("no message")))
+        }
+        SdkError::TimeoutError(_) => (StoreErrorKind::Unreachable, "no answer in the time that was left".to_owned()),
+        SdkError::DispatchFailure(_) => (
+            StoreErrorKind::Unreachable,
+            format!("{}. Are the region, the endpoint, the network and the credentials right?", causes(error)),
+        ),
+        _ => (StoreErrorKind::Other, causes(error)),
+    };
+    StoreError::new(kind, format!("{operation} on table {table:?} failed: {what}"))
+}
+
+fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String) {
+    match code {
+        "ProvisionedThroughputExceededException" | "ThrottlingException" | "RequestLimitExceeded" => {
+            (StoreErrorKind::Throttled, String::new())
+        }
+        "InternalServerError" | "ServiceUnavailable" => (StoreErrorKind::Unreachable, String::new()),
+        "ResourceNotFoundException" => (
+            StoreErrorKind::Misconfigured,
+            format!(". Create the table {table:?} in this region, or set CLAIMANT_TABLE to the one that exists"),
+        ),
+        "ValidationException" => (
+            StoreErrorKind::Misconfigured,
+            ". The lock table needs a partition key that is the string `id`, and no sort key".to_owned(),
+        ),
+        "AccessDeniedException"
+        | "UnrecognizedClientException"
+        | "InvalidSignatureException"
+        | "ExpiredTokenException"
+        | "MissingAuthenticationTokenException" => {
+            (StoreErrorKind::Denied, format!(". The function's role needs dynamodb:{operation} on the table {table:?}"))
+        }
+        _ => (StoreErrorKind::Other, String::new()),
+    }
+}
+
+fn causes(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

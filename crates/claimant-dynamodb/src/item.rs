@@ -1,0 +1,182 @@
+//! Records as items, and back.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, Status, StoreError, StoreErrorKind, Timestamp};
+
+use crate::names::AttributeNames;
+
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+pub(crate) fn number(value: u64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+pub(crate) fn time(value: Timestamp) -> AttributeValue {
+    number(value.as_millis())
+}
+
+pub(crate) fn bytes(value: &Fingerprint) -> AttributeValue {
+    AttributeValue::B(Blob::new(value.as_bytes().as_slice()))
+}
+
+/// The record that an item holds. Attributes that claimant does not know are left alone.
+pub(crate) fn record(item: &Item, names: &AttributeNames) -> Result<Record, StoreError> {
+    let fields = Fields { item };
+    Ok(Record {
+        status: fields.text(&names.status)?.parse().map_err(|_| corrupt(&names.status))?,
+        owner: OwnerToken::from_stored(fields.text(&names.owner)?),
+        fence: Fence::new(fields.number(&names.fence)?),
+        lease_until: fields.time(&names.lease_until)?,
+        attempts: fields.number(&names.attempts)?,
+        message_id: MessageId::new(fields.text(&names.message_id)?).map_err(|_| corrupt(&names.message_id))?,
+        fingerprint: fields.fingerprint(&names.fingerprint)?,
+        created_at: fields.time(&names.created_at)?,
+        updated_at: fields.time(&names.updated_at)?,
+        completed_at: fields.optional(&names.completed_at, |f, n| f.time(n))?,
+        expires_at_s: fields.number(&names.expires_at)?,
+        error: fields.optional(&names.error, |f, n| f.text(n).map(str::to_owned))?,
+    })
+}
+
+/// A record in full, as the values that a write sets; a field without a value is to be removed.
+pub(crate) fn values<'a>(record: &Record, names: &'a AttributeNames) -> Vec<(&'a str, Option<AttributeValue>)> {
+    vec![
+        (&names.status, Some(text(Status::as_str(record.status)))),
+        (&names.owner, Some(text(record.owner.as_str()))),
+        (&names.fence, Some(number(record.fence.get()))),
+        (&names.lease_until, Some(time(record.lease_until))),
+        (&names.attempts, Some(number(record.attempts.into()))),
+        (&names.message_id, Some(text(record.message_id.as_str()))),
+        (&names.fingerprint, Some(bytes(&record.fingerprint))),
+        (&names.created_at, Some(time(record.created_at))),
+        (&names.updated_at, Some(time(record.updated_at))),
+        (&names.completed_at, record.completed_at.map(time)),
+        (&names.expires_at, Some(number(record.expires_at_s))),
+        (&names.error, record.error.as_deref().map(text)),
+    ]
+}
+
+struct Fields<'a> {
+    item: &'a Item,
+}
+
+impl<'a> Fields<'a> {
+    fn text(&self, name: &str) -> Result<&'a str, StoreError> {
+        match self.item.get(name) {
+            Some(AttributeValue::S(text)) => Ok(text),
+            _ => Err(corrupt(name)),
+        }
+    }
+
+    fn number<N: FromStr>(&self, name: &str) -> Result<N, StoreError> {
+        match self.item.get(name) {
+            Some(AttributeValue::N(digits)) => digits.parse().map_err(|_| corrupt(name)),
+            _ => Err(corrupt(name)),
+        }
+    }
+
+    fn time(&self, name: &str) -> Result<Timestamp, StoreError> {
+        self.number(name).map(Timestamp::from_millis)
+    }
+
+    fn fingerprint(&self, name: &str) -> Result<Fingerprint, StoreError> {
+        match self.item.get(name) {
+            Some(AttributeValue::B(blob)) => {
+                blob.as_ref().try_into().map(Fingerprint::from_stored).map_err(|_| corrupt(name))
+            }
+            _ => Err(corrupt(name)),
+        }
+    }
+
+    fn optional<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&Self, &str) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        if self.item.contains_key(name) { read(self, name).map(Some) } else { Ok(None) }
+    }
+}
+
+fn corrupt(attribute: &str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        format!(
+            "a record's attribute `{attribute}` is missing or not of the form that claimant writes: is the table used \
+             by something else, or are the attribute names set differently?"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest() -> Record {
+        Record {
+            status: Status::InProgress,
+            owner: OwnerToken::draw().unwrap(),
+            fence: Fence::new(u64::MAX),
+            lease_until: Timestamp::from_millis(4_102_444_800_000),
+            attempts: u32::MAX,
+            message_id: MessageId::new("0".repeat(36)).unwrap(),
+            fingerprint: Fingerprint::of_bytes(b"x"),
+            created_at: Timestamp::from_millis(4_102_444_800_000),
+            updated_at: Timestamp::from_millis(4_102_444_800_000),
+            completed_at: Some(Timestamp::from_millis(4_102_444_800_000)),
+            expires_at_s: 4_102_444_800,
+            error: None,
+        }
+    }
+
+    fn item_of(record: &Record) -> Item {
+        let names = AttributeNames::default();
+        let set = values(record, &names).into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?)));
+        set.collect()
+    }
+
+    /// The size that DynamoDB counts: names and values as UTF-8; a number takes a byte for each two digits, and one.
+    fn size(item: &Item) -> usize {
+        let value = |v: &AttributeValue| match v {
+            AttributeValue::S(s) => s.len(),
+            AttributeValue::N(n) => n.len().div_ceil(2) + 1,
+            AttributeValue::B(b) => b.as_ref().len(),
+            other => panic!("no record has {other:?}"),
+        };
+        item.iter().map(|(name, v)| name.len() + value(v)).sum()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let names = AttributeNames::default();
+        for error in [None, Some("it failed".to_owned())] {
+            let wanted = Record { error, ..longest() };
+            assert_eq!(record(&item_of(&wanted), &names).unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_record_stays_under_one_write_unit() {
+        let id = claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES + "id".len();
+        assert!(size(&item_of(&longest())) + id <= 1_024);
+    }
+
+    #[test]
+    fn a_foreign_item_is_an_error_that_names_the_attribute() {
+        let names = AttributeNames::default();
+        for attribute in ["status", "fence", "fingerprint", "lease_until", "completed_at", "message_id"] {
+            let mut item = item_of(&longest());
+            item.insert(attribute.to_owned(), AttributeValue::Bool(true));
+            let error = record(&item, &names).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+            assert!(error.to_string().contains(attribute), "{error}");
+        }
+    }
+}

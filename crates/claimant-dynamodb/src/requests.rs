@@ -1,0 +1,177 @@
+//! Every request to the lock table, with its condition.
+//!
+//! The blind writes below carry conditions of their own. Each is narrower than, or the same as, what the pure
+//! decision of the protocol grants, so that a write that applies is one that the decision allows; what is refused is
+//! decided by the protocol on the record that came back with the refusal.
+
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry};
+use claimant_core::{Claim, Record, RecordId, Status};
+
+use crate::item::{bytes, number, text, time, values};
+use crate::names::AttributeNames;
+
+/// Claims a key that has no record, one that failed, or one whose owner's lease is over.
+///
+/// Not those that expired or were rejected, which are rare: they are decided on what the refusal shows.
+const CLAIM_CONDITION: &str = "attribute_not_exists(#id) OR \
+    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND (#status = :failed OR #status = :in_progress AND #lease_until < :dead))";
+
+/// The same for consumers that park abandoned work.
+const CLAIM_CONDITION_PARKING: &str = "attribute_not_exists(#id) OR \
+    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND #status = :failed)";
+
+const CLAIM_UPDATE: &str = "SET #status = :in_progress, #owner = :owner, #lease_until = :lease_until, \
+    #message_id = :message_id, #fingerprint = :fingerprint, #updated_at = :now, #expires_at = :expires_at, \
+    #created_at = if_not_exists(#created_at, :now), #fence = if_not_exists(#fence, :zero) + :one, \
+    #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #completed_at, #error";
+
+/// Exactly my claim: what every write after the claim is guarded by.
+const HELD: &str = "#status = :in_progress AND #owner = :owner AND #fence = :fence";
+
+/// Builds requests for one table with its attribute names.
+#[derive(Debug, Clone)]
+pub(crate) struct Requests {
+    pub(crate) client: aws_sdk_dynamodb::Client,
+    pub(crate) table: String,
+    pub(crate) names: AttributeNames,
+}
+
+impl Requests {
+    fn update(&self, id: &RecordId) -> UpdateItemFluentBuilder {
+        self.client
+            .update_item()
+            .table_name(&self.table)
+            .key(&self.names.id, text(id.as_str()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+    }
+
+    /// The blind claim: one request for a first delivery, a retry and a takeover. Gives the old record when it applies.
+    pub(crate) fn claim(&self, request: &ClaimRequest) -> UpdateItemFluentBuilder {
+        let n = &self.names;
+        let rerun = request.policy.abandoned == Abandoned::Rerun;
+        let update = self
+            .update(&request.id)
+            .update_expression(CLAIM_UPDATE)
+            .condition_expression(if rerun { CLAIM_CONDITION } else { CLAIM_CONDITION_PARKING })
+            .return_values(ReturnValue::AllOld)
+            .expression_attribute_names("#id", &n.id)
+            .expression_attribute_names("#status", &n.status)
+            .expression_attribute_names("#owner", &n.owner)
+            .expression_attribute_names("#fence", &n.fence)
+            .expression_attribute_names("#lease_until", &n.lease_until)
+            .expression_attribute_names("#attempts", &n.attempts)
+            .expression_attribute_names("#message_id", &n.message_id)
+            .expression_attribute_names("#fingerprint", &n.fingerprint)
+            .expression_attribute_names("#created_at", &n.created_at)
+            .expression_attribute_names("#updated_at", &n.updated_at)
+            .expression_attribute_names("#completed_at", &n.completed_at)
+            .expression_attribute_names("#expires_at", &n.expires_at)
+            .expression_attribute_names("#error", &n.error)
+            .expression_attribute_values(":in_progress", text(Status::InProgress.as_str()))
+            .expression_attribute_values(":failed", text(Status::Failed.as_str()))
+            .expression_attribute_values(":owner", text(request.owner.as_str()))
+            .expression_attribute_values(":lease_until", time(request.lease_until))
+            .expression_attribute_values(":message_id", text(request.message_id.as_str()))
+            .expression_attribute_values(":fingerprint", bytes(&request.fingerprint))
+            .expression_attribute_values(":now", time(request.now))
+            .expression_attribute_values(":now_s", number(request.now.as_secs_rounded_up()))
+            .expression_attribute_values(
+                ":expires_at",
+                number(expiry(request.now, request.lease_until, &request.policy)),
+            )
+            .expression_attribute_values(":zero", number(0))
+            .expression_attribute_values(":one", number(1));
+        // DynamoDB refuses values that no expression uses.
+        if rerun {
+            update.expression_attribute_values(":dead", time(request.now.minus(request.policy.skew)))
+        } else {
+            update
+        }
+    }
+
+    /// Writes `next` in full, if the record is still the one that was seen.
+    pub(crate) fn replace(&self, id: &RecordId, seen: &Record, next: &Record) -> UpdateItemFluentBuilder {
+        let (mut set, mut remove) = (Vec::new(), Vec::new());
+        let mut update = self.update(id);
+        for (place, (name, value)) in values(next, &self.names).into_iter().enumerate() {
+            update = update.expression_attribute_names(format!("#n{place}"), name);
+            match value {
+                Some(value) => {
+                    set.push(format!("#n{place} = :n{place}"));
+                    update = update.expression_attribute_values(format!(":n{place}"), value);
+                }
+                None => remove.push(format!("#n{place}")),
+            }
+        }
+        let remove = if remove.is_empty() { String::new() } else { format!(" REMOVE {}", remove.join(", ")) };
+        update
+            .update_expression(format!("SET {}{remove}", set.join(", ")))
+            // Owner and fence name one claim, status and lease everything that can happen to it.
+            .condition_expression(
+                "#status = :status AND #owner = :owner AND #fence = :fence AND #lease_until = :lease_until",
+            )
+            .expression_attribute_names("#status", &self.names.status)
+            .expression_attribute_names("#owner", &self.names.owner)
+            .expression_attribute_names("#fence", &self.names.fence)
+            .expression_attribute_names("#lease_until", &self.names.lease_until)
+            .expression_attribute_values(":status", text(seen.status.as_str()))
+            .expression_attribute_values(":owner", text(seen.owner.as_str()))
+            .expression_attribute_values(":fence", number(seen.fence.get()))
+            .expression_attribute_values(":lease_until", time(seen.lease_until))
+    }
+
+    /// A write that applies only under exactly this claim.
+    fn held(&self, claim: &Claim) -> UpdateItemFluentBuilder {
+        self.update(&claim.id)
+            .expression_attribute_names("#status", &self.names.status)
+            .expression_attribute_names("#owner", &self.names.owner)
+            .expression_attribute_names("#fence", &self.names.fence)
+            .expression_attribute_names("#updated_at", &self.names.updated_at)
+            .expression_attribute_names("#expires_at", &self.names.expires_at)
+            .expression_attribute_values(":in_progress", text(Status::InProgress.as_str()))
+            .expression_attribute_values(":owner", text(claim.owner.as_str()))
+            .expression_attribute_values(":fence", number(claim.fence.get()))
+    }
+
+    /// Makes the lease longer.
+    pub(crate) fn renew(&self, claim: &Claim, renewal: &Renewal) -> UpdateItemFluentBuilder {
+        self.held(claim)
+            .update_expression("SET #lease_until = :lease_until, #updated_at = :now, #expires_at = :expires_at")
+            .condition_expression(format!("{HELD} AND #lease_until < :lease_until"))
+            .expression_attribute_names("#lease_until", &self.names.lease_until)
+            .expression_attribute_values(":lease_until", time(renewal.lease_until))
+            .expression_attribute_values(":now", time(renewal.now))
+            .expression_attribute_values(
+                ":expires_at",
+                number(expiry(renewal.now, renewal.lease_until, &renewal.policy)),
+            )
+    }
+
+    /// Ends the claim.
+    pub(crate) fn settle(&self, claim: &Claim, settlement: &Settlement) -> UpdateItemFluentBuilder {
+        let ending = &settlement.ending;
+        let mut update = self
+            .held(claim)
+            .condition_expression(HELD)
+            .expression_attribute_values(":ended", text(ending.status().as_str()))
+            .expression_attribute_values(":now", time(settlement.now))
+            .expression_attribute_values(
+                ":expires_at",
+                number(expiry(settlement.now, settlement.now, &settlement.policy)),
+            );
+        let mut set = "SET #status = :ended, #updated_at = :now, #expires_at = :expires_at".to_owned();
+        if ending.status() == Status::Completed {
+            set.push_str(", #completed_at = :now");
+            update = update.expression_attribute_names("#completed_at", &self.names.completed_at);
+        }
+        if let Some(error) = ending.error() {
+            set.push_str(", #error = :error");
+            update = update
+                .expression_attribute_names("#error", &self.names.error)
+                .expression_attribute_values(":error", text(error));
+        }
+        update.update_expression(set)
+    }
+}

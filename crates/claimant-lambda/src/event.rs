@@ -1,0 +1,129 @@
+//! Records as messages, each checked on its own.
+
+use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
+use claimant_core::{Error, Message, MessageId};
+
+/// The attribute that counts deliveries.
+const RECEIVE_COUNT: &str = "ApproximateReceiveCount";
+
+/// The attribute that names the group of a FIFO or fair queue.
+const GROUP: &str = "MessageGroupId";
+
+/// A batch as delivered; `receipts` and `queues` have one entry for each message, in its place.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) messages: Vec<Message>,
+    /// Receipt handles: never logged, and gone when the invocation ends.
+    pub(crate) receipts: Vec<Option<String>>,
+    /// The queue that the batch comes from: a mapping has one.
+    pub(crate) queue: Option<Queue>,
+}
+
+/// Where a batch comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) url: String,
+    /// Whether the queue keeps its groups in order.
+    pub(crate) fifo: bool,
+}
+
+impl Queue {
+    /// The queue of this ARN; `None` where it is not one.
+    pub(crate) fn of_arn(arn: &str) -> Option<Self> {
+        let parts: Vec<&str> = arn.split(':').collect();
+        let ["arn", partition, "sqs", region, account, name] = parts[..] else { return None };
+        let suffix = if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" };
+        Some(Self {
+            url: format!("https://sqs.{region}.{suffix}/{account}/{name}"),
+            // A standard queue may carry message groups too (fair queues): only the name means FIFO.
+            fifo: name.ends_with(".fifo"),
+        })
+    }
+}
+
+/// The event's records as messages.
+///
+/// # Errors
+/// When a record has no usable message id: it could not be reported failed, so the whole invocation has to fail,
+/// and nothing is deleted.
+pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
+    let count = event.records.len();
+    let mut batch = Batch::default();
+    for (place, record) in event.records.into_iter().enumerate() {
+        let queue = record.event_source_arn.as_deref().and_then(Queue::of_arn);
+        let fifo = queue.as_ref().is_some_and(|q| q.fifo);
+        if batch.queue.is_none() {
+            batch.queue = queue;
+        }
+        let (message, receipt) = message(record, fifo).map_err(|fault| {
+            Error::new(format!(
+                "record {} of {count} has no usable messageId ({fault}): the whole batch is failed, so that nothing is deleted",
+                place + 1
+            ))
+        })?;
+        batch.messages.push(message);
+        batch.receipts.push(receipt);
+    }
+    Ok(batch)
+}
+
+fn message(record: SqsMessage, fifo: bool) -> Result<(Message, Option<String>), claimant_core::InvalidValue> {
+    let mut attributes = record.attributes;
+    let message = Message {
+        id: MessageId::new(record.message_id.unwrap_or_default())?,
+        // A record without a body is a message that will not decode: rejected alone, like any other bad body.
+        body: record.body.unwrap_or_default(),
+        receive_count: attributes.get(RECEIVE_COUNT).and_then(|n| n.parse().ok()).unwrap_or(1).max(1),
+        // Without a group there is no order to keep but the queue's: one group for all.
+        ordered_group: fifo.then(|| attributes.remove(GROUP).unwrap_or_default()),
+    };
+    Ok((message, record.receipt_handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(records: serde_json::Value) -> Result<Batch, Error> {
+        batch(serde_json::from_value(json!({ "Records": records })).unwrap())
+    }
+
+    #[test]
+    fn only_a_fifo_arn_means_order() {
+        let record = |name: &str| {
+            json!([{
+                "messageId": "m-1", "receiptHandle": "r", "body": "{}",
+                "attributes": { "MessageGroupId": "g", "ApproximateReceiveCount": "3" },
+                "eventSourceARN": format!("arn:aws:sqs:eu-west-1:123456789012:{name}"),
+            }])
+        };
+        let fair = read(record("orders")).unwrap();
+        assert_eq!((fair.messages[0].ordered_group.as_deref(), fair.messages[0].receive_count), (None, 3));
+        assert_eq!(fair.queue.unwrap().url, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
+        let fifo = read(record("orders.fifo")).unwrap();
+        assert_eq!(fifo.messages[0].ordered_group.as_deref(), Some("g"));
+    }
+
+    #[test]
+    fn a_record_without_an_id_fails_the_invocation() {
+        for bad in [
+            json!({}),
+            json!({ "messageId": null }),
+            json!({ "messageId": "" }),
+            json!({ "messageId": "x".repeat(101) }),
+        ] {
+            let error = read(json!([{ "messageId": "m-1" }, bad])).unwrap_err();
+            assert!(error.to_string().contains("record 2 of 2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_beside_the_id_is_no_fault_of_the_batch() {
+        let batch =
+            read(json!([{ "messageId": "m-1", "attributes": null, "eventSourceARN": "arn:aws:kinesis:x" }])).unwrap();
+        assert_eq!((batch.messages[0].body.as_str(), batch.messages[0].receive_count), ("", 1));
+        assert!(batch.queue.is_none() && batch.receipts == [None]);
+    }
+}

@@ -1,0 +1,22 @@
+//! A local cloud for claimant functions, on loopback only.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`stack`] | `template.yaml` read into queues, tables, functions and event source mappings |
+//! | [`sqs`] | the SQS endpoint: standard and FIFO queues that the AWS SDKs can use |
+//! | [`dynamodb`] | the embedded DynamoDB endpoint |
+//! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, time-outs, restarts |
+//! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
+//! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
+//! | [`cloud`] | all of it together, from one template |
+
+pub mod cloud;
+pub mod dynamodb;
+pub mod error;
+pub mod lambda;
+pub mod mailbox;
+pub mod mapping;
+pub mod sqs;
+pub mod stack;
+
+pub use error::Error;

@@ -1,0 +1,157 @@
+//! The business: an order becomes one e-mail.
+
+use std::sync::Arc;
+
+use aws_sdk_sesv2::Client;
+use aws_sdk_sesv2::error::{BuildError, ProvideErrorMetadata, SdkError};
+use aws_sdk_sesv2::operation::send_email::SendEmailError;
+use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message, MessageHeader};
+use claimant::{Context, HandlerError, Terminal};
+use serde::Deserialize;
+
+/// The mail header that carries the key, so that the receiving side can recognise a repeat.
+const KEY_HEADER: &str = "X-Claimant-Key";
+
+/// SES allows 870 characters in a header's value.
+const HEADER_VALUE_MAX_CHARS: usize = 870;
+
+/// An order, as the shop sends it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) order_id: String,
+    customer_email: String,
+    items: Vec<Item>,
+    currency: String,
+}
+
+/// One line of an order.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Item {
+    sku: String,
+    quantity: u32,
+    unit_price_cents: u64,
+}
+
+/// Sends mail from one address.
+#[derive(Debug)]
+pub(crate) struct Mailer {
+    ses: Client,
+    sender: String,
+}
+
+impl Mailer {
+    pub(crate) fn new(ses: Client, sender: &str) -> Self {
+        Self { ses, sender: sender.to_owned() }
+    }
+
+    async fn send(&self, to: &str, message: Message) -> Result<(), HandlerError> {
+        let sent = self
+            .ses
+            .send_email()
+            .from_email_address(&self.sender)
+            .destination(Destination::builder().to_addresses(to).build())
+            .content(EmailContent::builder().simple(message).build())
+            .send()
+            .await;
+        sent.map(drop).map_err(|e| failure(&e))
+    }
+}
+
+/// Confirms an order by mail.
+pub(crate) async fn confirm(mailer: Arc<Mailer>, order: Order, cx: Context) -> Result<(), HandlerError> {
+    let message = render(&order, cx.key()).terminal()?;
+    mailer.send(&order.customer_email, message).await
+}
+
+fn render(order: &Order, key: &str) -> Result<Message, Unfit> {
+    if !order.customer_email.contains('@') || order.customer_email.contains(char::is_control) {
+        return Err(Unfit("the customer's address is not an e-mail address"));
+    }
+    let mut text = format!("Thank you for your order {}.\n\n", order.order_id);
+    let mut total: u64 = 0;
+    for item in &order.items {
+        let price = item.unit_price_cents.checked_mul(item.quantity.into()).ok_or(Unfit("a price is too large"))?;
+        total = total.checked_add(price).ok_or(Unfit("the total is too large"))?;
+        text.push_str(&format!("{} x {}  {}\n", item.quantity, item.sku, amount(price, &order.currency)));
+    }
+    text.push_str(&format!("\nTotal: {}\n", amount(total, &order.currency)));
+    let incomplete = |_: BuildError| Unfit("the mail is incomplete");
+    let content = |text: String| Content::builder().data(text).charset("UTF-8").build().map_err(incomplete);
+    let header = MessageHeader::builder().name(KEY_HEADER).value(header_value(key)).build().map_err(incomplete)?;
+    Ok(Message::builder()
+        .subject(content(format!("Your order {}", order.order_id))?)
+        .body(Body::builder().text(content(text)?).build())
+        .headers(header)
+        .build())
+}
+
+/// The key as a header can carry it: printable ASCII, bounded. Order ids are; anything else is escaped.
+fn header_value(key: &str) -> String {
+    let safe = |c: char| c.is_ascii_graphic();
+    let escaped = key.chars().flat_map(|c| if safe(c) { vec![c] } else { c.escape_unicode().collect() });
+    escaped.take(HEADER_VALUE_MAX_CHARS).collect()
+}
+
+fn amount(cents: u64, currency: &str) -> String {
+    format!("{}.{:02} {currency}", cents / 100, cents % 100)
+}
+
+/// What SES answered: its code only, since its texts can quote addresses.
+fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
+    let code = error.code().unwrap_or("no answer");
+    let why = format!("SES did not take the mail: {code}");
+    match error.as_service_error() {
+        // This very mail will not do, however often it is sent. Anything else can be mended on the sending side.
+        Some(SendEmailError::MessageRejected(_) | SendEmailError::BadRequestException(_)) => {
+            HandlerError::terminal(why)
+        }
+        _ => HandlerError::retry(why),
+    }
+}
+
+/// Why an order cannot be confirmed, without its data.
+#[derive(Debug)]
+struct Unfit(&'static str);
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(address: &str, price: u64) -> Order {
+        Order {
+            order_id: "ord-1".into(),
+            customer_email: address.into(),
+            items: vec![Item { sku: "tea".into(), quantity: 2, unit_price_cents: price }],
+            currency: "EUR".into(),
+        }
+    }
+
+    #[test]
+    fn the_mail_names_the_order_its_lines_and_its_key() {
+        let message = render(&order("ada@example.com", 1_250), "ord-1").unwrap();
+        let text = message.body().unwrap().text().unwrap().data();
+        assert!(text.contains("2 x tea  25.00 EUR") && text.contains("Total: 25.00 EUR"), "{text}");
+        assert_eq!(message.headers()[0].value(), "ord-1");
+    }
+
+    #[test]
+    fn an_order_that_no_retry_mends_is_unfit() {
+        for (address, price) in [("ada", 1), ("ada@example.com\nBcc: x@y", 1), ("ada@example.com", u64::MAX)] {
+            assert!(render(&order(address, price), "k").is_err());
+        }
+    }
+
+    #[test]
+    fn header_values_are_printable_and_bounded() {
+        assert_eq!(header_value("ord-1\r\nä"), r"ord-1\u{d}\u{a}\u{e4}");
+        assert_eq!(header_value(&"k".repeat(2_000)).len(), HEADER_VALUE_MAX_CHARS);
+    }
+}

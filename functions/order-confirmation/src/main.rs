@@ -1,0 +1,19 @@
+//! Sends one confirmation e-mail per order, through Amazon SES.
+
+mod handler;
+
+use std::sync::Arc;
+
+use claimant::{Consumer, LockTable, Settings};
+use handler::{Mailer, Order};
+
+#[tokio::main]
+async fn main() -> Result<(), claimant::Error> {
+    let settings = Settings::from_env(&["CLAIMANT_TABLE", "SENDER_ADDRESS"])?;
+    let ses = aws_sdk_sesv2::Client::new(claimant::aws::config().await);
+    let mailer = Arc::new(Mailer::new(ses, settings.required("SENDER_ADDRESS")));
+    let table = LockTable::from_settings(&settings).await?;
+    let confirm = move |order, cx| handler::confirm(Arc::clone(&mailer), order, cx);
+    let consumer = Consumer::new("order-confirmation", table, confirm).key(|order: &Order| &order.order_id);
+    claimant::lambda::run(&settings, consumer).await
+}

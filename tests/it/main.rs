@@ -1,0 +1,5 @@
+//! Integration tests, one binary: each AWS SDK is linked once.
+//!
+//! Those marked `ignore` need services; `make test` runs them.
+
+mod contract;
