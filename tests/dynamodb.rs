@@ -6,8 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use claimant_dynamodb::LockTable;
+
+use crate::wire::Wire;
 
 /// Set to run the tests that need services; `make test` sets it.
 pub const SERVICES_VARIABLE: &str = "CLAIMANT_TEST_SERVICES";
@@ -58,6 +61,12 @@ impl DynamoDb {
         client(&self.endpoint)
     }
 
+    /// A client whose requests go over this wire.
+    #[must_use]
+    pub fn client_over(&self, wire: &Wire) -> Client {
+        Client::from_conf(config(&self.endpoint).http_client(wire.clone()).build())
+    }
+
     /// A fresh lock table of this name.
     pub async fn lock_table(&self, name: &str) -> LockTable {
         let table = LockTable::new(self.client(), name);
@@ -79,14 +88,17 @@ impl Drop for DynamoDb {
 /// A client of this endpoint.
 #[must_use]
 pub fn client(endpoint: &str) -> Client {
-    let config = aws_sdk_dynamodb::Config::builder()
+    Client::from_conf(config(endpoint).http_client(aws_smithy_http_client::Builder::new().build_http()).build())
+}
+
+/// Three tries, as functions have, with next to no wait between them.
+fn config(endpoint: &str) -> aws_sdk_dynamodb::config::Builder {
+    aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
+        .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(1)))
         .endpoint_url(endpoint)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .build();
-    Client::from_conf(config)
 }
 
 /// A port that was free a moment ago, for servers that cannot bind port 0 themselves.

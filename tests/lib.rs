@@ -1,3 +1,4 @@
-//! What the integration tests share: DynamoDB endpoints and tables on them.
+//! What the integration tests share: DynamoDB endpoints, and a wire that fails as scripted.
 
 pub mod dynamodb;
+pub mod wire;

@@ -3,3 +3,4 @@
 //! Those marked `ignore` need services; `make test` runs them.
 
 mod contract;
+mod lock_table;

@@ -1,0 +1,94 @@
+//! The wire between an SDK client and its endpoint, failing as scripted: faults at the SDK's HTTP connector.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+
+/// What happens to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// It arrives, and so does its answer.
+    None,
+    /// It never arrives.
+    Request,
+    /// It arrives and is carried out; its answer is lost.
+    Answer,
+    /// It never arrives, and nobody says so.
+    Silence,
+}
+
+/// An HTTP client that counts requests and loses some. Clones share script and count.
+#[derive(Debug, Clone)]
+pub struct Wire {
+    inner: SharedHttpClient,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    script: VecDeque<Loss>,
+    requests: Vec<String>,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self { inner: aws_smithy_http_client::Builder::new().build_http(), state: Arc::default() }
+    }
+}
+
+impl Wire {
+    /// The next requests fare like this, one after the other; those after them arrive.
+    pub fn script(&self, losses: &[Loss]) {
+        self.state.lock().expect("not poisoned").script.extend(losses);
+    }
+
+    /// The operations asked for since the last call of this.
+    #[must_use]
+    pub fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().expect("not poisoned").requests)
+    }
+
+    fn begin(&self, request: &HttpRequest) -> Loss {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let mut state = self.state.lock().expect("not poisoned");
+        state.requests.push(operation);
+        state.script.pop_front().unwrap_or(Loss::None)
+    }
+}
+
+impl HttpClient for Wire {
+    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, components);
+        SharedHttpConnector::new(Connector { wire: self.clone(), inner })
+    }
+}
+
+#[derive(Debug)]
+struct Connector {
+    wire: Wire,
+    inner: SharedHttpConnector,
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let inner = self.inner.clone();
+        let lost = |what: &str| ConnectorError::io(what.into());
+        match self.wire.begin(&request) {
+            Loss::None => inner.call(request),
+            Loss::Request => HttpConnectorFuture::ready(Err(lost("scripted: the request was lost"))),
+            Loss::Silence => HttpConnectorFuture::new(std::future::pending()),
+            Loss::Answer => HttpConnectorFuture::new(async move {
+                let answer = inner.call(request).await?;
+                drop(answer);
+                Err(lost("scripted: the answer was lost"))
+            }),
+        }
+    }
+}
