@@ -36,7 +36,8 @@ impl HandlerError {
         Self { terminal: true, ..Self::retry(why) }
     }
 
-    /// Asks for the next try after this long instead of the backoff. SQS allows at most 12 hours, whole seconds.
+    /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
+    /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), since SQS hides a message for 12 hours at most.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);

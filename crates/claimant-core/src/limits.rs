@@ -45,8 +45,9 @@ pub const BACKOFF_BASE_MS: u64 = 1_000;
 /// The longest delay before a failed message is tried again, unless the handler asks for more.
 pub const BACKOFF_MAX_MS: u64 = 900_000;
 
-/// The longest time that SQS hides a message for.
-pub const VISIBILITY_MAX_S: u64 = 43_200;
+/// The longest time for which a failed message is hidden: SQS allows 12 hours from when it was received, and an
+/// invocation can have had it for 15 minutes.
+pub const VISIBILITY_MAX_S: u64 = 43_200 - 900;
 
 /// The longest body that SQS delivers (1 MiB).
 pub const BODY_MAX_BYTES: usize = 1_048_576;

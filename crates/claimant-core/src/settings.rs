@@ -118,10 +118,17 @@ impl Reader {
     fn text(&mut self, name: &str) -> Option<String> {
         let value = self.vars.get(name)?;
         if value.trim().is_empty() {
-            self.faults.push(format!("{name} is set but empty: give it a value or remove it"));
+            self.fault(format!("{name} is set but empty: give it a value or remove it"));
             return None;
         }
         Some(value.clone())
+    }
+
+    /// Notes a fault, once: a variable can be claimant's own and required too.
+    fn fault(&mut self, fault: String) {
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
     }
 
     fn required(&mut self, name: &str) -> Option<String> {

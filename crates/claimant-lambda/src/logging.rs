@@ -3,9 +3,14 @@
 use std::panic::PanicHookInfo;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Levels that Lambda knows and `tracing` does not.
 const FATAL: &str = "FATAL";
+
+/// Crates that log requests and events, bodies included, below `info`. They stay at `info` whatever level is asked
+/// for, unless `RUST_LOG` names one of them in full.
+const TALKATIVE: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
 
 /// Sends logs to standard output: as JSON where `AWS_LAMBDA_LOG_FORMAT` is `JSON`, from the level that
 /// `AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`, else `info` says. Does nothing where a subscriber is set already.
@@ -30,7 +35,14 @@ fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> EnvFilter {
         Some(level) => level,
         None => rust_log.unwrap_or("info"),
     };
-    EnvFilter::builder().parse_lossy(directives)
+    let filter = EnvFilter::builder().parse_lossy(directives);
+    if filter.max_level_hint().is_some_and(|level| level <= LevelFilter::INFO) {
+        return filter;
+    }
+    TALKATIVE.into_iter().fold(filter, |filter, target| {
+        // A target and a level always make a directive.
+        format!("{target}=info").parse().map_or(filter.clone(), |quiet| filter.add_directive(quiet))
+    })
 }
 
 /// A panic's message can quote a payload (`unwrap` on a parse error does), unless it is a literal of the program.
@@ -50,11 +62,21 @@ mod tests {
     fn lambdas_level_wins() {
         for (lambda, rust, wanted) in [
             (None, None, "info"),
-            (None, Some("debug"), "debug"),
+            (None, Some("warn"), "warn"),
             (Some("WARN"), Some("debug"), "warn"),
             (Some("FATAL"), None, "error"),
         ] {
             assert_eq!(filter(lambda, rust).to_string(), wanted);
         }
+    }
+
+    #[test]
+    fn talkative_crates_stay_quiet_unless_named_in_full() {
+        let quiet = filter(Some("DEBUG"), None).to_string();
+        for target in TALKATIVE {
+            assert!(quiet.contains(&format!("{target}=info")), "{quiet}");
+        }
+        let named = filter(None, Some("info,aws_smithy_runtime=trace")).to_string();
+        assert!(named.contains("aws_smithy_runtime=trace"), "{named}");
     }
 }

@@ -1,1 +1,205 @@
-//! Placeholder.
+//! The embedded DynamoDB: one process-wide database, in memory or on disk, that speaks DynamoDB's HTTP API.
+//!
+//! The engine is `dynoxide-rs` (SQLite underneath). No name of it appears in this module's interface.
+
+use std::fmt;
+use std::path::Path;
+
+use dynoxide::actions::create_table::CreateTableRequest;
+use dynoxide::actions::describe_table::DescribeTableRequest;
+use dynoxide::actions::scan::ScanRequest;
+use dynoxide::actions::update_time_to_live::{TimeToLiveSpecification, UpdateTimeToLiveRequest};
+use dynoxide::types::{AttributeDefinition, KeySchemaElement, KeyType, ScalarAttributeType};
+use dynoxide::{AttributeValue, Database, DynoxideError};
+use tokio::net::TcpListener;
+
+use crate::Error;
+use crate::stack::{KeyKind, KeySpec, TableSpec};
+
+/// The database's file inside the data directory.
+pub const FILE_NAME: &str = "dynamodb.sqlite";
+/// Items that [`DynamoDb::items`] reads at most.
+pub const ITEMS_MAX: usize = 100_000;
+
+/// The embedded DynamoDB. Clones share one database.
+#[derive(Clone)]
+pub struct DynamoDb {
+    database: Database,
+    /// Where it is, for messages.
+    place: String,
+}
+
+/// One item of a table, for reports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item(dynoxide::Item);
+
+impl Item {
+    /// The string attribute of this name, if there is one.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            AttributeValue::S(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number attribute of this name, if there is one and it is a whole number that fits.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        match self.0.get(name)? {
+            AttributeValue::N(number) => number.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl DynamoDb {
+    /// An empty database that ends with the process.
+    ///
+    /// # Errors
+    /// When the engine cannot start.
+    pub fn in_memory() -> Result<Self, Error> {
+        let database = Database::memory()
+            .map_err(|e| Error::new("the embedded DynamoDB could not be opened in memory").caused_by(e))?;
+        Ok(Self { database, place: "memory".into() })
+    }
+
+    /// The database in `directory` (file [`FILE_NAME`]); both are made where missing.
+    ///
+    /// # Errors
+    /// When the directory cannot be made, or its file cannot be opened as a database.
+    pub fn in_directory(directory: &Path) -> Result<Self, Error> {
+        std::fs::create_dir_all(directory).map_err(|e| {
+            let place = directory.display();
+            Error::new(format!("the data directory {place} could not be made: name another one")).caused_by(e)
+        })?;
+        let file = directory.join(FILE_NAME);
+        let place = file.display().to_string();
+        let path =
+            file.to_str().ok_or_else(|| Error::new(format!("the data directory's name must be UTF-8: {place}")))?;
+        let database = Database::new(path).map_err(|e| {
+            Error::new(format!(
+                "the embedded DynamoDB could not be opened in {place}: remove that file to start afresh, or name another data directory"
+            ))
+            .caused_by(e)
+        })?;
+        Ok(Self { database, place })
+    }
+
+    /// Makes the table of `spec` with its time-to-live attribute. A table that is there already is kept, with its
+    /// items; `false` then.
+    ///
+    /// # Errors
+    /// When the table that is there has another key, or the engine refuses the table.
+    pub fn create_table(&self, spec: &TableSpec) -> Result<bool, Error> {
+        let created = match self.database.create_table(create_request(spec)) {
+            Ok(_) => true,
+            Err(DynoxideError::ResourceInUseException(_)) => {
+                self.check_key(spec)?;
+                false
+            }
+            Err(e) => return Err(self.refused(spec, "could not be made", e)),
+        };
+        if let Some(attribute) = &spec.ttl_attribute {
+            let request = UpdateTimeToLiveRequest {
+                table_name: spec.name.clone(),
+                time_to_live_specification: TimeToLiveSpecification {
+                    attribute_name: attribute.clone(),
+                    enabled: true,
+                },
+            };
+            self.database
+                .update_time_to_live(request)
+                .map_err(|e| self.refused(spec, "could not get its time-to-live attribute", e))?;
+        }
+        Ok(created)
+    }
+
+    /// Everything in a table, in no order.
+    ///
+    /// # Errors
+    /// When there is no such table, or it holds more than [`ITEMS_MAX`] items.
+    pub fn items(&self, table: &str) -> Result<Vec<Item>, Error> {
+        let mut items = Vec::new();
+        let mut start = None;
+        loop {
+            let request =
+                ScanRequest { table_name: table.to_owned(), exclusive_start_key: start, ..ScanRequest::default() };
+            let page = self
+                .database
+                .scan(request)
+                .map_err(|e| Error::new(format!("table {table} in {} could not be read", self.place)).caused_by(e))?;
+            items.extend(page.items.unwrap_or_default().into_iter().map(Item));
+            if items.len() > ITEMS_MAX {
+                return Err(Error::new(format!(
+                    "table {table} in {} holds more than {ITEMS_MAX} items, too many to look through: use a fresh data directory",
+                    self.place
+                )));
+            }
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+
+    /// Serves DynamoDB's HTTP API on `listener` until `shutdown` resolves and the requests under way are answered.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        dynoxide::server::serve_with_shutdown(listener, self.database, shutdown)
+            .await
+            .map_err(|e| Error::new(format!("the DynamoDB endpoint stopped: {e}")))
+    }
+
+    fn check_key(&self, spec: &TableSpec) -> Result<(), Error> {
+        let request = DescribeTableRequest { table_name: spec.name.clone() };
+        let found =
+            self.database.describe_table(request).map_err(|e| self.refused(spec, "could not be looked at", e))?.table;
+        let wanted = create_request(spec);
+        let kind = |attribute: &AttributeDefinition| wanted.attribute_definitions.contains(attribute);
+        if found.key_schema == wanted.key_schema && found.attribute_definitions.iter().all(kind) {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "table {} in {} has another key than the template gives {}: remove that file to start afresh, or name another data directory",
+            spec.name, self.place, spec.logical_id
+        )))
+    }
+
+    fn refused(&self, spec: &TableSpec, what: &str, cause: DynoxideError) -> Error {
+        let (name, resource, place) = (&spec.name, &spec.logical_id, &self.place);
+        Error::new(format!("table {name} ({resource} in the template) {what} in {place}")).caused_by(cause)
+    }
+}
+
+impl fmt::Debug for DynamoDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynamoDb").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+fn create_request(spec: &TableSpec) -> CreateTableRequest {
+    let keys = [(Some(&spec.partition_key), KeyType::HASH), (spec.sort_key.as_ref(), KeyType::RANGE)];
+    let mut request = CreateTableRequest {
+        table_name: spec.name.clone(),
+        billing_mode: Some("PAY_PER_REQUEST".into()),
+        ..CreateTableRequest::default()
+    };
+    for (key, key_type) in keys {
+        let Some(KeySpec { name, kind }) = key else { continue };
+        request.key_schema.push(KeySchemaElement { attribute_name: name.clone(), key_type });
+        request.attribute_definitions.push(AttributeDefinition {
+            attribute_name: name.clone(),
+            attribute_type: match kind {
+                KeyKind::S => ScalarAttributeType::S,
+                KeyKind::N => ScalarAttributeType::N,
+                KeyKind::B => ScalarAttributeType::B,
+            },
+        });
+    }
+    request
+}

@@ -9,6 +9,7 @@
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`cloud`] | all of it together, from one template |
+//! | [`workload`] | a sample workload, and what became of it as seen from outside |
 
 pub mod cloud;
 pub mod dynamodb;
@@ -18,5 +19,6 @@ pub mod mailbox;
 pub mod mapping;
 pub mod sqs;
 pub mod stack;
+pub mod workload;
 
 pub use error::Error;

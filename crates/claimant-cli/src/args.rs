@@ -1,0 +1,149 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use claimant_local::workload::ORDERS_MAX;
+use clap::{Parser, Subcommand};
+
+/// SQS consumers on AWS Lambda that do each message's work once.
+#[derive(Debug, Parser)]
+#[command(name = "claimant", version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Local(Local),
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  all went well (without --workload: it was stopped by Ctrl-C or SIGTERM)
+  1  the run showed a fault: an order with no mail or more than one, a lost message, a broken
+     body that was not dead-lettered, queues not drained in time, or stopped before its end
+  2  wrong usage, or something needed is missing: template, binary, port, directory";
+
+/// Run the functions of a SAM template on this machine, with DynamoDB, SQS and SES.
+///
+/// Starts the three endpoints on 127.0.0.1, makes the template's tables and queues, runs its functions behind their
+/// SQS event source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Mails
+/// are kept, not sent: GET /_claimant/mails at the SES endpoint lists them. Ctrl-C or SIGTERM stops everything.
+///
+/// With --workload it sends sample orders to the function order-confirmation instead, waits until the queues are
+/// drained, prints what became of them, and ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Local {
+    /// The SAM template
+    #[arg(long, value_name = "FILE", default_value = "template.yaml")]
+    pub(crate) template: PathBuf,
+
+    /// A value for one of the template's parameters; may be given several times
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) parameters: Vec<(String, String)>,
+
+    /// The directory with the functions' binaries [default: the one this command is in]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) binaries: Option<PathBuf>,
+
+    /// Keep DynamoDB's tables in this directory [default: in memory; queues and mails always are]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// The port of the DynamoDB endpoint; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) dynamodb_port: u16,
+
+    /// The port of the SQS endpoint; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) sqs_port: u16,
+
+    /// The port of the SES endpoint; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) ses_port: u16,
+
+    /// Run only this function, by name, binary or logical id; may be given several times
+    #[arg(long = "function", value_name = "NAME")]
+    pub(crate) functions: Vec<String>,
+
+    /// Do not show function logs, nor progress
+    #[arg(long)]
+    pub(crate) quiet: bool,
+
+    /// Send this many sample orders, report and end [60 where N is left away]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "60",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(ORDERS_MAX)))]
+    pub(crate) workload: Option<u32>,
+
+    /// What decides which orders are repeated and when: the same seed sends the same workload
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "workload")]
+    pub(crate) seed: u64,
+
+    /// How long the workload may take, in seconds, until its queues are drained
+    #[arg(long, value_name = "SECONDS", default_value = "180", requires = "workload", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+
+    /// Show function logs during the workload; without this they go to a file (in the data directory, else in a
+    /// temporary one) whose path is printed
+    #[arg(long, requires = "workload", conflicts_with = "quiet")]
+    pub(crate) logs: bool,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("give it as NAME=VALUE".to_owned()),
+    }
+}
+
+/// The longest time a workload may be given.
+const TIMEOUT_MAX_S: u64 = 86_400;
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(s @ 1..=TIMEOUT_MAX_S) => Ok(Duration::from_secs(s)),
+        _ => Err(format!("give whole seconds from 1 to {TIMEOUT_MAX_S}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn workloads() {
+        let table: [(&[&str], Option<Option<u32>>); 7] = [
+            (&[], Some(None)),
+            (&["--workload"], Some(Some(60))),
+            (&["--workload", "7"], Some(Some(7))),
+            (&["--workload", "--seed", "3"], Some(Some(60))),
+            (&["--workload", "0"], None),
+            (&["--workload", "10001"], None),
+            (&["--seed", "3"], None),
+        ];
+        for (options, expected) in table {
+            let args = ["claimant", "local"].iter().chain(options);
+            let found = Args::try_parse_from(args).ok().map(|args| match args.command {
+                Command::Local(local) => local.workload,
+            });
+            assert_eq!(found, expected, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn parameters() {
+        assert_eq!(name_and_value("A=b=c"), Ok(("A".into(), "b=c".into())));
+        assert!(name_and_value("A").is_err());
+        assert!(name_and_value("=b").is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! `claimant local`: the local cloud, left up or with a workload.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use claimant_local::Error;
+use claimant_local::cloud::{Cloud, CloudConfig, Ports};
+use claimant_local::lambda::{FunctionCounters, LogSink};
+use claimant_local::workload::{self, FUNCTION, Report};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::args::Local;
+use crate::{logs, progress};
+
+/// Runs until stopped, or until the workload is over; `false` when that showed a fault.
+pub(crate) async fn run(options: Local) -> Result<bool, Error> {
+    let mut stop = StopSignals::listen()?;
+    let (sink, log_file) = log_sink(&options)?;
+    let config = CloudConfig {
+        parameters: options.parameters.iter().cloned().collect(),
+        data: options.data.clone(),
+        ports: Ports { dynamodb: options.dynamodb_port, sqs: options.sqs_port, ses: options.ses_port },
+        only: options.functions.clone(),
+        logs: sink,
+        ..CloudConfig::new(&options.template, binaries(&options)?)
+    };
+    let cloud = Cloud::start(config).await?;
+    let ended = match options.workload {
+        Some(orders) => {
+            if let Some(path) = &log_file {
+                say(format!("Function logs: {}", path.display()));
+            }
+            tokio::select! {
+                report = run_workload(&cloud, &options, orders) => report,
+                () = stop.received() => {
+                    say("\nStopped before the workload's end.");
+                    Ok(false)
+                }
+            }
+        }
+        None => {
+            describe(&cloud);
+            stop.received().await;
+            say("\nStopping.");
+            Ok(true)
+        }
+    };
+    cloud.stop().await;
+    ended
+}
+
+async fn run_workload(cloud: &Cloud, options: &Local, orders: u32) -> Result<bool, Error> {
+    let settings = workload::Settings { orders, seed: options.seed, timeout: options.timeout };
+    let mut display = progress::Display::new(options.quiet, !options.logs);
+    let report = workload::run(cloud, settings, |progress| display.show(progress)).await;
+    display.end();
+    let report = report?;
+    print_report(cloud, options.seed, &report);
+    Ok(report.summary.faults.is_empty())
+}
+
+fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
+    let first_mail = match report.first_mail {
+        Some(time) => format!("first mail after {:.1} s", time.as_secs_f64()),
+        None => "no mail".to_owned(),
+    };
+    say(format!("\nWorkload with seed {seed}: {:.1} s, {first_mail}\n", report.elapsed.as_secs_f64()));
+    say(&report.summary);
+    if report.summary.faults.is_empty() {
+        say("Every order got exactly one mail.");
+        return;
+    }
+    for fault in &report.summary.faults {
+        say(format!("FAULT: {fault}"));
+    }
+    if let Some(function) = cloud.function(FUNCTION) {
+        let FunctionCounters { invocations, errors, timeouts, crashes, cold_starts } = function.counters();
+        say(format!(
+            "The function: {invocations} invocations, of which {errors} ended in an error, {timeouts} in a time-out, \
+             {crashes} in a crash; {cold_starts} processes started"
+        ));
+    }
+}
+
+/// What a person needs to use the cloud.
+fn describe(cloud: &Cloud) {
+    let endpoints = cloud.endpoints();
+    say(format!("DynamoDB  {}", endpoints.dynamodb));
+    say(format!("SQS       {}", endpoints.sqs));
+    say(format!("SES       {}   (mails: {}/_claimant/mails)", endpoints.ses, endpoints.ses));
+    let stack = cloud.stack();
+    for queue in &stack.queues {
+        say(format!("queue     {}", cloud.sqs().queue_url(&queue.name)));
+    }
+    for table in &stack.tables {
+        say(format!("table     {}", table.name));
+    }
+    for spec in stack.functions.iter().filter(|spec| cloud.function(&spec.name).is_some()) {
+        let mappings = spec.mappings.iter().filter(|mapping| mapping.enabled);
+        let queues: Vec<_> = mappings.map(|mapping| mapping.queue.as_str()).collect();
+        say(format!("function  {}   (reads {})", spec.name, queues.join(", ")));
+    }
+    say("\nTo point an AWS CLI or SDK here:\n");
+    for (name, value) in cloud.variables() {
+        say(format!("export {name}={value}"));
+    }
+    say("\nReady. Ctrl-C stops everything.\n");
+}
+
+/// Prints a line. OK to ignore a reader that has gone: what runs must still be stopped in order.
+fn say(line: impl Display) {
+    let _ = writeln!(io::stdout().lock(), "{line}");
+}
+
+/// Where the logs go, and the file if it is one.
+fn log_sink(options: &Local) -> Result<(LogSink, Option<PathBuf>), Error> {
+    if options.workload.is_some() && !options.logs {
+        let (sink, path) = logs::to_file(options.data.as_deref())?;
+        return Ok((sink, Some(path)));
+    }
+    let sink = if options.quiet { logs::dropped() } else { logs::shown() };
+    Ok((sink, None))
+}
+
+fn binaries(options: &Local) -> Result<PathBuf, Error> {
+    if let Some(directory) = &options.binaries {
+        return Ok(directory.clone());
+    }
+    let own = std::env::current_exe().ok();
+    let directory = own.as_ref().and_then(|path| path.parent());
+    let unknown =
+        || Error::new("the directory of this command cannot be found: name that of the functions with --binaries");
+    Ok(directory.ok_or_else(unknown)?.to_owned())
+}
+
+/// Ctrl-C and SIGTERM.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    /// From now on they no longer end the process by themselves.
+    fn listen() -> Result<Self, Error> {
+        let listen = |kind| signal(kind).map_err(|e| Error::new("stop signals cannot be listened for").caused_by(e));
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

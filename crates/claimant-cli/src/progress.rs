@@ -1,0 +1,83 @@
+//! The progress of a workload on standard error.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use claimant_local::workload::Progress;
+
+/// Between two looks on a terminal.
+const REFRESH: Duration = Duration::from_millis(100);
+/// Between two lines elsewhere, where something has changed.
+const LINE: Duration = Duration::from_secs(1);
+/// Between two lines elsewhere, where nothing has.
+const SAME_LINE: Duration = Duration::from_secs(5);
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// One line, written over again and again.
+    Refreshed,
+    /// A line now and then.
+    Lines,
+    Hidden,
+}
+
+/// Shows progress, not too often.
+pub(crate) struct Display {
+    style: Style,
+    shown_at: Option<Duration>,
+    shown: String,
+}
+
+impl Display {
+    /// `alone` means that nothing else writes to the terminal meanwhile.
+    pub(crate) fn new(quiet: bool, alone: bool) -> Self {
+        let style = match (quiet, alone && io::stderr().is_terminal()) {
+            (true, _) => Style::Hidden,
+            (false, true) => Style::Refreshed,
+            (false, false) => Style::Lines,
+        };
+        Self { style, shown_at: None, shown: String::new() }
+    }
+
+    pub(crate) fn show(&mut self, progress: &Progress) {
+        let figures = figures(progress);
+        let (start, end, every) = match self.style {
+            Style::Refreshed => ("\r", "\x1b[K", REFRESH),
+            Style::Lines if figures == self.shown => ("", "\n", SAME_LINE),
+            Style::Lines => ("", "\n", LINE),
+            Style::Hidden => return,
+        };
+        if self.shown_at.is_some_and(|at| progress.elapsed < at + every) {
+            return;
+        }
+        let elapsed_s = progress.elapsed.as_secs_f64();
+        let mut stderr = io::stderr().lock();
+        // OK to ignore: the run matters more than its display.
+        let _ = write!(stderr, "{start}{elapsed_s:5.1} s  {figures}{end}").and_then(|()| stderr.flush());
+        self.shown_at = Some(progress.elapsed);
+        self.shown = figures;
+    }
+
+    /// Ends the refreshed line.
+    pub(crate) fn end(&self) {
+        if self.style == Style::Refreshed {
+            // OK to ignore: as above.
+            let _ = writeln!(io::stderr().lock());
+        }
+    }
+}
+
+fn figures(progress: &Progress) -> String {
+    format!(
+        "sent {}/{}  mails {}/{}  queue {} visible, {} in flight, {} delayed  dead-lettered {}",
+        progress.sent,
+        progress.messages,
+        progress.mails,
+        progress.orders,
+        progress.queue.visible,
+        progress.queue.in_flight,
+        progress.queue.delayed,
+        progress.dead_lettered,
+    )
+}

@@ -1,0 +1,105 @@
+//! The command as people call it: help, usage errors, and what is missing.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn claimant(args: &[&str]) -> Output {
+    let command = Command::new(env!("CARGO_BIN_EXE_claimant")).args(args).output();
+    command.expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A directory with a small template and a file in place of its function's binary.
+fn stage(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&directory).expect("the target directory can be written");
+    std::fs::write(directory.join("template.yaml"), TEMPLATE).expect("its directory is there");
+    let binary = directory.join("greeter");
+    std::fs::write(&binary, "").expect("its directory is there");
+    std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    directory
+}
+
+const TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Greetings: {Type: AWS::SQS::Queue}
+  Greeter:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: greeter}}
+    Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3}
+";
+
+#[test]
+fn help_tells_everything() {
+    let help = claimant(&["local", "--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    let help = text(&help.stdout);
+    let options = [
+        "--template",
+        "--parameter",
+        "--binaries",
+        "--data",
+        "--dynamodb-port",
+        "--sqs-port",
+        "--ses-port",
+        "--function",
+        "--quiet",
+        "--workload",
+        "--seed",
+        "--timeout",
+        "--logs",
+        "Exit codes:",
+    ];
+    for option in options {
+        assert!(help.contains(option), "{option} is not in:\n{help}");
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let table: [(&[&str], &str); 7] = [
+        (&[], "Usage: claimant"),
+        (&["remote"], "unrecognized subcommand"),
+        (&["local", "--sqs-port", "70000"], "--sqs-port"),
+        (&["local", "--parameter", "Stage"], "NAME=VALUE"),
+        (&["local", "--workload", "0"], "--workload"),
+        (&["local", "--seed", "2"], "--workload"),
+        (&["local", "--workload", "--timeout", "0"], "whole seconds"),
+    ];
+    for (args, expected) in table {
+        let output = claimant(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_with_its_mend() {
+    let stage = stage("missing");
+    let template = stage.join("template.yaml");
+    let template = template.to_str().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let here = stage.to_str().unwrap();
+    let table: [(&[&str], &[&str]); 5] = [
+        (&["--template", "nowhere/template.yaml"], &["nowhere/template.yaml"]),
+        (&["--template", template, "--binaries", "nowhere"], &["nowhere/greeter", "cargo build -p greeter"]),
+        (&["--template", template, "--function", "Nobody"], &["no function Nobody", "Greeter"]),
+        (&["--template", template, "--binaries", here, "--sqs-port", &port], &[&port, "--sqs-port"]),
+        (&["--template", template, "--binaries", here, "--workload"], &["order-confirmation", "greeter"]),
+    ];
+    for (options, expected) in table {
+        let output = claimant(&[&["local"], options].concat());
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {errors}");
+        for part in expected {
+            assert!(errors.contains(part), "{options:?}: {part} is not in: {errors}");
+        }
+    }
+}

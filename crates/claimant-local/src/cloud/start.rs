@@ -1,0 +1,203 @@
+//! Starting a cloud: everything that can fail comes before the first message can move.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, Cloud, CloudConfig, Endpoints, RunningFunction, is_called};
+use crate::Error;
+use crate::dynamodb::DynamoDb;
+use crate::lambda::{Function, FunctionConfig};
+use crate::mailbox::Mailbox;
+use crate::mapping::Mapping;
+use crate::sqs::Sqs;
+use crate::stack::{FunctionSpec, QueueSpec, SQS_URL_PLACEHOLDER, Stack};
+
+/// Variables of this process that its functions get too, where set.
+const PASSED_ON: [&str; 3] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL"];
+
+pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
+    let stack = Stack::load(&config.template, &config.parameters)?;
+    let chosen = choose(&stack, &config.only, &config.template)?;
+    for spec in &chosen {
+        check_binary(spec, &config.binaries)?;
+    }
+    let dynamodb = match &config.data {
+        Some(directory) => DynamoDb::in_directory(directory)?,
+        None => DynamoDb::in_memory()?,
+    };
+    for table in &stack.tables {
+        dynamodb.create_table(table)?;
+    }
+
+    let ports = config.ports;
+    let (dynamodb_listener, dynamodb_url) = bind("DynamoDB", "--dynamodb-port", ports.dynamodb).await?;
+    let (sqs_listener, sqs_url) = bind("SQS", "--sqs-port", ports.sqs).await?;
+    let (ses_listener, ses_url) = bind("SES", "--ses-port", ports.ses).await?;
+    let endpoints = Endpoints { dynamodb: dynamodb_url, sqs: sqs_url, ses: ses_url };
+
+    let sqs = Sqs::new();
+    sqs.set_endpoint(&endpoints.sqs);
+    for queue in dead_letter_queues_first(&stack.queues) {
+        sqs.create_queue(&queue.name, queue.settings.clone())?;
+    }
+    let mailbox = Mailbox::new().with_slow_delay(config.slow_mail);
+
+    let (shutdown, stopped) = watch::channel(false);
+    let mut servers = JoinSet::new();
+    servers.spawn(dynamodb.clone().serve(dynamodb_listener, told(stopped.clone())));
+    servers.spawn(sqs.clone().serve(sqs_listener, told(stopped.clone())));
+    servers.spawn(mailbox.clone().serve(ses_listener, told(stopped)));
+
+    let mut functions = Vec::new();
+    for spec in chosen {
+        functions.push(RunningFunction {
+            function: new_function(&spec, &config, &endpoints)?,
+            spec,
+            mappings: Vec::new(),
+        });
+    }
+    // From here on nothing can fail, and messages can move.
+    for running in &mut functions {
+        let enabled = running.spec.mappings.iter().filter(|mapping| mapping.enabled);
+        let start = |mapping: &_| Mapping::start(Clone::clone(mapping), sqs.clone(), running.function.clone());
+        running.mappings = enabled.map(start).collect();
+    }
+    Ok(Cloud { stack, endpoints, sqs, dynamodb, mailbox, functions, shutdown, servers })
+}
+
+/// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
+pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
+    let variables = [
+        ("AWS_ENDPOINT_URL_DYNAMODB", endpoints.dynamodb.as_str()),
+        ("AWS_ENDPOINT_URL_SQS", &endpoints.sqs),
+        ("AWS_ENDPOINT_URL_SESV2", &endpoints.ses),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+/// The functions of the template, or those of them that were asked for.
+fn choose(stack: &Stack, only: &[String], template: &Path) -> Result<Vec<FunctionSpec>, Error> {
+    for name in only {
+        if !stack.functions.iter().any(|spec| is_called(spec, name)) {
+            let known: Vec<_> = stack.functions.iter().map(|spec| spec.name.as_str()).collect();
+            return Err(Error::new(format!(
+                "there is no function {name} in {}: it has {}",
+                template.display(),
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            )));
+        }
+    }
+    let wanted = |spec: &&FunctionSpec| only.is_empty() || only.iter().any(|name| is_called(spec, name));
+    Ok(stack.functions.iter().filter(wanted).cloned().collect())
+}
+
+fn check_binary(spec: &FunctionSpec, binaries: &Path) -> Result<(), Error> {
+    let executable = binaries.join(&spec.binary);
+    if executable.is_file() {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "function {} has no binary at {}: build it with `cargo build -p {}` (or `make build`), or name its directory with --binaries",
+        spec.name,
+        executable.display(),
+        spec.binary
+    )))
+}
+
+/// A listener on 127.0.0.1, and the address to reach it.
+async fn bind(service: &str, option: &str, port: u16) -> Result<(TcpListener, String), Error> {
+    let fault = |e: std::io::Error| {
+        Error::new(format!(
+            "{service} cannot listen on port {port} of 127.0.0.1: end what holds that port, or give another one with {option} (0 takes a free one)"
+        ))
+        .caused_by(e)
+    };
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let listener = listener.await.map_err(fault)?;
+    let address = listener.local_addr().map_err(fault)?;
+    Ok((listener, format!("http://{address}")))
+}
+
+/// A queue can name its dead-letter queue only once that exists.
+fn dead_letter_queues_first(queues: &[QueueSpec]) -> Vec<&QueueSpec> {
+    let mut ordered: Vec<_> = queues.iter().collect();
+    ordered.sort_by_key(|queue| redrive_depth(queues, queue));
+    ordered
+}
+
+/// How many dead-letter queues stand behind this one; bounded, so that a circle ends too.
+fn redrive_depth(queues: &[QueueSpec], queue: &QueueSpec) -> usize {
+    let target = |queue: &QueueSpec| {
+        let redrive = queue.settings.redrive.as_ref()?;
+        queues.iter().find(|other| other.name == redrive.dead_letter_queue)
+    };
+    std::iter::successors(target(queue), |next| target(next)).take(queues.len()).count()
+}
+
+fn new_function(spec: &FunctionSpec, config: &CloudConfig, endpoints: &Endpoints) -> Result<Function, Error> {
+    let concurrency = spec.mappings.iter().filter_map(|mapping| mapping.maximum_concurrency).max();
+    let concurrency = concurrency.map_or(CONCURRENCY_DEFAULT, |n| usize::try_from(n).unwrap_or(CONCURRENCY_MAX));
+    Function::new(FunctionConfig {
+        name: spec.name.clone(),
+        executable: config.binaries.join(&spec.binary),
+        timeout: spec.timeout,
+        memory_mb: spec.memory_mb,
+        environment: environment(&spec.environment, endpoints, |name| std::env::var(name).ok()),
+        concurrency: concurrency.clamp(1, CONCURRENCY_MAX),
+        logs: config.logs.clone(),
+    })
+}
+
+/// The function's variables: the template's first, then ours, which win.
+fn environment(
+    template: &BTreeMap<String, String>,
+    endpoints: &Endpoints,
+    own: impl Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
+    let mut environment: BTreeMap<String, String> =
+        PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
+    for (name, value) in template {
+        let value = value.replace(SQS_URL_PLACEHOLDER, &endpoints.sqs);
+        // What a person sets for this run beats what the template sets for every run.
+        environment.entry(name.clone()).or_insert(value);
+    }
+    environment.extend(variables(endpoints));
+    environment.into_iter().collect()
+}
+
+/// Resolves when the cloud stops, or is gone.
+async fn told(mut stopped: watch::Receiver<bool>) {
+    // An error means the sender is gone, which is the other way to be told.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_gets_real_queue_urls_and_our_endpoints() {
+        let endpoints = Endpoints { dynamodb: "http://d".into(), sqs: "http://q".into(), ses: "http://s".into() };
+        let template = BTreeMap::from([
+            ("QUEUE_URL".to_owned(), format!("{SQS_URL_PLACEHOLDER}/000000000000/orders")),
+            ("RUST_LOG".to_owned(), "info".to_owned()),
+            ("AWS_REGION".to_owned(), "eu-west-1".to_owned()),
+        ]);
+        let own = |name: &str| (name == "RUST_LOG").then(|| "debug".to_owned());
+        let environment: BTreeMap<_, _> = environment(&template, &endpoints, own).into_iter().collect();
+        assert_eq!(environment["QUEUE_URL"], "http://q/000000000000/orders");
+        assert_eq!(environment["RUST_LOG"], "debug");
+        assert_eq!(environment["AWS_REGION"], "us-east-1");
+        assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
+        assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
+    }
+}

@@ -1,0 +1,256 @@
+//! One execution environment: a process, its runtime API and its output.
+
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use crate::stack::{REGION, function_arn};
+
+use super::api::{Event, RuntimeApi};
+use super::logs::{LogSink, forward};
+use super::{FunctionConfig, Invocation, Pids, lock};
+
+/// How long a new process may take until it asks for its first event; Lambda's own limit.
+const INIT_MAX: Duration = Duration::from_secs(10);
+
+/// How long the output of a dead process is waited for.
+const LOGS_DRAIN_MAX: Duration = Duration::from_secs(1);
+
+/// Starts of a binary that is being written, before giving up.
+const BUSY_STARTS_MAX: u32 = 20;
+
+const BUSY_PAUSE: Duration = Duration::from_millis(25);
+
+/// What an invocation leaves behind.
+pub(super) enum Ended {
+    /// The process answered and can take another event.
+    Reusable(Invocation),
+    /// The process is dead or must be killed.
+    Unusable(Invocation),
+    /// A process that had answered before has ended without taking this event.
+    NotTaken,
+}
+
+/// A process and what belongs to it. Dropping it kills the process and everything the process started.
+pub(super) struct Environment {
+    function: String,
+    // Before the child, so that it is dropped first: the group's id is the child's until the child is reaped.
+    group: ProcessGroup,
+    child: Child,
+    api: RuntimeApi,
+    output: Vec<JoinHandle<()>>,
+    logs: LogSink,
+    warm: bool,
+}
+
+/// The process group of a child; its id is the child's process id.
+struct ProcessGroup {
+    id: u32,
+    pids: Pids,
+    killed: bool,
+}
+
+impl Environment {
+    /// Starts the process; it need not be up when this returns.
+    pub(super) async fn start(config: &FunctionConfig, pids: &Pids) -> Result<Self, Invocation> {
+        let failed = |what: &str, e: io::Error| Invocation::FunctionError {
+            kind: "Runtime.InvalidEntrypoint".to_owned(),
+            message: format!("{what} {}: {e}", config.executable.display()),
+        };
+        let api = RuntimeApi::start(function_arn(&config.name)).await;
+        let api = api.map_err(|e| failed("no free port for the runtime API of", e))?;
+        let mut command = command(config, &api);
+        let mut child = spawn(&mut command).await.map_err(|e| failed("cannot start", e))?;
+        let id = child.id().expect("a process that was not waited for has an id");
+        lock(pids).insert(id);
+        let group = ProcessGroup { id, pids: Pids::clone(pids), killed: false };
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let forwarded = |logs: &LogSink| (config.name.clone(), LogSink::clone(logs));
+        let mut output = Vec::new();
+        if let Some(stdout) = stdout {
+            let (name, logs) = forwarded(&config.logs);
+            output.push(tokio::spawn(forward(stdout, name, logs)));
+        }
+        if let Some(stderr) = stderr {
+            let (name, logs) = forwarded(&config.logs);
+            output.push(tokio::spawn(forward(stderr, name, logs)));
+        }
+        Ok(Self {
+            function: config.name.clone(),
+            group,
+            child,
+            api,
+            output,
+            logs: LogSink::clone(&config.logs),
+            warm: false,
+        })
+    }
+
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Hands one event to the process and waits for its answer, its end, or the end of its time.
+    pub(super) async fn invoke(&mut self, payload: Bytes, limit: Duration) -> Ended {
+        let request_id = Uuid::new_v4().to_string();
+        let (taken_sender, taken) = oneshot::channel();
+        let (answer_sender, answer) = oneshot::channel();
+        let event = Event {
+            request_id: request_id.clone(),
+            payload,
+            timeout: limit,
+            taken: taken_sender,
+            answer: answer_sender,
+        };
+        // OK because the channel has room: the event before was taken, or the environment would be gone.
+        let _ = self.api.events.try_send(event);
+        if let Err(ended) = self.taken(taken, limit, &request_id).await {
+            return ended;
+        }
+        self.warm = true;
+        tokio::select! {
+            biased;
+            Ok(result) = answer => Ended::Reusable(result),
+            status = self.child.wait() => {
+                let status = describe(status);
+                self.log(&format!("RequestId: {request_id} Error: Runtime exited with error: {status}"));
+                Ended::Unusable(Invocation::Crashed { status })
+            }
+            () = sleep(limit) => self.timed_out(&request_id, limit),
+        }
+    }
+
+    /// Waits until the process has asked for the event.
+    async fn taken(&mut self, taken: oneshot::Receiver<()>, limit: Duration, request_id: &str) -> Result<(), Ended> {
+        let limit = if self.warm { limit } else { INIT_MAX };
+        let failure = tokio::select! {
+            biased;
+            Ok(()) = taken => return Ok(()),
+            Ok(report) = &mut self.api.init_error, if !self.warm => report,
+            status = self.child.wait() => {
+                if self.warm {
+                    return Err(Ended::NotTaken);
+                }
+                Invocation::FunctionError {
+                    kind: "Runtime.ExitError".to_owned(),
+                    message: format!("the process ended before it asked for an event: {}", describe(status)),
+                }
+            }
+            () = sleep(limit) => {
+                if self.warm {
+                    return Err(self.timed_out(request_id, limit));
+                }
+                Invocation::FunctionError {
+                    kind: "Runtime.InitTimeout".to_owned(),
+                    message: format!("the process did not ask for an event within {} s", INIT_MAX.as_secs()),
+                }
+            }
+        };
+        if let Invocation::FunctionError { kind, message } = &failure {
+            self.log(&format!("INIT_REPORT Status: error Error Type: {kind} {message}"));
+        }
+        Err(Ended::Unusable(failure))
+    }
+
+    /// Kills what is left, reaps it, and waits a moment for the last of its output.
+    pub(super) async fn end(mut self) {
+        self.group.kill();
+        // OK to fail: that means it was reaped already.
+        let _ = self.child.wait().await;
+        for output in std::mem::take(&mut self.output) {
+            let _ = timeout(LOGS_DRAIN_MAX, output).await;
+        }
+    }
+
+    fn timed_out(&self, request_id: &str, limit: Duration) -> Ended {
+        let seconds = limit.as_secs_f64();
+        self.log(&format!("{request_id} Task timed out after {seconds:.2} seconds"));
+        Ended::Unusable(Invocation::TimedOut)
+    }
+
+    fn log(&self, line: &str) {
+        (self.logs)(&self.function, line);
+    }
+}
+
+impl ProcessGroup {
+    /// At most once: after the child is reaped its id could be given to another process.
+    fn kill(&mut self) {
+        if std::mem::replace(&mut self.killed, true) {
+            return;
+        }
+        let group = i32::try_from(self.id).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            // OK to fail: that means nobody is left in the group.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
+        lock(&self.pids).remove(&self.id);
+    }
+}
+
+fn command(config: &FunctionConfig, api: &RuntimeApi) -> Command {
+    let task_root = config.executable.parent().unwrap_or(Path::new("/"));
+    let mut command = Command::new(&config.executable);
+    command.env_clear();
+    for inherited in ["PATH", "HOME"] {
+        if let Some(value) = std::env::var_os(inherited) {
+            command.env(inherited, value);
+        }
+    }
+    command
+        .env("AWS_REGION", REGION)
+        .env("AWS_DEFAULT_REGION", REGION)
+        .env("TZ", ":UTC")
+        .envs(config.environment.iter().map(|(name, value)| (name, value)))
+        // Lambda does not let a function's own variables override these.
+        .env("AWS_LAMBDA_RUNTIME_API", api.address.to_string())
+        .env("AWS_LAMBDA_FUNCTION_NAME", &config.name)
+        .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
+        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", config.memory_mb.to_string())
+        .env("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", config.name))
+        .env("AWS_LAMBDA_LOG_STREAM_NAME", format!("local/[$LATEST]{}", Uuid::new_v4().simple()))
+        .env("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
+        .env("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
+        .env("_HANDLER", "bootstrap")
+        .env("LAMBDA_TASK_ROOT", task_root)
+        .current_dir(task_root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+}
+
+/// A binary that cargo is just writing cannot be run; that passes within moments.
+async fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 1..BUSY_STARTS_MAX {
+        match command.spawn() {
+            Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy => sleep(BUSY_PAUSE).await,
+            result => return result,
+        }
+    }
+    command.spawn()
+}
+
+fn describe(status: io::Result<ExitStatus>) -> String {
+    match status {
+        Ok(status) => status.to_string(),
+        Err(e) => format!("unknown: {e}"),
+    }
+}

@@ -1,0 +1,126 @@
+//! The execution environments of one function: started when needed, used again, replaced when they die.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use tokio::sync::{Semaphore, watch};
+
+use super::environment::{Ended, Environment};
+use super::{EVENT_BYTES_MAX, FunctionConfig, FunctionCounters, Invocation, Pids, lock};
+
+/// Before the first restart after a crash; doubled with each further crash in a row.
+const RESTART_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest pause before a restart.
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// A function's environments and what is known of them.
+pub(super) struct Pool {
+    pub(super) config: FunctionConfig,
+    pub(super) permits: Semaphore,
+    pub(super) stopped: watch::Sender<bool>,
+    // Invariant: an environment is here only while no invocation holds it.
+    pub(super) idle: Mutex<Vec<Environment>>,
+    pub(super) pids: Pids,
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) counters: FunctionCounters,
+    crashes_in_a_row: u32,
+}
+
+impl Pool {
+    pub(super) async fn invoke(&self, payload: Bytes) -> Invocation {
+        if payload.len() > EVENT_BYTES_MAX {
+            return Invocation::FunctionError {
+                kind: "RequestTooLargeException".to_owned(),
+                message: format!("{} bytes are over the {EVENT_BYTES_MAX} byte limit of an event", payload.len()),
+            };
+        }
+        let mut stopped = self.stopped.subscribe();
+        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
+        loop {
+            let mut environment = match self.environment(&mut stopped).await {
+                Ok(environment) => environment,
+                Err(refused) => return refused,
+            };
+            let ended = tokio::select! {
+                biased;
+                _ = stopped.wait_for(|stopped| *stopped) => Ended::Unusable(stopped_error()),
+                ended = environment.invoke(payload.clone(), self.config.timeout) => ended,
+            };
+            match ended {
+                Ended::Reusable(result) => {
+                    lock(&self.state).crashes_in_a_row = 0;
+                    lock(&self.idle).push(environment);
+                    return result;
+                }
+                Ended::Unusable(result) => {
+                    environment.end().await;
+                    self.note_end(&result);
+                    return result;
+                }
+                Ended::NotTaken => environment.end().await,
+            }
+        }
+    }
+
+    /// A living idle environment, or else a new one.
+    async fn environment(&self, stopped: &mut watch::Receiver<bool>) -> Result<Environment, Invocation> {
+        loop {
+            // Taken out in its own statement: the lock must not be held across an await.
+            let idle = lock(&self.idle).pop();
+            let Some(mut environment) = idle else { break };
+            if environment.is_running() {
+                return Ok(environment);
+            }
+            environment.end().await;
+        }
+        let pause = restart_pause(lock(&self.state).crashes_in_a_row);
+        tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stopped| *stopped) => return Err(stopped_error()),
+            () = tokio::time::sleep(pause) => {}
+        }
+        lock(&self.state).counters.cold_starts += 1;
+        let started = Environment::start(&self.config, &self.pids).await;
+        if let Err(result) = &started {
+            self.note_end(result);
+            (self.config.logs)(&self.config.name, &format!("cannot start: {result:?}"));
+        }
+        started
+    }
+
+    /// A time-out needs no pause: it has taken its time already.
+    fn note_end(&self, result: &Invocation) {
+        if matches!(result, Invocation::Crashed { .. } | Invocation::FunctionError { .. }) {
+            let mut state = lock(&self.state);
+            state.crashes_in_a_row = state.crashes_in_a_row.saturating_add(1);
+        }
+    }
+}
+
+fn restart_pause(crashes_in_a_row: u32) -> Duration {
+    match crashes_in_a_row {
+        0 => Duration::ZERO,
+        n => RESTART_PAUSE.saturating_mul(1_u32.checked_shl(n - 1).unwrap_or(u32::MAX)).min(RESTART_PAUSE_MAX),
+    }
+}
+
+fn stopped_error() -> Invocation {
+    Invocation::FunctionError { kind: "Function.Stopped".to_owned(), message: "the function was stopped".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_before_a_restart_grows_and_is_bounded() {
+        let pauses_ms: Vec<_> = [0, 1, 2, 3, 6, 7, 33, u32::MAX].map(|n| restart_pause(n).as_millis()).into();
+        assert_eq!(pauses_ms, [0, 50, 100, 200, 1_600, 2_000, 2_000, 2_000]);
+    }
+}

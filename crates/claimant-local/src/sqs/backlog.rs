@@ -1,0 +1,276 @@
+//! The messages of one queue, and which of them may be handed out next. Pure: time is an argument, in milliseconds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+
+use super::message::{Depth, MessageAttribute, StoredMessage};
+
+/// A message as a queue keeps it.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) body: String,
+    pub(super) md5_of_body: String,
+    pub(super) attributes: BTreeMap<String, MessageAttribute>,
+    pub(super) trace_header: Option<String>,
+    pub(super) group_id: Option<String>,
+    pub(super) deduplication_id: Option<String>,
+    pub(super) sequence_number: Option<String>,
+    pub(super) sent_ms: u64,
+    /// From when the retention period counts.
+    pub(super) retained_from_ms: u64,
+    pub(super) first_received_ms: Option<u64>,
+    /// Receives in all queues the message has been in.
+    pub(super) receive_count: u32,
+    /// Receives in this queue: what `maxReceiveCount` is compared with, and the number of the newest receipt.
+    pub(super) receives_here: u32,
+    /// The ARN of the queue that gave up on the message.
+    pub(super) dead_letter_source: Option<String>,
+}
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Ready { since_ms: u64 },
+    Delayed { until_ms: u64 },
+    InFlight { received_ms: u64, until_ms: u64 },
+}
+
+/// The place of a message in its backlog: grows with every arrival, never reused.
+pub(super) type Key = u64;
+
+/// Invariant: each message is in `ages`, and by its standing in exactly one of `ready` and `hidden`; on a FIFO
+/// queue it is in its group's `order` too, and `heads` holds the first message of every group that is not locked.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    fifo: bool,
+    arrivals: u64,
+    messages: BTreeMap<Key, (Message, Standing)>,
+    ready: BTreeSet<(u64, Key)>,
+    hidden: BTreeSet<(u64, Key)>,
+    ages: BTreeSet<(u64, Key)>,
+    in_flight: usize,
+    groups: HashMap<String, Group>,
+    heads: BTreeSet<Key>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    order: BTreeSet<Key>,
+    in_flight: usize,
+    head: Option<Key>,
+}
+
+impl Backlog {
+    pub(super) fn new(fifo: bool) -> Self {
+        Self {
+            fifo,
+            arrivals: 0,
+            messages: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            hidden: BTreeSet::new(),
+            ages: BTreeSet::new(),
+            in_flight: 0,
+            groups: HashMap::new(),
+            heads: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn insert(&mut self, message: Message, now_ms: u64, delay_ms: u64) {
+        let key = self.arrivals;
+        self.arrivals += 1;
+        let standing = if delay_ms == 0 {
+            Standing::Ready { since_ms: now_ms }
+        } else {
+            Standing::Delayed { until_ms: now_ms + delay_ms }
+        };
+        self.ages.insert((message.retained_from_ms, key));
+        if let Some(group) = self.group_of(&message) {
+            self.groups.entry(group).or_default().order.insert(key);
+        }
+        self.messages.insert(key, (message, standing));
+        self.index(key, standing);
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<(&Message, Standing)> {
+        self.messages.get(&key).map(|(message, standing)| (message, *standing))
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> Option<Message> {
+        let standing = self.messages.get(&key)?.1;
+        self.unindex(key, standing);
+        let (message, _) = self.messages.remove(&key)?;
+        self.ages.remove(&(message.retained_from_ms, key));
+        if let Some(name) = self.group_of(&message) {
+            if let Some(group) = self.groups.get_mut(&name) {
+                group.order.remove(&key);
+            }
+            self.relist(&name);
+        }
+        Some(message)
+    }
+
+    /// Counts a receive and hides the message; gives the message as it now is.
+    pub(super) fn receive(&mut self, key: Key, now_ms: u64, until_ms: u64) -> Option<&Message> {
+        self.stand(key, Standing::InFlight { received_ms: now_ms, until_ms });
+        let (message, _) = self.messages.get_mut(&key)?;
+        message.receive_count += 1;
+        message.receives_here += 1;
+        message.first_received_ms.get_or_insert(now_ms);
+        Some(message)
+    }
+
+    /// Moves a message to another standing.
+    pub(super) fn stand(&mut self, key: Key, standing: Standing) {
+        if let Some(old) = self.messages.get(&key).map(|(_, old)| *old) {
+            self.unindex(key, old);
+            self.messages.entry(key).and_modify(|entry| entry.1 = standing);
+            self.index(key, standing);
+        }
+    }
+
+    /// Lets time pass: what was hidden long enough becomes visible, what is too old goes. Gives the number that went.
+    pub(super) fn advance(&mut self, now_ms: u64, retention_ms: u64) -> u64 {
+        while let Some(&(until_ms, key)) = self.hidden.first()
+            && until_ms <= now_ms
+        {
+            self.stand(key, Standing::Ready { since_ms: until_ms });
+        }
+        let mut expired = 0;
+        while let Some(&(from_ms, key)) = self.ages.first()
+            && from_ms + retention_ms <= now_ms
+        {
+            self.remove(key);
+            expired += 1;
+        }
+        expired
+    }
+
+    /// The next message to hand out. On a FIFO queue, `after` is the message this receive has just dealt with: the
+    /// rest of its group comes first, then the groups with nothing in flight, the longest waiting first.
+    pub(super) fn next_ready(&self, after: Option<(&str, Key)>) -> Option<Key> {
+        if !self.fifo {
+            return self.ready.first().map(|(_, key)| *key);
+        }
+        let same_group = after.and_then(|(name, last)| {
+            let later = (Bound::Excluded(last), Bound::Unbounded);
+            self.groups.get(name)?.order.range(later).next().copied()
+        });
+        same_group
+            .into_iter()
+            .chain(self.heads.iter().copied())
+            .find(|key| matches!(self.get(*key), Some((_, Standing::Ready { .. }))))
+    }
+
+    /// Gives every delayed message a new delay, counted from its sending.
+    pub(super) fn delay_again(&mut self, delay_ms: u64) {
+        let delayed: Vec<(Key, u64)> = self
+            .messages
+            .iter()
+            .filter(|(_, (_, standing))| matches!(standing, Standing::Delayed { .. }))
+            .map(|(key, (message, _))| (*key, message.sent_ms + delay_ms))
+            .collect();
+        for (key, until_ms) in delayed {
+            self.stand(key, Standing::Delayed { until_ms });
+        }
+    }
+
+    /// When the next hidden message becomes visible.
+    pub(super) fn next_change_ms(&self) -> Option<u64> {
+        self.hidden.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    pub(super) fn depth(&self) -> Depth {
+        Depth { visible: self.ready.len(), in_flight: self.in_flight, delayed: self.hidden.len() - self.in_flight }
+    }
+
+    pub(super) fn ready_keys(&self) -> Vec<Key> {
+        self.ready.iter().map(|(_, key)| *key).collect()
+    }
+
+    pub(super) fn stored(&self) -> Vec<StoredMessage> {
+        let look = |(message, _): &(Message, Standing)| StoredMessage {
+            message_id: message.id.clone(),
+            body: message.body.clone(),
+        };
+        self.messages.values().map(look).collect()
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self { arrivals: self.arrivals, ..Self::new(self.fifo) };
+    }
+
+    fn group_of(&self, message: &Message) -> Option<String> {
+        message.group_id.clone().filter(|_| self.fifo)
+    }
+
+    /// The key of the `ready` set. A standard queue hands out what has been visible longest, so that a message that
+    /// fails over and over does not starve the others; a FIFO queue keeps the order of arrival.
+    fn ready_entry(&self, key: Key, since_ms: u64) -> (u64, Key) {
+        (if self.fifo { 0 } else { since_ms }, key)
+    }
+
+    fn index(&mut self, key: Key, standing: Standing) {
+        match standing {
+            Standing::Ready { since_ms } => {
+                let entry = self.ready_entry(key, since_ms);
+                self.ready.insert(entry);
+            }
+            Standing::Delayed { until_ms } => {
+                self.hidden.insert((until_ms, key));
+            }
+            Standing::InFlight { until_ms, .. } => {
+                self.hidden.insert((until_ms, key));
+                self.in_flight += 1;
+                self.lock_group(key, |in_flight| *in_flight += 1);
+                return;
+            }
+        }
+        self.lock_group(key, |_| ());
+    }
+
+    fn unindex(&mut self, key: Key, standing: Standing) {
+        match standing {
+            Standing::Ready { since_ms } => {
+                let entry = self.ready_entry(key, since_ms);
+                self.ready.remove(&entry);
+            }
+            Standing::Delayed { until_ms } => {
+                self.hidden.remove(&(until_ms, key));
+            }
+            Standing::InFlight { until_ms, .. } => {
+                self.hidden.remove(&(until_ms, key));
+                self.in_flight -= 1;
+                self.lock_group(key, |in_flight| *in_flight -= 1);
+            }
+        }
+    }
+
+    fn lock_group(&mut self, key: Key, change: impl FnOnce(&mut usize)) {
+        let Some(name) = self.messages.get(&key).and_then(|(message, _)| self.group_of(message)) else {
+            return;
+        };
+        if let Some(group) = self.groups.get_mut(&name) {
+            change(&mut group.in_flight);
+        }
+        self.relist(&name);
+    }
+
+    /// Restores the invariant of `heads` for one group, and forgets a group without messages.
+    fn relist(&mut self, name: &str) {
+        let Some(group) = self.groups.get_mut(name) else {
+            return;
+        };
+        let head = group.order.first().copied().filter(|_| group.in_flight == 0);
+        if head != group.head {
+            if let Some(old) = group.head {
+                self.heads.remove(&old);
+            }
+            self.heads.extend(head);
+            group.head = head;
+        }
+        if group.order.is_empty() {
+            self.groups.remove(name);
+        }
+    }
+}

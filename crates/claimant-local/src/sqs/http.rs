@@ -1,0 +1,136 @@
+//! The AWS JSON 1.0 protocol over HTTP: every request is a POST that names its action in `X-Amz-Target`.
+
+use std::future::Future;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::actions;
+use super::checks::MESSAGE_BYTES_MAX;
+use super::fault::{Code, Fault};
+use super::service::Sqs;
+use super::wire::ErrorAnswer;
+use crate::Error;
+
+/// The largest request read: 1 MiB of content, every byte of which JSON may spell in six (`\u000a`), and 2 MiB for
+/// the ten entries around it. A larger one could only hold a message that SQS refuses.
+const REQUEST_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 2 * 1_048_576;
+
+const TARGET_PREFIX: &str = "AmazonSQS.";
+
+/// What every request needs.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    pub(super) sqs: Sqs,
+    /// Turns true, or loses its sender, when the server is to stop: long polls then end.
+    closing: watch::Receiver<bool>,
+}
+
+impl Endpoint {
+    /// Ready when the server is to stop.
+    pub(super) async fn closed(&self) {
+        let mut closing = self.closing.clone();
+        // An error means that the server has gone, which is the same news.
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+}
+
+/// Serves until `shutdown` is ready and open requests are answered.
+pub(super) async fn serve(
+    sqs: Sqs,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let failed = |doing: &str| format!("SQS: the listener failed while {doing}: start the local cloud again");
+    let address = listener.local_addr();
+    let address = address.map_err(|e| Error::new(failed("reading its address")).caused_by(e))?;
+    sqs.default_endpoint(format!("http://{address}"));
+    let (close, closing) = watch::channel(false);
+    let router = Router::new()
+        .fallback(answer)
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .with_state(Endpoint { sqs, closing });
+    let served = axum::serve(listener, router).with_graceful_shutdown(async move {
+        shutdown.await;
+        close.send_replace(true);
+    });
+    served.await.map_err(|e| Error::new(failed("serving")).caused_by(e))
+}
+
+async fn answer(State(endpoint): State<Endpoint>, headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
+    let answered = match (action(&headers), body) {
+        (Ok(action), Ok(body)) => actions::perform(&endpoint, action, &body).await,
+        (Err(fault), _) => Err(fault),
+        (Ok(_), Err(rejection)) => Err(unreadable(&rejection)),
+    };
+    let mut response = match answered {
+        Ok(json) => json.into_response(),
+        Err(fault) => refusal(&fault),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
+    let request_id = HeaderValue::try_from(Uuid::new_v4().to_string());
+    headers.insert("x-amzn-requestid", request_id.expect("a UUID is plain ASCII"));
+    response
+}
+
+fn action(headers: &HeaderMap) -> Result<&str, Fault> {
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+    target.and_then(|target| target.strip_prefix(TARGET_PREFIX)).ok_or_else(|| {
+        Fault::new(
+            Code::UnsupportedOperation,
+            format!(
+                "The header X-Amz-Target must be {TARGET_PREFIX}<Action>: this endpoint speaks AWS JSON 1.0 only, as \
+                 the AWS SDKs have done since late 2023. Update the client."
+            ),
+        )
+    })
+}
+
+fn unreadable(rejection: &BytesRejection) -> Fault {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let reason = format!("Request must be shorter than {REQUEST_BYTES_MAX} bytes.");
+        return Fault::new(
+            Code::InvalidParameterValue,
+            format!("One or more parameters are invalid. Reason: {reason}"),
+        );
+    }
+    Fault::new(Code::Serialization, "The request body ended before its end.")
+}
+
+fn refusal(fault: &Fault) -> Response {
+    let answer = ErrorAnswer { shape: fault.code.shape(), message: &fault.message };
+    let mut response = (StatusCode::BAD_REQUEST, to_json(&answer)).into_response();
+    let query_error = HeaderValue::try_from(format!("{};Sender", fault.code.query_code()));
+    let query_error = query_error.expect("every code is plain ASCII");
+    response.headers_mut().insert("x-amzn-query-error", query_error);
+    response
+}
+
+/// Reads a request's JSON. An empty body is an empty request.
+pub(super) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|e| {
+        // The place alone: what serde would quote may be a part of a message.
+        let (line, column) = (e.line(), e.column());
+        let what = if e.is_data() { "is not of the type SQS expects there" } else { "is not JSON" };
+        Fault::new(
+            Code::Serialization,
+            format!("What stands before line {line}, column {column} of the request {what}."),
+        )
+    })
+}
+
+/// Writes an answer's JSON.
+pub(super) fn to_json(answer: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(answer).expect("the answers are structs and maps with text keys")
+}

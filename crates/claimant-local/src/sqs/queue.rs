@@ -1,0 +1,313 @@
+//! One queue. Pure: no clock and no I/O; `now_ms` and new message ids are arguments.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::attributes::Attributes;
+use super::backlog::{Backlog, Key, Message, Standing};
+use super::checks;
+use super::dedup::{FirstSend, Window};
+use super::fault::{Code, Fault};
+use super::md5;
+use super::message::{Counters, Depth, NewMessage, Received, Sent, StoredMessage};
+use super::receipt;
+use super::settings::VISIBILITY_MAX_S;
+
+/// The most messages of one queue that can be in flight.
+const IN_FLIGHT_MAX: usize = 120_000;
+
+/// A queue and its messages.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Tells this queue's receipt handles from those of others, even of an earlier queue of the same name.
+    id: String,
+    in_flight_max: usize,
+    pub(super) attributes: Attributes,
+    pub(super) tags: BTreeMap<String, String>,
+    pub(super) created_ms: u64,
+    pub(super) modified_ms: u64,
+    backlog: Backlog,
+    window: Window,
+    sequence: u64,
+    counters: Counters,
+}
+
+/// What one receive asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) max: usize,
+    /// `None` means the queue's own visibility timeout.
+    pub(super) visibility: Option<Duration>,
+    /// After how many receives a message is dead; `None` if there is no dead-letter queue to take it.
+    pub(super) max_receive_count: Option<u32>,
+}
+
+/// What one receive gives.
+#[derive(Debug, Default)]
+pub(super) struct Handout {
+    pub(super) received: Vec<Received>,
+    /// Messages that had been received too often: they have left this queue for the dead-letter queue.
+    pub(super) dead: Vec<Message>,
+}
+
+impl Queue {
+    pub(super) fn new(id: String, attributes: Attributes, now_ms: u64) -> Self {
+        Self {
+            id,
+            in_flight_max: IN_FLIGHT_MAX,
+            backlog: Backlog::new(attributes.settings.fifo),
+            attributes,
+            tags: BTreeMap::new(),
+            created_ms: now_ms,
+            modified_ms: now_ms,
+            window: Window::default(),
+            sequence: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Enqueues a message under `message_id`, unless it repeats one inside the deduplication window.
+    pub(super) fn send(&mut self, now_ms: u64, message_id: String, new: NewMessage) -> Result<Sent, Fault> {
+        self.advance(now_ms);
+        checks::message(&new, &self.attributes)?;
+        let mut sent = Sent {
+            message_id,
+            md5_of_body: md5::of_body(&new.body),
+            md5_of_message_attributes: md5::of_attributes(&new.message_attributes),
+            md5_of_message_system_attributes: md5::of_attributes(&checks::system_attributes(&new)),
+            sequence_number: None,
+        };
+        let mut deduplication_id = None;
+        if self.attributes.settings.fifo {
+            let id = new.deduplication_id.unwrap_or_else(|| content_id(&new.body));
+            let scope = new.group_id.clone().filter(|_| self.attributes.deduplicates_per_group());
+            let scope = (scope, id.clone());
+            if let Some(first) = self.window.find(now_ms, &scope) {
+                sent.message_id = first.message_id;
+                sent.sequence_number = Some(first.sequence_number);
+                return Ok(sent);
+            }
+            let first = FirstSend { message_id: sent.message_id.clone(), sequence_number: self.next_sequence_number() };
+            sent.sequence_number = Some(first.sequence_number.clone());
+            self.window.open(now_ms, scope, first);
+            deduplication_id = Some(id);
+        }
+        let delay = new.delay.filter(|_| !self.attributes.settings.fifo);
+        let delay = delay.unwrap_or(self.attributes.settings.delay);
+        let message = Message {
+            id: sent.message_id.clone(),
+            body: new.body,
+            md5_of_body: sent.md5_of_body.clone(),
+            attributes: new.message_attributes,
+            trace_header: new.trace_header,
+            group_id: new.group_id,
+            deduplication_id,
+            sequence_number: sent.sequence_number.clone(),
+            sent_ms: now_ms,
+            retained_from_ms: now_ms,
+            first_received_ms: None,
+            receive_count: 0,
+            receives_here: 0,
+            dead_letter_source: None,
+        };
+        self.backlog.insert(message, now_ms, millis(delay));
+        self.counters.sent += 1;
+        Ok(sent)
+    }
+
+    /// Hands out up to `ask.max` messages and hides them.
+    pub(super) fn receive(&mut self, now_ms: u64, ask: Ask) -> Result<Handout, Fault> {
+        self.advance(now_ms);
+        let visibility = ask.visibility.unwrap_or(self.attributes.settings.visibility_timeout);
+        let until_ms = now_ms + millis(visibility);
+        let mut handout = Handout::default();
+        let mut last: Option<(String, Key)> = None;
+        while handout.received.len() < ask.max {
+            let after = last.as_ref().map(|(group, key)| (group.as_str(), *key));
+            let Some(key) = self.backlog.next_ready(after) else {
+                break;
+            };
+            let Some((message, _)) = self.backlog.get(key) else {
+                break;
+            };
+            last = message.group_id.clone().map(|group| (group, key));
+            if ask.max_receive_count.is_some_and(|max| message.receives_here >= max) {
+                handout.dead.extend(self.backlog.remove(key));
+                continue;
+            }
+            if self.backlog.depth().in_flight >= self.in_flight_max {
+                // A FIFO queue answers with nothing instead, and so does a receive that has got something already.
+                if self.attributes.settings.fifo || !handout.received.is_empty() || !handout.dead.is_empty() {
+                    break;
+                }
+                return Err(Fault::new(
+                    Code::OverLimit,
+                    format!("{} messages are in flight: delete messages before receiving more.", self.in_flight_max),
+                ));
+            }
+            if let Some(message) = self.backlog.receive(key, now_ms, until_ms) {
+                handout.received.push(receipt::received(&self.id, key, message));
+            }
+        }
+        self.counters.received += handout.received.len() as u64;
+        self.counters.dead_lettered += handout.dead.len() as u64;
+        Ok(handout)
+    }
+
+    /// Deletes a message; `false` if it had gone before.
+    pub(super) fn delete(&mut self, now_ms: u64, receipt_handle: &str) -> Result<bool, Fault> {
+        self.advance(now_ms);
+        let (key, receipt) = receipt::parse(&self.id, receipt_handle)?;
+        let Some((message, standing)) = self.backlog.get(key) else {
+            return Ok(false);
+        };
+        let current = receipt == message.receives_here && matches!(standing, Standing::InFlight { .. });
+        if self.attributes.settings.fifo && !current {
+            return Err(handle_expired());
+        }
+        self.backlog.remove(key);
+        self.counters.deleted += 1;
+        Ok(true)
+    }
+
+    /// Hides a message in flight for `timeout` from now; zero makes it visible at once.
+    pub(super) fn change_visibility(
+        &mut self,
+        now_ms: u64,
+        receipt_handle: &str,
+        timeout: Duration,
+    ) -> Result<(), Fault> {
+        self.advance(now_ms);
+        let (key, receipt) = receipt::parse(&self.id, receipt_handle)?;
+        let Some((message, standing)) = self.backlog.get(key) else {
+            return Err(Fault::invalid_parameter(
+                "ReceiptHandle",
+                "Message does not exist or is not available for visibility timeout change.",
+            ));
+        };
+        let Standing::InFlight { received_ms, .. } = standing else {
+            return Err(Fault::new(
+                Code::MessageNotInflight,
+                "The message is not in flight: its visibility timeout has ended.",
+            ));
+        };
+        if self.attributes.settings.fifo && receipt != message.receives_here {
+            return Err(handle_expired());
+        }
+        let held_s = now_ms.saturating_sub(received_ms) / 1_000;
+        if held_s + timeout.as_secs() > VISIBILITY_MAX_S {
+            return Err(Fault::invalid_parameter(
+                "VisibilityTimeout",
+                format!("Total VisibilityTimeout for the message is beyond the limit [{VISIBILITY_MAX_S} seconds]."),
+            ));
+        }
+        let standing = if timeout.is_zero() {
+            Standing::Ready { since_ms: now_ms }
+        } else {
+            Standing::InFlight { received_ms, until_ms: now_ms + millis(timeout) }
+        };
+        self.backlog.stand(key, standing);
+        Ok(())
+    }
+
+    /// Takes in a message that another queue gave up on. It keeps its id, its sending time and its receive count.
+    pub(super) fn take_dead(&mut self, now_ms: u64, source_arn: &str, message: Message) {
+        let retained_from_ms = if self.attributes.settings.fifo {
+            now_ms // FIFO queues count the retention from the move, standard queues from the sending.
+        } else {
+            message.retained_from_ms
+        };
+        let message =
+            Message { retained_from_ms, receives_here: 0, dead_letter_source: Some(source_arn.to_owned()), ..message };
+        self.backlog.insert(message, now_ms, 0);
+    }
+
+    /// Takes in a message redriven from a dead-letter queue: to SQS that is a new message.
+    pub(super) fn take_redriven(&mut self, now_ms: u64, message_id: String, message: Message) {
+        let sequence_number = message.sequence_number.as_ref().map(|_| self.next_sequence_number());
+        let message = Message {
+            id: message_id,
+            sequence_number,
+            sent_ms: now_ms,
+            retained_from_ms: now_ms,
+            first_received_ms: None,
+            receive_count: 0,
+            receives_here: 0,
+            dead_letter_source: None,
+            ..message
+        };
+        self.backlog.insert(message, now_ms, 0);
+    }
+
+    /// Takes out every visible message that `wanted` accepts, in order.
+    pub(super) fn take_visible(&mut self, now_ms: u64, wanted: impl Fn(&Message) -> bool) -> Vec<Message> {
+        self.advance(now_ms);
+        let keys = self.backlog.ready_keys();
+        let wanted = |key: &Key| self.backlog.get(*key).is_some_and(|(message, _)| wanted(message));
+        let keys: Vec<Key> = keys.into_iter().filter(wanted).collect();
+        keys.into_iter().filter_map(|key| self.backlog.remove(key)).collect()
+    }
+
+    pub(super) fn set_attributes(&mut self, now_ms: u64, attributes: Attributes) {
+        let delay = attributes.settings.delay;
+        // A new delay reaches back to messages already sent on FIFO queues, where order forbids anything else.
+        if attributes.settings.fifo && delay != self.attributes.settings.delay {
+            self.backlog.delay_again(millis(delay));
+        }
+        self.attributes = attributes;
+        self.modified_ms = now_ms;
+    }
+
+    /// Drops every message, those in flight too.
+    pub(super) fn purge(&mut self) {
+        self.backlog.clear();
+    }
+
+    pub(super) fn depth(&mut self, now_ms: u64) -> Depth {
+        self.advance(now_ms);
+        self.backlog.depth()
+    }
+
+    pub(super) fn counters(&mut self, now_ms: u64) -> Counters {
+        self.advance(now_ms);
+        self.counters
+    }
+
+    pub(super) fn stored(&mut self, now_ms: u64) -> Vec<StoredMessage> {
+        self.advance(now_ms);
+        self.backlog.stored()
+    }
+
+    /// When a hidden message becomes visible without anyone's doing.
+    pub(super) fn next_change_ms(&self) -> Option<u64> {
+        self.backlog.next_change_ms()
+    }
+
+    fn advance(&mut self, now_ms: u64) {
+        let retention_ms = millis(self.attributes.settings.retention);
+        self.counters.expired += self.backlog.advance(now_ms, retention_ms);
+    }
+
+    /// 20 digits, like those of SQS.
+    fn next_sequence_number(&mut self) -> String {
+        self.sequence += 1;
+        format!("188{:017}", self.sequence)
+    }
+}
+
+fn handle_expired() -> Fault {
+    Fault::invalid_parameter("ReceiptHandle", "The receipt handle has expired.")
+}
+
+fn content_id(body: &str) -> String {
+    Sha256::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).expect("every duration of a queue is at most 14 days")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Receipts: the handles a queue hands out with its messages, and the messages as handed out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::backlog::{Key, Message};
+use super::fault::{Code, Fault};
+use super::md5;
+use super::message::Received;
+
+/// The sender that every message names: the one account of the local cloud.
+pub(super) const SENDER_ID: &str = "000000000000";
+
+/// The message's place and the number of the receive in a handle that the queue with this id handed out.
+pub(super) fn parse(queue_id: &str, handle: &str) -> Result<(Key, u32), Fault> {
+    read(queue_id, handle).ok_or_else(|| {
+        Fault::new(
+            Code::ReceiptHandleIsInvalid,
+            "The input receipt handle is invalid: it is not one that this queue handed out.",
+        )
+    })
+}
+
+fn read(queue_id: &str, handle: &str) -> Option<(Key, u32)> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(handle).ok()?).ok()?;
+    let (key, receipt) = text.strip_prefix(queue_id)?.strip_prefix(':')?.split_once(':')?;
+    Some((key.parse().ok()?, receipt.parse().ok()?))
+}
+
+fn write(queue_id: &str, key: Key, receipt: u32) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{queue_id}:{key}:{receipt}"))
+}
+
+/// The message as its newest receive hands it out.
+pub(super) fn received(queue_id: &str, key: Key, message: &Message) -> Received {
+    let some = |name: &str, value: &Option<String>| value.clone().map(|value| (name.to_owned(), value));
+    let first_received_ms = message.first_received_ms.unwrap_or(message.sent_ms);
+    let always = [
+        ("ApproximateFirstReceiveTimestamp", first_received_ms.to_string()),
+        ("ApproximateReceiveCount", message.receive_count.to_string()),
+        ("SenderId", SENDER_ID.to_owned()),
+        ("SentTimestamp", message.sent_ms.to_string()),
+    ];
+    let sometimes = [
+        some("AWSTraceHeader", &message.trace_header),
+        some("DeadLetterQueueSourceArn", &message.dead_letter_source),
+        some("MessageDeduplicationId", &message.deduplication_id),
+        some("MessageGroupId", &message.group_id),
+        some("SequenceNumber", &message.sequence_number),
+    ];
+    let always = always.map(|(name, value)| (name.to_owned(), value));
+    Received {
+        message_id: message.id.clone(),
+        receipt_handle: write(queue_id, key, message.receives_here),
+        body: message.body.clone(),
+        md5_of_body: message.md5_of_body.clone(),
+        attributes: always.into_iter().chain(sometimes.into_iter().flatten()).collect(),
+        md5_of_message_attributes: md5::of_attributes(&message.attributes),
+        message_attributes: message.attributes.clone(),
+    }
+}

@@ -1,0 +1,220 @@
+//! The shapes of requests and answers as the AWS JSON 1.0 protocol spells them.
+//!
+//! Every field may be absent: what is missing is reported as SQS does it, by the action that needs it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+type Text = BTreeMap<String, String>;
+
+/// What most actions ask: a queue, and what they need beside it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct QueueRequest {
+    pub(super) queue_url: String,
+    pub(super) attributes: Text,
+    pub(super) attribute_names: Vec<String>,
+    pub(super) tags: Text,
+    pub(super) tag_keys: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct NameRequest {
+    pub(super) queue_name: String,
+    pub(super) attributes: Text,
+    #[serde(rename = "tags")]
+    pub(super) tags: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct ListRequest {
+    pub(super) queue_url: String,
+    pub(super) queue_name_prefix: String,
+    pub(super) max_results: Option<i64>,
+    pub(super) next_token: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct MoveRequest {
+    pub(super) source_arn: String,
+    pub(super) destination_arn: Option<String>,
+    pub(super) max_number_of_messages_per_second: Option<i64>,
+}
+
+/// `SendMessage`, and one entry of `SendMessageBatch`.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct SendRequest {
+    pub(super) id: String,
+    pub(super) queue_url: String,
+    pub(super) message_body: String,
+    pub(super) delay_seconds: Option<i64>,
+    pub(super) message_group_id: Option<String>,
+    pub(super) message_deduplication_id: Option<String>,
+    pub(super) message_attributes: BTreeMap<String, Attribute>,
+    pub(super) message_system_attributes: BTreeMap<String, Attribute>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct ReceiveRequest {
+    pub(super) queue_url: String,
+    pub(super) max_number_of_messages: Option<i64>,
+    pub(super) visibility_timeout: Option<i64>,
+    pub(super) wait_time_seconds: Option<i64>,
+    pub(super) attribute_names: Vec<String>,
+    pub(super) message_system_attribute_names: Vec<String>,
+    pub(super) message_attribute_names: Vec<String>,
+}
+
+/// `DeleteMessage`, `ChangeMessageVisibility`, and one entry of their batches.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct ReceiptRequest {
+    pub(super) id: String,
+    pub(super) queue_url: String,
+    pub(super) receipt_handle: String,
+    pub(super) visibility_timeout: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct BatchRequest<T> {
+    #[serde(default)]
+    pub(super) queue_url: String,
+    #[serde(default = "Vec::new")]
+    pub(super) entries: Vec<T>,
+}
+
+/// A message attribute; binary values are base64.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct Attribute {
+    pub(super) data_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) string_value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) binary_value: Option<String>,
+}
+
+/// The answer of actions that have none.
+#[derive(Serialize)]
+pub(super) struct Nothing {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct UrlAnswer {
+    pub(super) queue_url: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct UrlsAnswer {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) queue_urls: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_token: Option<String>,
+}
+
+/// The one answer in which SQS spells the key with a small letter.
+#[derive(Serialize)]
+pub(super) struct SourcesAnswer {
+    #[serde(rename = "queueUrls")]
+    pub(super) queue_urls: Vec<String>,
+    #[serde(rename = "NextToken", skip_serializing_if = "Option::is_none")]
+    pub(super) next_token: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct AttributesAnswer {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) attributes: Text,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct TagsAnswer {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) tags: Text,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct TaskAnswer {
+    pub(super) task_handle: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct SendAnswer {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) id: String,
+    pub(super) message_id: String,
+    #[serde(rename = "MD5OfMessageBody")]
+    pub(super) md5_of_message_body: String,
+    #[serde(rename = "MD5OfMessageAttributes", skip_serializing_if = "Option::is_none")]
+    pub(super) md5_of_message_attributes: Option<String>,
+    #[serde(rename = "MD5OfMessageSystemAttributes", skip_serializing_if = "Option::is_none")]
+    pub(super) md5_of_message_system_attributes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sequence_number: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ReceiveAnswer {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) messages: Vec<ReceivedMessage>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ReceivedMessage {
+    pub(super) message_id: String,
+    pub(super) receipt_handle: String,
+    pub(super) body: String,
+    #[serde(rename = "MD5OfBody")]
+    pub(super) md5_of_body: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) attributes: Text,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) message_attributes: BTreeMap<String, Attribute>,
+    #[serde(rename = "MD5OfMessageAttributes", skip_serializing_if = "Option::is_none")]
+    pub(super) md5_of_message_attributes: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct BatchAnswer<T> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) successful: Vec<T>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) failed: Vec<FailedEntry>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct DoneEntry {
+    pub(super) id: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct FailedEntry {
+    pub(super) id: String,
+    pub(super) sender_fault: bool,
+    pub(super) code: &'static str,
+    pub(super) message: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct ErrorAnswer<'a> {
+    #[serde(rename = "__type")]
+    pub(super) shape: &'a str,
+    pub(super) message: &'a str,
+}

@@ -1,0 +1,183 @@
+//! Queues and tables of a template.
+
+use std::time::Duration;
+
+use crate::sqs::{QueueSettings, Redrive};
+
+use super::resolve::queue_name;
+use super::template::{Section, Template};
+use super::{KeyKind, KeySpec, QueueSpec, TableSpec};
+
+/// Queues, each after the dead-letter queue it names, so that they can be created in this order.
+pub(super) fn queues(template: &Template<'_>) -> Vec<QueueSpec> {
+    let read = template.resources(&["AWS::SQS::Queue"]);
+    let queues: Vec<_> = read.filter_map(|(id, queue)| queue_spec(template, id, &queue)).collect();
+    let mut ordered = queues.clone();
+    ordered.sort_by_key(|queue| redrive_hops(&queues, queue));
+    ordered
+}
+
+pub(super) fn tables(template: &Template<'_>) -> Vec<TableSpec> {
+    let read = template.resources(&["AWS::DynamoDB::Table", "AWS::Serverless::SimpleTable"]);
+    read.filter_map(|(id, table)| {
+        let name = physical_name(template, id, &table)?;
+        let properties = table.section("Properties");
+        let (partition_key, sort_key) = if properties.section("KeySchema").is_given() {
+            full_key(&properties)?
+        } else if table.section("Type").text()? == "AWS::Serverless::SimpleTable" {
+            (simple_key(&properties.section("PrimaryKey"))?, None)
+        } else {
+            properties.section("KeySchema").fault("is missing: give the table's key attributes");
+            return None;
+        };
+        Some(TableSpec {
+            logical_id: id.to_owned(),
+            name,
+            partition_key,
+            sort_key,
+            ttl_attribute: ttl_attribute(&properties.section("TimeToLiveSpecification")),
+        })
+    })
+    .collect()
+}
+
+/// The resource's name; a name that cannot be resolved is a fault of the resource.
+pub(super) fn physical_name(template: &Template<'_>, id: &str, resource: &Section<'_>) -> Option<String> {
+    let name = template.physical_name(id);
+    if let Err(why) = &name {
+        resource.fault(format!("its name {why}"));
+    }
+    name.ok()
+}
+
+fn redrive_hops(queues: &[QueueSpec], queue: &QueueSpec) -> usize {
+    let next = |queue: &QueueSpec| {
+        let redrive = queue.settings.redrive.as_ref()?;
+        queues.iter().find(|other| other.name == redrive.dead_letter_queue)
+    };
+    // A circle of dead-letter queues has no order; bounding the walk keeps it finite.
+    std::iter::successors(Some(queue), |queue| next(queue)).take(queues.len()).count()
+}
+
+fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<QueueSpec> {
+    let name = physical_name(template, id, queue)?;
+    let properties = queue.section("Properties");
+    let flag = |key| properties.section(key).boolean().unwrap_or(false);
+    let seconds = |key, range, default| {
+        let given = properties.section(key).integer(range);
+        given.map_or(default, Duration::from_secs)
+    };
+    let default = QueueSettings::default();
+    let settings = QueueSettings {
+        fifo: flag("FifoQueue"),
+        content_based_deduplication: flag("ContentBasedDeduplication"),
+        visibility_timeout: seconds("VisibilityTimeout", 0..=43_200, default.visibility_timeout),
+        retention: seconds("MessageRetentionPeriod", 60..=1_209_600, default.retention),
+        delay: seconds("DelaySeconds", 0..=900, default.delay),
+        receive_wait: seconds("ReceiveMessageWaitTimeSeconds", 0..=20, default.receive_wait),
+        redrive: redrive(&properties.section("RedrivePolicy")),
+    };
+    if settings.fifo != name.ends_with(".fifo") {
+        queue.fault(format!(
+            "its name is `{name}`: the name of a FIFO queue ends in `.fifo`, \
+             and only a queue with `FifoQueue: true` has such a name"
+        ));
+    }
+    if settings.content_based_deduplication && !settings.fifo {
+        let property = properties.section("ContentBasedDeduplication");
+        property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
+    }
+    Some(QueueSpec { logical_id: id.to_owned(), name, settings })
+}
+
+fn redrive(policy: &Section<'_>) -> Option<Redrive> {
+    if !policy.is_given() {
+        return None;
+    }
+    let target = policy.section("deadLetterTargetArn");
+    let arn = target.required_text("give the dead-letter queue, such as !GetAtt Failed.Arn");
+    let count = policy.section("maxReceiveCount");
+    let max_receive_count = count.integer(1..=1_000);
+    if !count.is_given() {
+        count.fault("is missing: give 1 to 1000; with Lambda at least 5");
+    }
+    let arn = arn?;
+    let Some(name) = queue_name(&arn) else {
+        target.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Failed.Arn"));
+        return None;
+    };
+    Some(Redrive {
+        dead_letter_queue: name.to_owned(),
+        max_receive_count: u32::try_from(max_receive_count?).expect("checked to be 1000 or less"),
+    })
+}
+
+fn full_key(properties: &Section<'_>) -> Option<(KeySpec, Option<KeySpec>)> {
+    let definitions = properties.section("AttributeDefinitions");
+    let kinds: Vec<(String, KeyKind)> = definitions
+        .items()
+        .iter()
+        .filter_map(|item| {
+            let name = item.section("AttributeName").required_text("name the attribute")?;
+            let kind = item.section("AttributeType");
+            match kind.required_text("give S, N or B")?.as_str() {
+                "S" => Some((name, KeyKind::S)),
+                "N" => Some((name, KeyKind::N)),
+                "B" => Some((name, KeyKind::B)),
+                other => {
+                    kind.fault(format!("must be S, N or B, not `{other}`"));
+                    None
+                }
+            }
+        })
+        .collect();
+    let schema = properties.section("KeySchema");
+    let (mut partition, mut sort) = (None, None);
+    for item in schema.items() {
+        let name = item.section("AttributeName").required_text("name the attribute")?;
+        let role = item.section("KeyType").required_text("give HASH or RANGE")?;
+        let Some((_, kind)) = kinds.iter().find(|(defined, _)| *defined == name) else {
+            definitions.fault(format!("does not define the key attribute `{name}`: add it with its type"));
+            return None;
+        };
+        let key = KeySpec { name, kind: *kind };
+        let slot = match role.as_str() {
+            "HASH" => &mut partition,
+            "RANGE" => &mut sort,
+            other => {
+                item.fault(format!("KeyType must be HASH or RANGE, not `{other}`"));
+                return None;
+            }
+        };
+        if slot.replace(key).is_some() {
+            item.fault(format!("is a second {role} key: a table has one HASH and at most one RANGE key"));
+        }
+    }
+    if partition.is_none() {
+        schema.fault("has no HASH key: add the partition key");
+    }
+    Some((partition?, sort))
+}
+
+/// SAM's default is a string attribute called `id`.
+fn simple_key(key: &Section<'_>) -> Option<KeySpec> {
+    let name = key.section("Name").text().unwrap_or_else(|| "id".to_owned());
+    let type_name = key.section("Type").text().unwrap_or_else(|| "String".to_owned());
+    let kind = match type_name.as_str() {
+        "String" => KeyKind::S,
+        "Number" => KeyKind::N,
+        "Binary" => KeyKind::B,
+        other => {
+            key.fault(format!("Type must be String, Number or Binary, not `{other}`"));
+            return None;
+        }
+    };
+    Some(KeySpec { name, kind })
+}
+
+fn ttl_attribute(specification: &Section<'_>) -> Option<String> {
+    if !specification.is_given() || specification.section("Enabled").boolean() != Some(true) {
+        return None;
+    }
+    specification.section("AttributeName").required_text("name the attribute that holds the expiry time")
+}

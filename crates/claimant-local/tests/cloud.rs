@@ -1,0 +1,139 @@
+//! A whole cloud from a template, without a message to work on.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::fs;
+use std::path::Path;
+
+use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
+use claimant_local::cloud::{Cloud, CloudConfig, Ports};
+use claimant_local::sqs::NewMessage;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+/// The queue comes before its dead-letter queue on purpose.
+const TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: orders
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 3}
+  Dead:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: dead}
+  Locks:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: locks
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      TimeToLiveSpecification: {AttributeName: expires_at, Enabled: true}
+  Greeter:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: greeter}}
+    Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3}
+  Waver:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: waver}}
+    Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3}
+";
+
+/// A directory with the template and a file in place of each binary.
+fn stage() -> (TempDir, CloudConfig) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let stage = tempfile::tempdir().unwrap();
+    fs::write(stage.path().join("template.yaml"), TEMPLATE).unwrap();
+    for binary in ["greeter", "waver"] {
+        let options = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(stage.path().join(binary));
+        options.unwrap();
+    }
+    let config = CloudConfig::new(stage.path().join("template.yaml"), stage.path());
+    (stage, config)
+}
+
+async fn fault(config: CloudConfig) -> String {
+    let started = Cloud::start(config).await;
+    started.err().expect("this cloud cannot start").to_string()
+}
+
+#[tokio::test]
+async fn everything_in_the_template_is_there_and_gone_after_the_stop() {
+    let (_stage, config) = stage();
+    let cloud = Cloud::start(config).await.unwrap();
+    let endpoints = cloud.endpoints().clone();
+    assert!(cloud.function("Greeter").is_some() && cloud.function("waver").is_some());
+    assert_eq!(cloud.dynamodb().items("locks").unwrap(), []);
+    let variables = cloud.variables();
+    assert!(variables.contains(&("AWS_ENDPOINT_URL_SQS".into(), endpoints.sqs.clone())));
+
+    let config = aws_sdk_sqs::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .endpoint_url(&endpoints.sqs)
+        .build();
+    let answer = aws_sdk_sqs::Client::from_conf(config).get_queue_url().queue_name("orders").send().await.unwrap();
+    assert_eq!(answer.queue_url(), Some(cloud.sqs().queue_url("orders").as_str()));
+
+    cloud.stop().await;
+    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses] {
+        let address = url.trim_start_matches("http://").to_owned();
+        TcpListener::bind(&address).await.expect("the port is free again");
+    }
+}
+
+#[tokio::test]
+async fn dead_letters_do_not_count_as_work_left() {
+    let (_stage, config) = stage();
+    let cloud = Cloud::start(config).await.unwrap();
+    assert!(cloud.drained().unwrap());
+    cloud.sqs().send("dead", NewMessage::new("x")).unwrap();
+    assert!(cloud.drained().unwrap());
+    cloud.sqs().send("orders", NewMessage::new("x")).unwrap();
+    assert!(!cloud.drained().unwrap());
+    cloud.stop().await;
+}
+
+#[tokio::test]
+async fn functions_can_be_chosen() {
+    let (stage, config) = stage();
+    fs::remove_file(stage.path().join("waver")).unwrap();
+    let cloud = Cloud::start(CloudConfig { only: vec!["greeter".into()], ..config.clone() }).await.unwrap();
+    assert!(cloud.function("Greeter").is_some() && cloud.function("Waver").is_none());
+    cloud.stop().await;
+
+    let all = fault(config.clone()).await;
+    assert!(all.contains("cargo build -p waver"), "{all}");
+    let unknown = fault(CloudConfig { only: vec!["nobody".into()], ..config }).await;
+    assert!(unknown.contains("no function nobody") && unknown.contains("Greeter, Waver"), "{unknown}");
+}
+
+#[tokio::test]
+async fn tables_are_kept_where_a_directory_is_given() {
+    let (stage, config) = stage();
+    let config = CloudConfig { data: Some(stage.path().join("data")), ..config };
+    for _ in 0..2 {
+        Cloud::start(config.clone()).await.unwrap().stop().await;
+    }
+    assert!(Path::new(&stage.path().join("data/dynamodb.sqlite")).is_file());
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named_with_its_option() {
+    let (_stage, config) = stage();
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let table = [
+        (Ports { dynamodb: port, ..Ports::default() }, "--dynamodb-port"),
+        (Ports { sqs: port, ..Ports::default() }, "--sqs-port"),
+        (Ports { ses: port, ..Ports::default() }, "--ses-port"),
+    ];
+    for (ports, option) in table {
+        let fault = fault(CloudConfig { ports, ..config.clone() }).await;
+        assert!(fault.contains(option) && fault.contains(&port.to_string()), "{fault}");
+    }
+}

@@ -1,0 +1,129 @@
+//! The embedded DynamoDB as the SDK sees it, and as it is after a restart.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::path::Path;
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
+use aws_sdk_dynamodb::{Client, Config};
+use claimant_local::dynamodb::DynamoDb;
+use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
+use tokio::net::TcpListener;
+
+fn key(name: &str, kind: KeyKind) -> KeySpec {
+    KeySpec { name: name.into(), kind }
+}
+
+fn locks() -> TableSpec {
+    TableSpec {
+        logical_id: "LockTable".into(),
+        name: "locks".into(),
+        partition_key: key("id", KeyKind::S),
+        sort_key: None,
+        ttl_attribute: Some("expires_at".into()),
+    }
+}
+
+async fn client(dynamodb: &DynamoDb) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+    let config = Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .endpoint_url(format!("http://{address}"))
+        .build();
+    Client::from_conf(config)
+}
+
+/// Claims `id` for `owner` if nobody has it; a refusal brings the record.
+async fn claim(client: &Client, id: &str, owner: &str) -> Result<(), UpdateItemError> {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let claim = client
+        .update_item()
+        .table_name("locks")
+        .key("id", text(id))
+        .update_expression("SET #owner = :owner ADD attempts :one")
+        .condition_expression("attribute_not_exists(id)")
+        .expression_attribute_names("#owner", "owner")
+        .expression_attribute_values(":owner", text(owner))
+        .expression_attribute_values(":one", AttributeValue::N("1".into()))
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+    claim.send().await.map(drop).map_err(|e| e.into_service_error())
+}
+
+#[tokio::test]
+async fn a_refused_update_brings_the_record() {
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    assert!(dynamodb.create_table(&locks()).unwrap());
+    let client = client(&dynamodb).await;
+    claim(&client, "c#1", "first").await.unwrap();
+    let refused = claim(&client, "c#1", "second").await.unwrap_err();
+    let UpdateItemError::ConditionalCheckFailedException(refused) = refused else {
+        panic!("{refused:?}");
+    };
+    let record = refused.item().expect("ALL_OLD brings the record");
+    assert_eq!(record["owner"].as_s().unwrap(), "first");
+
+    let items = dynamodb.items("locks").unwrap();
+    assert_eq!(items.len(), 1);
+    assert_eq!((items[0].text("owner"), items[0].number("attempts")), (Some("first"), Some(1)));
+    assert_eq!((items[0].text("attempts"), items[0].number("nothing")), (None, None));
+}
+
+#[tokio::test]
+async fn a_table_has_its_keys_and_time_to_live() {
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    let spec = TableSpec { name: "events".into(), sort_key: Some(key("at", KeyKind::N)), ..locks() };
+    dynamodb.create_table(&spec).unwrap();
+    let client = client(&dynamodb).await;
+    let table = client.describe_table().table_name("events").send().await.unwrap().table.unwrap();
+    let keys: Vec<_> = table.key_schema().iter().map(|k| (k.attribute_name(), k.key_type().as_str())).collect();
+    assert_eq!(keys, [("id", "HASH"), ("at", "RANGE")]);
+    let answer = client.describe_time_to_live().table_name("events").send().await.unwrap();
+    let description = answer.time_to_live_description.unwrap();
+    assert_eq!(description.time_to_live_status, Some(TimeToLiveStatus::Enabled));
+    assert_eq!(description.attribute_name.as_deref(), Some("expires_at"));
+}
+
+#[tokio::test]
+async fn a_look_goes_through_all_pages() {
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    dynamodb.create_table(&locks()).unwrap();
+    let client = client(&dynamodb).await;
+    // Four items of 390 kB make more than DynamoDB's page of 1 MB.
+    for i in 0..4 {
+        let put = client.put_item().table_name("locks").item("id", AttributeValue::S(format!("k{i}")));
+        put.item("pad", AttributeValue::S("x".repeat(390_000))).send().await.unwrap();
+    }
+    assert_eq!(dynamodb.items("locks").unwrap().len(), 4);
+    assert!(dynamodb.items("nothing").unwrap_err().to_string().contains("table nothing"));
+}
+
+#[tokio::test]
+async fn tables_outlive_the_process_that_made_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("made/here");
+    {
+        let dynamodb = DynamoDb::in_directory(&data).unwrap();
+        assert!(dynamodb.create_table(&locks()).unwrap());
+        claim(&client(&dynamodb).await, "c#1", "first").await.unwrap();
+    }
+    let dynamodb = DynamoDb::in_directory(&data).unwrap();
+    assert!(!dynamodb.create_table(&locks()).unwrap(), "the table that is there is kept");
+    assert_eq!(dynamodb.items("locks").unwrap()[0].text("id"), Some("c#1"));
+
+    let other = TableSpec { partition_key: key("pk", KeyKind::S), ..locks() };
+    let fault = dynamodb.create_table(&other).unwrap_err().to_string();
+    assert!(fault.contains("another key") && fault.contains("LockTable"), "{fault}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_is_named() {
+    let fault = DynamoDb::in_directory(Path::new("/dev/null/data")).unwrap_err().to_string();
+    assert!(fault.contains("/dev/null/data"), "{fault}");
+}

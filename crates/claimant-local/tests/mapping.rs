@@ -1,0 +1,195 @@
+//! Messages from a local queue through an event source mapping to a real process.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod support;
+
+use std::time::Duration;
+
+use claimant_local::lambda::Function;
+use claimant_local::mapping::{Mapping, MappingCounters};
+use claimant_local::sqs::{NewMessage, QueueSettings, Sqs};
+use claimant_local::stack::MappingSpec;
+use support::{Logs, function, until};
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+#[ignore = "the process that the other tests start as a function"]
+fn function_process() {
+    support::process::run();
+}
+
+struct Bench {
+    dir: tempfile::TempDir,
+    logs: Logs,
+    function: Function,
+    sqs: Sqs,
+    spec: MappingSpec,
+}
+
+/// A queue with these bodies, a function with these variables, and a mapping with defaults that reports failures.
+fn bench(queue: &str, bodies: &[&str], variables: &[(&str, &str)]) -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = Logs::default();
+    let function = function(dir.path(), &logs, LONG, 3, variables);
+    let sqs = Sqs::new();
+    let fifo = queue.ends_with(".fifo");
+    let settings = QueueSettings {
+        fifo,
+        content_based_deduplication: fifo,
+        visibility_timeout: Duration::from_secs(600),
+        ..QueueSettings::default()
+    };
+    sqs.create_queue(queue, settings).unwrap();
+    let spec = MappingSpec {
+        logical_id: "ConfirmOrders".to_owned(),
+        queue: queue.to_owned(),
+        batch_size: 10,
+        window: Duration::ZERO,
+        report_batch_item_failures: true,
+        maximum_concurrency: None,
+        enabled: true,
+    };
+    let bench = Bench { dir, logs, function, sqs, spec };
+    bodies.iter().for_each(|body| bench.send(body));
+    bench
+}
+
+impl Bench {
+    fn send(&self, body: &str) {
+        let mut message = NewMessage::new(body);
+        message.group_id = self.spec.queue.ends_with(".fifo").then(|| "group".to_owned());
+        self.sqs.send(&self.spec.queue, message).unwrap();
+    }
+
+    fn start(&self) -> Mapping {
+        Mapping::start(self.spec.clone(), self.sqs.clone(), self.function.clone())
+    }
+
+    /// Runs the mapping until it has settled this many deliveries.
+    async fn settle(&self, deliveries: u64) -> MappingCounters {
+        let mapping = self.start();
+        let settled = |counters: MappingCounters| counters.succeeded + counters.failed;
+        until("deliveries are settled", || settled(mapping.counters()) >= deliveries).await;
+        let counters = mapping.counters();
+        mapping.stop().await;
+        counters
+    }
+
+    fn bodies_left(&self) -> Vec<String> {
+        let messages = self.sqs.messages(&self.spec.queue).unwrap();
+        messages.into_iter().map(|message| message.body).collect()
+    }
+}
+
+fn counters(invocations: u64, succeeded: u64, failed: u64, whole_batch_failures: u64) -> MappingCounters {
+    MappingCounters { invocations, succeeded, failed, whole_batch_failures }
+}
+
+#[tokio::test]
+async fn what_is_reported_stays_and_the_rest_is_deleted() {
+    let bench = bench("orders", &["one", "fail two", "three", "fail four"], &[]);
+    assert_eq!(bench.settle(4).await, counters(1, 2, 2, 0));
+    assert_eq!(bench.bodies_left(), ["fail two", "fail four"]);
+    assert_eq!(bench.sqs.depth("orders").unwrap().in_flight, 2, "their visibility is left alone");
+}
+
+#[tokio::test]
+async fn without_reporting_everything_is_deleted_on_success_only() {
+    let mut bench = bench("orders", &["one", "fail two"], &[]);
+    bench.spec.report_batch_item_failures = false;
+    assert_eq!(bench.settle(2).await, counters(1, 2, 0, 0));
+    assert_eq!(bench.bodies_left(), [""; 0]);
+    bench.send("exit");
+    bench.send("four");
+    assert_eq!(bench.settle(2).await, counters(1, 0, 2, 1));
+    assert_eq!(bench.bodies_left(), ["exit", "four"]);
+}
+
+#[tokio::test]
+async fn an_invalid_response_or_a_crash_leaves_the_whole_batch() {
+    let invalid = bench("orders", &["one", "two"], &[("REPLY", r#"{"batchItemFailures": [{"itemIdentifier": ""}]}"#)]);
+    assert_eq!(invalid.settle(2).await, counters(1, 0, 2, 1));
+    assert_eq!(invalid.bodies_left(), ["one", "two"]);
+    let crash = bench("orders", &["one", "exit"], &[]);
+    assert_eq!(crash.settle(2).await, counters(1, 0, 2, 1));
+    assert_eq!(crash.bodies_left(), ["one", "exit"]);
+    assert_eq!(crash.function.counters().crashes, 1);
+}
+
+#[tokio::test]
+async fn batches_over_ten_are_gathered_until_full_or_until_the_window_ends() {
+    let bodies: Vec<String> = (0..25).map(|n| n.to_string()).collect();
+    let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+    let mut bench = bench("orders", &bodies, &[]);
+    bench.spec.batch_size = 23;
+    bench.spec.window = Duration::from_secs(2);
+    assert_eq!(bench.settle(25).await, counters(2, 25, 0, 0));
+    assert_eq!(bench.logs.until("batch ", 2).await, ["23", "2"]);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_one_event_goes_into_the_next() {
+    let large = "x".repeat(1024 * 1024);
+    let bench = bench("orders", &[large.as_str(); 8], &[("REPLY", "null")]);
+    assert_eq!(bench.settle(8).await, counters(2, 8, 0, 0));
+    assert_eq!(bench.logs.until("batch ", 2).await, ["5", "3"]);
+}
+
+#[tokio::test]
+async fn a_fifo_group_keeps_its_order() {
+    let bodies = ["1", "2", "3", "4", "5", "6"];
+    let mut bench = bench("orders.fifo", &bodies, &[]);
+    bench.spec.batch_size = 2;
+    bench.spec.maximum_concurrency = Some(3);
+    assert_eq!(bench.settle(6).await, counters(3, 6, 0, 0));
+    assert_eq!(bench.logs.until("got ", 6).await, bodies);
+}
+
+#[tokio::test]
+async fn as_many_batches_are_in_flight_as_allowed_and_stopping_waits_for_them() {
+    let mut bench = bench("orders", &[], &[]);
+    bench.spec.batch_size = 1;
+    let file = bench.dir.path().join("go");
+    for _ in 0..3 {
+        bench.send(&format!("wait {}", file.display()));
+    }
+    let mapping = bench.start();
+    bench.logs.until("got wait", 2).await;
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 2, "no message waits without an environment");
+    let (sqs, stop) = (bench.sqs.clone(), mapping.stop());
+    tokio::join!(stop, async {
+        std::fs::write(&file, "").unwrap();
+    });
+    assert_eq!(sqs.counters("orders").unwrap().deleted, 2, "those in flight and no more");
+    assert_eq!(sqs.depth("orders").unwrap().in_flight, 0);
+}
+
+#[tokio::test]
+async fn stopping_the_function_cuts_what_the_mapping_waits_for() {
+    let bench = bench("orders", &["hang"], &[]);
+    let mapping = bench.start();
+    bench.logs.until("got hang", 1).await;
+    bench.function.stop().await;
+    mapping.stop().await;
+    assert_eq!(bench.bodies_left(), ["hang"]);
+    assert_eq!(bench.function.pids(), [0; 0]);
+}
+
+#[tokio::test]
+async fn dropping_cuts_what_is_in_flight() {
+    let bench = bench("orders", &["hang"], &[]);
+    let mapping = bench.start();
+    bench.logs.until("got hang", 1).await;
+    drop(mapping);
+    until("the process is gone", || bench.function.pids().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_disabled_mapping_receives_nothing() {
+    let mut bench = bench("orders", &["one"], &[]);
+    bench.spec.enabled = false;
+    bench.start().stop().await;
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 0);
+}
