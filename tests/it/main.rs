@@ -2,5 +2,6 @@
 //!
 //! Those marked `ignore` need services; `make test` runs them.
 
+mod cloud;
 mod contract;
 mod lock_table;

@@ -1,0 +1,133 @@
+//! The built function in the local cloud: the whole path of a message, and a process that dies on it.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use claimant_local::cloud::{Cloud, CloudConfig};
+use claimant_local::sqs::NewMessage;
+use claimant_local::workload;
+use tempfile::TempDir;
+
+/// How long anything may take that a test waits for; nothing is decided by how long it took.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The project's template with short times: what it waits for are leases and visibility timeouts.
+const SHORT_TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      VisibilityTimeout: 3
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}
+  Dead:
+    Type: AWS::SQS::Queue
+  Locks:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      TimeToLiveSpecification: {AttributeName: expires_at, Enabled: true}
+  OrderConfirmationFunction:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: order-confirmation}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Environment:
+        Variables: {CLAIMANT_TABLE: !Ref Locks, SENDER_ADDRESS: orders@example.com}
+      Events:
+        Orders:
+          Type: SQS
+          Properties: {Queue: !GetAtt Orders.Arn, BatchSize: 10, FunctionResponseTypes: [ReportBatchItemFailures]}
+";
+
+type Logs = Arc<Mutex<Vec<String>>>;
+
+/// Where cargo puts the workspace's binaries: beside the directory of this test binary.
+fn binaries() -> PathBuf {
+    let this = std::env::current_exe().expect("a process has an executable");
+    let profile = this.parent().and_then(|deps| deps.parent()).expect("target/debug/deps/it");
+    let function = profile.join("order-confirmation");
+    assert!(function.exists(), "{} is not built: run cargo build --bins", function.display());
+    profile.to_owned()
+}
+
+fn project_template() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../template.yaml")
+}
+
+async fn start(mut config: CloudConfig) -> (Cloud, Logs) {
+    let logs = Logs::default();
+    let sink = Arc::clone(&logs);
+    config.logs = Arc::new(move |_, line| sink.lock().expect("not poisoned").push(line.to_owned()));
+    (Cloud::start(config).await.expect("the cloud starts"), logs)
+}
+
+async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn order(id: &str, address: &str) -> NewMessage {
+    let items = serde_json::json!([{ "sku": "tea", "quantity": 1, "unit_price_cents": 100 }]);
+    let order = serde_json::json!({ "order_id": id, "customer_email": address, "items": items, "currency": "EUR" });
+    NewMessage::new(order.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the functions' binaries: make test"]
+async fn the_sample_workload_loses_and_doubles_nothing() {
+    let (cloud, logs) = start(CloudConfig::new(project_template(), binaries())).await;
+    let settings = workload::Settings { orders: 60, seed: 7, timeout: PATIENCE };
+    let report = workload::run(&cloud, settings, |_| {}).await.expect("the workload runs");
+    cloud.stop().await;
+    let summary = report.summary;
+    assert!(summary.faults.is_empty(), "{:#?}", summary.faults);
+    assert_eq!((summary.mails_sent, summary.lost), (60, 0));
+    assert!(summary.messages_sent > summary.orders && summary.duplicates_absorbed > 0);
+    assert!(summary.handler_runs > summary.orders, "some mails failed at first and were tried again");
+    assert!(summary.dead_lettered > 0 && summary.retries > 0);
+    let logs = logs.lock().expect("not poisoned").join("\n");
+    assert!(logs.contains("batch done"), "{logs}");
+    assert!(!logs.contains("example.com"), "an address was logged");
+}
+
+/// Faults 3 and 4 for real: the process dies with the mail half sent; the next owner takes over after the lease.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the functions' binaries: make test"]
+async fn an_order_survives_the_death_of_its_process() {
+    let stage = TempDir::new().expect("a temporary directory");
+    let template = stage.path().join("template.yaml");
+    std::fs::write(&template, SHORT_TEMPLATE).expect("it is writable");
+    let mut config = CloudConfig::new(template, binaries());
+    config.slow_mail = Duration::from_millis(1_000);
+    let (cloud, logs) = start(config).await;
+
+    cloud.sqs().send("Orders", order("ord-1", "slow@example.com")).expect("the queue is there");
+    wait_for("the first try to send", || cloud.mailbox().attempts() == 1).await;
+    let function = cloud.function("order-confirmation").expect("it runs");
+    let pids = function.pids();
+    assert_eq!(pids.len(), 1);
+    let killed = Command::new("kill").args(["-KILL", &pids[0].to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+
+    wait_for("the queue to drain", || cloud.drained().expect("the queues are there")).await;
+    let counters = function.counters();
+    assert_eq!(counters.crashes, 1);
+    let record = cloud.dynamodb().items("Locks").expect("the table is there").pop().expect("one record");
+    assert_eq!(record.text("status"), Some("COMPLETED"));
+    assert_eq!((record.number("fence"), record.number("attempts")), (Some(2), Some(2)));
+    assert_eq!((cloud.mailbox().mails().len(), cloud.mailbox().attempts()), (1, 2));
+    assert_eq!(cloud.sqs().depth("Dead").expect("the queue is there").visible, 0);
+    cloud.stop().await;
+    let logs = logs.lock().expect("not poisoned").join("\n");
+    assert!(logs.contains("taking over work"), "{logs}");
+}
