@@ -1,6 +1,7 @@
 //! Integration tests, one binary: each AWS SDK is linked once.
 //!
 //! Those marked `ignore` need services; `make test` runs them.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod cloud;
 mod contract;

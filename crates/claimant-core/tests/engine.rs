@@ -1,4 +1,5 @@
 //! The engine: one outcome for every message, whatever happens.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -260,7 +261,8 @@ async fn every_message_has_the_outcome_it_must() {
 #[tokio::test(start_paused = true)]
 async fn a_redelivery_continues_where_the_last_one_ended() {
     // The same message is delivered again and again; each row is one delivery after `wait` seconds.
-    let cases: [(&str, &str, &[(Call, Fault)], &[(u64, &str)], &str); 6] = [
+    type Row = (&'static str, &'static str, &'static [(Call, Fault)], &'static [(u64, &'static str)], &'static str);
+    let cases: [Row; 6] = [
         (
             "completed before (faults 5 and 6)",
             "a ok",

@@ -14,10 +14,7 @@ pub struct Error {
 impl Error {
     /// An error with a message that says what is wrong, where, and how to mend it.
     pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            source: None,
-        }
+        Self { message: message.into(), source: None }
     }
 
     /// The same error with its cause. `Display` does not repeat the cause.

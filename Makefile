@@ -1,0 +1,61 @@
+# Every target with its line in `make help`. Variables may be given: make invoke FUNCTION=… EVENT=…
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+export SAM_CLI_TELEMETRY := 0
+
+BUILT := $(or $(CARGO_TARGET_DIR),target)
+FUNCTION ?= order-confirmation
+EVENT ?= order
+
+.PHONY: help run dev test lint fmt watch invoke build deploy clean tools binaries
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: binaries ## Start the local cloud, send it a sample workload, and show what became of every order
+	@$(BUILT)/debug/claimant local --workload
+
+dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
+	@$(BUILT)/debug/claimant local
+
+test: tools lint ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
+	cargo test --workspace --locked
+	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
+	cargo build --locked --bins
+	scripts/lambda-round
+	CLAIMANT_TEST_SERVICES=1 cargo test -p claimant-tests --locked -- --include-ignored
+
+lint: ## Check format and lints
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fmt: ## Format the code
+	cargo fmt --all
+
+watch: binaries ## Run the functions by cargo lambda watch, rebuilt on every change, beside a local cloud
+	@scripts/watch
+
+invoke: ## Send FUNCTION the sample EVENT (tests/events) while `make watch` runs
+	@scripts/invoke '$(FUNCTION)' '$(EVENT)'
+
+build: ## Make the deployable artefact in .aws-sam/build
+	@scripts/tools python zig
+	sam build
+
+deploy: build ## Deploy to AWS; the first time it asks for the settings
+	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)
+
+clean: ## Remove what was built; the tools in .tools stay
+	cargo clean
+	rm -rf .aws-sam .local
+
+tools: ## Install the pinned tools into .tools
+	@scripts/tools
+
+binaries:
+	cargo build --locked --bins
