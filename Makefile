@@ -28,7 +28,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
 	cargo build --locked --bins
 	scripts/lambda-round
-	CLAIMANT_TEST_SERVICES=1 cargo test -p claimant-tests --locked -- --include-ignored
+	cargo test -p claimant-tests --locked -- --include-ignored
 
 lint: ## Check format and lints
 	cargo fmt --all --check

@@ -1,6 +1,6 @@
 //! DynamoDB endpoints for tests: the embedded one, and Amazon's DynamoDB Local.
 
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,12 +11,6 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use claimant_dynamodb::LockTable;
 
 use crate::wire::Wire;
-
-/// Set to run the tests that need services; `make test` sets it.
-pub const SERVICES_VARIABLE: &str = "CLAIMANT_TEST_SERVICES";
-
-/// How often a starting DynamoDB Local is asked whether it is there; a JVM on a busy machine takes its time.
-const STARTUP_LOOKS_MAX: u32 = 600;
 
 /// A DynamoDB endpoint that stops with this value.
 pub struct DynamoDb {
@@ -38,21 +32,18 @@ impl DynamoDb {
     /// Amazon's DynamoDB Local, as `make tools` installed it.
     pub async fn local() -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/dynamodb-local");
-        let port = free_port();
-        let process = Command::new(&script)
-            .arg(port.to_string())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|e| panic!("{} did not start: {e}; run `make tools`", script.display()));
-        let started = Self { endpoint: format!("http://127.0.0.1:{port}"), process: Some(process) };
-        for _ in 0..STARTUP_LOOKS_MAX {
-            if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
-                return started;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("DynamoDB Local did not open port {port}; run `make tools` and try {}", script.display());
+        let started = Command::new(&script).arg("0").stdout(Stdio::piped()).spawn();
+        let mut process =
+            started.unwrap_or_else(|e| panic!("{} did not start: {e}; run `make tools`", script.display()));
+        let stdout = process.stdout.take().expect("it is piped");
+        let mut lines = BufReader::new(stdout).lines();
+        let listening = lines.find_map(|line| Some(line.ok()?.strip_prefix("listening on ")?.to_owned()));
+        let Some(address) = listening else {
+            panic!("DynamoDB Local did not say where it listens; run `make tools` and try {} 0", script.display());
+        };
+        // Read on, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { endpoint: format!("http://{address}"), process: Some(process) }
     }
 
     /// A client with the SDK's standard behaviour.
@@ -99,10 +90,4 @@ fn config(endpoint: &str) -> aws_sdk_dynamodb::config::Builder {
         .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
         .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(1)))
         .endpoint_url(endpoint)
-}
-
-/// A port that was free a moment ago, for servers that cannot bind port 0 themselves.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound listener has an address").port()
 }
