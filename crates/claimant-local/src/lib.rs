@@ -11,6 +11,7 @@
 //! | [`cloud`] | all of it together, from one template |
 //! | [`workload`] | a sample workload, and what became of it as seen from outside |
 
+mod clock;
 pub mod cloud;
 pub mod dynamodb;
 pub mod error;

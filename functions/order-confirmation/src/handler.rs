@@ -101,10 +101,9 @@ fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
     let code = error.code().unwrap_or("no answer");
     let why = format!("SES did not take the mail: {code}");
     match error.as_service_error() {
-        // This very mail will not do, however often it is sent. Anything else can be mended on the sending side.
-        Some(SendEmailError::MessageRejected(_) | SendEmailError::BadRequestException(_)) => {
-            HandlerError::terminal(why)
-        }
+        // This very mail will not do, however often it is sent. Anything else can be mended on the sending side,
+        // `MessageRejected` too: it is also SES's word for a sender that is not verified yet.
+        Some(SendEmailError::BadRequestException(_)) => HandlerError::terminal(why),
         _ => HandlerError::retry(why),
     }
 }

@@ -4,13 +4,17 @@ mod handler;
 
 use std::sync::Arc;
 
+use aws_sdk_sesv2::config::Builder;
+use aws_sdk_sesv2::config::retry::RetryConfig;
 use claimant::{Consumer, LockTable, Settings};
 use handler::{Mailer, Order};
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
     let settings = Settings::from_env(&["CLAIMANT_TABLE", "SENDER_ADDRESS"])?;
-    let ses = aws_sdk_sesv2::Client::new(claimant::aws::config().await);
+    // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
+    let once = Builder::from(claimant::aws::config().await).retry_config(RetryConfig::disabled()).build();
+    let ses = aws_sdk_sesv2::Client::from_conf(once);
     let mailer = Arc::new(Mailer::new(ses, settings.required("SENDER_ADDRESS")));
     let table = LockTable::from_settings(&settings).await?;
     let confirm = move |order, cx| handler::confirm(Arc::clone(&mailer), order, cx);

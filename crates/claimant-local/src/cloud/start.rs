@@ -106,7 +106,7 @@ fn check_binary(spec: &FunctionSpec, binaries: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::new(format!(
-        "function {} has no binary at {}: build it with `cargo build -p {}` (or `make build`), or name its directory with --binaries",
+        "function {} has no binary at {}: build it with `cargo build -p {}`, or name its directory with --binaries",
         spec.name,
         executable.display(),
         spec.binary

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::{Invocation, lock};
+use crate::clock::wall_clock_ms;
 
 /// The largest response, in bytes, as Lambda has it: 6 MB and a little for its envelope.
 pub(super) const RESPONSE_BYTES_MAX: usize = 6 * 1024 * 1024 + 100;
@@ -182,10 +183,4 @@ fn trace_id() -> String {
     let (root, parent) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string());
     let seconds = wall_clock_ms() / 1_000;
     format!("Root=1-{seconds:08x}-{};Parent={};Sampled=0", &root[..24], &parent[..16])
-}
-
-#[allow(clippy::disallowed_methods, reason = "the clock: a deadline is a wall-clock header")]
-fn wall_clock_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).expect("milliseconds since 1970 fit 64 bits for ages")
 }

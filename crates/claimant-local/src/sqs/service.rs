@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use super::http;
 use super::message::{Counters, Depth, NewMessage, Received, Sent, StoredMessage};
 use super::settings::QueueSettings;
 use crate::Error;
+use crate::clock::wall_clock_ms;
 
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
@@ -223,13 +224,6 @@ impl Sqs {
     pub(super) fn now_ms(&self) -> u64 {
         (self.inner.clock)()
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "the clock")]
-fn wall_clock_ms() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since_epoch.unwrap_or_default().as_millis();
-    u64::try_from(millis).expect("the year is below 500 million")
 }
 
 #[cfg(test)]
