@@ -46,6 +46,12 @@ impl DynamoDb {
         Self { endpoint: format!("http://{address}"), process: Some(process) }
     }
 
+    /// Whether statements are answered with the capacity that they consumed.
+    #[must_use]
+    pub fn tells_capacity(&self) -> bool {
+        self.process.is_none()
+    }
+
     /// A client with the SDK's standard behaviour.
     #[must_use]
     pub fn client(&self) -> Client {

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::body::SdkBody;
 
 /// What happens to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Loss {
     Answer,
     /// It never arrives, and nobody says so.
     Silence,
+    /// It never arrives, and this status and body come back.
+    Instead(u16, &'static str),
 }
 
 /// An HTTP client that counts requests and loses some. Clones share script and count.
@@ -84,6 +88,10 @@ impl HttpConnector for Connector {
             Loss::None => inner.call(request),
             Loss::Request => HttpConnectorFuture::ready(Err(lost("scripted: the request was lost"))),
             Loss::Silence => HttpConnectorFuture::new(std::future::pending()),
+            Loss::Instead(status, body) => {
+                let status = StatusCode::try_from(status).expect("scripts have real statuses");
+                HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body))))
+            }
             Loss::Answer => HttpConnectorFuture::new(async move {
                 let answer = inner.call(request).await?;
                 drop(answer);

@@ -1,10 +1,14 @@
 //! The store contract, on every store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use claimant_core::MemoryStore;
-use claimant_testkit::contract;
+use claimant_testkit::{contract, outcomes};
 use claimant_tests::dynamodb::DynamoDb;
+
+/// How long an invocation may take in the outcomes on a real clock.
+const INVOCATION: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn memory_keeps_the_contract() {
@@ -13,8 +17,13 @@ async fn memory_keeps_the_contract() {
 
 async fn lock_table_keeps_the_contract(dynamodb: DynamoDb) {
     let table = dynamodb.lock_table("contract").await;
-    let checks = contract::check(Arc::new(table)).await;
+    let checks = contract::check(Arc::new(table.clone())).await;
     println!("{checks} checks");
+    // Both ways of claiming, in real time: handlers that hang cost a few seconds.
+    for batched in [true, false] {
+        let cases = outcomes::check(Arc::new(table.clone().batched(batched)), INVOCATION).await;
+        println!("{cases} cases, batched {batched}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

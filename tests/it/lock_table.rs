@@ -1,11 +1,12 @@
 //! What the lock table asks of DynamoDB, and what it makes of lost answers and bad tables.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
 use claimant_core::{
-    Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, OwnerToken, RecordId, Settled, Store,
+    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Settled, Store,
     StoreErrorKind, Timestamp,
 };
 use claimant_dynamodb::{AttributeNames, LockTable};
@@ -15,6 +16,13 @@ use claimant_tests::wire::Loss::{self, Answer, Request, Silence};
 use claimant_tests::wire::Wire;
 
 const WITHIN: Duration = Duration::from_secs(20);
+
+/// What was asked for in all tests: nothing is checked by it but where a test makes its own.
+static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
+
+fn call() -> Call<'static> {
+    Call { within: WITHIN, meter: &METER }
+}
 
 fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(TEST_EPOCH.as_millis() + ms)
@@ -29,6 +37,7 @@ fn request(key: &str, now: u64) -> ClaimRequest {
         now: at(now),
         lease_until: at(now + 1_000),
         policy: ClaimPolicy { window: Duration::from_secs(60), ..ClaimPolicy::default() },
+        first_delivery: true,
     }
 }
 
@@ -36,12 +45,16 @@ fn ending(ending: Ending) -> Settlement {
     Settlement { ending, now: at(500), policy: request("k", 0).policy }
 }
 
+fn done() -> Ending {
+    Ending::Completed { result: None }
+}
+
 fn failed() -> Settlement {
     ending(Ending::Failed { error: "no luck".into() })
 }
 
 async fn granted(table: &LockTable, key: &str, now: u64) -> Claim {
-    match table.claim(&request(key, now), WITHIN).await.unwrap() {
+    match table.claim(&request(key, now), call()).await.unwrap() {
         ClaimAnswer::Granted(claim) => claim,
         ClaimAnswer::Refused(refusal) => panic!("{key} at {now}: {refusal:?}"),
     }
@@ -49,6 +62,9 @@ async fn granted(table: &LockTable, key: &str, now: u64) -> Claim {
 
 async fn check_all(dynamodb: DynamoDb) {
     requests_are_few(&dynamodb).await;
+    many_take_one_request(&dynamodb).await;
+    lost_batches_are_resolved(&dynamodb).await;
+    throttled_and_denied_batches_are_mended(&dynamodb).await;
     lost_claims_are_recognised(&dynamodb).await;
     lost_settlements_are_resolved(&dynamodb).await;
     silence_ends_in_time(&dynamodb).await;
@@ -79,21 +95,145 @@ async fn requests_are_few(dynamodb: &DynamoDb) {
     let asked = |wanted: &[&str], what: &str| assert_eq!(wire.take_requests(), wanted, "{what}");
     let claim = granted(&table, "k", 0).await;
     asked(&["UpdateItem"], "a fresh key");
-    table.claim(&request("k", 1), WITHIN).await.unwrap();
+    table.claim(&request("k", 1), call()).await.unwrap();
     asked(&["UpdateItem"], "a busy key");
-    assert!(matches!(table.settle(claim, &failed(), WITHIN).await, Settled::Done));
+    assert!(matches!(table.settle(claim, &failed(), call()).await, Settled::Done));
     asked(&["UpdateItem"], "a settlement");
     let _abandoned = granted(&table, "k", 10).await;
     asked(&["UpdateItem"], "a key that failed");
     let claim = granted(&table, "k", 10_000).await;
     assert!(claim.taken_over && claim.attempt == 3);
     asked(&["UpdateItem"], "a takeover");
-    assert!(matches!(table.settle(claim, &ending(Ending::Completed), WITHIN).await, Settled::Done));
+    assert!(matches!(table.settle(claim, &ending(done()), call()).await, Settled::Done));
     asked(&["UpdateItem"], "its completion");
-    table.claim(&request("k", 10_001), WITHIN).await.unwrap();
+    table.claim(&request("k", 10_001), call()).await.unwrap();
     asked(&["UpdateItem"], "a completed key");
     let _fresh = granted(&table, "k", 200_000).await;
     asked(&["UpdateItem", "UpdateItem"], "a key whose window is over");
+}
+
+/// Claims `keys` together; the answers as words.
+async fn claim_all(table: &LockTable, keys: &[String], now: u64, meter: &Meter) -> (Vec<Claim>, Vec<String>) {
+    let requests: Vec<_> = keys.iter().map(|key| request(key, now)).collect();
+    let (mut claims, mut words) = (Vec::new(), Vec::new());
+    let call = Call { within: WITHIN, meter };
+    for (answer, request) in table.claim_all(&requests, call).await.into_iter().zip(&requests) {
+        let answer = match answer {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => table.claim(request, call).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(ClaimAnswer::Granted(claim)) => {
+                words.push(format!("granted {} {}", claim.fence, claim.attempt));
+                claims.push(claim);
+            }
+            Ok(ClaimAnswer::Refused(refusal)) => words.push(format!("{refusal:?}").chars().take(4).collect()),
+            Err(error) => words.push(format!("{:?}", error.kind())),
+        }
+    }
+    (claims, words)
+}
+
+fn keys(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("{prefix}{n}")).collect()
+}
+
+/// Requests and write units of batches; what a batch cannot do goes by itself.
+async fn many_take_one_request(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "many").await;
+    for (count, requests) in [(1, 2), (2, 2), (10, 2), (25, 2), (26, 4), (1_000, 80)] {
+        let (meter, keys) = (Meter::default(), keys(&format!("{count}-"), count));
+        let (claims, words) = claim_all(&table, &keys, 0, &meter).await;
+        assert!(words.iter().all(|w| w == "granted 1 1"), "{words:?}");
+        let settled = claims.into_iter().map(|claim| (claim, ending(done()))).collect();
+        let settled = table.settle_all(settled, Call { within: WITHIN, meter: &meter }).await;
+        assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+        assert_eq!((wire.take_requests().len(), meter.usage().requests), (requests, requests as u64), "{count} keys");
+        // DynamoDB Local tells no capacity for statements.
+        if dynamodb.tells_capacity() {
+            assert_eq!(meter.usage().write_units, 2.0 * count as f64, "{count} keys");
+        }
+    }
+    // Records of every kind among fresh ones, and one key twice.
+    let mut mixed = keys("mixed", 6);
+    let held = granted(&table, "mixed0", 0).await;
+    let completed = granted(&table, "mixed1", 0).await;
+    let failing = granted(&table, "mixed2", 0).await;
+    assert!(matches!(table.settle(completed, &ending(done()), call()).await, Settled::Done));
+    assert!(matches!(table.settle(failing, &failed(), call()).await, Settled::Done));
+    mixed.push("mixed5".into());
+    let (_claims, words) = claim_all(&table, &mixed, 10, &METER).await;
+    let wanted = ["Busy", "Comp", "granted 2 2", "granted 1 1", "granted 1 1"];
+    assert_eq!(words[..5], wanted);
+    let mut twice = [words[5].as_str(), words[6].as_str()];
+    twice.sort_unstable();
+    assert_eq!(twice, ["Busy", "granted 1 1"], "of one key twice in a batch, one is granted");
+    // Sent again after they were done: two requests, a write unit for each refused statement and one read unit.
+    let (meter, again) = (Meter::default(), keys("25-", 25));
+    let _ = wire.take_requests();
+    let (_, words) = claim_all(&table, &again, 10, &meter).await;
+    assert_eq!(words, ["Comp"; 25]);
+    assert_eq!(wire.take_requests(), ["BatchExecuteStatement", "BatchGetItem"]);
+    // Without permission for many, each has its own; the same answers.
+    let single = table.clone().batched(false);
+    let _ = wire.take_requests();
+    let (_claims, words) = claim_all(&single, &keys("single", 3), 0, &METER).await;
+    assert_eq!(words, ["granted 1 1"; 3]);
+    assert_eq!(wire.take_requests(), ["UpdateItem"; 3]);
+    drop(held);
+}
+
+/// A batch whose answer was lost has applied: the SDK's retry meets its own records. One that never arrives fails whole.
+async fn lost_batches_are_resolved(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "lost-batches").await;
+    wire.script(&[Answer]);
+    let (claims, words) = claim_all(&table, &keys("a", 5), 0, &METER).await;
+    assert_eq!(words, ["granted 1 1"; 5]);
+    wire.script(&[Answer]);
+    let pairs = |claims: Vec<Claim>| claims.into_iter().map(|claim| (claim, ending(done()))).collect();
+    let settled = table.settle_all(pairs(claims), call()).await;
+    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    let (claims, _) = claim_all(&table, &keys("b", 3), 0, &METER).await;
+    // The batch and both its retries are lost, and then nothing else is: each claim is settled by itself.
+    wire.script(&[Request, Answer, Request]);
+    let settled = table.settle_all(pairs(claims), call()).await;
+    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    wire.script(&[Request; 3]);
+    let (_, words) = claim_all(&table, &keys("c", 3), 0, &METER).await;
+    assert_eq!(words, ["Unreachable"; 3]);
+    let (_claims, words) = claim_all(&table, &keys("c", 3), 1, &METER).await;
+    assert_eq!(words, ["granted 1 1"; 3], "nothing had applied");
+}
+
+/// What DynamoDB says of statements that it throttled, and of a role that may not use them.
+const THROTTLED: &str = r#"{"Responses":[{"Error":{"Code":"ThrottlingError","Message":"slow down"}},{"Error":{"Code":"ThrottlingError","Message":"slow down"}}]}"#;
+const DENIED: &str = r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}"#;
+
+/// Fault 26, and a role without the permissions for many.
+async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "throttled").await;
+    wire.script(&[Loss::Instead(200, THROTTLED), Loss::Instead(200, THROTTLED)]);
+    let (claims, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
+    assert_eq!(words, ["granted 1 1"; 2]);
+    assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 3]);
+    wire.script(&[Loss::Instead(200, THROTTLED)]);
+    let pairs = claims.into_iter().map(|claim| (claim, ending(done()))).collect();
+    let settled = table.settle_all(pairs, call()).await;
+    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    let _ = wire.take_requests();
+    // Throttled to the end: those fail, by the word for it, and nothing was claimed.
+    wire.script(&[Loss::Instead(200, THROTTLED); 4]);
+    let (_, words) = claim_all(&table, &keys("b", 2), 0, &METER).await;
+    assert_eq!(words, ["Throttled"; 2]);
+    let _ = wire.take_requests();
+    wire.script(&[Loss::Instead(400, DENIED)]);
+    for _ in 0..2 {
+        let (_claims, words) = claim_all(&table, &keys("b", 2), 0, &METER).await;
+        assert_eq!(words.len(), 2);
+    }
+    let asked = wire.take_requests();
+    assert_eq!(asked, ["BatchExecuteStatement", "UpdateItem", "UpdateItem", "UpdateItem", "UpdateItem"]);
 }
 
 /// Fault 7: the SDK's own retry meets the write whose answer was lost.
@@ -108,12 +248,12 @@ async fn lost_claims_are_recognised(dynamodb: &DynamoDb) {
         wire.script(losses);
         let claim = granted(&table, key, 0).await;
         assert_eq!(claim.fence.get(), fence, "{key}");
-        assert!(matches!(table.settle(claim, &ending(Ending::Completed), WITHIN).await, Settled::Done), "{key}");
+        assert!(matches!(table.settle(claim, &ending(done()), call()).await, Settled::Done), "{key}");
     }
     wire.script(&[Answer, Answer, Answer]);
-    let error = table.claim(&request("e", 0), WITHIN).await.unwrap_err();
+    let error = table.claim(&request("e", 0), call()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
-    let answer = table.claim(&request("e", 1), WITHIN).await.unwrap();
+    let answer = table.claim(&request("e", 1), call()).await.unwrap();
     assert!(matches!(answer, ClaimAnswer::Refused(_)), "the orphan holds the key until its lease ends: {answer:?}");
 }
 
@@ -131,7 +271,7 @@ async fn lost_settlements_are_resolved(dynamodb: &DynamoDb) {
         let claim = granted(&table, name, 0).await;
         let id = claim.id.clone();
         wire.script(losses);
-        let settled = table.settle(claim, &ending(Ending::Completed), WITHIN).await;
+        let settled = table.settle(claim, &ending(done()), call()).await;
         assert!(format!("{settled:?}").starts_with(wanted), "{name}: {settled:?}");
         let record = dynamodb_record(dynamodb, &id).await;
         assert_eq!(record, status, "{name}");
@@ -140,7 +280,7 @@ async fn lost_settlements_are_resolved(dynamodb: &DynamoDb) {
 
 async fn dynamodb_record(dynamodb: &DynamoDb, id: &RecordId) -> String {
     let table = LockTable::new(dynamodb.client(), "lost-settlements");
-    table.look(id, WITHIN).await.unwrap().unwrap().status.to_string()
+    table.look(id, call()).await.unwrap().unwrap().status.to_string()
 }
 
 /// Fault 32: an endpoint that says nothing costs the time given, and no more.
@@ -148,10 +288,10 @@ async fn silence_ends_in_time(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "silence").await;
     let claim = granted(&table, "k", 0).await;
     wire.script(&[Silence; 64]);
-    let within = Duration::from_millis(200);
-    let error = table.claim(&request("other", 0), within).await.unwrap_err();
+    let short = Call { within: Duration::from_millis(200), meter: &METER };
+    let error = table.claim(&request("other", 0), short).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
-    assert!(matches!(table.settle(claim, &failed(), within).await, Settled::Unknown(_)));
+    assert!(matches!(table.settle(claim, &failed(), short).await, Settled::Unknown(_)));
 }
 
 async fn other_attribute_names_work(dynamodb: &DynamoDb) {
@@ -169,14 +309,14 @@ async fn other_attribute_names_work(dynamodb: &DynamoDb) {
     table.create().await.expect("making it again does nothing");
     let claim = granted(&table, "k", 0).await;
     let id = claim.id.clone();
-    assert!(matches!(table.settle(claim, &failed(), WITHIN).await, Settled::Done));
-    assert_eq!(table.look(&id, WITHIN).await.unwrap().unwrap().error.as_deref(), Some("no luck"));
+    assert!(matches!(table.settle(claim, &failed(), call()).await, Settled::Done));
+    assert_eq!(table.look(&id, call()).await.unwrap().unwrap().error.as_deref(), Some("no luck"));
 }
 
 /// Bad set-up: an error that names the table and the mend.
 async fn bad_tables_are_named(dynamodb: &DynamoDb) {
     let missing = LockTable::new(dynamodb.client(), "no-such-table");
-    let error = missing.claim(&request("k", 0), WITHIN).await.unwrap_err();
+    let error = missing.claim(&request("k", 0), call()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
     for wanted in ["\"no-such-table\"", "ResourceNotFoundException", "CLAIMANT_TABLE"] {
         assert!(error.to_string().contains(wanted), "{wanted} in {error}");
@@ -188,7 +328,7 @@ async fn bad_tables_are_named(dynamodb: &DynamoDb) {
         let attribute = AttributeDefinition::builder().attribute_name(key).attribute_type(kind).build().unwrap();
         let create = dynamodb.client().create_table().table_name(name).key_schema(schema);
         create.attribute_definitions(attribute).billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
-        let error = LockTable::new(dynamodb.client(), name).claim(&request("k", 0), WITHIN).await.unwrap_err();
+        let error = LockTable::new(dynamodb.client(), name).claim(&request("k", 0), call()).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
         assert!(error.to_string().contains("the string `id`"), "{error}");
     }

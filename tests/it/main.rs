@@ -5,4 +5,5 @@
 
 mod cloud;
 mod contract;
+mod lambda;
 mod lock_table;

@@ -8,23 +8,54 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
 
 use crate::context::Context;
-use crate::fingerprint::Fingerprint;
-use crate::handler::HandlerError;
+use crate::fingerprint::{self, Fingerprint};
+use crate::handler::{Failure, HandlerError};
 use crate::key::{ConsumerName, InvalidValue, Key, RecordId};
 use crate::limits;
 use crate::message::Message;
-use crate::protocol::ClaimPolicy;
-use crate::record::bounded;
+use crate::protocol::{Abandoned, ClaimPolicy, Conflicts};
+use crate::record::{RESULT_MAX_BYTES, bounded};
 use crate::store::Store;
 
-type Run = Pin<Box<dyn Future<Output = Result<(), HandlerError>> + Send>>;
+/// A handler's run: what it gives is the result to keep, as JSON.
+pub(crate) type Run = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
 type KeyRule<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
+type FingerprintRule<T> = Box<dyn Fn(&T) -> Fingerprint + Send + Sync>;
+type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 
 /// The longest JSON path shown for a body of the wrong shape, in bytes.
 const PATH_MAX_BYTES: usize = 200;
+
+/// The longest field name shown in it, in bytes.
+const FIELD_MAX_BYTES: usize = 40;
+
+/// A duplicate of finished work, as shown to [`Consumer::on_duplicate`].
+#[derive(Debug)]
+pub struct Duplicate<'a> {
+    /// The key of the work.
+    pub key: &'a str,
+    /// The id of the message that is the duplicate.
+    pub message_id: &'a str,
+    /// What the handler returned when it did the work, if it was kept: JSON.
+    pub result: Option<&'a str>,
+}
+
+/// How long a claim is honoured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lease {
+    /// Until the invocation's deadline and a second more: no renewals, no extra requests.
+    #[default]
+    UntilDeadline,
+    /// For this long, renewed three times in each of it while the handler runs. A key whose owner died is claimable soon.
+    /// Each renewal is a request to the store and one to the queue, which hides the message for as long again, whatever
+    /// the queue's own visibility timeout is.
+    Renewed(Duration),
+}
 
 /// A named handler with its key rule and its settings.
 ///
@@ -47,28 +78,47 @@ pub struct Consumer<T> {
     pub(crate) store: Arc<dyn Store>,
     handler: Box<dyn Fn(T, Context) -> Run + Send + Sync>,
     key: Option<KeyRule<T>>,
+    fingerprint: Option<FingerprintRule<T>>,
     hashed_keys: bool,
+    on_duplicate: Option<DuplicateHook>,
     pub(crate) concurrency: Option<usize>,
+    pub(crate) expected: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) attempts_max: Option<u32>,
+    pub(crate) lease: Lease,
     pub(crate) policy: ClaimPolicy,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// A consumer of JSON bodies of the shape `T`. Its name keeps its keys apart from those of other consumers.
     ///
+    /// What the handler returns, unless it is `()` or `None`, is kept on the record as JSON, at most
+    /// [`RESULT_MAX_BYTES`] of it; a larger result rejects the message, since it would be as large the next time.
+    ///
     /// Without a [`key`](Self::key), the message id is the key: that keeps redeliveries out, but not a second copy
     /// that the producer sent.
-    pub fn new<F, Fut>(name: impl Into<String>, store: impl Store, handler: F) -> Self
+    pub fn new<F, Fut, R>(name: impl Into<String>, store: impl Store, handler: F) -> Self
     where
         F: Fn(T, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), HandlerError>> + Send + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Serialize,
     {
         Self {
             name: name.into(),
             store: Arc::new(store),
-            handler: Box::new(move |payload, cx| Box::pin(handler(payload, cx))),
+            handler: Box::new(move |payload, cx| {
+                let run = handler(payload, cx);
+                Box::pin(async move { run.await.and_then(|result| kept(&result)).map_err(Failure::from) })
+            }),
             key: None,
+            fingerprint: None,
             hashed_keys: false,
+            on_duplicate: None,
             concurrency: None,
+            expected: None,
+            timeout: None,
+            attempts_max: None,
+            lease: Lease::default(),
             policy: ClaimPolicy::default(),
         }
     }
@@ -87,6 +137,14 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
+    /// What of the payload must be the same in two messages of one key. Unless set, all of the body: where a producer's
+    /// second copy differs in a time stamp, say, leave that out here, or both copies are a conflict.
+    #[must_use]
+    pub fn fingerprint_of(mut self, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) -> Self {
+        self.fingerprint = Some(Box::new(rule));
+        self
+    }
+
     /// Keeps only a SHA-256 of each key in the store, for keys that are personal data.
     #[must_use]
     pub fn hashed_keys(mut self) -> Self {
@@ -94,10 +152,65 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
+    /// Called for each duplicate of finished work, with what the handler returned then. It must not block; what it
+    /// does is not part of any guarantee.
+    #[must_use]
+    pub fn on_duplicate(mut self, hook: impl Fn(&Duplicate<'_>) + Send + Sync + 'static) -> Self {
+        self.on_duplicate = Some(Box::new(hook));
+        self
+    }
+
     /// How many messages of a batch are worked on at once: 1 to [`limits::CONCURRENCY_MAX`].
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.concurrency = Some(messages);
+        self
+    }
+
+    /// How long the handler takes: a message is started only if that much time is left. Unless set, it is learned from
+    /// this process's own runs. At most [`limits::LEASE_MAX_MS`].
+    #[must_use]
+    pub fn expected(mut self, duration: Duration) -> Self {
+        self.expected = Some(duration);
+        self
+    }
+
+    /// How long the handler may take before it is cancelled and the message tried again: 1 to
+    /// [`limits::LEASE_MAX_MS`]. Unless set, until the invocation's time is over.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How often a key may be claimed for its handler to run, at least once; the message is then rejected. A claim whose
+    /// owner died counts, run or not. Survives redrive, which resets the queue's own count.
+    #[must_use]
+    pub fn attempts_max(mut self, attempts: u32) -> Self {
+        self.attempts_max = Some(attempts);
+        self
+    }
+
+    /// How long a claim is honoured. A renewed lease lasts [`limits::LEASE_MIN_MS`] to [`limits::LEASE_MAX_MS`].
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Never runs work again that was cut off: whose owner died, or whose handler panicked, was cancelled or timed out. It
+    /// is parked for a person to decide. What the handler itself reports failed is tried again. For effects that must not
+    /// be repeated and whose system cannot recognise a repeat.
+    #[must_use]
+    pub fn at_most_once(mut self) -> Self {
+        self.policy.abandoned = Abandoned::Park;
+        self
+    }
+
+    /// What becomes of a message whose key belongs to work with another payload: by default it is rejected.
+    #[must_use]
+    pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
+        self.policy.conflicts = conflicts;
         self
     }
 
@@ -122,16 +235,27 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         if let Err(fault) = ConsumerName::new(self.name.as_str()) {
             faults.push(fault.to_string());
         }
-        let outside = |what: &str, value: u64, min: u64, max: u64, unit: &str| {
-            (!(min..=max).contains(&value)).then(|| format!("{what} is {value} {unit}; {min} to {max} are allowed"))
-        };
         let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-        let (window, skew) = (self.policy.window.as_secs(), millis(self.policy.skew));
-        faults.extend(outside("the window", window, limits::WINDOW_MIN_S, limits::WINDOW_MAX_S, "s"));
-        faults.extend(outside("the clock skew", skew, 0, limits::SKEW_MAX_MS, "ms"));
-        if let Some(n) = self.concurrency {
-            // OK because usize is at most 64 bits wide.
-            faults.extend(outside("the concurrency", n as u64, 1, limits::CONCURRENCY_MAX as u64, "messages"));
+        let lease = match self.lease {
+            Lease::UntilDeadline => None,
+            Lease::Renewed(lease) => Some(millis(lease)),
+        };
+        // OK because usize is at most 64 bits wide.
+        let concurrency = self.concurrency.map(|n| n as u64);
+        let concurrency_max = limits::CONCURRENCY_MAX as u64;
+        let bounds = [
+            ("the window", Some(self.policy.window.as_secs()), limits::WINDOW_MIN_S, limits::WINDOW_MAX_S, "s"),
+            ("the clock skew", Some(millis(self.policy.skew)), 0, limits::SKEW_MAX_MS, "ms"),
+            ("the concurrency", concurrency, 1, concurrency_max, "messages"),
+            ("the expected duration", self.expected.map(millis), 0, limits::LEASE_MAX_MS, "ms"),
+            ("the time-out", self.timeout.map(millis), 1, limits::LEASE_MAX_MS, "ms"),
+            ("the limit of attempts", self.attempts_max.map(u64::from), 1, u32::MAX.into(), "attempts"),
+            ("the lease", lease, limits::LEASE_MIN_MS, limits::LEASE_MAX_MS, "ms"),
+        ];
+        for (what, value, min, max, unit) in bounds {
+            if let Some(value) = value.filter(|v| !(min..=max).contains(v)) {
+                faults.push(format!("{what} is {value} {unit}; {min} to {max} are allowed"));
+            }
         }
         faults
     }
@@ -146,27 +270,44 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 
     /// What the message's work is, without running it.
     pub(crate) fn identify(&self, name: &ConsumerName, message: &Message) -> Result<Identity, Rejection> {
-        let payload = self.decode(message)?;
-        let key = match &self.key {
-            None => message.id.as_str().to_owned(),
-            Some(rule) => catch_unwind(AssertUnwindSafe(|| rule(&payload)))
-                .map_err(|_| Rejection::new("the key rule panicked"))?,
-        };
-        let key = Key::new(key).map_err(|fault| Rejection(fault.to_string()))?;
+        // Decoding, the rules and the payload's drop are the user's code: a panic in them rejects this message alone.
+        let (key, fingerprint) = catch_unwind(AssertUnwindSafe(|| {
+            let payload = decode_json(&message.body)?;
+            let key = self.key.as_ref().map_or_else(|| message.id.as_str().to_owned(), |rule| rule(&payload));
+            let fingerprint = self.fingerprint.as_ref().map_or_else(|| of_body(&message.body), |rule| rule(&payload));
+            Ok((key, fingerprint))
+        }))
+        .unwrap_or_else(|_| Err(Rejection::new("decoding the body or finding its key panicked")))?;
+        let key = Key::new(key).map_err(|fault| Rejection::new(fault.to_string()))?;
         let record_id = if self.hashed_keys { RecordId::hashed(name, &key) } else { RecordId::new(name, &key) };
-        Ok(Identity { record_id, key, fingerprint: fingerprint(&message.body) })
+        Ok(Identity { record_id, key, fingerprint })
     }
 
     /// The handler's run for this message; nothing happens until it is polled.
     pub(crate) fn run(&self, message: &Message, cx: Context) -> Result<Run, Rejection> {
-        let payload = self.decode(message)?;
-        catch_unwind(AssertUnwindSafe(|| (self.handler)(payload, cx)))
-            .map_err(|_| Rejection::new("the handler panicked before it returned a future"))
+        catch_unwind(AssertUnwindSafe(|| Ok((self.handler)(decode_json(&message.body)?, cx))))
+            .unwrap_or_else(|_| Err(Rejection::new("the handler panicked before it returned a future")))
     }
 
-    fn decode(&self, message: &Message) -> Result<T, Rejection> {
-        catch_unwind(|| decode_json(&message.body))
-            .unwrap_or_else(|_| Err(Rejection::new("decoding the body panicked")))
+    /// Shows a duplicate to the hook, if there is one. A hook that panics changes nothing.
+    pub(crate) fn show_duplicate(&self, duplicate: &Duplicate<'_>) {
+        if let Some(hook) = &self.on_duplicate {
+            // The panic hook has logged it.
+            let _ = catch_unwind(AssertUnwindSafe(|| hook(duplicate)));
+        }
+    }
+}
+
+/// A handler's result as it is kept: nothing for `()` and `None`.
+fn kept<R: Serialize>(result: &R) -> Result<Option<String>, HandlerError> {
+    let json =
+        serde_json::to_string(result).map_err(|_| HandlerError::terminal("the result cannot be written as JSON"))?;
+    match json.len() {
+        _ if json == "null" => Ok(None),
+        n if n > RESULT_MAX_BYTES => Err(HandlerError::terminal(format!(
+            "the work was done, but its result has {n} bytes of JSON and at most {RESULT_MAX_BYTES} can be kept: return less"
+        ))),
+        _ => Ok(Some(json)),
     }
 }
 
@@ -186,33 +327,45 @@ pub(crate) struct Identity {
 
 /// Why a message is rejected: what is wrong and where in the body, never what the body says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection(pub(crate) String);
+pub struct Rejection {
+    why: String,
+    conflict: bool,
+}
 
 impl Rejection {
-    pub(crate) fn new(why: &str) -> Self {
-        Self(why.to_owned())
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), conflict: false }
+    }
+
+    pub(crate) fn conflict() -> Self {
+        Self { conflict: true, ..Self::new("its key belongs to work with another payload") }
+    }
+
+    /// Whether its key belongs to work with another payload.
+    #[must_use]
+    pub const fn is_conflict(&self) -> bool {
+        self.conflict
     }
 }
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 
 impl StdError for Rejection {}
 
-/// A body that decoded into `T` is JSON, so its fingerprint is that of the JSON value.
-fn fingerprint(body: &str) -> Fingerprint {
-    serde_json::from_str(body).map_or_else(|_| Fingerprint::of_bytes(body.as_bytes()), |v| Fingerprint::of_json(&v))
+/// The fingerprint of a body: of its JSON value where that says it all, else of its bytes.
+fn of_body(body: &str) -> Fingerprint {
+    let json = serde_json::from_str(body).ok().filter(|_| fingerprint::numbers_are_exact(body));
+    json.map_or_else(|| Fingerprint::of_bytes(body.as_bytes()), |value| Fingerprint::of_json(&value))
 }
 
 fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
     let mut json = serde_json::Deserializer::from_str(body);
-    let payload = serde_path_to_error::deserialize(&mut json).map_err(|e| {
-        let path = e.path().to_string();
-        describe(e.inner(), &path)
-    })?;
+    let payload =
+        serde_path_to_error::deserialize(&mut json).map_err(|e| describe(e.inner(), &field_path(e.path())))?;
     json.end().map_err(|e| describe(&e, "."))?;
     Ok(payload)
 }
@@ -222,16 +375,36 @@ fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
 fn describe(error: &serde_json::Error, path: &str) -> Rejection {
     let at = format!("line {} column {}", error.line(), error.column());
     if !error.is_data() {
-        return Rejection(format!("the body is not valid JSON, or is nested deeper than 128 ({at})"));
+        return Rejection::new(format!("the body is not valid JSON, or is nested deeper than 128 ({at})"));
     }
-    let path = bounded(path, PATH_MAX_BYTES).escape_debug();
     let text = error.to_string();
     let missing = text
         .strip_prefix("missing field `")
         .and_then(|rest| rest.split('`').next())
         .map(|field| format!("field `{field}` is missing"))
         .unwrap_or_else(|| "the value has the wrong type or form".to_owned());
-    Rejection(format!("the body has the wrong shape at JSON path {path}: {missing} ({at})"))
+    Rejection::new(format!("the body has the wrong shape at JSON path {path}: {missing} ({at})"))
+}
+
+/// A JSON path of fields and places; a segment that is no plain name can be a map's key, which is data.
+fn field_path(path: &serde_path_to_error::Path) -> String {
+    let plain = |name: &str| {
+        name.len() <= FIELD_MAX_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
+    let mut shown = String::new();
+    for segment in path {
+        let name = match segment {
+            Segment::Seq { index } => {
+                shown.push_str(&format!("[{index}]"));
+                continue;
+            }
+            Segment::Map { key: name } | Segment::Enum { variant: name } if plain(name) => name,
+            _ => "*",
+        };
+        let dot = if shown.is_empty() { "" } else { "." };
+        shown.push_str(&format!("{dot}{name}"));
+    }
+    if shown.is_empty() { ".".to_owned() } else { bounded(&shown, PATH_MAX_BYTES).to_owned() }
 }
 
 #[cfg(test)]
@@ -272,5 +445,8 @@ mod tests {
             assert!(!rejection.contains("secret"), "{rejection}");
         }
         assert!(decode_json::<Order>(r#"{"order_id":"a","items":[{"quantity":1}],"more":0}"#).is_ok());
+        type Totals = std::collections::HashMap<String, u32>;
+        let rejection = decode_json::<Totals>(r#"{"secret@example.com":"x"}"#).unwrap_err().to_string();
+        assert!(rejection.contains("JSON path *:") && !rejection.contains("secret"), "{rejection}");
     }
 }

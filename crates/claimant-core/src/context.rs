@@ -22,6 +22,7 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     pub(crate) message_id: MessageId,
     pub(crate) receive_count: u32,
+    pub(crate) trace: Option<String>,
     pub(crate) cancelled_at: Instant,
 }
 
@@ -59,6 +60,13 @@ impl Context {
     #[must_use]
     pub fn receive_count(&self) -> u32 {
         self.run.receive_count
+    }
+
+    /// The trace that the producer sent the message in, as the header (`Root=…;Parent=…;Sampled=…`) that continues it:
+    /// hand it to the systems you call, as `X-Amzn-Trace-Id`.
+    #[must_use]
+    pub fn trace(&self) -> Option<&str> {
+        self.run.trace.as_deref()
     }
 
     /// The consumer that runs.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::clock::Timestamp;
-use crate::limits::{LEASE_MARGIN_MS, SETTLE_RESERVE_MAX_MS};
+use crate::limits::{LEASE_MARGIN_MS, LEASE_MAX_MS, SETTLE_RESERVE_MAX_MS};
+
+/// No invocation lasts longer; what says so is a deadline out of its mind.
+const LONGEST: Duration = Duration::from_millis(LEASE_MAX_MS);
 
 /// The time of one invocation, fixed when it starts.
 ///
@@ -13,12 +16,14 @@ use crate::limits::{LEASE_MARGIN_MS, SETTLE_RESERVE_MAX_MS};
 /// moves neither limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
+    /// When it began.
+    pub(crate) started_at: Instant,
     /// When handlers are cancelled; nothing is started after it.
     pub(crate) cancel_at: Instant,
     /// When the report must be back.
     pub(crate) return_by: Instant,
     /// Until when claims of this invocation are honoured.
-    pub(crate) lease_until: Timestamp,
+    pub(crate) lease_end: Instant,
 }
 
 impl Schedule {
@@ -28,14 +33,29 @@ impl Schedule {
     /// leaves no time at all: nothing is started.
     #[must_use]
     pub fn new(now: Timestamp, deadline: Timestamp, margin: Duration) -> Self {
-        let usable = deadline.minus(margin).since(now);
+        let usable = deadline.minus(margin).since(now).min(LONGEST);
         let reserve = (usable / 5).min(Duration::from_millis(SETTLE_RESERVE_MAX_MS));
         let start = Instant::now();
         Self {
+            started_at: start,
             cancel_at: start + (usable - reserve),
             return_by: start + usable,
-            lease_until: deadline.max(now).plus(Duration::from_millis(LEASE_MARGIN_MS)),
+            lease_end: start + deadline.since(now).min(LONGEST) + Duration::from_millis(LEASE_MARGIN_MS),
         }
+    }
+}
+
+impl Schedule {
+    /// The time for handlers, from the beginning to their cancellation.
+    pub(crate) fn total(&self) -> Duration {
+        self.cancel_at - self.started_at
+    }
+}
+
+impl Schedule {
+    /// Until when a claim made at `now` is honoured.
+    pub(crate) fn lease_until(&self, now: Timestamp) -> Timestamp {
+        now.plus(until(self.lease_end))
     }
 }
 

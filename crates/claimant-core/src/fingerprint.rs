@@ -48,6 +48,45 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
+/// Whether each number of a JSON text is one that a `u64`, an `i64` or an `f64` tells from every other: else two
+/// payloads that differ would have one fingerprint.
+pub(crate) fn numbers_are_exact(json: &str) -> bool {
+    let mut rest = json.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = match first {
+            b'"' => after_string(tail),
+            b'-' | b'0'..=b'9' => {
+                let end = rest.iter().position(|b| !matches!(b, b'+' | b'-' | b'.' | b'0'..=b'9' | b'e' | b'E'));
+                let (number, tail) = rest.split_at(end.unwrap_or(rest.len()));
+                if !is_exact(number) {
+                    return false;
+                }
+                tail
+            }
+            _ => tail,
+        };
+    }
+    true
+}
+
+/// What follows the string whose opening quote was just passed.
+fn after_string(mut rest: &[u8]) -> &[u8] {
+    loop {
+        rest = match rest {
+            [] | [b'\\'] => return &[],
+            [b'"', tail @ ..] => return tail,
+            [b'\\', _, tail @ ..] | [_, tail @ ..] => tail,
+        };
+    }
+}
+
+/// Fifteen digits survive the way into an `f64` and back; with an exponent, a number can also become zero.
+fn is_exact(number: &[u8]) -> bool {
+    let text = std::str::from_utf8(number).unwrap_or_default();
+    let digits = number.iter().filter(|b| b.is_ascii_digit()).count();
+    text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok() || (digits <= 15 && !text.contains(['e', 'E']))
+}
+
 /// Feeds a value to the hash so that different values give different input: each has its kind and its length.
 ///
 /// Recursion is bounded: `serde_json` refuses text nested deeper than 128.
@@ -62,8 +101,12 @@ fn hash_json(value: &Value, hash: &mut Sha256) {
         Value::Bool(true) => hash.update(b"t"),
         Value::Bool(false) => hash.update(b"f"),
         Value::String(s) => text(b"s", s),
-        // Not by `as_f64`: two large integers that differ in their last digit would look the same.
-        Value::Number(n) => text(b"#", &n.to_string()),
+        // Not by the number's own text, which a Cargo feature of serde_json can change.
+        Value::Number(n) => match (n.as_u64(), n.as_i64()) {
+            (Some(n), _) => text(b"#", &n.to_string()),
+            (None, Some(n)) => text(b"#", &n.to_string()),
+            (None, None) => text(b".", &n.as_f64().unwrap_or(f64::NAN).to_bits().to_string()),
+        },
         Value::Array(items) => {
             hash.update(b"[");
             hash.update((items.len() as u64).to_be_bytes());
@@ -121,5 +164,21 @@ mod tests {
     fn bytes_are_not_json() {
         assert_ne!(Fingerprint::of_bytes(b"null"), Fingerprint::of_json(&Value::Null));
         assert_ne!(Fingerprint::of_bytes(b"a"), Fingerprint::of_bytes(b"b"));
+    }
+
+    #[test]
+    fn numbers_that_only_look_the_same_are_found() {
+        let rows = [
+            (r#"{"a":1,"b":[-2.50,0.1]}"#, true),
+            (r#"{"a":18446744073709551615,"b":-9223372036854775808}"#, true),
+            (r#"{"a":"1e400 \" 100000000000000000001"}"#, true),
+            (r#"{"a":100000000000000000001}"#, false),
+            (r#"{"a":0.10000000000000000001}"#, false),
+            (r#"[1e-400]"#, false),
+            ("", true),
+        ];
+        for (json, exact) in rows {
+            assert_eq!(numbers_are_exact(json), exact, "{json}");
+        }
     }
 }

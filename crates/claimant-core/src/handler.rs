@@ -1,8 +1,16 @@
 //! What a user's function returns.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
+
+use crate::record::bounded;
+
+/// The most causes of an error that are shown.
+const CAUSES_MAX: usize = 16;
+
+/// The most of a handler's error that is shown, in bytes.
+const FAILURE_MAX_BYTES: usize = 1_024;
 
 /// Why a handler failed, and whether trying again can help.
 ///
@@ -68,12 +76,9 @@ impl fmt::Display for HandlerError {
     /// The error and its causes, each once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.source)?;
-        let mut cause = self.source.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        let causes = std::iter::successors(self.source.source(), |error| (*error).source());
+        // Bounded, because a cause can name itself as its cause.
+        causes.take(CAUSES_MAX).try_for_each(|error| write!(f, ": {error}"))
     }
 }
 
@@ -81,6 +86,35 @@ impl fmt::Debug for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.terminal { "terminal" } else { "retry" };
         write!(f, "HandlerError({kind}: {self})")
+    }
+}
+
+/// A handler's failure in the engine's hands: plain values, so that nothing of the user's runs outside its task.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) why: String,
+    pub(crate) terminal: bool,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl From<HandlerError> for Failure {
+    /// Renders the error, which is the user's code and can do anything: called inside the handler's task.
+    fn from(error: HandlerError) -> Self {
+        let mut why = Bounded(String::new());
+        let shown = write!(why, "{error}").is_ok() || why.0.len() >= FAILURE_MAX_BYTES;
+        let why = if shown { why.0 } else { "the handler's error cannot be shown".to_owned() };
+        Self { why, terminal: error.terminal, retry_after: error.retry_after }
+    }
+}
+
+/// A text that stops growing at [`FAILURE_MAX_BYTES`].
+struct Bounded(String);
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = FAILURE_MAX_BYTES - self.0.len();
+        self.0.push_str(bounded(text, room));
+        if text.len() <= room { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
@@ -110,5 +144,27 @@ mod tests {
         assert!("x".parse::<u32>().terminal().unwrap_err().is_terminal());
         let asked = HandlerError::retry("busy").after(Duration::from_secs(9));
         assert_eq!((asked.to_string().as_str(), asked.retry_after()), ("busy", Some(Duration::from_secs(9))));
+    }
+
+    #[test]
+    fn an_error_is_shown_within_bounds_whatever_it_does() {
+        #[derive(Debug)]
+        struct Odd(fn(&mut fmt::Formatter<'_>) -> fmt::Result);
+        impl fmt::Display for Odd {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (self.0)(f)
+            }
+        }
+        impl StdError for Odd {
+            fn source(&self) -> Option<&(dyn StdError + 'static)> {
+                Some(&LOOP)
+            }
+        }
+        static LOOP: Odd = Odd(|f| f.write_str("loop"));
+        let shown = |odd| Failure::from(HandlerError::retry(Odd(odd))).why;
+        assert_eq!(shown(|f| f.write_str("top")).matches("loop").count(), CAUSES_MAX);
+        assert_eq!(shown(|_| Err(fmt::Error)), "the handler's error cannot be shown");
+        let long = shown(|f| (0..1_000_000).try_for_each(|_| f.write_str("ß")));
+        assert_eq!(long.len(), FAILURE_MAX_BYTES);
     }
 }

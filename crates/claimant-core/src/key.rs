@@ -15,7 +15,7 @@ pub const MESSAGE_ID_MAX_BYTES: usize = 100;
 
 /// Record ids up to this many bytes show the key in the clear; longer ones hold its hash, so that an item of
 /// the default shape stays under 1 KB whatever the key.
-pub const RECORD_ID_PLAIN_MAX_BYTES: usize = 512;
+pub const RECORD_ID_PLAIN_MAX_BYTES: usize = 400;
 
 const _: () = assert!(CONSUMER_NAME_MAX_BYTES + 1 + 64 <= RECORD_ID_PLAIN_MAX_BYTES);
 

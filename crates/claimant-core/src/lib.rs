@@ -7,6 +7,8 @@
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
 //! | [`message`], [`handler`], [`context`], [`consumer`] | what a user's function sees |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
+//! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
+//! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
 //! | [`settings`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
 
 mod backoff;
@@ -15,6 +17,7 @@ pub mod clock;
 pub mod consumer;
 pub mod context;
 pub mod deadline;
+mod ending;
 pub mod engine;
 pub mod error;
 pub mod fingerprint;
@@ -23,16 +26,21 @@ pub mod key;
 pub mod limits;
 pub mod memory;
 pub mod message;
+pub mod meter;
+mod pace;
+mod pipeline;
 mod plan;
 pub mod protocol;
+pub mod queue;
 pub mod record;
 pub mod report;
+mod run;
 pub mod settings;
 pub mod store;
 
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};
-pub use consumer::{Consumer, Rejection};
+pub use consumer::{Consumer, Duplicate, Lease, Rejection};
 pub use context::Context;
 pub use deadline::Schedule;
 pub use engine::Engine;
@@ -42,7 +50,10 @@ pub use handler::{HandlerError, Terminal};
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 pub use memory::MemoryStore;
 pub use message::Message;
+pub use meter::{Meter, Usage};
+pub use protocol::{Abandoned, Conflicts};
+pub use queue::{NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
-pub use report::{Entry, Outcome, Report};
+pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
 pub use settings::Settings;
-pub use store::{ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
+pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};

@@ -24,6 +24,36 @@ pub const CONCURRENCY_DEFAULT: usize = 10;
 /// The largest concurrency that may be set: each running message holds a task and a store request.
 pub const CONCURRENCY_MAX: usize = 1_000;
 
+/// How many records a store can claim or settle in one request: DynamoDB's limit for PartiQL statements.
+pub const STORE_BATCH_MAX: usize = 25;
+
+/// Claims are taken ahead of free slots only as far as their messages then wait no longer than this.
+pub const CLAIM_AHEAD_MAX_MS: u64 = 100;
+
+/// And no more of them than this, so that memory and open claims are bounded.
+pub const CLAIM_AHEAD_MAX: usize = 4 * STORE_BATCH_MAX;
+
+/// As many endings as this may wait for their answer, beside the concurrency; with more, nothing else is claimed.
+pub const UNSETTLED_MAX: usize = CLAIM_AHEAD_MAX + 2 * STORE_BATCH_MAX;
+
+/// With less time than this left, nothing more is claimed: the answer could come too late, and hold up its key.
+pub const START_MIN_MS: u64 = 100;
+
+/// The longest that a request for claims or settlements is given: longer, and its messages do better to come back.
+pub const STORE_CALL_MAX_MS: u64 = 5_000;
+
+/// How much earlier a store has to answer than the engine gives up on it, so that the answers which it has by then count.
+pub const STORE_GUARD_MS: u64 = 50;
+
+/// How long an ending waits for others to be written with.
+pub const SETTLE_LINGER_MS: u64 = 3;
+
+/// The shortest renewed lease that may be set: each is renewed three times.
+pub const LEASE_MIN_MS: u64 = 3_000;
+
+/// The longest renewed lease, and the longest time-out of a handler: as long as an invocation can last.
+pub const LEASE_MAX_MS: u64 = 900_000;
+
 /// How long before the invocation's deadline the engine has returned, unless set.
 pub const MARGIN_DEFAULT_MS: u64 = 500;
 
@@ -40,7 +70,14 @@ pub const CANCEL_GRACE_MS: u64 = 100;
 pub const LEASE_MARGIN_MS: u64 = 1_000;
 
 /// The first delay before a failed message is tried again.
-pub const BACKOFF_BASE_MS: u64 = 1_000;
+pub const BACKOFF_BASE_MS: u64 = 2_000;
+
+/// By how much each further delay is longer. Five receives, SQS's usual limit, then take five minutes: an outage of that
+/// length is waited out, and does not end in the dead-letter queue.
+pub const BACKOFF_FACTOR: u64 = 5;
+
+/// The first delay before a rejected message is shown again, on its way to the dead-letter queue; then doubling.
+pub const REJECTED_BASE_MS: u64 = 1_000;
 
 /// The longest delay before a failed message is tried again, unless the handler asks for more.
 pub const BACKOFF_MAX_MS: u64 = 900_000;
@@ -48,12 +85,6 @@ pub const BACKOFF_MAX_MS: u64 = 900_000;
 /// The longest time for which a failed message is hidden: SQS allows 12 hours from when it was received, and an
 /// invocation can have had it for 15 minutes.
 pub const VISIBILITY_MAX_S: u64 = 43_200 - 900;
-
-/// The longest body that SQS delivers (1 MiB).
-pub const BODY_MAX_BYTES: usize = 1_048_576;
-
-/// The largest batch that an event source mapping delivers.
-pub const BATCH_MAX_MESSAGES: usize = 10_000;
 
 const _: () = assert!(WINDOW_DEFAULT_S > QUEUE_RETENTION_MAX_S);
 const _: () = assert!(WINDOW_MIN_S <= WINDOW_DEFAULT_S && WINDOW_DEFAULT_S <= WINDOW_MAX_S);

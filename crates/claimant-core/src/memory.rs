@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crate::claim::Claim;
 use crate::key::RecordId;
 use crate::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
 use crate::record::Record;
-use crate::store::{ClaimAnswer, Renewed, Settled, Store, StoreError, StoreFuture};
+use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreFuture};
 
 /// A store in memory: the shortest way to keep the contract, for tests and for trying things out.
 ///
@@ -51,18 +50,22 @@ impl Store for MemoryStore {
     fn claim<'a>(
         &'a self,
         request: &'a ClaimRequest,
-        _within: Duration,
+        call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(async move { Ok(self.claim_now(request)) })
+        Box::pin(async move {
+            call.meter.request();
+            Ok(self.claim_now(request))
+        })
     }
 
     fn renew<'a>(
         &'a self,
         claim: &'a mut Claim,
         renewal: Renewal,
-        _within: Duration,
+        call: Call<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
+            call.meter.request();
             let mut records = self.records();
             match protocol::renew(records.get(&claim.id), claim, &renewal) {
                 SettleDecision::Lost => return Ok(Renewed::Lost),
@@ -76,8 +79,9 @@ impl Store for MemoryStore {
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, _within: Duration) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(async move {
+            call.meter.request();
             let mut records = self.records();
             match protocol::settle(records.get(&claim.id), &claim, settlement) {
                 SettleDecision::Lost => Settled::Lost,
@@ -90,7 +94,10 @@ impl Store for MemoryStore {
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, _within: Duration) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(async move { Ok(self.records().get(id).cloned()) })
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        Box::pin(async move {
+            call.meter.request();
+            Ok(self.records().get(id).cloned())
+        })
     }
 }

@@ -15,6 +15,8 @@ pub struct Message {
     pub receive_count: u32,
     /// Its group, only where the queue keeps groups in order (FIFO). A fair queue's group is not one.
     pub ordered_group: Option<String>,
+    /// The trace that the producer sent it in, as the header that continues it; checked and bounded at the edge.
+    pub trace: Option<String>,
 }
 
 // Bodies never reach a log, so they are not in `Debug` either.

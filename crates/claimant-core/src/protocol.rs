@@ -23,11 +23,23 @@ pub enum Abandoned {
     Park,
 }
 
+/// What becomes of a message whose key belongs to work with another payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Conflicts {
+    /// It is rejected, loudly: one key with two payloads is somebody's mistake.
+    #[default]
+    Reject,
+    /// The key alone says what is the same work: it is treated as a duplicate.
+    Ignore,
+}
+
 /// How a consumer treats the records of its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimPolicy {
     /// What becomes of abandoned work.
     pub abandoned: Abandoned,
+    /// What becomes of a key with another payload.
+    pub conflicts: Conflicts,
     /// By how much the clocks of two owners may differ (ε): a lease is over only this long after its end.
     pub skew: Duration,
     /// For how long after its last write a record keeps duplicates out.
@@ -38,6 +50,7 @@ impl Default for ClaimPolicy {
     fn default() -> Self {
         Self {
             abandoned: Abandoned::Rerun,
+            conflicts: Conflicts::Reject,
             skew: Duration::from_millis(limits::SKEW_DEFAULT_MS),
             window: Duration::from_secs(limits::WINDOW_DEFAULT_S),
         }
@@ -61,13 +74,19 @@ pub struct ClaimRequest {
     pub lease_until: Timestamp,
     /// The consumer's rules.
     pub policy: ClaimPolicy,
+    /// A hint, which changes no answer: that there is most likely no record yet, since this is the message's first
+    /// delivery.
+    pub first_delivery: bool,
 }
 
 /// Why a key could not be claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// It is done. The only refusal after which a message may be reported successful.
-    Completed,
+    Completed {
+        /// What the handler returned, if it was kept: JSON.
+        result: Option<String>,
+    },
     /// Somebody else works on it, until this time at most.
     Busy {
         /// The end of the other's lease and the clock-skew margin: the key is claimable after it.
@@ -118,11 +137,11 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     if !live && seen.expires_at_s.saturating_mul(1_000) < request.now.as_millis() {
         return Decision::Grant { next: first_claim(request, seen.fence.next()), taken_over: in_progress };
     }
-    if seen.fingerprint != request.fingerprint {
+    if request.policy.conflicts == Conflicts::Reject && seen.fingerprint != request.fingerprint {
         return Decision::Refuse(Refusal::Conflict);
     }
     match seen.status {
-        Status::Completed => Decision::Refuse(Refusal::Completed),
+        Status::Completed => Decision::Refuse(Refusal::Completed { result: seen.result.clone() }),
         Status::InProgress if live => Decision::Refuse(Refusal::Busy { until: claimable_at }),
         Status::InProgress => match request.policy.abandoned {
             Abandoned::Rerun => grant_again(seen, request),
@@ -130,7 +149,7 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
                 next: Record {
                     status: Status::Parked,
                     updated_at: request.now,
-                    expires_at_s: expiry(request.now, request.now, &request.policy),
+                    expires_at_s: window_end(request.now, &request.policy),
                     ..seen.clone()
                 },
             },
@@ -157,6 +176,7 @@ fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
         updated_at: request.now,
         completed_at: None,
         expires_at_s: expiry(request.now, request.lease_until, &request.policy),
+        result: None,
         error: None,
     }
 }
@@ -173,11 +193,17 @@ fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
     }
 }
 
-/// When the deduplication window of a record written now ends, in seconds: never before its lease.
+/// When the deduplication window of a record written now ends, in seconds. It begins where the lease is over, so that
+/// neither a duplicate nor the table's TTL gets rid of a record while it is the evidence of abandoned work.
 #[must_use]
 pub fn expiry(now: Timestamp, lease_until: Timestamp, policy: &ClaimPolicy) -> u64 {
-    let window_end = now.plus(policy.window);
-    window_end.max(lease_until.plus(policy.skew)).as_secs_rounded_up()
+    now.max(lease_until.plus(policy.skew)).plus(policy.window).as_secs_rounded_up()
+}
+
+/// When the deduplication window of a record that is settled now ends, in seconds.
+#[must_use]
+pub fn window_end(now: Timestamp, policy: &ClaimPolicy) -> u64 {
+    now.plus(policy.window).as_secs_rounded_up()
 }
 
 /// The claim that a granted request holds, given the record that is now in the store.
@@ -196,7 +222,12 @@ pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The work is done.
-    Completed,
+    Completed {
+        /// What the handler returned, if it is to be kept: JSON, bounded by the engine.
+        result: Option<String>,
+    },
+    /// The handler was not run: claimable at once, and the attempt does not count.
+    Released,
     /// It failed and may be tried again at once.
     Failed {
         /// Why, without payload data.
@@ -216,8 +247,8 @@ impl Ending {
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
-            Self::Completed => Status::Completed,
-            Self::Failed { .. } => Status::Failed,
+            Self::Completed { .. } => Status::Completed,
+            Self::Failed { .. } | Self::Released => Status::Failed,
             Self::Rejected { .. } => Status::Rejected,
             Self::Parked => Status::Parked,
         }
@@ -228,8 +259,23 @@ impl Ending {
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Failed { error } | Self::Rejected { error } => Some(bounded(error, ERROR_MAX_BYTES)),
-            Self::Completed | Self::Parked => None,
+            Self::Completed { .. } | Self::Released | Self::Parked => None,
         }
+    }
+
+    /// The result that a record gets.
+    #[must_use]
+    pub fn result(&self) -> Option<&str> {
+        match self {
+            Self::Completed { result } => result.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// By how many the count of attempts goes down.
+    #[must_use]
+    pub const fn attempts_back(&self) -> u32 {
+        matches!(self, Self::Released) as u32
     }
 }
 
@@ -270,9 +316,11 @@ pub fn settle(seen: Option<&Record>, claim: &Claim, settlement: &Settlement) -> 
     }
     SettleDecision::Write(Box::new(Record {
         status,
+        attempts: seen.attempts.saturating_sub(settlement.ending.attempts_back()),
+        result: settlement.ending.result().map(str::to_owned),
         updated_at: settlement.now,
         completed_at: (status == Status::Completed).then_some(settlement.now),
-        expires_at_s: expiry(settlement.now, settlement.now, &settlement.policy),
+        expires_at_s: window_end(settlement.now, &settlement.policy),
         error: settlement.ending.error().map(str::to_owned),
         ..seen.clone()
     }))

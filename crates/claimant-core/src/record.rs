@@ -11,6 +11,9 @@ use crate::key::{InvalidValue, MessageId};
 /// The longest error text kept on a record, in bytes; a longer one is cut at a character boundary.
 pub const ERROR_MAX_BYTES: usize = 256;
 
+/// The largest result kept on a record, in bytes of JSON. Each KB of it costs a write unit.
+pub const RESULT_MAX_BYTES: usize = 65_536;
+
 /// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
@@ -85,6 +88,8 @@ pub struct Record {
     pub completed_at: Option<Timestamp>,
     /// The end of deduplication, in whole seconds since the epoch.
     pub expires_at_s: u64,
+    /// What the handler returned, if it was kept: JSON, at most [`RESULT_MAX_BYTES`] bytes.
+    pub result: Option<String>,
     /// The last failure, at most [`ERROR_MAX_BYTES`] bytes.
     pub error: Option<String>,
 }

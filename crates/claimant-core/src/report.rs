@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::consumer::Rejection;
-use crate::key::MessageId;
+use crate::key::{ConsumerName, MessageId};
+use crate::meter::Usage;
 
 /// What became of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +20,10 @@ pub enum Outcome {
         /// When the key is claimable at the latest.
         until: Timestamp,
     },
-    /// The handler failed, panicked or was cancelled; its claim was released. Try again.
+    /// The handler failed or panicked; its claim was released. Try again.
     Retry,
+    /// The handler was cancelled, at the deadline or its time-out; its claim was released. Try again.
+    Cancelled,
     /// The handler did not stop when told; its claim stays until the lease ends.
     Stuck,
     /// There was no time left to start it.
@@ -28,10 +31,18 @@ pub enum Outcome {
     /// An earlier message of its ordered group did not succeed.
     Blocked,
     /// No retry can mend it.
-    Rejected(Rejection),
+    Rejected {
+        /// Why.
+        rejection: Rejection,
+        /// Whether the dead-letter queue has confirmed a copy of it.
+        dead_lettered: bool,
+    },
     /// It was abandoned by an at-most-once consumer; an operator has to decide.
-    Parked,
-    /// The claim could not be settled as wanted: it was lost to somebody else.
+    Parked {
+        /// Whether the dead-letter queue has confirmed a copy of it.
+        dead_lettered: bool,
+    },
+    /// The claim was lost to somebody else before it was settled.
     Lost,
     /// Whether the claim was settled is not known.
     Unsettled,
@@ -40,10 +51,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the message may be deleted: only if its key was observed completed.
+    /// Whether the message may be deleted: only if its key was observed completed, or a copy of it observed in the
+    /// dead-letter queue.
     #[must_use]
     pub const fn is_success(&self) -> bool {
-        matches!(self, Self::Completed | Self::Duplicate)
+        match self {
+            Self::Completed | Self::Duplicate => true,
+            Self::Rejected { dead_lettered, .. } | Self::Parked { dead_lettered } => *dead_lettered,
+            _ => false,
+        }
     }
 
     /// One word for logs and metrics.
@@ -54,16 +70,51 @@ impl Outcome {
             Self::Duplicate => "duplicate",
             Self::Busy { .. } => "busy",
             Self::Retry => "retry",
+            Self::Cancelled => "cancelled",
             Self::Stuck => "stuck",
             Self::NotStarted => "not_started",
             Self::Blocked => "blocked",
-            Self::Rejected(_) => "rejected",
-            Self::Parked => "parked",
+            Self::Rejected { rejection, .. } if rejection.is_conflict() => "conflict",
+            Self::Rejected { .. } => "rejected",
+            Self::Parked { .. } => "parked",
             Self::Lost => "lost",
             Self::Unsettled => "unsettled",
             Self::StoreFailed => "store_failed",
         }
     }
+}
+
+/// Every word that [`Outcome::word`] can give.
+pub const OUTCOME_WORDS: [&str; 14] = [
+    "completed",
+    "duplicate",
+    "busy",
+    "retry",
+    "cancelled",
+    "stuck",
+    "not_started",
+    "blocked",
+    "conflict",
+    "rejected",
+    "parked",
+    "lost",
+    "unsettled",
+    "store_failed",
+];
+
+/// A message on its way to the dead-letter queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The message's place in the batch.
+    pub place: usize,
+    /// Its id.
+    pub message_id: MessageId,
+    /// Who rejected it.
+    pub consumer: ConsumerName,
+    /// Why, without payload data but what the handler put into its error.
+    pub error: String,
+    /// Which run of the handler rejected it, if one did.
+    pub attempt: Option<u32>,
 }
 
 /// What became of the message at one place of the batch.
@@ -77,15 +128,32 @@ pub struct Entry {
     pub visible_after: Option<Duration>,
 }
 
+/// How long the steps of a batch took at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Latencies {
+    /// The longest that a claim took.
+    pub claim: Duration,
+    /// The longest that a handler took.
+    pub handle: Duration,
+    /// The longest that a settlement took.
+    pub settle: Duration,
+}
+
 /// What became of a batch: one entry for each message, in the batch's order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     entries: Vec<Entry>,
+    /// How many claims took over work that another owner had left.
+    pub taken_over: usize,
+    /// How long the steps took.
+    pub latencies: Latencies,
+    /// What was asked of the store.
+    pub usage: Usage,
 }
 
 impl Report {
     pub(crate) fn new(entries: Vec<Entry>) -> Self {
-        Self { entries }
+        Self { entries, ..Self::default() }
     }
 
     /// All entries, in the batch's order.

@@ -37,11 +37,48 @@ pub const LOCAL_TIMEOUT: Variable = Variable {
 /// Whether visibility is changed.
 pub const VISIBILITY: Variable = Variable {
     name: "CLAIMANT_VISIBILITY",
-    meaning: "`on`: failed messages come back after their backoff (needs sqs:ChangeMessageVisibility); `off`: after the queue's visibility timeout (default `on`)",
+    meaning: "`on`: failed messages come back after their backoff, and those with renewed leases stay hidden (needs sqs:ChangeMessageVisibility); `off`: all come back after the queue's visibility timeout (default `on`)",
+};
+/// Where rejected messages are sent.
+pub const DEAD_LETTER_QUEUE_URL: Variable = Variable {
+    name: "CLAIMANT_DEAD_LETTER_QUEUE_URL",
+    meaning: "URL of the queue that rejected and parked messages are sent to at once (needs sqs:SendMessage); unset: they wait for the redrive of their own queue",
+};
+/// Whether the store is asked for many messages at once.
+pub const BATCH: Variable = Variable {
+    name: "CLAIMANT_BATCH",
+    meaning: "`on`: up to 25 messages in one request to the lock table (needs dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate); `off`: one request each (default `on`)",
+};
+/// Whether the event source mapping is looked at.
+pub const MAPPING_CHECK: Variable = Variable {
+    name: "CLAIMANT_MAPPING_CHECK",
+    meaning: "whether the function looks if its event source mapping has ReportBatchItemFailures, without which Lambda deletes failed messages (needs lambda:ListEventSourceMappings); `warn`: says so in the logs; `refuse`: also fails a whole batch with failures until it is seen to have it; `off` (default `warn`)",
+};
+/// Whether metrics are written.
+pub const METRICS: Variable = Variable {
+    name: "CLAIMANT_METRICS",
+    meaning: "`on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO; `off`: none (default `on`)",
 };
 
 /// All of claimant's own variables, for the documentation and for finding misspelt ones.
-pub const VARIABLES: [Variable; 5] = [TABLE, CONCURRENCY, MARGIN, LOCAL_TIMEOUT, VISIBILITY];
+pub const VARIABLES: [Variable; 9] =
+    [TABLE, CONCURRENCY, MARGIN, LOCAL_TIMEOUT, VISIBILITY, DEAD_LETTER_QUEUE_URL, BATCH, MAPPING_CHECK, METRICS];
+
+/// What is done about an event source mapping that would delete failed messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MappingCheck {
+    /// Nobody looks.
+    Off,
+    /// The logs say so.
+    #[default]
+    Warn,
+    /// A batch with failures is failed as a whole until the mapping was seen to report failures: nothing is deleted.
+    Refuse,
+}
+
+/// The words for [`MappingCheck`], the default first.
+const MAPPING_CHECKS: [(&str, MappingCheck); 3] =
+    [("warn", MappingCheck::Warn), ("refuse", MappingCheck::Refuse), ("off", MappingCheck::Off)];
 
 /// What the environment says.
 #[derive(Debug, Clone)]
@@ -56,6 +93,14 @@ pub struct Settings {
     pub local_timeout: Duration,
     /// Whether the visibility of failed messages is changed.
     pub change_visibility: bool,
+    /// The queue that rejected messages are sent to, where one is set.
+    pub dead_letter_queue_url: Option<String>,
+    /// Whether the store is asked for many messages at once.
+    pub batch: bool,
+    /// Whether the event source mapping is looked at.
+    pub mapping_check: MappingCheck,
+    /// Whether metrics are written.
+    pub metrics: bool,
     required: BTreeMap<String, String>,
 }
 
@@ -88,6 +133,10 @@ impl Settings {
             margin: reader.millis(MARGIN.name, limits::MARGIN_DEFAULT_MS, 50, limits::MARGIN_MAX_MS),
             local_timeout: reader.millis(LOCAL_TIMEOUT.name, 30_000, 1_000, 900_000),
             change_visibility: reader.switch(VISIBILITY.name, true),
+            dead_letter_queue_url: reader.queue_url(DEAD_LETTER_QUEUE_URL.name),
+            batch: reader.switch(BATCH.name, true),
+            mapping_check: reader.choice(MAPPING_CHECK.name, &MAPPING_CHECKS),
+            metrics: reader.switch(METRICS.name, true),
             required: required.iter().filter_map(|name| Some(((*name).to_owned(), reader.required(name)?))).collect(),
         };
         reader.unknown_names();
@@ -154,15 +203,35 @@ impl Reader {
     }
 
     fn switch(&mut self, name: &str, default: bool) -> bool {
+        let choices = if default { [("on", true), ("off", false)] } else { [("off", false), ("on", true)] };
+        self.choice(name, &choices)
+    }
+
+    /// One of several words; the first one is the default.
+    fn choice<C: Copy>(&mut self, name: &str, choices: &[(&str, C)]) -> C {
+        let default = choices[0].1;
         let Some(text) = self.text(name) else { return default };
-        match text.as_str() {
-            "on" => true,
-            "off" => false,
-            _ => {
-                self.faults.push(format!("{name} is {text:?}; `on` or `off` is needed"));
-                default
-            }
+        if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == text) {
+            return *choice;
         }
+        let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+        self.faults.push(format!("{name} is {text:?}; {} is needed", words.join(" or ")));
+        default
+    }
+
+    /// A queue's URL. Its name and ARN, which are taken for it by mistake, have no scheme.
+    fn queue_url(&mut self, name: &str) -> Option<String> {
+        let url = self.text(name)?;
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let host_and_path = rest.and_then(|rest| rest.split_once('/'));
+        let whole = host_and_path.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty());
+        if !whole || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            self.faults.push(format!(
+                "{name} is {url:?}; a queue's URL is needed, such as https://sqs.eu-west-1.amazonaws.com/123456789012/name, not its name or ARN"
+            ));
+            return None;
+        }
+        Some(url)
     }
 
     fn unknown_names(&mut self) {
@@ -187,10 +256,38 @@ mod tests {
     fn defaults_and_values() {
         let defaults = read(&[("PATH", "/bin")], &[]).unwrap();
         assert_eq!((defaults.concurrency, defaults.change_visibility), (10, true));
+        assert_eq!((defaults.batch, defaults.metrics, defaults.mapping_check), (true, true, MappingCheck::Warn));
+        assert_eq!(defaults.dead_letter_queue_url, None);
         let set = read(&[("CLAIMANT_TABLE", "locks"), ("CLAIMANT_MARGIN_MS", "50"), ("SENDER", "a@b.c")], &["SENDER"])
             .unwrap();
         assert_eq!((set.table.as_deref(), set.margin), (Some("locks"), Duration::from_millis(50)));
         assert_eq!(set.required("SENDER"), "a@b.c");
+        let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead.fifo";
+        let vars = [
+            ("CLAIMANT_BATCH", "off"),
+            ("CLAIMANT_METRICS", "off"),
+            ("CLAIMANT_MAPPING_CHECK", "refuse"),
+            ("CLAIMANT_DEAD_LETTER_QUEUE_URL", url),
+        ];
+        let set = read(&vars, &[]).unwrap();
+        assert_eq!((set.batch, set.metrics, set.mapping_check), (false, false, MappingCheck::Refuse));
+        assert_eq!(set.dead_letter_queue_url.as_deref(), Some(url));
+    }
+
+    #[test]
+    fn a_queue_is_named_by_its_url() {
+        for (value, good) in [
+            ("http://127.0.0.1:9324/000000000000/dead", true),
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/dead", true),
+            ("arn:aws:sqs:eu-west-1:123456789012:dead", false),
+            ("dead", false),
+            ("https://", false),
+            ("https://sqs.eu-west-1.amazonaws.com/", false),
+            ("https://sqs.eu-west-1.amazonaws.com/1/a b", false),
+        ] {
+            let settings = read(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", value)], &[]);
+            assert_eq!(settings.is_ok(), good, "{value}");
+        }
     }
 
     #[test]
@@ -200,16 +297,20 @@ mod tests {
             ("CLAIMANT_CONCURRENCY", "0"),
             ("CLAIMANT_MARGIN_MS", "soon"),
             ("CLAIMANT_VISIBILITY", "yes"),
+            ("CLAIMANT_MAPPING_CHECK", "on"),
+            ("CLAIMANT_DEAD_LETTER_QUEUE_URL", "dead"),
             ("CLAIMANT_TABEL", "locks"),
         ];
         let text = read(&vars, &["SENDER"]).unwrap_err().to_string();
         let wanted = [
-            "6 faults",
+            "8 faults",
             "CLAIMANT_TABLE is set but empty",
             "CLAIMANT_CONCURRENCY is \"0\"",
             "from 1 to 1000",
             "CLAIMANT_MARGIN_MS",
             "`on` or `off`",
+            "CLAIMANT_MAPPING_CHECK is \"on\"; `warn` or `refuse` or `off` is needed",
+            "not its name or ARN",
             "CLAIMANT_TABEL is no variable",
             "SENDER is not set",
         ];

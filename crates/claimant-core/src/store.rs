@@ -7,12 +7,25 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::claim::Claim;
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
 use crate::key::RecordId;
+use crate::meter::Meter;
 use crate::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use crate::record::Record;
 
 /// What a store's methods return: object safe, so that a consumer can hold any store.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What one call may take, and where it is counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// How long the call may take.
+    pub within: Duration,
+    /// Where requests and units are counted.
+    pub meter: &'a Meter,
+}
 
 /// The answer to a claim that reached the store.
 #[derive(Debug)]
@@ -77,7 +90,7 @@ pub trait Store: Send + Sync + 'static {
     fn claim<'a>(
         &'a self,
         request: &'a ClaimRequest,
-        within: Duration,
+        call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>>;
 
     /// Makes a lease longer, within this time; on [`Renewed::Held`], `claim.lease_until` is the new end.
@@ -88,17 +101,46 @@ pub trait Store: Send + Sync + 'static {
         &'a self,
         claim: &'a mut Claim,
         renewal: Renewal,
-        within: Duration,
+        call: Call<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>>;
 
+    /// Claims several keys within this time: one answer for each, in their order. What a store can do in one request for
+    /// many, it does here; the answers are those of [`claim`](Self::claim), or `None` where it cannot tell in company:
+    /// the key is then claimed by itself, with the same request.
+    ///
+    /// A key can be there twice. No key waits for another one longer than the time given.
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(join_all(requests.iter().map(move |request| async move {
+            let answer = timeout(call.within, self.claim(request, call)).await;
+            answer.unwrap_or_else(|_| Err(StoreError::no_answer(call.within))).map(Some)
+        })))
+    }
+
+    /// Ends several claims, all of different keys, within this time: one answer for each, in their order. No claim waits
+    /// for another one longer than the time given.
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(join_all(settlements.into_iter().map(move |(claim, settlement)| async move {
+            let settled = timeout(call.within, self.settle(claim, &settlement, call)).await;
+            settled.unwrap_or_else(|_| Settled::Unknown(StoreError::no_answer(call.within)))
+        })))
+    }
+
     /// Ends a claim, within this time.
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, within: Duration) -> StoreFuture<'a, Settled>;
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled>;
 
     /// Reads a record, within this time: for people and tests, not for deciding.
     ///
     /// # Errors
     /// When the store did not give an answer.
-    fn look<'a>(&'a self, id: &'a RecordId, within: Duration) -> StoreFuture<'a, Result<Option<Record>, StoreError>>;
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>>;
 }
 
 /// What kind of trouble a store is in.

@@ -42,6 +42,7 @@ pub(crate) fn record(item: &Item, names: &AttributeNames) -> Result<Record, Stor
         updated_at: fields.time(&names.updated_at)?,
         completed_at: fields.optional(&names.completed_at, |f, n| f.time(n))?,
         expires_at_s: fields.number(&names.expires_at)?,
+        result: fields.optional(&names.result, |f, n| f.text(n).map(str::to_owned))?,
         error: fields.optional(&names.error, |f, n| f.text(n).map(str::to_owned))?,
     })
 }
@@ -60,6 +61,7 @@ pub(crate) fn values<'a>(record: &Record, names: &'a AttributeNames) -> Vec<(&'a
         (&names.updated_at, Some(time(record.updated_at))),
         (&names.completed_at, record.completed_at.map(time)),
         (&names.expires_at, Some(number(record.expires_at_s))),
+        (&names.result, record.result.as_deref().map(text)),
         (&names.error, record.error.as_deref().map(text)),
     ]
 }
@@ -126,12 +128,13 @@ mod tests {
             fence: Fence::new(u64::MAX),
             lease_until: Timestamp::from_millis(4_102_444_800_000),
             attempts: u32::MAX,
-            message_id: MessageId::new("0".repeat(36)).unwrap(),
+            message_id: MessageId::new("0".repeat(claimant_core::key::MESSAGE_ID_MAX_BYTES)).unwrap(),
             fingerprint: Fingerprint::of_bytes(b"x"),
             created_at: Timestamp::from_millis(4_102_444_800_000),
             updated_at: Timestamp::from_millis(4_102_444_800_000),
             completed_at: Some(Timestamp::from_millis(4_102_444_800_000)),
             expires_at_s: 4_102_444_800,
+            result: None,
             error: None,
         }
     }
@@ -156,8 +159,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let names = AttributeNames::default();
-        for error in [None, Some("it failed".to_owned())] {
-            let wanted = Record { error, ..longest() };
+        for text in [None, Some("it failed".to_owned())] {
+            let wanted = Record { error: text.clone(), result: text, ..longest() };
             assert_eq!(record(&item_of(&wanted), &names).unwrap(), wanted);
         }
     }
@@ -165,7 +168,9 @@ mod tests {
     #[test]
     fn a_record_stays_under_one_write_unit() {
         let id = claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES + "id".len();
-        assert!(size(&item_of(&longest())) + id <= 1_024);
+        let failed = Record { error: Some("x".repeat(claimant_core::record::ERROR_MAX_BYTES)), ..longest() };
+        let bytes = size(&item_of(&failed)) + id;
+        assert!(bytes <= 1_024, "{bytes} bytes");
     }
 
     #[test]

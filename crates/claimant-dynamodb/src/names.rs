@@ -18,6 +18,7 @@ pub struct AttributeNames {
     pub completed_at: String,
     /// The table's TTL attribute, in seconds since the epoch.
     pub expires_at: String,
+    pub result: String,
     pub error: String,
 }
 
@@ -36,6 +37,7 @@ impl Default for AttributeNames {
             updated_at: "updated_at".into(),
             completed_at: "completed_at".into(),
             expires_at: "expires_at".into(),
+            result: "result".into(),
             error: "error".into(),
         }
     }

@@ -5,8 +5,8 @@
 //! decided by the protocol on the record that came back with the refusal.
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
-use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry};
+use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status};
 
 use crate::item::{bytes, number, text, time, values};
@@ -14,9 +14,13 @@ use crate::names::AttributeNames;
 
 /// Claims a key that has no record, one that failed, or one whose owner's lease is over.
 ///
-/// Not those that expired or were rejected, which are rare: they are decided on what the refusal shows.
+/// Not those that expired, were rejected or carry another payload, which are rare: they are decided on what the refusal
+/// shows.
+///
+/// Nor what this very attempt wrote before its answer was lost, even where the clock says that its lease is over.
 const CLAIM_CONDITION: &str = "attribute_not_exists(#id) OR \
-    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND (#status = :failed OR #status = :in_progress AND #lease_until < :dead))";
+    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND \
+    (#status = :failed OR #status = :in_progress AND #lease_until < :dead AND #owner <> :owner))";
 
 /// The same for consumers that park abandoned work.
 const CLAIM_CONDITION_PARKING: &str = "attribute_not_exists(#id) OR \
@@ -25,7 +29,7 @@ const CLAIM_CONDITION_PARKING: &str = "attribute_not_exists(#id) OR \
 const CLAIM_UPDATE: &str = "SET #status = :in_progress, #owner = :owner, #lease_until = :lease_until, \
     #message_id = :message_id, #fingerprint = :fingerprint, #updated_at = :now, #expires_at = :expires_at, \
     #created_at = if_not_exists(#created_at, :now), #fence = if_not_exists(#fence, :zero) + :one, \
-    #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #completed_at, #error";
+    #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #completed_at, #result, #error";
 
 /// Exactly my claim: what every write after the claim is guarded by.
 const HELD: &str = "#status = :in_progress AND #owner = :owner AND #fence = :fence";
@@ -45,6 +49,7 @@ impl Requests {
             .table_name(&self.table)
             .key(&self.names.id, text(id.as_str()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
     /// The blind claim: one request for a first delivery, a retry and a takeover. Gives the old record when it applies.
@@ -68,6 +73,7 @@ impl Requests {
             .expression_attribute_names("#updated_at", &n.updated_at)
             .expression_attribute_names("#completed_at", &n.completed_at)
             .expression_attribute_names("#expires_at", &n.expires_at)
+            .expression_attribute_names("#result", &n.result)
             .expression_attribute_names("#error", &n.error)
             .expression_attribute_values(":in_progress", text(Status::InProgress.as_str()))
             .expression_attribute_values(":failed", text(Status::Failed.as_str()))
@@ -157,14 +163,23 @@ impl Requests {
             .condition_expression(HELD)
             .expression_attribute_values(":ended", text(ending.status().as_str()))
             .expression_attribute_values(":now", time(settlement.now))
-            .expression_attribute_values(
-                ":expires_at",
-                number(expiry(settlement.now, settlement.now, &settlement.policy)),
-            );
+            .expression_attribute_values(":expires_at", number(window_end(settlement.now, &settlement.policy)));
         let mut set = "SET #status = :ended, #updated_at = :now, #expires_at = :expires_at".to_owned();
         if ending.status() == Status::Completed {
             set.push_str(", #completed_at = :now");
             update = update.expression_attribute_names("#completed_at", &self.names.completed_at);
+        }
+        if let Some(result) = ending.result() {
+            set.push_str(", #result = :result");
+            update = update
+                .expression_attribute_names("#result", &self.names.result)
+                .expression_attribute_values(":result", text(result));
+        }
+        if ending.attempts_back() > 0 {
+            set.push_str(", #attempts = #attempts - :back");
+            update = update
+                .expression_attribute_names("#attempts", &self.names.attempts)
+                .expression_attribute_values(":back", number(ending.attempts_back().into()));
         }
         if let Some(error) = ending.error() {
             set.push_str(", #error = :error");

@@ -1,5 +1,7 @@
 //! The lock table as a store.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -7,10 +9,11 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
 use claimant_core::{
-    Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settings, Settled, Store, StoreError, StoreErrorKind,
-    StoreFuture,
+    Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
+    StoreErrorKind, StoreFuture,
 };
 use tokio::time::Instant;
 
@@ -23,8 +26,14 @@ use crate::requests::Requests;
 /// function in about a second.
 const TRY_MAX_MS: u64 = 3_000;
 
-/// How often a write is tried anew after what was seen had changed in between, or no answer came.
-const ROUNDS_MAX: u32 = 4;
+/// The base of the waits before a write is tried again.
+const RETRY_BASE_MS: u64 = 12;
+
+/// The longest that a call is given: no invocation lasts longer.
+const CALL_MAX_MS: u64 = 900_000;
+
+/// How often a claim is tried anew where the record changed in between, and a settlement where no answer came.
+pub(crate) const ROUNDS_MAX: u32 = 4;
 
 /// Records in one DynamoDB table.
 ///
@@ -32,7 +41,26 @@ const ROUNDS_MAX: u32 = 4;
 /// free of read units, and the protocol decides on it. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct LockTable {
-    requests: Requests,
+    pub(crate) requests: Requests,
+    /// Whether many records go in one request; off for good once that was denied.
+    batched: Arc<AtomicBool>,
+}
+
+/// The time that a call may take, until when, and where its requests are counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Budget<'a> {
+    pub(crate) until: Instant,
+    pub(crate) meter: &'a Meter,
+}
+
+impl<'a> Budget<'a> {
+    pub(crate) fn of(call: Call<'a>) -> Self {
+        Self { until: Instant::now() + call.within.min(Duration::from_millis(CALL_MAX_MS)), meter: call.meter }
+    }
+
+    pub(crate) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
 }
 
 /// What became of one conditional write.
@@ -48,10 +76,10 @@ impl LockTable {
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         let names = AttributeNames::default();
-        Self { requests: Requests { client, table: table.into(), names } }
+        Self { requests: Requests { client, table: table.into(), names }, batched: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// The table that `CLAIMANT_TABLE` names, through the function's shared AWS configuration.
+    /// The table that `CLAIMANT_TABLE` names, batched as `CLAIMANT_BATCH` says, through the function's shared AWS configuration.
     ///
     /// # Errors
     /// When `CLAIMANT_TABLE` is not set.
@@ -59,7 +87,7 @@ impl LockTable {
         let table = settings.table.as_deref().ok_or_else(|| {
             Error::new("CLAIMANT_TABLE is not set: give it the name of the lock table (partition key `id`, a string)")
         })?;
-        Ok(Self::new(Client::new(claimant_aws::config().await), table))
+        Ok(Self::new(Client::new(claimant_aws::config().await), table).batched(settings.batch))
     }
 
     /// The same table with other attribute names.
@@ -67,6 +95,30 @@ impl LockTable {
     pub fn attribute_names(mut self, names: AttributeNames) -> Self {
         self.requests.names = names;
         self
+    }
+
+    /// Whether many keys are claimed and settled in one request (default: yes). That needs `dynamodb:PartiQLInsert`,
+    /// `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`; without it, or where that is denied, each key has a request of its own. The answers
+    /// are the same.
+    #[must_use]
+    pub fn batched(mut self, batched: bool) -> Self {
+        self.batched = Arc::new(AtomicBool::new(batched));
+        self
+    }
+
+    pub(crate) fn batches(&self) -> bool {
+        self.batched.load(Ordering::Relaxed)
+    }
+
+    /// Requests for many were denied: each key has its own from now on.
+    pub(crate) fn give_up_batches(&self) {
+        if self.batched.swap(false, Ordering::Relaxed) {
+            tracing::warn!(
+                table = self.name(),
+                "batched claims are denied, so each key has a request of its own: give the function's role \
+                 dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on the table, or set CLAIMANT_BATCH=off"
+            );
+        }
     }
 
     /// The table's name.
@@ -84,12 +136,19 @@ impl LockTable {
         crate::create::create(&self.requests).await
     }
 
-    async fn send(&self, update: UpdateItemFluentBuilder, within: Duration) -> Result<Written, StoreError> {
+    async fn send(&self, update: UpdateItemFluentBuilder, budget: Budget<'_>) -> Result<Written, StoreError> {
+        budget.meter.request();
         let sent: Result<UpdateItemOutput, SdkError<UpdateItemError>> =
-            update.customize().config_override(limits(within)).send().await;
+            update.customize().config_override(limits(budget.left())).send().await;
         match sent {
-            Ok(output) => Ok(Written::Applied(output.attributes)),
+            Ok(output) => {
+                let units = output.consumed_capacity().and_then(|c| c.capacity_units());
+                budget.meter.units(units.unwrap_or_default(), 0.0);
+                Ok(Written::Applied(output.attributes))
+            }
             Err(SdkError::ServiceError(service)) if service.err().is_conditional_check_failed_exception() => {
+                // A refused write is charged by the record's size, and a refusal does not tell: records take one unit.
+                budget.meter.units(1.0, 0.0);
                 let UpdateItemError::ConditionalCheckFailedException(refusal) = service.into_err() else {
                     return Err(StoreError::new(StoreErrorKind::Other, "a refusal changed its kind"));
                 };
@@ -100,18 +159,22 @@ impl LockTable {
         }
     }
 
-    async fn read(&self, id: &RecordId, within: Duration) -> Result<Option<Record>, StoreError> {
+    async fn read(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
         let Requests { client, table, names } = &self.requests;
+        budget.meter.request();
         let read = client
             .get_item()
             .table_name(table)
             .key(&names.id, item::text(id.as_str()))
             .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .customize()
-            .config_override(limits(within))
+            .config_override(limits(budget.left()))
             .send()
             .await
             .map_err(|e| store_error("GetItem", table, &e))?;
+        let units = read.consumed_capacity().and_then(|c| c.capacity_units());
+        budget.meter.units(0.0, units.unwrap_or_default());
         read.item().map(|i| item::record(i, names)).transpose()
     }
 
@@ -120,35 +183,39 @@ impl LockTable {
         &self,
         id: &RecordId,
         shown: Option<Record>,
-        left: Duration,
+        budget: Budget<'_>,
     ) -> Result<Option<Record>, StoreError> {
         match shown {
             Some(record) => Ok(Some(record)),
-            None => self.read(id, left).await,
+            None => self.read(id, budget).await,
         }
     }
 
-    async fn claim_within(&self, request: &ClaimRequest, until: Instant) -> Result<ClaimAnswer, StoreError> {
-        let mut written = self.send(self.requests.claim(request), left(until)).await?;
+    pub(crate) async fn claim_one(
+        &self,
+        request: &ClaimRequest,
+        budget: Budget<'_>,
+    ) -> Result<ClaimAnswer, StoreError> {
         let mut wanted = None;
+        let mut write = self.requests.claim(request);
         for _ in 0..ROUNDS_MAX {
-            let seen = match written {
+            let seen = match self.send(write, budget).await? {
                 Written::Applied(before) => return self.granted(request, wanted, before.as_ref()),
-                Written::Refused(shown) => self.refused_by(&request.id, shown, left(until)).await?,
+                Written::Refused(shown) => self.refused_by(&request.id, shown, budget).await?,
             };
             let Some(seen) = seen else {
                 // Deleted between the refusal and the look: it is absent now, which the blind claim takes.
-                written = self.send(self.requests.claim(request), left(until)).await?;
-                wanted = None;
+                (write, wanted) = (self.requests.claim(request), None);
                 continue;
             };
             let decision = protocol::decide(Some(&seen), request);
-            let next = match &decision {
+            write = match &decision {
                 Decision::Held => return Ok(grant(request, &seen, false)),
                 Decision::Refuse(refusal) => return Ok(ClaimAnswer::Refused(refusal.clone())),
-                Decision::Grant { next, .. } | Decision::Park { next } => next,
+                Decision::Grant { next, .. } | Decision::Park { next } => {
+                    self.requests.replace(&request.id, &seen, next)
+                }
             };
-            written = self.send(self.requests.replace(&request.id, &seen, next), left(until)).await?;
             wanted = Some(decision);
         }
         Err(StoreError::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
@@ -182,13 +249,18 @@ impl LockTable {
         }
     }
 
-    async fn renew_within(&self, claim: &mut Claim, renewal: Renewal, until: Instant) -> Result<Renewed, StoreError> {
-        let written = self.send(self.requests.renew(claim, &renewal), left(until)).await?;
+    async fn renew_within(
+        &self,
+        claim: &mut Claim,
+        renewal: Renewal,
+        budget: Budget<'_>,
+    ) -> Result<Renewed, StoreError> {
+        let written = self.send(self.requests.renew(claim, &renewal), budget).await?;
         let Written::Refused(shown) = written else {
             claim.lease_until = renewal.lease_until;
             return Ok(Renewed::Held);
         };
-        let seen = self.refused_by(&claim.id, shown, left(until)).await?;
+        let seen = self.refused_by(&claim.id, shown, budget).await?;
         match (protocol::renew(seen.as_ref(), claim, &renewal), seen) {
             (SettleDecision::Already, Some(seen)) => {
                 claim.lease_until = seen.lease_until;
@@ -198,19 +270,24 @@ impl LockTable {
         }
     }
 
-    async fn settle_within(&self, claim: &Claim, settlement: &Settlement, until: Instant) -> Settled {
-        let mut unknown = StoreError::no_answer(left(until));
-        for _ in 0..ROUNDS_MAX {
-            if left(until).is_zero() {
+    pub(crate) async fn settle_one(&self, claim: &Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
+        let mut unknown = StoreError::no_answer(budget.left());
+        for round in 0..ROUNDS_MAX {
+            if round > 0 {
+                tokio::time::sleep(retry_wait(round, budget).min(budget.left())).await;
+            }
+            if budget.left().is_zero() {
                 break;
             }
-            let seen = match self.send(self.requests.settle(claim, settlement), left(until)).await {
+            let seen = match self.send(self.requests.settle(claim, settlement), budget).await {
                 Ok(Written::Applied(_)) => return Settled::Done,
-                Ok(Written::Refused(shown)) => self.refused_by(&claim.id, shown, left(until)).await,
+                Ok(Written::Refused(shown)) => self.refused_by(&claim.id, shown, budget).await,
+                // No try can mend these, and they say that nothing was written.
+                Err(error) if is_final(error.kind()) => return Settled::Unknown(error),
                 // No answer: the record tells whether the write applied.
                 Err(error) => {
                     unknown = error;
-                    self.read(&claim.id, left(until)).await
+                    self.read(&claim.id, budget).await
                 }
             };
             match seen.map(|seen| protocol::settle(seen.as_ref(), claim, settlement)) {
@@ -224,30 +301,58 @@ impl LockTable {
     }
 }
 
+/// Whether trying again is of no use.
+fn is_final(kind: StoreErrorKind) -> bool {
+    matches!(kind, StoreErrorKind::Denied | StoreErrorKind::Misconfigured | StoreErrorKind::TooLarge)
+}
+
+/// How long to wait before a write is tried again: doubling, and spread over its upper half by the clock's last digits.
+pub(crate) fn retry_wait(round: u32, budget: Budget<'_>) -> Duration {
+    let full = RETRY_BASE_MS << round.min(8);
+    let spread = u64::from(budget.left().subsec_nanos()) % (full / 2 + 1);
+    Duration::from_millis(full / 2 + spread)
+}
+
 impl Store for LockTable {
     fn claim<'a>(
         &'a self,
         request: &'a ClaimRequest,
-        within: Duration,
+        call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(self.claim_within(request, Instant::now() + within))
+        Box::pin(self.claim_one(request, Budget::of(call)))
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(self.claim_many(requests, call))
+    }
+
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(self.settle_many(settlements, call))
     }
 
     fn renew<'a>(
         &'a self,
         claim: &'a mut Claim,
         renewal: Renewal,
-        within: Duration,
+        call: Call<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        Box::pin(self.renew_within(claim, renewal, Instant::now() + within))
+        Box::pin(self.renew_within(claim, renewal, Budget::of(call)))
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, within: Duration) -> StoreFuture<'a, Settled> {
-        Box::pin(async move { self.settle_within(&claim, settlement, Instant::now() + within).await })
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        Box::pin(async move { self.settle_one(&claim, settlement, Budget::of(call)).await })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, within: Duration) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(self.read(id, within))
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        Box::pin(self.read(id, Budget::of(call)))
     }
 }
 
@@ -255,12 +360,8 @@ fn grant(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnsw
     ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
 }
 
-fn left(until: Instant) -> Duration {
-    until.saturating_duration_since(Instant::now())
-}
-
 /// The SDK's time limits for one call, inside the time that is left: its defaults know no limit.
-fn limits(within: Duration) -> aws_sdk_dynamodb::config::Builder {
+pub(crate) fn limits(within: Duration) -> aws_sdk_dynamodb::config::Builder {
     // The SDK takes zero for "at once", which is what no time left means; one millisecond keeps that true if it changes.
     let within = within.max(Duration::from_millis(1));
     let one_try = (within / 2).clamp(Duration::from_millis(1), Duration::from_millis(TRY_MAX_MS));

@@ -1,7 +1,11 @@
 //! Records as messages, each checked on its own.
 
-use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
-use claimant_core::{Error, Message, MessageId};
+use std::collections::HashMap;
+
+use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
+use claimant_core::{Error, InvalidValue, Message, MessageId};
+
+use crate::trace;
 
 /// The attribute that counts deliveries.
 const RECEIVE_COUNT: &str = "ApproximateReceiveCount";
@@ -9,36 +13,57 @@ const RECEIVE_COUNT: &str = "ApproximateReceiveCount";
 /// The attribute that names the group of a FIFO or fair queue.
 const GROUP: &str = "MessageGroupId";
 
-/// A batch as delivered; `receipts` and `queues` have one entry for each message, in its place.
-#[derive(Debug, Default)]
+/// The attribute that carries the producer's trace.
+pub(crate) const TRACE: &str = "AWSTraceHeader";
+
+/// A batch as delivered; `envelopes` has one entry for each message, in its place.
+#[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) messages: Vec<Message>,
-    /// Receipt handles: never logged, and gone when the invocation ends.
-    pub(crate) receipts: Vec<Option<String>>,
+    pub(crate) envelopes: Vec<Envelope>,
     /// The queue that the batch comes from: a mapping has one.
-    pub(crate) queue: Option<Queue>,
+    pub(crate) source: Option<Source>,
+}
+
+/// What a message came in, beside what the engine needs.
+///
+/// No `Debug`: receipt handles and attributes are never logged.
+#[derive(Default)]
+pub(crate) struct Envelope {
+    /// What changes the message's visibility; of no use once the invocation has ended.
+    pub(crate) receipt: Option<String>,
+    /// Its group, where it has one, on a fair queue too.
+    pub(crate) group: Option<String>,
+    /// What the producer attached to it.
+    pub(crate) attributes: HashMap<String, SqsMessageAttribute>,
 }
 
 /// Where a batch comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Queue {
+pub(crate) struct Source {
+    pub(crate) arn: String,
     pub(crate) url: String,
     /// Whether the queue keeps its groups in order.
     pub(crate) fifo: bool,
 }
 
-impl Queue {
+impl Source {
     /// The queue of this ARN; `None` where it is not one.
     pub(crate) fn of_arn(arn: &str) -> Option<Self> {
         let parts: Vec<&str> = arn.split(':').collect();
         let ["arn", partition, "sqs", region, account, name] = parts[..] else { return None };
-        let suffix = if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" };
         Some(Self {
-            url: format!("https://sqs.{region}.{suffix}/{account}/{name}"),
+            arn: arn.to_owned(),
+            url: format!("https://sqs.{region}.{}/{account}/{name}", domain(partition)),
             // A standard queue may carry message groups too (fair queues): only the name means FIFO.
             fifo: name.ends_with(".fifo"),
         })
     }
+}
+
+/// Where the endpoints of a partition are.
+pub(crate) fn domain(partition: &str) -> &'static str {
+    if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" }
 }
 
 /// The event's records as messages.
@@ -50,34 +75,36 @@ pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
     let count = event.records.len();
     let mut batch = Batch::default();
     for (place, record) in event.records.into_iter().enumerate() {
-        let queue = record.event_source_arn.as_deref().and_then(Queue::of_arn);
-        let fifo = queue.as_ref().is_some_and(|q| q.fifo);
-        if batch.queue.is_none() {
-            batch.queue = queue;
+        let source = record.event_source_arn.as_deref().and_then(Source::of_arn);
+        let fifo = source.as_ref().is_some_and(|q| q.fifo);
+        if batch.source.is_none() {
+            batch.source = source;
         }
-        let (message, receipt) = message(record, fifo).map_err(|fault| {
+        let (message, envelope) = message(record, fifo).map_err(|fault| {
             Error::new(format!(
                 "record {} of {count} has no usable messageId ({fault}): the whole batch is failed, so that nothing is deleted",
                 place + 1
             ))
         })?;
         batch.messages.push(message);
-        batch.receipts.push(receipt);
+        batch.envelopes.push(envelope);
     }
     Ok(batch)
 }
 
-fn message(record: SqsMessage, fifo: bool) -> Result<(Message, Option<String>), claimant_core::InvalidValue> {
+fn message(record: SqsMessage, fifo: bool) -> Result<(Message, Envelope), InvalidValue> {
     let mut attributes = record.attributes;
+    let group = attributes.remove(GROUP);
     let message = Message {
         id: MessageId::new(record.message_id.unwrap_or_default())?,
         // A record without a body is a message that will not decode: rejected alone, like any other bad body.
         body: record.body.unwrap_or_default(),
         receive_count: attributes.get(RECEIVE_COUNT).and_then(|n| n.parse().ok()).unwrap_or(1).max(1),
         // Without a group there is no order to keep but the queue's: one group for all.
-        ordered_group: fifo.then(|| attributes.remove(GROUP).unwrap_or_default()),
+        ordered_group: fifo.then(|| group.clone().unwrap_or_default()),
+        trace: attributes.get(TRACE).and_then(|header| trace::continued(header)),
     };
-    Ok((message, record.receipt_handle))
+    Ok((message, Envelope { receipt: record.receipt_handle, group, attributes: record.message_attributes }))
 }
 
 #[cfg(test)]
@@ -95,13 +122,14 @@ mod tests {
         let record = |name: &str| {
             json!([{
                 "messageId": "m-1", "receiptHandle": "r", "body": "{}",
-                "attributes": { "MessageGroupId": "g", "ApproximateReceiveCount": "3" },
+                "attributes": { "MessageGroupId": "g", "ApproximateReceiveCount": "3", "AWSTraceHeader": "Root=x" },
                 "eventSourceARN": format!("arn:aws:sqs:eu-west-1:123456789012:{name}"),
             }])
         };
         let fair = read(record("orders")).unwrap();
         assert_eq!((fair.messages[0].ordered_group.as_deref(), fair.messages[0].receive_count), (None, 3));
-        assert_eq!(fair.queue.unwrap().url, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
+        assert_eq!(fair.source.unwrap().url, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
+        assert_eq!((fair.envelopes[0].group.as_deref(), &fair.messages[0].trace), (Some("g"), &None));
         let fifo = read(record("orders.fifo")).unwrap();
         assert_eq!(fifo.messages[0].ordered_group.as_deref(), Some("g"));
     }
@@ -114,7 +142,7 @@ mod tests {
             json!({ "messageId": "" }),
             json!({ "messageId": "x".repeat(101) }),
         ] {
-            let error = read(json!([{ "messageId": "m-1" }, bad])).unwrap_err();
+            let error = read(json!([{ "messageId": "m-1" }, bad])).err().unwrap();
             assert!(error.to_string().contains("record 2 of 2"), "{error}");
         }
     }
@@ -124,6 +152,6 @@ mod tests {
         let batch =
             read(json!([{ "messageId": "m-1", "attributes": null, "eventSourceARN": "arn:aws:kinesis:x" }])).unwrap();
         assert_eq!((batch.messages[0].body.as_str(), batch.messages[0].receive_count), ("", 1));
-        assert!(batch.queue.is_none() && batch.receipts == [None]);
+        assert!(batch.source.is_none() && batch.envelopes[0].receipt.is_none());
     }
 }

@@ -8,41 +8,40 @@ use tracing_subscriber::filter::LevelFilter;
 /// Levels that Lambda knows and `tracing` does not.
 const FATAL: &str = "FATAL";
 
-/// Crates that log requests and events, bodies included, below `info`. They stay at `info` whatever level is asked
-/// for, unless `RUST_LOG` names one of them in full.
+/// Crates that log requests and events, bodies included, below `info`. They stay at `info` where everything is asked for
+/// at `debug` or `trace`; `RUST_LOG` can still name one of them.
 const TALKATIVE: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
 
 /// Sends logs to standard output: as JSON where `AWS_LAMBDA_LOG_FORMAT` is `JSON`, from the level that
-/// `AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`, else `info` says. Does nothing where a subscriber is set already.
+/// `AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`, else `info` says. A subscriber that is set already stays. Panics are logged
+/// without their data in any case.
 pub(crate) fn init() {
     let var = |name: &str| std::env::var(name).ok().filter(|v| !v.trim().is_empty());
     let filter = filter(var("AWS_LAMBDA_LOG_LEVEL").as_deref(), var("RUST_LOG").as_deref());
     let json = var("AWS_LAMBDA_LOG_FORMAT").is_some_and(|f| f.eq_ignore_ascii_case("json"));
-    // The runtime stamps each line with its time.
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).without_time();
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
     // An error means that the function has set its own subscriber, which then stays.
     let _ = if json {
+        // With a time: Lambda takes a JSON line without one for `INFO`, and its level filter then drops errors.
         logs.json().flatten_event(true).with_span_list(false).try_init().map_err(drop)
     } else {
-        logs.with_ansi(false).compact().try_init().map_err(drop)
+        // Without: Lambda stamps each line of text.
+        logs.without_time().with_ansi(false).compact().try_init().map_err(drop)
     };
     std::panic::set_hook(Box::new(log_panic));
 }
 
 fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> EnvFilter {
-    let directives = match lambda_level {
+    let asked = match lambda_level {
         Some(level) if level.eq_ignore_ascii_case(FATAL) => "error",
         Some(level) => level,
         None => rust_log.unwrap_or("info"),
     };
-    let filter = EnvFilter::builder().parse_lossy(directives);
-    if filter.max_level_hint().is_some_and(|level| level <= LevelFilter::INFO) {
-        return filter;
-    }
-    TALKATIVE.into_iter().fold(filter, |filter, target| {
-        // A target and a level always make a directive.
-        format!("{target}=info").parse().map_or(filter.clone(), |quiet| filter.add_directive(quiet))
-    })
+    let everything = asked.split(',').filter_map(|directive| directive.trim().parse::<LevelFilter>().ok()).next_back();
+    let verbose = everything.is_some_and(|level| level > LevelFilter::INFO);
+    // What is asked for comes last, so that it overrides.
+    let quiet = TALKATIVE.iter().filter(|_| verbose).map(|target| format!("{target}=info,"));
+    EnvFilter::builder().parse_lossy(quiet.chain([asked.to_owned()]).collect::<String>())
 }
 
 /// A panic's message can quote a payload (`unwrap` on a parse error does), unless it is a literal of the program.
@@ -76,7 +75,10 @@ mod tests {
         for target in TALKATIVE {
             assert!(quiet.contains(&format!("{target}=info")), "{quiet}");
         }
-        let named = filter(None, Some("info,aws_smithy_runtime=trace")).to_string();
-        assert!(named.contains("aws_smithy_runtime=trace"), "{named}");
+        for named in ["aws_smithy_runtime=trace", "hyper=trace"] {
+            let filter = filter(None, Some(&format!("debug,{named}"))).to_string();
+            assert!(filter.contains(named), "{filter}");
+        }
+        assert_eq!(filter(None, Some("warn,orders=debug")).to_string(), "orders=debug,warn");
     }
 }

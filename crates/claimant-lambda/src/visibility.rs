@@ -1,44 +1,38 @@
 //! When failed messages come back.
 
+use std::future::ready;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry as Entry;
 use claimant_core::{Report, limits::VISIBILITY_MAX_S};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
-use crate::event::Queue;
+use crate::event::Batch;
 
 /// Entries in one SQS batch request.
 const ENTRIES_MAX: usize = 10;
 
+/// Requests under way at once: a batch of 10,000 failures takes 1,000 requests.
+const REQUESTS_MAX: usize = 32;
+
 /// Shows failed messages again after the time that their entries ask for, within this time.
 ///
 /// A failure to do so changes no outcome: the message then comes back after the queue's own visibility timeout.
-pub(crate) async fn change(
-    client: &Client,
-    queue: &Queue,
-    receipts: &[Option<String>],
-    report: &Report,
-    within: Duration,
-) {
-    let entries: Vec<Entry> = report
-        .entries()
-        .iter()
-        .zip(receipts)
-        .enumerate()
-        .filter(|(_, (entry, _))| !entry.outcome.is_success())
-        .filter_map(|(place, (entry, receipt))| {
-            let seconds = whole_seconds(entry.visible_after?);
-            let request = Entry::builder().id(place.to_string()).visibility_timeout(seconds);
-            request.receipt_handle(receipt.as_deref()?).build().ok()
-        })
-        .collect();
+pub(crate) async fn change(client: &Client, batch: &Batch, report: &Report, within: Duration) {
+    let Some(source) = &batch.source else { return };
+    let entries = entries(batch, report);
     let wanted = entries.len();
     if wanted == 0 {
         return;
     }
-    match timeout(within, send(client, queue, entries)).await {
+    let request = |chunk: &[Entry]| -> BoxFuture<'_, usize> { Box::pin(send(client, &source.url, chunk.to_vec())) };
+    let requests = entries.chunks(ENTRIES_MAX).map(request);
+    let failed = stream::iter(requests).buffer_unordered(REQUESTS_MAX).fold(0, |all, failed| ready(all + failed));
+    match timeout(within, failed).await {
         Ok(0) => tracing::debug!(messages = wanted, "visibility changed"),
         Ok(failed) => tracing::warn!(
             failed,
@@ -46,30 +40,35 @@ pub(crate) async fn change(
             "visibility of failed messages was not changed: they come back after the queue's visibility timeout. \
              Does the function's role have sqs:ChangeMessageVisibility? CLAIMANT_VISIBILITY=off turns this off"
         ),
-        Err(_) => tracing::warn!(messages = wanted, "no time was left to change the visibility of failed messages"),
+        Err(_) => tracing::warn!(messages = wanted, "no time was left to change the visibility of all failed messages"),
     }
 }
 
-/// Sends all entries, ten to a request, and counts those that failed.
-async fn send(client: &Client, queue: &Queue, entries: Vec<Entry>) -> usize {
-    let mut failed = 0;
-    for chunk in entries.chunks(ENTRIES_MAX) {
-        let request = client.change_message_visibility_batch().queue_url(&queue.url).set_entries(Some(chunk.to_vec()));
-        match request.send().await {
-            Ok(output) => failed += output.failed().len(),
-            Err(error) => {
-                use aws_sdk_sqs::error::ProvideErrorMetadata as _;
-                tracing::debug!(code = error.code().unwrap_or("none"), "ChangeMessageVisibilityBatch failed");
-                failed += chunk.len();
-            }
+fn entries(batch: &Batch, report: &Report) -> Vec<Entry> {
+    let places = report.entries().iter().zip(&batch.envelopes).enumerate();
+    let failed = places.filter(|(_, (entry, _))| !entry.outcome.is_success());
+    let entry = failed.filter_map(|(place, (entry, envelope))| {
+        let request = Entry::builder().id(place.to_string()).visibility_timeout(whole_seconds(entry.visible_after?));
+        request.receipt_handle(envelope.receipt.as_deref()?).build().ok()
+    });
+    entry.collect()
+}
+
+/// Sends one request and counts the entries that failed.
+async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> usize {
+    let count = entries.len();
+    match client.change_message_visibility_batch().queue_url(url).set_entries(Some(entries)).send().await {
+        Ok(output) => output.failed().len(),
+        Err(error) => {
+            tracing::debug!(code = error.code().unwrap_or("none"), "ChangeMessageVisibilityBatch failed");
+            count
         }
     }
-    failed
 }
 
 /// SQS counts in whole seconds, within bounds; rounded up, so that a message never comes back too early.
-fn whole_seconds(delay: Duration) -> i32 {
-    let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+pub(crate) fn whole_seconds(delay: Duration) -> i32 {
+    let seconds = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
     // OK because the limit fits an i32.
     seconds.min(VISIBILITY_MAX_S) as i32
 }

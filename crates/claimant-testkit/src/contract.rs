@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending};
 use claimant_core::{
-    ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, OwnerToken, RecordId, Store, Timestamp,
+    Call, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken, RecordId, Store,
+    Timestamp,
 };
 
 use crate::clock::TEST_EPOCH;
-use crate::script::{ClaimStep, Player, SKEW_MS, Step, WINDOW_MS, WITHIN, claim, failed, rejected, settle};
+use crate::script::{ClaimStep, Player, SKEW_MS, Step, WINDOW_MS, WITHIN, claim, done, failed, rejected, settle};
 
 /// How many claimants race for one key.
 const RACERS: usize = 50;
@@ -29,26 +30,28 @@ const RACERS: usize = 50;
 /// At the first check that does not hold, naming it.
 pub async fn check(store: Arc<dyn Store>) -> usize {
     let mut checks = 0;
-    for (name, steps, expected) in expectations() {
-        let seen = play(store.as_ref(), &format!("expected {name}"), &steps).await;
-        let starts: Vec<bool> = seen.iter().zip(&expected).map(|(seen, wanted)| seen.starts_with(wanted)).collect();
-        assert!(starts.iter().all(|ok| *ok), "{name}: expected {expected:?}, saw {seen:?}");
-        checks += 1;
-    }
-    for (name, steps) in variations() {
-        let wanted = play(&MemoryStore::new(), &name, &steps).await;
-        let seen = play(store.as_ref(), &name, &steps).await;
-        assert_eq!(seen, wanted, "clause 1, {name}: not what the reference store does");
-        checks += 1;
+    for batched in [false, true] {
+        for (name, steps, expected) in expectations() {
+            let seen = play(store.as_ref(), &format!("expected {name}"), &steps, batched).await;
+            let starts: Vec<bool> = seen.iter().zip(&expected).map(|(seen, wanted)| seen.starts_with(wanted)).collect();
+            assert!(starts.iter().all(|ok| *ok), "{name}, batched {batched}: expected {expected:?}, saw {seen:?}");
+            checks += 1;
+        }
+        for (name, steps) in variations() {
+            let wanted = play(&MemoryStore::new(), &name, &steps, false).await;
+            let seen = play(store.as_ref(), &name, &steps, batched).await;
+            assert_eq!(seen, wanted, "clause 1, {name}, batched {batched}: not what the reference store does");
+            checks += 1;
+        }
     }
     race(&store).await;
     keys(store.as_ref()).await;
     checks + 2
 }
 
-async fn play(store: &dyn Store, name: &str, steps: &[Step]) -> Vec<String> {
+async fn play(store: &dyn Store, name: &str, steps: &[Step], batched: bool) -> Vec<String> {
     let id = fresh_id(name);
-    match Player::new(store, id).play(steps).await {
+    match Player::new(store, id, batched).play(steps).await {
         Ok(seen) => seen,
         Err(error) => panic!("{name}: the store gave no answer: {error} ({error:?})"),
     }
@@ -59,6 +62,10 @@ fn fresh_id(name: &str) -> RecordId {
     let token = OwnerToken::draw().expect("a test machine has random bytes");
     let key = Key::new(format!("{name} {}", token.as_str())).expect("names of checks are short");
     RecordId::new(&consumer(), &key)
+}
+
+fn call(meter: &Meter) -> Call<'_> {
+    Call { within: WITHIN, meter }
 }
 
 fn consumer() -> ConsumerName {
@@ -75,8 +82,18 @@ fn expectations() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
             vec!["granted: fence 1", "granted: fence 1", "Record { status: InProgress"],
         ),
         (
+            "a result is kept, and shown to duplicates",
+            vec![again("a", 0), settle("a", Ending::Completed { result: Some("[7]".into()) }, 5), again("b", 6)],
+            vec!["granted", "done", "refused: Completed { result: Some(\"[7]\") }"],
+        ),
+        (
+            "a release gives the attempt back",
+            vec![again("a", 0), settle("a", Ending::Released, 5), again("b", 6)],
+            vec!["granted: fence 1, attempt 1", "done", "granted: fence 2, attempt 1"],
+        ),
+        (
             "clause 4: a completion tried again is done",
-            vec![again("a", 0), settle("a", Ending::Completed, 5), settle("a", Ending::Completed, 6)],
+            vec![again("a", 0), settle("a", done(), 5), settle("a", done(), 6)],
             vec!["granted", "done", "done", "Record { status: Completed"],
         ),
         (
@@ -96,10 +113,10 @@ fn expectations() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
                 again("a", 0),
                 again("b", 1_000 + SKEW_MS),
                 again("b", 1_001 + SKEW_MS),
-                settle("a", Ending::Completed, 1_700),
+                settle("a", done(), 1_700),
                 settle("a", failed(), 1_700),
-                settle("b", Ending::Completed, 1_800),
-                settle("a", Ending::Completed, 1_900),
+                settle("b", done(), 1_800),
+                settle("a", done(), 1_900),
             ],
             vec![
                 "granted: fence 1",
@@ -115,7 +132,7 @@ fn expectations() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
             "clause 6: completed is final until the window ends",
             vec![
                 again("a", 0),
-                settle("a", Ending::Completed, 10),
+                settle("a", done(), 10),
                 again("b", 20),
                 claim("c", WINDOW_MS).message("m2").step(),
                 settle("a", failed(), 30),
@@ -135,7 +152,7 @@ fn expectations() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
         ),
         (
             "clause 3: a renewal after the end is lost",
-            vec![again("a", 0), settle("a", Ending::Completed, 5), Step::Renew { who: "a", at: 10, until: 5_000 }],
+            vec![again("a", 0), settle("a", done(), 5), Step::Renew { who: "a", at: 10, until: 5_000 }],
             vec!["granted", "done", "lost", "Record { status: Completed"],
         ),
         (
@@ -143,7 +160,7 @@ fn expectations() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
             vec![
                 ClaimStep { until: 3 * WINDOW_MS, ..claim("a", 0) }.step(),
                 again("b", 2 * WINDOW_MS),
-                claim("c", 3 * WINDOW_MS + 2_000).payload("p2").step(),
+                claim("c", 4 * WINDOW_MS + 2_000).payload("p2").step(),
             ],
             vec!["granted: fence 1", "refused: Busy", "granted: fence 2, attempt 1"],
         ),
@@ -168,7 +185,7 @@ fn expectations() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
                 again("a", 0),
                 claim("b", 9_000).parking().step(),
                 claim("c", 9_001).message("m2").step(),
-                settle("a", Ending::Completed, 9_002),
+                settle("a", done(), 9_002),
             ],
             vec!["granted", "refused: Parked", "refused: Parked", "lost", "Record { status: Parked"],
         ),
@@ -178,18 +195,19 @@ fn expectations() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
 /// Every reachable state of a record, each followed by every kind of claim: the store must do what the reference does.
 fn variations() -> Vec<(String, Vec<Step>)> {
     let a = || claim("a", 0).step();
-    let states: [(&str, Vec<Step>); 8] = [
+    let states: [(&str, Vec<Step>); 9] = [
         ("absent", vec![]),
         ("in progress", vec![a()]),
-        ("completed", vec![a(), settle("a", Ending::Completed, 10)]),
+        ("completed", vec![a(), settle("a", done(), 10)]),
         ("failed", vec![a(), settle("a", failed(), 10)]),
         ("rejected", vec![a(), settle("a", rejected(), 10)]),
         ("parked", vec![a(), settle("a", Ending::Parked, 10)]),
+        ("released", vec![a(), settle("a", Ending::Released, 10)]),
         ("failed twice", vec![a(), settle("a", failed(), 10), claim("a2", 11).step(), settle("a2", failed(), 12)]),
         ("renewed", vec![a(), Step::Renew { who: "a", at: 10, until: 9_000 }]),
     ];
     // Around the end of the lease, of the renewed lease, and of the window.
-    let times = [20, 1_000 + SKEW_MS, 1_001 + SKEW_MS, 9_600, WINDOW_MS + 999, WINDOW_MS + 12_000];
+    let times = [20, 1_000 + SKEW_MS, 1_001 + SKEW_MS, 9_600, WINDOW_MS + 999, WINDOW_MS + 2_600, WINDOW_MS + 12_000];
     let mut all = Vec::new();
     for (state, steps) in &states {
         for at in times {
@@ -216,7 +234,7 @@ async fn race(store: &Arc<dyn Store>) {
             let (store, id) = (Arc::clone(store), id.clone());
             tokio::spawn(async move {
                 let owner = OwnerToken::draw().expect("a test machine has random bytes");
-                store.claim(&request(id, owner, n), WITHIN).await
+                store.claim(&request(id, owner, n), call(&Meter::default())).await
             })
         })
         .collect();
@@ -238,6 +256,7 @@ fn request(id: RecordId, owner: OwnerToken, n: usize) -> ClaimRequest {
         now,
         lease_until: Timestamp::from_millis(now.as_millis() + 60_000),
         policy: ClaimPolicy::default(),
+        first_delivery: true,
     }
 }
 
@@ -273,9 +292,13 @@ async fn keys(store: &dyn Store) {
         let key = Key::new(format!("{key}{}", token.as_str())).expect("within the bounds");
         let id = RecordId::new(&consumer(), &key);
         let owner = OwnerToken::draw().expect("a test machine has random bytes");
-        let answer = store.claim(&request(id.clone(), owner.clone(), n), WITHIN).await.expect("the store answers");
+        let answer = store
+            .claim(&request(id.clone(), owner.clone(), n), call(&Meter::default()))
+            .await
+            .expect("the store answers");
         let ClaimAnswer::Granted(_) = answer else { panic!("clause 10: key number {n} is taken for another one") };
-        let record = store.look(&id, WITHIN).await.expect("the store answers").expect("the record is there");
+        let record =
+            store.look(&id, call(&Meter::default())).await.expect("the store answers").expect("the record is there");
         assert_eq!(record.owner, owner, "clause 10: key number {n} shows another record");
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+    Call as StoreCall, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreErrorKind,
+    StoreFuture,
 };
 
 /// Which call of a store.
@@ -59,8 +62,17 @@ impl FaultyStore {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn begin(&self, call: Call) -> Option<Fault> {
+    /// Whether a fault is scripted for a call of this kind: many keys then go one by one, so that it hits one.
+    fn scripted(&self, call: Call) -> bool {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(c, _)| *c == call)
+    }
+
+    fn note(&self, call: Call) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+
+    fn begin(&self, call: Call) -> Option<Fault> {
+        self.note(call);
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         let next = script.iter().position(|(c, _)| *c == call)?;
         script.remove(next).map(|(_, fault)| fault)
@@ -83,58 +95,89 @@ impl Store for FaultyStore {
     fn claim<'a>(
         &'a self,
         request: &'a ClaimRequest,
-        within: Duration,
+        call: StoreCall<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             let fault = self.begin(Call::Claim);
             let apply = async {
-                let _answer = self.inner.claim(request, within).await;
+                let _answer = self.inner.claim(request, call).await;
             };
             match Self::suffer(fault, apply).await {
                 Some(error) => Err(error),
-                None => self.inner.claim(request, within).await,
+                None => self.inner.claim(request, call).await,
             }
         })
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: StoreCall<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        if self.scripted(Call::Claim) {
+            return Box::pin(std::future::ready(requests.iter().map(|_| Ok(None)).collect()));
+        }
+        requests.iter().for_each(|_| self.note(Call::Claim));
+        self.inner.claim_all(requests, call)
+    }
+
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: StoreCall<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        if self.scripted(Call::Settle) {
+            return Box::pin(join_all(settlements.into_iter().map(move |(claim, settlement)| async move {
+                let settled = timeout(call.within, self.settle(claim, &settlement, call)).await;
+                settled.unwrap_or_else(|_| Settled::Unknown(StoreError::no_answer(call.within)))
+            })));
+        }
+        settlements.iter().for_each(|_| self.note(Call::Settle));
+        self.inner.settle_all(settlements, call)
     }
 
     fn renew<'a>(
         &'a self,
         claim: &'a mut Claim,
         renewal: Renewal,
-        within: Duration,
+        call: StoreCall<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
             let fault = self.begin(Call::Renew);
             let before = claim.lease_until;
             let apply = async {
-                let _answer = self.inner.renew(&mut *claim, renewal, within).await;
+                let _answer = self.inner.renew(&mut *claim, renewal, call).await;
             };
             match Self::suffer(fault, apply).await {
                 Some(error) => {
                     claim.lease_until = before;
                     Err(error)
                 }
-                None => self.inner.renew(claim, renewal, within).await,
+                None => self.inner.renew(claim, renewal, call).await,
             }
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, within: Duration) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(async move {
             match self.begin(Call::Settle) {
-                None => self.inner.settle(claim, settlement, within).await,
+                None => self.inner.settle(claim, settlement, call).await,
                 fault => {
                     let apply = async {
-                        let _settled = self.inner.settle(claim, settlement, within).await;
+                        let _settled = self.inner.settle(claim, settlement, call).await;
                     };
                     let error = Self::suffer(fault, apply).await;
-                    Settled::Unknown(error.unwrap_or_else(|| StoreError::no_answer(within)))
+                    Settled::Unknown(error.unwrap_or_else(|| StoreError::no_answer(call.within)))
                 }
             }
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, within: Duration) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.inner.look(id, within)
+    fn look<'a>(
+        &'a self,
+        id: &'a RecordId,
+        call: StoreCall<'a>,
+    ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.inner.look(id, call)
     }
 }

@@ -4,12 +4,17 @@
 //! | --- | --- |
 //! | [`clock`] | a clock that stands still until it is told to move |
 //! | [`faulty`] | a store that fails as scripted |
+//! | [`queue`] | a queue that does as it is told |
 //! | [`contract`] | the contract of a store, as checks that any store can be held to |
+//! | [`outcomes`] | every outcome of the protocol, as a table that any store can be put under |
 
 pub mod clock;
 pub mod contract;
 pub mod faulty;
+pub mod outcomes;
+pub mod queue;
 mod script;
 
-pub use clock::{ManualClock, VirtualClock};
+pub use clock::MovableClock;
 pub use faulty::{Call, Fault, FaultyStore};
+pub use queue::{Letters, ScriptedQueue};

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
 use claimant_core::{
-    Claim, ClaimAnswer, Fingerprint, MessageId, OwnerToken, Record, RecordId, Renewed, Settled, Store, StoreError,
-    Timestamp,
+    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, Record, RecordId, Renewed,
+    Settled, Store, StoreError, Timestamp,
 };
 
 use crate::clock::TEST_EPOCH;
@@ -66,6 +66,10 @@ pub(crate) fn settle(who: &'static str, ending: Ending, at: u64) -> Step {
     Step::Settle { who, ending, at }
 }
 
+pub(crate) fn done() -> Ending {
+    Ending::Completed { result: None }
+}
+
 pub(crate) fn failed() -> Ending {
     Ending::Failed { error: "it failed".into() }
 }
@@ -79,7 +83,12 @@ fn time(after: u64) -> Timestamp {
 }
 
 fn policy(abandoned: Abandoned) -> ClaimPolicy {
-    ClaimPolicy { abandoned, skew: Duration::from_millis(SKEW_MS), window: Duration::from_millis(WINDOW_MS) }
+    ClaimPolicy {
+        abandoned,
+        conflicts: Conflicts::Reject,
+        skew: Duration::from_millis(SKEW_MS),
+        window: Duration::from_millis(WINDOW_MS),
+    }
 }
 
 /// The owner token of `who`, always the same: what makes a step tried twice the same attempt.
@@ -90,13 +99,22 @@ fn owner(who: &str) -> OwnerToken {
 /// One store and one key, and the claims held on it.
 pub(crate) struct Player<'a> {
     store: &'a dyn Store,
+    /// Whether claims and settlements go in company, so that a store takes its path for many.
+    batched: bool,
     id: RecordId,
+    meter: Meter,
     held: HashMap<&'static str, Claim>,
+    /// Claims of other keys, made in company and not settled yet.
+    company: Vec<Claim>,
 }
 
 impl<'a> Player<'a> {
-    pub(crate) fn new(store: &'a dyn Store, id: RecordId) -> Self {
-        Self { store, id, held: HashMap::new() }
+    pub(crate) fn new(store: &'a dyn Store, id: RecordId, batched: bool) -> Self {
+        Self { store, batched, id, meter: Meter::default(), held: HashMap::new(), company: Vec::new() }
+    }
+
+    fn call(&self) -> Call<'_> {
+        Call { within: WITHIN, meter: &self.meter }
     }
 
     /// Plays a script and gives one line for each step, and one for the record at the end.
@@ -108,7 +126,7 @@ impl<'a> Player<'a> {
         for step in steps {
             seen.push(self.step(step).await?);
         }
-        seen.push(describe(self.store.look(&self.id, WITHIN).await?.as_ref()));
+        seen.push(describe(self.store.look(&self.id, self.call()).await?.as_ref()));
         Ok(seen)
     }
 
@@ -118,7 +136,7 @@ impl<'a> Player<'a> {
             Step::Settle { who, ending, at } => {
                 let settlement =
                     Settlement { ending: ending.clone(), now: time(*at), policy: policy(Abandoned::Rerun) };
-                Ok(match self.store.settle(self.copy(who), &settlement, WITHIN).await {
+                Ok(match self.settle(self.copy(who), settlement).await {
                     Settled::Done => "done".into(),
                     Settled::Lost => "lost".into(),
                     Settled::Unknown(error) => return Err(error),
@@ -127,7 +145,8 @@ impl<'a> Player<'a> {
             Step::Renew { who, at, until } => {
                 let mut claim = self.copy(who);
                 let renewal = Renewal { lease_until: time(*until), now: time(*at), policy: policy(Abandoned::Rerun) };
-                Ok(match self.store.renew(&mut claim, renewal, WITHIN).await? {
+                let call = Call { within: WITHIN, meter: &self.meter };
+                Ok(match self.store.renew(&mut claim, renewal, call).await? {
                     Renewed::Held => format!("held until {}", claim.lease_until),
                     Renewed::Lost => "lost".into(),
                 })
@@ -144,8 +163,10 @@ impl<'a> Player<'a> {
             now: time(step.at),
             lease_until: time(step.until),
             policy: policy(step.abandoned),
+            // A batched claim of a first delivery is the path that has to find out about a record by itself.
+            first_delivery: self.batched,
         };
-        Ok(match self.store.claim(&request, WITHIN).await? {
+        Ok(match self.claim_once(request).await? {
             ClaimAnswer::Refused(refusal) => format!("refused: {refusal:?}"),
             ClaimAnswer::Granted(claim) => {
                 let Claim { fence, attempt, taken_over, lease_until, .. } = &claim;
@@ -155,6 +176,46 @@ impl<'a> Player<'a> {
                 text
             }
         })
+    }
+
+    async fn claim_once(&mut self, request: ClaimRequest) -> Result<ClaimAnswer, StoreError> {
+        if !self.batched {
+            return self.store.claim(&request, self.call()).await;
+        }
+        let token = OwnerToken::draw().expect("a test machine has random bytes");
+        let key = Key::new(token.as_str()).expect("a token is a key");
+        let consumer = ConsumerName::new("company").expect("it is a name");
+        let other = ClaimRequest { id: RecordId::new(&consumer, &key), owner: token, ..request.clone() };
+        let call = Call { within: WITHIN, meter: &self.meter };
+        let requests = [request, other];
+        let mut answers = self.store.claim_all(&requests, call).await.into_iter();
+        let (Some(answer), Some(other), None) = (answers.next(), answers.next(), answers.next()) else {
+            panic!("claim_all gives one answer for each request");
+        };
+        match other? {
+            Some(ClaimAnswer::Granted(claim)) => self.company.push(claim),
+            other => panic!("a fresh key in company was not granted: {other:?}"),
+        }
+        match answer? {
+            Some(answer) => Ok(answer),
+            None => self.store.claim(&requests[0], self.call()).await,
+        }
+    }
+
+    async fn settle(&mut self, claim: Claim, settlement: Settlement) -> Settled {
+        let Some(company) = self.company.pop() else {
+            return self.store.settle(claim, &settlement, self.call()).await;
+        };
+        let both = vec![(company, settlement.clone()), (claim, settlement)];
+        let mut settled = self.store.settle_all(both, self.call()).await.into_iter();
+        let (Some(company), Some(settled), None) = (settled.next(), settled.next(), settled.next()) else {
+            panic!("settle_all gives one answer for each claim");
+        };
+        match company {
+            Settled::Unknown(error) => Settled::Unknown(error),
+            Settled::Lost => panic!("a claim in company was lost"),
+            Settled::Done => settled,
+        }
     }
 
     /// A claim as `who` once got it: scripts settle stale ones on purpose, so it is copied by hand.

@@ -1,0 +1,49 @@
+//! What a batch asked of its store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts what a batch asked of its store. Stores add to it; nothing depends on it.
+#[derive(Debug, Default)]
+pub struct Meter {
+    requests: AtomicU64,
+    write_milliunits: AtomicU64,
+    read_milliunits: AtomicU64,
+}
+
+/// What a [`Meter`] shows.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Requests sent, without those that an SDK repeats by itself.
+    pub requests: u64,
+    /// Write units, where the store tells; a refused write, of which it does not, counts as one.
+    pub write_units: f64,
+    /// Read units, where the store tells.
+    pub read_units: f64,
+}
+
+impl Meter {
+    /// One request was sent.
+    pub fn request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The store says that this many units were consumed.
+    pub fn units(&self, write: f64, read: f64) {
+        // OK because units are small, not negative, and counted in halves.
+        let milli = |units: f64| (units * 1_000.0).round() as u64;
+        self.write_milliunits.fetch_add(milli(write), Ordering::Relaxed);
+        self.read_milliunits.fetch_add(milli(read), Ordering::Relaxed);
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        // OK because the counts stay far below 2^52.
+        let units = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / 1_000.0;
+        Usage {
+            requests: self.requests.load(Ordering::Relaxed),
+            write_units: units(&self.write_milliunits),
+            read_units: units(&self.read_milliunits),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! How many claims to take, when to write completions, and what still fits into the time: pure rules and one memory.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::limits::{CLAIM_AHEAD_MAX, CLAIM_AHEAD_MAX_MS, START_MIN_MS, STORE_BATCH_MAX};
+
+/// How many keys to claim now.
+///
+/// `in_hand` counts the claims that are under way, waiting for a slot or running; `ahead` is how many may wait for a
+/// slot. Where some may, claims are taken in whole requests; where none may, only as slots become free, so that no lease
+/// runs while its message waits.
+pub(crate) fn to_claim(waiting: usize, in_hand: usize, concurrency: usize, ahead: usize) -> usize {
+    let room = (concurrency + ahead).saturating_sub(in_hand);
+    if waiting <= room || ahead == 0 { waiting.min(room) } else { room / STORE_BATCH_MAX * STORE_BATCH_MAX }
+}
+
+/// How many endings to write now: whole requests, and the rest once nothing else will end soon.
+pub(crate) fn to_settle(ended: usize, others_will_end: bool, lingered: bool) -> usize {
+    if others_will_end && !lingered { ended / STORE_BATCH_MAX * STORE_BATCH_MAX } else { ended }
+}
+
+/// Whether a handler that is expected to take `expected` may start with `left` of `total` to go.
+///
+/// At the beginning of an invocation anything may: what would not fit there fits nowhere.
+pub(crate) fn fits(left: Duration, total: Duration, expected: Duration) -> bool {
+    !left.is_zero() && (left >= expected.max(Duration::from_millis(START_MIN_MS)) || left >= total / 10 * 9)
+}
+
+/// How long handlers take, learned from those that returned. One for each engine, shared by its invocations.
+#[derive(Debug, Default)]
+pub(crate) struct Durations {
+    /// Mean and mean deviation in milliseconds; `None` until the first handler returned.
+    known: Mutex<Option<(f64, f64)>>,
+}
+
+impl Durations {
+    /// A handler returned after this long. The estimate moves an eighth of the way, as TCP's of its round trips does.
+    pub(crate) fn learn(&self, took: Duration) {
+        let took = took.as_secs_f64() * 1_000.0;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(match *known {
+            None => (took, took / 4.0),
+            Some((mean, deviation)) => {
+                (mean + (took - mean) / 8.0, deviation + ((took - mean).abs() - deviation) / 4.0)
+            }
+        });
+    }
+
+    fn known(&self) -> Option<(f64, f64)> {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a handler takes, on the safe side; zero while nothing is known.
+    pub(crate) fn expected(&self) -> Duration {
+        let (mean, deviation) = self.known().unwrap_or_default();
+        Duration::from_secs_f64((mean + 2.0 * deviation) / 1_000.0)
+    }
+
+    /// How many claims may wait for one of `slots`: as many whole requests as the handlers get through in
+    /// [`CLAIM_AHEAD_MAX_MS`], and one request while nothing is known.
+    pub(crate) fn ahead(&self, slots: usize) -> usize {
+        let Some((mean, _)) = self.known() else { return STORE_BATCH_MAX };
+        // OK because all are small; a mean of nothing gives infinity, which `as` turns into the largest number.
+        let soon = (slots as f64 * CLAIM_AHEAD_MAX_MS as f64 / mean) as usize;
+        soon.min(CLAIM_AHEAD_MAX) / STORE_BATCH_MAX * STORE_BATCH_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_whole_requests_ahead_of_quick_handlers_and_single_ones_for_slow() {
+        // waiting, in hand, concurrency, ahead, wanted
+        let rows = [
+            (10, 0, 10, 25, 10),
+            (1_000, 0, 10, 25, 25),
+            (975, 25, 10, 25, 0),
+            (975, 10, 10, 25, 25),
+            (1_000, 0, 10, 100, 100),
+            (1_000, 0, 100, 25, 125),
+            (3, 30, 10, 25, 3),
+            (6, 30, 10, 25, 0),
+            (1_000, 0, 10, 0, 10),
+            (990, 9, 10, 0, 1),
+            (990, 25, 10, 0, 0),
+            (0, 0, 10, 25, 0),
+        ];
+        for (waiting, in_hand, concurrency, ahead, wanted) in rows {
+            let row = (waiting, in_hand, concurrency, ahead);
+            assert_eq!(to_claim(waiting, in_hand, concurrency, ahead), wanted, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn endings_wait_for_company_only_while_there_will_be_some() {
+        let rows = [
+            (24, true, false, 0),
+            (25, true, false, 25),
+            (60, true, false, 50),
+            (7, false, false, 7),
+            (7, true, true, 7),
+            (0, false, true, 0),
+        ];
+        for (ended, others, lingered, wanted) in rows {
+            assert_eq!(to_settle(ended, others, lingered), wanted);
+        }
+    }
+
+    #[test]
+    fn nothing_is_started_that_cannot_be_finished() {
+        let s = Duration::from_secs;
+        let rows = [
+            (10, 10, 3, true),
+            (2, 10, 3, false),
+            (10, 10, 60, true),
+            (8, 10, 60, false),
+            (0, 10, 0, false),
+            (1, 10, 0, true),
+        ];
+        for (left, total, expected, wanted) in rows {
+            assert_eq!(fits(s(left), s(total), s(expected)), wanted, "{left} of {total} for {expected}");
+        }
+    }
+
+    #[test]
+    fn durations_are_learned() {
+        let durations = Durations::default();
+        assert_eq!((durations.ahead(1), durations.expected()), (25, Duration::ZERO));
+        (0..50).for_each(|_| durations.learn(Duration::from_secs(2)));
+        assert!((2.0..2.1).contains(&durations.expected().as_secs_f64()));
+        assert_eq!((durations.ahead(10), durations.ahead(1_000)), (0, 50));
+        (0..200).for_each(|_| durations.learn(Duration::ZERO));
+        assert_eq!((durations.ahead(10), durations.expected().as_millis()), (100, 0));
+    }
+}

@@ -1,0 +1,572 @@
+//! The way of a batch's messages: claimed in requests for many, run in slots, settled in requests for many.
+//!
+//! ```text
+//! lane ──▶ waiting ──▶ claiming ──▶ ready ──▶ running ──▶ ended ──▶ settling ──▶ verdict ──▶ next of the lane
+//!   └──────────── rejected, follows, blocked, no time ─────────────────────────────▶┘
+//! ```
+//!
+//! One loop moves everything: it starts what may be started, waits for one event, and takes it in.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::backoff;
+use crate::claim::{Claim, OwnerToken};
+use crate::clock::Timestamp;
+use crate::consumer::{Duplicate, Identity, Lease, Rejection};
+use crate::deadline::{Schedule, until};
+use crate::ending::{After, Ended, Wanted, ending_of};
+use crate::engine::Engine;
+use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX, STORE_CALL_MAX_MS, STORE_GUARD_MS, UNSETTLED_MAX};
+use crate::message::Message;
+use crate::meter::Meter;
+use crate::pace;
+use crate::plan::Lane;
+use crate::protocol::{ClaimRequest, Conflicts, Refusal, Settlement};
+use crate::queue::Queue;
+use crate::report::{DeadLetter, Entry, Latencies, Outcome, Report};
+use crate::run::{Ran, Runner};
+use crate::store::{Call, ClaimAnswer, Settled, StoreError, StoreErrorKind};
+
+/// A message's place in the batch.
+type Place = usize;
+
+/// What became of a message, and when the queue should show it again.
+pub(crate) type Verdict = (Outcome, Option<Duration>);
+
+/// What the loop waits for.
+enum Event {
+    Claimed { answers: Vec<(Place, ClaimRequest, Result<Option<ClaimAnswer>, StoreError>)>, took: Duration },
+    Ran { place: Place, claim: Claim, ran: Ran, took: Duration },
+    Settled { settled: Vec<(After, Settled)>, took: Duration },
+    Lettered { place: Place, outcome: Outcome },
+}
+
+/// A lane on its way: which of its messages is next, and what its earlier ones got.
+struct LaneState<'a> {
+    lane: Lane,
+    next: usize,
+    blocked: bool,
+    leaders: HashMap<Work<'a>, (Verdict, Option<String>)>,
+}
+
+/// What two messages share where the later one follows the earlier one.
+type Work<'a> = (&'a str, Option<[u8; 32]>);
+
+/// One batch on its way.
+pub(crate) struct Pipeline<'a, T> {
+    engine: &'a Engine<T>,
+    batch: &'a [Message],
+    identities: &'a [Result<Identity, Rejection>],
+    schedule: Schedule,
+    queue: &'a dyn Queue,
+    meter: &'a Meter,
+    lanes: Vec<LaneState<'a>>,
+    lane_of: Vec<usize>,
+    /// Lanes that may go on to their next message.
+    advancing: VecDeque<usize>,
+    /// Lanes whose next message needs a claim.
+    waiting: VecDeque<usize>,
+    ready: VecDeque<(Place, Claim)>,
+    claiming: usize,
+    running: usize,
+    ended: Vec<Ended>,
+    settling: usize,
+    /// When the oldest ending has waited long enough.
+    linger_until: Option<Instant>,
+    letters: VecDeque<(Place, DeadLetter, Outcome)>,
+    sending: usize,
+    under_way: FuturesUnordered<BoxFuture<'a, Event>>,
+    verdicts: Vec<Option<Verdict>>,
+    taken_over: usize,
+    latencies: Latencies,
+}
+
+impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
+    pub(crate) fn new(
+        engine: &'a Engine<T>,
+        batch: &'a [Message],
+        identities: &'a [Result<Identity, Rejection>],
+        lanes: Vec<Lane>,
+        schedule: Schedule,
+        queue: &'a dyn Queue,
+        meter: &'a Meter,
+    ) -> Self {
+        let mut lane_of = vec![0; batch.len()];
+        for (number, lane) in lanes.iter().enumerate() {
+            lane.places.iter().for_each(|place| lane_of[*place] = number);
+        }
+        let advancing = (0..lanes.len()).collect();
+        let lanes = lanes.into_iter();
+        Self {
+            lanes: lanes.map(|lane| LaneState { lane, next: 0, blocked: false, leaders: HashMap::new() }).collect(),
+            lane_of,
+            advancing,
+            verdicts: vec![None; batch.len()],
+            engine,
+            batch,
+            identities,
+            schedule,
+            queue,
+            meter,
+            waiting: VecDeque::new(),
+            ready: VecDeque::new(),
+            claiming: 0,
+            running: 0,
+            ended: Vec::new(),
+            settling: 0,
+            linger_until: None,
+            letters: VecDeque::new(),
+            sending: 0,
+            under_way: FuturesUnordered::new(),
+            taken_over: 0,
+            latencies: Latencies::default(),
+        }
+    }
+
+    /// Moves everything until each message has its verdict.
+    pub(crate) async fn drive(mut self) -> Report {
+        if self.schedule.total().is_zero() && !self.batch.is_empty() {
+            tracing::error!(consumer = %self.engine.name, "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
+        }
+        loop {
+            self.bring_up();
+            self.start_claims();
+            self.start_runs();
+            self.start_settlements();
+            self.start_letters();
+            if !self.advancing.is_empty() {
+                continue;
+            }
+            if self.under_way.is_empty() {
+                return self.report();
+            }
+            let linger = self.linger_until;
+            tokio::select! {
+                biased;
+                Some(event) = self.under_way.next() => self.take(event),
+                () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
+            }
+        }
+    }
+
+    /// Brings every lane to a message that needs a claim, or to its end; without time none is started.
+    fn bring_up(&mut self) {
+        loop {
+            while let Some(lane) = self.advancing.pop_front() {
+                self.advance(lane);
+            }
+            if self.waiting.is_empty() || self.fits() {
+                return;
+            }
+            for lane in std::mem::take(&mut self.waiting) {
+                // At once, but for a function that never has time: that would be a hot loop to the dead-letter queue.
+                let delay = (!self.schedule.total().is_zero()).then_some(Duration::ZERO);
+                self.conclude(self.head(lane), (Outcome::NotStarted, delay), None);
+            }
+        }
+    }
+
+    /// Brings a lane to its next message that needs a claim; what needs none gets its verdict here.
+    fn advance(&mut self, number: usize) {
+        let state = &mut self.lanes[number];
+        let Some(&place) = state.lane.places.get(state.next) else { return };
+        state.next += 1;
+        if state.blocked {
+            return self.conclude(place, (Outcome::Blocked, Some(Duration::ZERO)), None);
+        }
+        match &self.identities[place] {
+            Err(rejection) => self.reject(place, rejection.clone()),
+            Ok(identity) => match self.lanes[number].leaders.get(&self.work_of(identity)).cloned() {
+                None => self.waiting.push_back(number),
+                Some((verdict, result)) => self.follow(place, identity, verdict, result),
+            },
+        }
+    }
+
+    fn work_of(&self, identity: &'a Identity) -> Work<'a> {
+        let all_alike = self.engine.consumer.policy.conflicts == Conflicts::Ignore;
+        (identity.record_id.as_str(), (!all_alike).then(|| *identity.fingerprint.as_bytes()))
+    }
+
+    /// A later message of the same work gets what the first one got: a duplicate where that is done.
+    fn follow(&mut self, place: Place, identity: &Identity, leader: Verdict, result: Option<String>) {
+        match leader {
+            (Outcome::Completed | Outcome::Duplicate, _) => self.duplicate(place, identity, result),
+            (Outcome::Rejected { rejection, .. }, _) => self.reject(place, rejection),
+            (Outcome::Parked { .. }, _) => self.park(place),
+            failed => self.conclude(place, failed, None),
+        }
+    }
+
+    fn duplicate(&mut self, place: Place, identity: &Identity, result: Option<String>) {
+        let message_id = self.batch[place].id.as_str();
+        let duplicate = Duplicate { key: identity.key.as_str(), message_id, result: result.as_deref() };
+        self.engine.consumer.show_duplicate(&duplicate);
+        self.conclude(place, (Outcome::Duplicate, None), result);
+    }
+
+    /// Claims as many keys as the pace allows.
+    fn start_claims(&mut self) {
+        // What cannot be settled must not be run: its handlers would all run again.
+        if self.ended.len() + self.settling >= self.engine.concurrency + UNSETTLED_MAX {
+            return;
+        }
+        let in_hand = self.claiming + self.ready.len() + self.running;
+        let (concurrency, ahead) = (self.engine.concurrency, self.engine.ahead());
+        let count = pace::to_claim(self.waiting.len(), in_hand, concurrency, ahead);
+        let mut first_deliveries = Vec::new();
+        for lane in self.waiting.drain(..count).collect::<Vec<_>>() {
+            let place = self.head(lane);
+            match self.request(place) {
+                Err(error) => self.store_failed(place, &error),
+                Ok(request) if request.first_delivery => first_deliveries.push((place, request)),
+                // A redelivery most likely has a record, which a batched claim cannot show: it gets its own request.
+                Ok(request) => self.claim(vec![(place, request)]),
+            }
+        }
+        while !first_deliveries.is_empty() {
+            let rest = first_deliveries.split_off(first_deliveries.len().min(STORE_BATCH_MAX));
+            self.claim(std::mem::replace(&mut first_deliveries, rest));
+        }
+    }
+
+    /// The message that a lane is at.
+    fn head(&self, lane: usize) -> Place {
+        let state = &self.lanes[lane];
+        state.lane.places[state.next - 1]
+    }
+
+    /// Whether a handler started now would end in time.
+    fn fits(&self) -> bool {
+        pace::fits(until(self.schedule.cancel_at), self.schedule.total(), self.engine.expected())
+    }
+
+    fn request(&self, place: Place) -> Result<ClaimRequest, StoreError> {
+        let (message, engine) = (&self.batch[place], self.engine);
+        let no_random = |e: crate::InvalidValue| StoreError::new(StoreErrorKind::Other, e.to_string());
+        let now = engine.now();
+        let Ok(identity) = &self.identities[place] else {
+            return Err(StoreError::new(StoreErrorKind::Other, "a message without a key was to be claimed"));
+        };
+        Ok(ClaimRequest {
+            id: identity.record_id.clone(),
+            owner: OwnerToken::draw().map_err(no_random)?,
+            message_id: message.id.clone(),
+            fingerprint: identity.fingerprint,
+            now,
+            lease_until: match engine.consumer.lease {
+                Lease::UntilDeadline => self.schedule.lease_until(now),
+                Lease::Renewed(lease) => now.plus(lease),
+            },
+            policy: engine.consumer.policy,
+            first_delivery: message.receive_count <= 1,
+        })
+    }
+
+    fn claim(&mut self, requests: Vec<(Place, ClaimRequest)>) {
+        self.claiming += requests.len();
+        let (store, meter) = (&self.engine.consumer.store, self.meter);
+        let (within, guarded) = store_time(self.schedule.cancel_at);
+        self.under_way.push(Box::pin(async move {
+            let start = Instant::now();
+            let (places, requests): (Vec<Place>, Vec<ClaimRequest>) = requests.into_iter().unzip();
+            let call = Call { within: guarded, meter };
+            let answers = match &requests[..] {
+                [one] => timeout(within, store.claim(one, call)).await.map(|answer| vec![answer.map(Some)]),
+                many => timeout(within, store.claim_all(many, call)).await,
+            };
+            let mut answers = answers.unwrap_or_default().into_iter();
+            // The store bounds its own calls and answers each; this is for one that does not.
+            let or_none = |answer: Option<_>| answer.unwrap_or_else(|| Err(StoreError::no_answer(within)));
+            let answers =
+                places.into_iter().zip(requests).map(|(place, request)| (place, request, or_none(answers.next())));
+            Event::Claimed { answers: answers.collect(), took: start.elapsed() }
+        }));
+    }
+
+    /// Starts handlers in free slots; a claim whose handler no longer fits into the time is released.
+    fn start_runs(&mut self) {
+        while self.running < self.engine.concurrency || !self.fits() {
+            let Some((place, claim)) = self.ready.pop_front() else { return };
+            if !self.fits() {
+                self.end(Ended::released(place, claim));
+                continue;
+            }
+            let (Ok(identity), engine) = (&self.identities[place], self.engine) else { continue };
+            let runner = Runner {
+                consumer: &engine.consumer,
+                name: &engine.name,
+                clock: engine.clock.as_ref(),
+                handlers: engine.handlers.clone().unwrap_or_else(Handle::current),
+                queue: self.queue,
+                meter: self.meter,
+                schedule: self.schedule,
+                place,
+                message: &self.batch[place],
+                identity,
+            };
+            self.running += 1;
+            self.under_way.push(Box::pin(async move {
+                let (start, mut claim) = (Instant::now(), claim);
+                let ran = runner.run(&mut claim).await;
+                Event::Ran { place, claim, ran, took: start.elapsed() }
+            }));
+        }
+    }
+
+    fn end(&mut self, ended: Ended) {
+        self.ended.push(ended);
+        self.linger_until.get_or_insert_with(|| Instant::now() + Duration::from_millis(SETTLE_LINGER_MS));
+    }
+
+    /// Writes endings: together, but none waits long.
+    fn start_settlements(&mut self) {
+        let others_will_end = self.claiming + self.ready.len() + self.running > 0;
+        let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
+        let mut count = pace::to_settle(self.ended.len(), others_will_end, lingered);
+        while count > 0 {
+            let chunk = self.ended.drain(..count.min(STORE_BATCH_MAX)).collect::<Vec<_>>();
+            count -= chunk.len();
+            self.settle(chunk);
+            self.linger_until = None;
+        }
+        if !self.ended.is_empty() && self.linger_until.is_none() {
+            self.linger_until = Some(Instant::now() + Duration::from_millis(SETTLE_LINGER_MS));
+        }
+    }
+
+    fn settle(&mut self, chunk: Vec<Ended>) {
+        self.settling += chunk.len();
+        let (store, meter, policy) = (&self.engine.consumer.store, self.meter, self.engine.consumer.policy);
+        let (within, guarded) = store_time(self.schedule.return_by);
+        let now = self.engine.now();
+        self.under_way.push(Box::pin(async move {
+            let start = Instant::now();
+            let parts = |ended: Ended| ((ended.claim, Settlement { ending: ended.ending, now, policy }), ended.after);
+            let (claims, afters): (Vec<_>, Vec<After>) = chunk.into_iter().map(parts).unzip();
+            let settled = timeout(within, store.settle_all(claims, Call { within: guarded, meter })).await;
+            let mut settled = settled.unwrap_or_default().into_iter();
+            // As for claims: what is not answered is not known.
+            let or_unknown =
+                |answer: Option<_>| answer.unwrap_or_else(|| Settled::Unknown(StoreError::no_answer(within)));
+            let settled = afters.into_iter().map(|after| (after, or_unknown(settled.next())));
+            Event::Settled { settled: settled.collect(), took: start.elapsed() }
+        }));
+    }
+
+    /// Sends rejected messages to the dead-letter queue, a few at a time.
+    fn start_letters(&mut self) {
+        while self.sending < self.engine.concurrency {
+            let Some((place, letter, outcome)) = self.letters.pop_front() else { return };
+            let (queue, within) = (self.queue, until(self.schedule.return_by));
+            self.sending += 1;
+            self.under_way.push(Box::pin(async move {
+                let sent = timeout(within, queue.dead_letter(&letter)).await.unwrap_or(false);
+                let outcome = match outcome {
+                    Outcome::Rejected { rejection, .. } => Outcome::Rejected { rejection, dead_lettered: sent },
+                    _ => Outcome::Parked { dead_lettered: sent },
+                };
+                Event::Lettered { place, outcome }
+            }));
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Claimed { answers, took } => {
+                self.claiming -= answers.len();
+                self.latencies.claim = self.latencies.claim.max(took);
+                answers.into_iter().for_each(|(place, request, answer)| self.take_claim(place, request, answer));
+            }
+            Event::Ran { place, claim, ran, took } => {
+                self.running -= 1;
+                self.latencies.handle = self.latencies.handle.max(took);
+                self.take_run(place, claim, ran, took);
+            }
+            Event::Settled { settled, took } => {
+                self.latencies.settle = self.latencies.settle.max(took);
+                self.settling -= settled.len();
+                settled.into_iter().for_each(|(after, settled)| self.take_settled(after, settled));
+            }
+            Event::Lettered { place, outcome } => {
+                self.sending -= 1;
+                let delay = backoff::rejected_delay(self.batch[place].receive_count);
+                if !outcome.is_success() {
+                    tracing::warn!(consumer = %self.engine.name, message_id = %self.batch[place].id, "message could not be dead-lettered: it stays in its queue");
+                }
+                let delay = (!outcome.is_success()).then_some(delay);
+                self.conclude(place, (outcome, delay), None);
+            }
+        }
+    }
+
+    fn take_claim(&mut self, place: Place, request: ClaimRequest, answer: Result<Option<ClaimAnswer>, StoreError>) {
+        let message = &self.batch[place];
+        let refusal = match answer {
+            Err(error) => return self.store_failed(place, &error),
+            Ok(None) => return self.claim(vec![(place, request)]),
+            Ok(Some(ClaimAnswer::Granted(claim))) => return self.take_granted(place, claim),
+            Ok(Some(ClaimAnswer::Refused(refusal))) => refusal,
+        };
+        match (refusal, &self.identities[place]) {
+            (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
+            (Refusal::Busy { until }, _) => {
+                let verdict = (Outcome::Busy { until }, Some(self.after_lease(message, until)));
+                self.conclude(place, verdict, None);
+            }
+            (Refusal::Conflict, _) => self.reject(place, Rejection::conflict()),
+            (Refusal::Parked, _) => self.park(place),
+            (Refusal::Rejected | Refusal::Completed { .. }, _) => {
+                self.reject(place, Rejection::new("it was rejected on an earlier delivery"));
+            }
+        }
+    }
+
+    fn take_granted(&mut self, place: Place, claim: Claim) {
+        let (message, name) = (&self.batch[place], &self.engine.name);
+        if claim.taken_over {
+            self.taken_over += 1;
+            tracing::warn!(consumer = %name, message_id = %message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
+        }
+        match self.engine.consumer.attempts_max {
+            Some(max) if claim.attempt > max => self.end(Ended::worn_out(name, message, place, claim, max)),
+            _ => self.ready.push_back((place, claim)),
+        }
+    }
+
+    fn take_run(&mut self, place: Place, claim: Claim, ran: Ran, took: Duration) {
+        if matches!(ran, Ran::Returned(_)) {
+            self.engine.durations.learn(took);
+        }
+        let lease_end = claim.lease_until.plus(self.engine.consumer.policy.skew);
+        let abandoned = self.engine.consumer.policy.abandoned;
+        match ending_of(&self.engine.name, &self.batch[place], place, claim, ran, abandoned) {
+            Some(ended) => self.end(ended),
+            // Nothing to settle: the handler still runs under the claim.
+            None => {
+                let delay = self.after_lease(&self.batch[place], lease_end);
+                self.conclude(place, (Outcome::Stuck, Some(delay)), None);
+            }
+        }
+    }
+
+    fn take_settled(&mut self, after: After, settled: Settled) {
+        let After { place, wanted, attempt, lease_end } = after;
+        let (message, name, word) = (&self.batch[place], &self.engine.name, wanted.word());
+        match settled {
+            Settled::Done => match wanted {
+                Wanted::Verdict(verdict, result) => self.conclude(place, verdict, result),
+                Wanted::Rejected { rejection, error, attempt } => {
+                    self.dispose(place, Outcome::Rejected { rejection, dead_lettered: false }, error, attempt);
+                }
+                Wanted::Parked => self.park(place),
+            },
+            Settled::Lost => {
+                tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, "claim was lost before it was settled");
+                self.conclude(place, (Outcome::Lost, Some(backoff::delay(attempt, &message.id))), None);
+            }
+            Settled::Unknown(error) => {
+                tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
+                let delay = self.after_lease(message, lease_end.plus(self.engine.consumer.policy.skew));
+                self.conclude(place, (Outcome::Unsettled, Some(delay)), None);
+            }
+        }
+    }
+
+    fn store_failed(&mut self, place: Place, error: &StoreError) {
+        let message = &self.batch[place];
+        tracing::warn!(consumer = %self.engine.name, message_id = %message.id, error = %Chain(error), "the store gave no answer to a claim");
+        // The queue's own visibility timeout: a short outage must not use up the message's receives.
+        self.conclude(place, (Outcome::StoreFailed, None), None);
+    }
+
+    /// A message that no retry can mend, and that has no claim to settle.
+    fn reject(&mut self, place: Place, rejection: Rejection) {
+        let message = &self.batch[place];
+        tracing::error!(consumer = %self.engine.name, message_id = %message.id, reason = %rejection, "message rejected");
+        let error = rejection.to_string();
+        self.dispose(place, Outcome::Rejected { rejection, dead_lettered: false }, error, None);
+    }
+
+    fn park(&mut self, place: Place) {
+        let message_id = &self.batch[place].id;
+        tracing::error!(consumer = %self.engine.name, message_id = %message_id, "message is parked: its work was abandoned and is not run again");
+        let error = "its work was abandoned by an earlier owner and is not run again by itself".to_owned();
+        self.dispose(place, Outcome::Parked { dead_lettered: false }, error, None);
+    }
+
+    /// To the dead-letter queue, or back to its own on the way there.
+    fn dispose(&mut self, place: Place, outcome: Outcome, error: String, attempt: Option<u32>) {
+        let (message, consumer) = (&self.batch[place], self.engine.name.clone());
+        if self.queue.has_dead_letters() {
+            let letter = DeadLetter { place, message_id: message.id.clone(), consumer, error, attempt };
+            return self.letters.push_back((place, letter, outcome));
+        }
+        let delay = backoff::rejected_delay(message.receive_count);
+        self.conclude(place, (outcome, Some(delay)), None);
+    }
+
+    /// Gives a message its verdict, and brings its lane on.
+    fn conclude(&mut self, place: Place, verdict: Verdict, result: Option<String>) {
+        let number = self.lane_of[place];
+        if let Ok(identity) = &self.identities[place] {
+            let work = self.work_of(identity);
+            let state = &mut self.lanes[number];
+            if state.lane.places.len() > 1 && !state.blocked {
+                state.leaders.entry(work).or_insert_with(|| (verdict.clone(), result));
+            }
+        }
+        let state = &mut self.lanes[number];
+        state.blocked |= state.lane.ordered && !verdict.0.is_success();
+        self.verdicts[place] = Some(verdict);
+        // Not at once: a lane can have thousands of messages that need no claim, and this would call itself for each.
+        self.advancing.push_back(number);
+    }
+
+    /// When a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies
+    /// do not all come at once.
+    fn after_lease(&self, message: &Message, until: Timestamp) -> Duration {
+        until.since(self.engine.now()) + backoff::jitter(&message.id)
+    }
+
+    fn report(self) -> Report {
+        let entries = self.batch.iter().zip(self.verdicts).map(|(message, verdict)| {
+            // A message without a verdict cannot be, since each is in exactly one lane; it would not be a success.
+            let (outcome, visible_after) = verdict.unwrap_or((Outcome::NotStarted, None));
+            Entry { message_id: message.id.clone(), outcome, visible_after }
+        });
+        let mut report = Report::new(entries.collect());
+        report.taken_over = self.taken_over;
+        report.latencies = self.latencies;
+        report.usage = self.meter.usage();
+        report
+    }
+}
+
+/// How long a store may take until `at`: for the engine, and a little less for the store itself.
+fn store_time(at: Instant) -> (Duration, Duration) {
+    let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
+    (within, within - Duration::from_millis(STORE_GUARD_MS).min(within / 4))
+}
+
+/// An error and its causes on one line.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! One handler's run: in a task of its own, cancelled in time, its lease renewed meanwhile.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{Instrument as _, Span};
+
+use crate::claim::{Claim, Fence};
+use crate::clock::Clock;
+use crate::consumer::{Consumer, Identity, Lease};
+use crate::context::{Context, Run as About};
+use crate::deadline::{Schedule, until};
+use crate::handler::{Failure, HandlerError};
+use crate::key::ConsumerName;
+use crate::limits::CANCEL_GRACE_MS;
+use crate::message::Message;
+use crate::meter::Meter;
+use crate::protocol::Renewal;
+use crate::queue::Queue;
+use crate::store::{Call, Renewed};
+
+/// How often a renewed lease is renewed while it lasts.
+const RENEWALS_PER_LEASE: u32 = 3;
+
+/// A renewal may take this part of the lease.
+const RENEWAL_TRIES: u32 = 6;
+
+/// How the handler's run ended.
+#[derive(Debug)]
+pub(crate) enum Ran {
+    Returned(Result<Option<String>, Failure>),
+    Panicked,
+    /// It was told to stop, and did.
+    Cancelled(&'static str),
+    /// The claim was lost while it ran, or the message was; the handler was told to stop.
+    LeaseLost,
+    /// It was told to stop and did not.
+    StillRunning,
+}
+
+/// Everything about one run but the claim.
+pub(crate) struct Runner<'a, T> {
+    pub(crate) consumer: &'a Consumer<T>,
+    pub(crate) name: &'a ConsumerName,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) handlers: Handle,
+    pub(crate) queue: &'a dyn Queue,
+    pub(crate) meter: &'a Meter,
+    pub(crate) schedule: Schedule,
+    pub(crate) place: usize,
+    pub(crate) message: &'a Message,
+    pub(crate) identity: &'a Identity,
+}
+
+impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
+    /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
+    pub(crate) async fn run(&self, claim: &mut Claim) -> Ran {
+        let start = Instant::now();
+        let Lease::Renewed(lease) = self.consumer.lease else {
+            return self.run_under(claim.fence, claim.attempt, std::future::pending()).await;
+        };
+        // A grant that came late has little left of its lease, or nothing.
+        if claim.lease_until < self.clock.now().plus(lease / RENEWALS_PER_LEASE * 2) && !self.renew(claim, lease).await
+        {
+            return Ran::LeaseLost;
+        }
+        let (fence, attempt) = (claim.fence, claim.attempt);
+        let ran = self.run_under(fence, attempt, self.keep(claim, lease)).await;
+        if start.elapsed() >= lease / RENEWALS_PER_LEASE {
+            // It was hidden as long as its lease; from here on it must stay hidden until its batch is reported.
+            let rest = until(self.schedule.lease_end);
+            let _ = timeout(self.grace(), self.queue.hide(self.place, rest)).await;
+        }
+        ran
+    }
+
+    /// Runs the handler until it ends, its time is over, or `lost` says that its lease is.
+    async fn run_under(&self, fence: Fence, attempt: u32, lost: impl Future<Output = ()>) -> Ran {
+        let (cancel_at, why) = self.cancellation();
+        let context = Context::new(About {
+            consumer: self.name.clone(),
+            key: self.identity.key.clone(),
+            fence,
+            attempt,
+            message_id: self.message.id.clone(),
+            receive_count: self.message.receive_count,
+            trace: self.message.trace.clone(),
+            cancelled_at: cancel_at,
+        });
+        let run = match self.consumer.run(self.message, context) {
+            Ok(run) => run,
+            Err(rejection) => return Ran::Returned(Err(HandlerError::retry(rejection).into())),
+        };
+        let mut task = AbortOnDrop(self.handlers.spawn(run.instrument(self.span(attempt))));
+        tokio::select! {
+            joined = &mut task.0 => ended(joined, why),
+            () = sleep_until(cancel_at) => stop(task, why, self.grace()).await,
+            () = lost => match stop(task, why, self.grace()).await {
+                Ran::StillRunning => Ran::StillRunning,
+                _ => Ran::LeaseLost,
+            },
+        }
+    }
+
+    /// Renews the lease as long as it can be; returns when it is lost.
+    async fn keep(&self, claim: &mut Claim, lease: Duration) {
+        loop {
+            tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
+            if !self.renew(claim, lease).await {
+                return;
+            }
+        }
+    }
+
+    /// The span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
+    /// continue the producer's trace from it.
+    fn span(&self, attempt: u32) -> Span {
+        let Message { id, trace, .. } = self.message;
+        tracing::info_span!("message", consumer = %self.name, message_id = %id, attempt, trace = trace.as_deref())
+    }
+
+    /// When the handler is cancelled, and the word for it.
+    fn cancellation(&self) -> (Instant, &'static str) {
+        let own = self.consumer.timeout.map(|timeout| Instant::now() + timeout);
+        match own {
+            Some(own) if own < self.schedule.cancel_at => (own, "the handler was cancelled at its time-out"),
+            _ => (self.schedule.cancel_at, "the handler was cancelled at the deadline"),
+        }
+    }
+
+    /// How long what comes after a handler may take: a cancelled one's going, a last word to the queue. Settling keeps its
+    /// share of what is left.
+    fn grace(&self) -> Duration {
+        Duration::from_millis(CANCEL_GRACE_MS).min(until(self.schedule.return_by) / 2)
+    }
+
+    /// Renews the lease, and hides the message as long; whether both are still held.
+    ///
+    /// A store that gives no answer is asked again at the next turn, as long as the lease lasts.
+    async fn renew(&self, claim: &mut Claim, lease: Duration) -> bool {
+        let now = self.clock.now();
+        let renewal = Renewal { lease_until: now.plus(lease), now, policy: self.consumer.policy };
+        // So that a request without an answer leaves time for another one before the lease ends.
+        let within = lease / RENEWAL_TRIES;
+        let renewing = self.consumer.store.renew(claim, renewal, Call { within, meter: self.meter });
+        match timeout(within, renewing).await {
+            Ok(Ok(Renewed::Lost)) => return false,
+            Ok(Ok(Renewed::Held)) => {}
+            Ok(Err(_)) | Err(_) => return self.clock.now().plus(lease / RENEWALS_PER_LEASE) < claim.lease_until,
+        }
+        timeout(within, self.queue.hide(self.place, lease)).await.unwrap_or(true)
+    }
+}
+
+type Task = AbortOnDrop<Result<Option<String>, Failure>>;
+
+/// Cancels a task and gives it a moment to go; one that blocks its thread cannot.
+async fn stop(mut task: Task, why: &'static str, grace: Duration) -> Ran {
+    task.0.abort();
+    match timeout(grace, &mut task.0).await {
+        Ok(joined) => ended(joined, why),
+        Err(_) => Ran::StillRunning,
+    }
+}
+
+fn ended(joined: Result<Result<Option<String>, Failure>, JoinError>, why: &'static str) -> Ran {
+    match joined {
+        Ok(result) => Ran::Returned(result),
+        Err(end) if end.is_panic() => Ran::Panicked,
+        Err(_) => Ran::Cancelled(why),
+    }
+}
+
+/// A handler's task, cancelled when this is dropped.
+struct AbortOnDrop<R>(JoinHandle<R>);
+
+impl<R> Drop for AbortOnDrop<R> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,73 @@
+//! The engine: one outcome for every message, whatever happens, in time and in few requests.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+mod many;
+mod queue;
+mod time;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::{Consumer, Engine, Lease, MemoryStore, Report};
+use claimant_testkit::outcomes::{self, Work, World};
+use claimant_testkit::queue::Letters;
+
+/// The time-out of an invocation, on paused time.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn world(setting: outcomes::Setting) -> World {
+    World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Without)
+}
+
+fn words(report: &Report) -> String {
+    report.entries().iter().map(|e| e.outcome.word()).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_has_the_outcome_it_must() {
+    let cases = outcomes::check(Arc::new(MemoryStore::new()), TIMEOUT).await;
+    assert!(cases > 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn invocations_at_once_run_a_key_once() {
+    // Fault 20: one engine, several invocations in one process.
+    let world = world(|consumer| consumer);
+    let (first, second, third) = tokio::join!(
+        world.deliver(&["a long", "b ok"], 0),
+        world.deliver(&["a long @other", "c ok @m5"], 0),
+        world.deliver(&["d ok @m6"], 0),
+    );
+    let mut seen = [words(&first), words(&second), words(&third)];
+    seen.sort();
+    assert_eq!(seen, ["busy completed", "completed", "completed completed"]);
+    assert_eq!(world.runs(), "a/1 b/1 c/1 d/1");
+}
+
+#[test]
+fn settings_out_of_bounds_are_all_named() {
+    let consumer = Consumer::new("a b", MemoryStore::new(), |_: Work, _| async { Ok(()) });
+    let consumer = consumer
+        .concurrency(0)
+        .window(Duration::from_secs(1))
+        .clock_skew(Duration::from_secs(61))
+        .expected(Duration::from_secs(901))
+        .timeout(Duration::ZERO)
+        .attempts_max(0)
+        .lease(Lease::Renewed(Duration::from_secs(1)));
+    let error = Engine::with_defaults(consumer).unwrap_err().to_string();
+    let wanted = [
+        "8 faults",
+        "consumer name \"a b\"",
+        "concurrency is 0",
+        "window is 1 s",
+        "clock skew is 61000 ms",
+        "expected duration is 901000 ms",
+        "time-out is 0 ms",
+        "limit of attempts is 0",
+        "lease is 1000 ms; 3000 to",
+    ];
+    for wanted in wanted {
+        assert!(error.contains(wanted), "{wanted} in {error}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Many messages: few requests, bounded claims, no deep recursion.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, MessageId, NoQueue, Record, RecordId, Renewed,
+    Report, Schedule, Settled, Store, StoreError, StoreFuture,
+};
+use claimant_testkit::outcomes::Work;
+
+use super::TIMEOUT;
+
+/// A store in memory that takes many keys in one request, as DynamoDB does, and counts requests and open claims.
+#[derive(Default)]
+struct Counting {
+    inner: MemoryStore,
+    requests: AtomicUsize,
+    largest: AtomicUsize,
+    open: AtomicUsize,
+    most_open: AtomicUsize,
+    /// Settlements are never answered.
+    mute: bool,
+}
+
+impl Counting {
+    fn request(&self, keys: usize) {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        self.largest.fetch_max(keys, Ordering::SeqCst);
+    }
+}
+
+/// Answers as a network does: later, so that what could go together has come together.
+async fn latency() {
+    tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+#[derive(Clone)]
+struct Shared(Arc<Counting>);
+
+impl Store for Shared {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(async move {
+            self.0.request(1);
+            latency().await;
+            let open = self.0.open.fetch_add(1, Ordering::SeqCst) + 1;
+            self.0.most_open.fetch_max(open, Ordering::SeqCst);
+            self.0.inner.claim(request, call).await
+        })
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(async move {
+            self.0.request(requests.len());
+            latency().await;
+            let open = self.0.open.fetch_add(requests.len(), Ordering::SeqCst) + requests.len();
+            self.0.most_open.fetch_max(open, Ordering::SeqCst);
+            self.0.inner.claim_all(requests, call).await
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        self.0.inner.renew(claim, renewal, call)
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        self.0.inner.settle(claim, settlement, call)
+    }
+
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(async move {
+            self.0.request(settlements.len());
+            latency().await;
+            if self.0.mute {
+                std::future::pending::<()>().await;
+            }
+            self.0.open.fetch_sub(settlements.len(), Ordering::SeqCst);
+            self.0.inner.settle_all(settlements, call).await
+        })
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.0.inner.look(id, call)
+    }
+}
+
+fn engine(store: &Shared, concurrency: usize, takes: Duration) -> Engine<Work> {
+    let handler = move |_: Work, _| async move {
+        tokio::time::sleep(takes).await;
+        Ok(())
+    };
+    let consumer = Consumer::new("c", store.clone(), handler).key(|w: &Work| &w.id).concurrency(concurrency);
+    Engine::with_defaults(consumer).unwrap()
+}
+
+async fn process(engine: &Engine<Work>, count: usize, key: impl Fn(usize) -> String) -> Report {
+    let message = |n| Message {
+        id: MessageId::new(format!("m{n}")).unwrap(),
+        body: format!(r#"{{"id":"{}","do":"ok"}}"#, key(n)),
+        receive_count: 1,
+        ordered_group: None,
+        trace: None,
+    };
+    let batch: Vec<Message> = (0..count).map(message).collect();
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT * 60), Duration::from_millis(500));
+    engine.process(&batch, schedule, &NoQueue).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn fresh_messages_take_two_requests_for_twenty_five() {
+    for (count, concurrency, requests) in
+        [(1, 10, 2), (10, 10, 2), (25, 10, 2), (100, 10, 8), (1_000, 10, 80), (1_000, 100, 80), (10_000, 100, 800)]
+    {
+        let store = Shared(Arc::default());
+        let report = process(&engine(&store, concurrency, Duration::ZERO), count, |n| format!("k{n}")).await;
+        assert_eq!(report.counts()["completed"], count);
+        assert!(
+            store.0.requests.load(Ordering::SeqCst) <= requests,
+            "{count} at {concurrency}: {:?}",
+            store.0.requests
+        );
+        assert!(store.0.largest.load(Ordering::SeqCst) <= 25);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_are_bounded_by_slots_and_not_by_the_batch() {
+    for (takes, most) in [(Duration::ZERO, 10 + 100 + 10 + 150), (Duration::from_millis(200), 25 + 10)] {
+        let store = Shared(Arc::default());
+        let report = process(&engine(&store, 10, takes), 2_000, |n| format!("k{n}")).await;
+        assert_eq!(report.counts()["completed"], 2_000);
+        let open = store.0.most_open.load(Ordering::SeqCst);
+        assert!(open <= most, "{open} claims were open at once with handlers of {takes:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_copies_of_one_message_are_one_run() {
+    let store = Shared(Arc::default());
+    let report = process(&engine(&store, 10, Duration::ZERO), 10_000, |_| "k".into()).await;
+    assert_eq!((report.counts()["completed"], report.counts()["duplicate"]), (1, 9_999));
+    assert_eq!(store.0.requests.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_settled_is_not_run() {
+    let store = Shared(Arc::new(Counting { mute: true, ..Counting::default() }));
+    let engine = engine(&store, 10, Duration::ZERO);
+    let message = |n| Message {
+        id: MessageId::new(format!("m{n}")).unwrap(),
+        body: format!(r#"{{"id":"k{n}","do":"ok"}}"#),
+        receive_count: 1,
+        ordered_group: None,
+        trace: None,
+    };
+    let batch: Vec<Message> = (0..5_000).map(message).collect();
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let counts = engine.process(&batch, schedule, &NoQueue).await.counts();
+    assert!(counts["unsettled"] < 1_000, "as many as may wait, each time the store's time is over: {counts:?}");
+    assert_eq!(counts["unsettled"] + counts["not_started"], 5_000);
+}

@@ -1,0 +1,165 @@
+//! What the engine asks of the queue: dead letters, hidden messages; and what duplicates are shown.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::{
+    Consumer, DeadLetter, Engine, Lease, MemoryStore, Message, MessageId, NoQueue, Queue, QueueFuture, Schedule, Status,
+};
+use claimant_testkit::Call::Renew;
+use claimant_testkit::Fault::{AnswerLost, Hangs, NotApplied};
+use claimant_testkit::outcomes::{Work, World};
+use claimant_testkit::queue::Letters;
+
+use super::{TIMEOUT, words};
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_say_why_and_are_successes_only_when_taken() {
+    for (letters, failed) in [(Letters::Taken, 0), (Letters::Refused, 4), (Letters::Without, 4)] {
+        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, |c| c.attempts_max(1), letters);
+        let report = world.deliver(&["a reject", "nonsense", "a reject", "b ok", "y:nonsense"], 0).await;
+        assert_eq!(words(&report), "rejected rejected rejected completed rejected");
+        assert_eq!(report.failures().len(), failed, "{letters:?}");
+        if letters == Letters::Without {
+            assert!(world.queue.letters().is_empty());
+            continue;
+        }
+        let mut sent: Vec<_> = world.queue.letters().into_iter().map(|l| (l.place, l.error, l.attempt)).collect();
+        sent.sort();
+        assert_eq!(sent.len(), 4);
+        assert_eq!(sent[0], (0, "no use".to_owned(), Some(1)));
+        assert!(sent[1].1.contains("not valid JSON") && sent[1].2.is_none(), "{sent:?}");
+    }
+}
+
+fn renewed(consumer: Consumer<Work>) -> Consumer<Work> {
+    consumer.lease(Lease::Renewed(Duration::from_secs(3)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewed_lease_goes_on_with_its_message_and_ends_with_it() {
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    // 5 s of work under a lease of 3 s, while another copy comes twice (fault 33).
+    let rival = async {
+        tokio::time::sleep(Duration::from_millis(3_500)).await;
+        let first = words(&world.deliver(&["a long @other"], 0).await);
+        tokio::time::sleep(Duration::from_millis(1_000)).await;
+        format!("{first} {}", words(&world.deliver(&["a long @other"], 1).await))
+    };
+    let (report, rivals) = tokio::join!(world.deliver(&["a long"], 0), rival);
+    assert_eq!((words(&report).as_str(), rivals.as_str()), ("completed", "busy busy"));
+    let hidden = world.queue.hidden();
+    assert!(hidden.len() >= 4, "every second, with the lease: {hidden:?}");
+    assert!(hidden[..4].iter().all(|h| *h == (0, Duration::from_secs(3))), "{hidden:?}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.queue.hidden(), hidden, "nothing is hidden after the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_lease_is_lost_is_cancelled() {
+    // The message is no longer this delivery's to hide.
+    let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    world.queue.held = false;
+    let start = tokio::time::Instant::now();
+    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lost");
+    assert!(start.elapsed() < Duration::from_secs(2));
+    // A renewal without an answer is tried again while the lease lasts; without any, the handler ends with the lease.
+    for (faults, outcome) in [(1, "cancelled"), (9, "lost")] {
+        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+        for fault in
+            [AnswerLost, Hangs, NotApplied(claimant_core::StoreErrorKind::Throttled)].iter().cycle().take(faults)
+        {
+            world.store.fail_next(Renew, *fault);
+        }
+        let start = tokio::time::Instant::now();
+        assert_eq!(words(&world.deliver(&["a hang"], 0).await), outcome, "{faults} faults");
+        let lease_lost_in_time = start.elapsed() <= Duration::from_secs(3);
+        assert_eq!(lease_lost_in_time, outcome == "lost", "after {:?}", start.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn duplicates_are_shown_what_the_handler_returned() {
+    let shown: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = Arc::clone(&shown);
+    let handler = |work: Work, _cx| async move { Ok((work.action == "value").then(|| vec![work.id])) };
+    let consumer = Consumer::new("c", MemoryStore::new(), handler).key(|w: &Work| &w.id).on_duplicate(move |d| {
+        sink.lock().unwrap().push(format!("{} {} {}", d.message_id, d.key, d.result.unwrap_or("nothing")));
+        assert_ne!(d.key, "panic", "on purpose");
+    });
+    let engine = Engine::with_defaults(consumer).unwrap();
+    let message = |id: &str, key: &str, action: &str| Message {
+        id: MessageId::new(id).unwrap(),
+        body: format!(r#"{{"id":"{key}","do":"{action}"}}"#),
+        receive_count: 1,
+        ordered_group: None,
+        trace: None,
+    };
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));
+    let batch = [message("1", "a", "value"), message("2", "a", "value"), message("3", "panic", "none")];
+    assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "completed duplicate completed");
+    assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "duplicate duplicate duplicate");
+    let mut shown = shown.lock().unwrap().clone();
+    shown.sort();
+    assert_eq!(shown, [r#"1 a ["a"]"#, r#"2 a ["a"]"#, r#"2 a ["a"]"#, "3 panic nothing"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_in_a_renewed_lease_outlives_its_owner_only_briefly() {
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let dying = tokio::time::timeout(Duration::from_millis(1_500), world.deliver(&["a hang"], 0)).await;
+    assert!(dying.is_err());
+    assert_eq!(world.status("a").await, Some(Status::InProgress));
+    world.clock.advance(Duration::from_secs(5));
+    assert_eq!(words(&world.deliver(&["a hang"], 1).await), "cancelled", "taken over, L1");
+}
+
+/// A queue that answers nothing, in front of a store that answers renewals late.
+struct Mute;
+
+impl Queue for Mute {
+    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, bool> {
+        Box::pin(std::future::pending())
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        false
+    }
+
+    fn dead_letter<'a>(&'a self, _letter: &'a DeadLetter) -> QueueFuture<'a, bool> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_under_way_holds_up_no_deadline() {
+    let long = |consumer: Consumer<Work>| consumer.lease(Lease::Renewed(Duration::from_secs(18)));
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, long, Letters::Without);
+    let batch = [Message {
+        id: MessageId::new("m").unwrap(),
+        body: r#"{"id":"a","do":"hang"}"#.into(),
+        receive_count: 1,
+        ordered_group: None,
+        trace: None,
+    }];
+    let start = tokio::time::Instant::now();
+    let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    assert_eq!(words(&world.engine.process(&batch, schedule, &Mute).await), "cancelled");
+    assert!(start.elapsed() <= TIMEOUT - Duration::from_millis(500), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_handler_is_done_stays_hidden_until_its_batch_is() {
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    world.deliver(&["a long", "b hang"], 0).await;
+    let last = world.queue.hidden().into_iter().rfind(|(place, _)| *place == 0).unwrap();
+    assert!(last.1 >= TIMEOUT / 2, "{last:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_message_is_lost_is_let_go() {
+    let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    world.queue.held = false;
+    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lost");
+    assert_eq!(world.status("a").await, Some(Status::Failed));
+}

@@ -1,0 +1,79 @@
+//! PartiQL statements: the requests that claim or settle many records at once.
+
+use aws_sdk_dynamodb::types::{AttributeValue, BatchStatementRequest};
+use claimant_core::protocol::{ClaimRequest, Decision, Settlement, decide, window_end};
+use claimant_core::{Claim, Status, StoreError, StoreErrorKind};
+
+use crate::item::{number, text, time, values};
+use crate::names::AttributeNames;
+use crate::requests::Requests;
+
+impl Requests {
+    /// Claims a key that has no record: the record that the protocol gives for one.
+    pub(crate) fn insert(&self, request: &ClaimRequest) -> Result<BatchStatementRequest, StoreError> {
+        let Decision::Grant { next, .. } = decide(None, request) else {
+            return Err(StoreError::new(StoreErrorKind::Other, "the protocol refuses a key without a record"));
+        };
+        let mut fields = vec![format!("{}: ?", literal(&self.names.id))];
+        let mut parameters = vec![text(request.id.as_str())];
+        for (name, value) in values(&next, &self.names) {
+            if let Some(value) = value {
+                fields.push(format!("{}: ?", literal(name)));
+                parameters.push(value);
+            }
+        }
+        let statement = format!("INSERT INTO {} VALUE {{{}}}", identifier(&self.table), fields.join(", "));
+        build(statement, parameters)
+    }
+
+    /// Ends a claim, under exactly the condition of the single request.
+    pub(crate) fn update_ended(
+        &self,
+        claim: &Claim,
+        settlement: &Settlement,
+    ) -> Result<BatchStatementRequest, StoreError> {
+        let AttributeNames { id, status, owner, fence, updated_at, completed_at, expires_at, result, error, .. } =
+            &self.names;
+        let ending = &settlement.ending;
+        let expires = window_end(settlement.now, &settlement.policy);
+        let mut set: Vec<(&str, AttributeValue)> = vec![
+            (status, text(ending.status().as_str())),
+            (updated_at, time(settlement.now)),
+            (expires_at, number(expires)),
+        ];
+        if ending.status() == Status::Completed {
+            set.push((completed_at, time(settlement.now)));
+        }
+        set.extend(ending.result().map(|json| (result.as_str(), text(json))));
+        set.extend(ending.error().map(|why| (error.as_str(), text(why))));
+        let held = [
+            (id.as_str(), text(claim.id.as_str())),
+            (status, text(Status::InProgress.as_str())),
+            (owner, text(claim.owner.as_str())),
+            (fence, number(claim.fence.get())),
+        ];
+        let assignments: Vec<String> = set.iter().map(|(name, _)| format!("SET {} = ?", identifier(name))).collect();
+        let guards: Vec<String> = held.iter().map(|(name, _)| format!("{} = ?", identifier(name))).collect();
+        let statement =
+            format!("UPDATE {} {} WHERE {}", identifier(&self.table), assignments.join(" "), guards.join(" AND "));
+        build(statement, set.into_iter().chain(held).map(|(_, value)| value).collect())
+    }
+}
+
+fn build(statement: String, parameters: Vec<AttributeValue>) -> Result<BatchStatementRequest, StoreError> {
+    BatchStatementRequest::builder()
+        .statement(statement)
+        .set_parameters(Some(parameters))
+        .build()
+        .map_err(|e| StoreError::new(StoreErrorKind::Other, "a statement is incomplete").caused_by(e))
+}
+
+/// A name in PartiQL: quoted, since `status` and others are reserved words.
+fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A string in PartiQL.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

@@ -1,0 +1,191 @@
+//! What happened, in numbers: one log line and one CloudWatch Embedded Metric Format record for each batch.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use claimant_core::report::Report;
+use claimant_core::{Outcome, Timestamp};
+use serde_json::{Map, Value, json};
+
+/// The CloudWatch namespace of the metrics.
+const NAMESPACE: &str = "claimant";
+
+/// Where metric records go, a line each.
+pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Standard output, which Lambda hands to CloudWatch line by line.
+pub(crate) fn stdout() -> Sink {
+    Arc::new(|line| {
+        // A record that cannot be written is lost; the batch is not.
+        let _ = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
+    })
+}
+
+/// The one table of names: how many messages had which outcome (by the engine's word for it), other counts, and
+/// measures with their CloudWatch unit.
+macro_rules! numbers {
+    (
+        outcomes { $($outcome:ident = $word:literal,)* }
+        counts { $($count:ident = $of_counted:expr,)* }
+        measures { $($measure:ident $unit:literal = $of_measured:expr,)* }
+        beside { $($beside:ident = $of_beside:expr,)* }
+    ) => {
+        /// The metric of each outcome: the engine's word and ours.
+        #[cfg(test)]
+        const OUTCOMES: &[(&str, &str)] = &[$(($word, stringify!($outcome))),*];
+
+        /// What happened to one batch.
+        #[derive(Debug, Clone, PartialEq)]
+        pub(crate) struct Numbers {
+            $($outcome: usize,)*
+            $($count: usize,)*
+            $($measure: f64,)*
+            $($beside: usize,)*
+        }
+
+        impl Numbers {
+            /// The numbers of this report.
+            pub(crate) fn of(report: &Report) -> Self {
+                let counts = report.counts();
+                Self {
+                    $($outcome: counts.get($word).copied().unwrap_or_default(),)*
+                    $($count: ($of_counted as fn(&Report) -> usize)(report),)*
+                    $($measure: ($of_measured as fn(&Report) -> f64)(report),)*
+                    $($beside: ($of_beside as fn(&Report) -> usize)(report),)*
+                }
+            }
+
+            /// One line for each batch.
+            pub(crate) fn log(&self, consumer: &str) {
+                tracing::info!(
+                    consumer,
+                    $($count = self.$count,)*
+                    $($beside = self.$beside,)*
+                    $($outcome = self.$outcome,)*
+                    $($measure = self.$measure,)*
+                    "batch done"
+                );
+            }
+
+            /// Name, unit and value of each metric. A step that no message took has no duration.
+            fn metrics(&self) -> Vec<(&'static str, &'static str, Value)> {
+                let mut metrics = vec![
+                    $((stringify!($count), "Count", json!(self.$count)),)*
+                    $((stringify!($outcome), "Count", json!(self.$outcome)),)*
+                ];
+                $(if $unit != "Milliseconds" || self.$measure > 0.0 {
+                    metrics.push((stringify!($measure), $unit, json!(self.$measure)));
+                })*
+                metrics
+            }
+
+            /// Numbers that are searched for and not charted: a metric costs, a field does not.
+            fn beside(&self) -> Vec<(&'static str, Value)> {
+                vec![$((stringify!($beside), json!(self.$beside)),)*]
+            }
+        }
+    };
+}
+
+numbers! {
+    outcomes {
+        completed = "completed",
+        duplicate = "duplicate",
+        busy = "busy",
+        retried = "retry",
+        rejected = "rejected",
+        parked = "parked",
+        conflict = "conflict",
+        cancelled = "cancelled",
+        lease_lost = "lost",
+        settle_unknown = "unsettled",
+        stuck = "stuck",
+        not_started = "not_started",
+        blocked = "blocked",
+        store_failed = "store_failed",
+    }
+    counts {
+        received = |report| report.entries().len(),
+        taken_over = |report| report.taken_over,
+    }
+    measures {
+        claim_ms "Milliseconds" = |report| millis(report.latencies.claim),
+        handle_ms "Milliseconds" = |report| millis(report.latencies.handle),
+        settle_ms "Milliseconds" = |report| millis(report.latencies.settle),
+        // OK because a batch makes far fewer than 2^52 requests.
+        store_requests "Count" = |report| report.usage.requests as f64,
+        write_units "Count" = |report| report.usage.write_units,
+        read_units "Count" = |report| report.usage.read_units,
+    }
+    beside {
+        failed = |report| report.failures().len(),
+        dead_lettered = |report| report.entries().iter().filter(|entry| is_dead_lettered(&entry.outcome)).count(),
+    }
+}
+
+/// Milliseconds, to the microsecond.
+fn millis(duration: std::time::Duration) -> f64 {
+    // OK because no batch takes 2^52 microseconds.
+    duration.as_micros() as f64 / 1_000.0
+}
+
+fn is_dead_lettered(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Rejected { dead_lettered: true, .. } | Outcome::Parked { dead_lettered: true })
+}
+
+impl Numbers {
+    /// The Embedded Metric Format record: one line of JSON, which CloudWatch turns into metrics.
+    pub(crate) fn record(&self, now: Timestamp, consumer: &str, function: &str) -> String {
+        let metrics = self.metrics();
+        let names: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
+        let mut record = Map::new();
+        let directive = json!({
+            "Namespace": NAMESPACE,
+            "Dimensions": [["consumer", "function"]],
+            "Metrics": names,
+        });
+        record.insert("_aws".into(), json!({ "Timestamp": now.as_millis(), "CloudWatchMetrics": [directive] }));
+        record.insert("consumer".into(), json!(consumer));
+        record.insert("function".into(), json!(function));
+        let values = metrics.into_iter().map(|(name, _, value)| (name, value)).chain(self.beside());
+        record.extend(values.map(|(name, value)| (name.to_owned(), value)));
+        Value::Object(record).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use claimant_core::report::OUTCOME_WORDS;
+
+    use super::*;
+
+    #[test]
+    fn no_outcome_is_uncounted() {
+        let words: BTreeSet<_> = OUTCOMES.iter().map(|(word, _)| *word).collect();
+        assert_eq!(words, BTreeSet::from(OUTCOME_WORDS));
+        assert_eq!(OUTCOMES.len(), OUTCOME_WORDS.len());
+    }
+
+    #[test]
+    fn a_record_is_one_line_that_defines_each_number_in_it() {
+        let mut report = Report::default();
+        report.latencies.claim = std::time::Duration::from_micros(1_500);
+        report.usage.write_units = 2.5;
+        let line = Numbers::of(&report).record(Timestamp::from_millis(7), "orders", "f");
+        assert!(!line.contains('\n'));
+        let record: Value = serde_json::from_str(&line).unwrap();
+        let directive = &record["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!((&record["_aws"]["Timestamp"], &directive["Namespace"]), (&json!(7), &json!("claimant")));
+        assert_eq!((&record["consumer"], &record["function"]), (&json!("orders"), &json!("f")));
+        let metrics = directive["Metrics"].as_array().unwrap();
+        // CloudWatch takes at most 100 metrics from one record; two steps were not taken.
+        assert_eq!(metrics.len(), OUTCOMES.len() + 2 + 4);
+        for metric in metrics {
+            assert!(record[metric["Name"].as_str().unwrap()].is_number(), "{metric}");
+        }
+        assert_eq!((&record["claim_ms"], &record["write_units"]), (&json!(1.5), &json!(2.5)));
+        assert_eq!((record.get("handle_ms"), &record["failed"]), (None, &json!(0)));
+    }
+}

@@ -1,0 +1,210 @@
+//! What the engine asks of SQS while a batch runs: messages hidden longer, and copies in the dead-letter queue.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aws_lambda_events::event::sqs::SqsMessageAttribute;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
+use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
+use aws_sdk_sqs::operation::send_message::builders::SendMessageFluentBuilder;
+use aws_sdk_sqs::primitives::Blob;
+use aws_sdk_sqs::types::{
+    MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
+};
+use claimant_core::{DeadLetter, Queue, QueueFuture};
+
+use crate::event::Batch;
+use crate::visibility::whole_seconds;
+
+/// Attributes that SQS allows on one message.
+const ATTRIBUTES_MAX: usize = 10;
+
+/// How much of an error goes along with a dead letter.
+const ERROR_MAX_BYTES: usize = 1_024;
+
+/// The attributes that a dead letter gets from claimant.
+///
+/// | attribute | says |
+/// | --- | --- |
+/// | `claimant-error` | why it was rejected, at most 1,024 bytes |
+/// | `claimant-consumer` | by whom |
+/// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
+/// | `claimant-attempt` | which run of the handler rejected it, if one did |
+const OURS: [&str; 4] = ["claimant-error", "claimant-consumer", "claimant-message-id", "claimant-attempt"];
+
+/// The queue of one batch.
+pub(crate) struct SqsQueue<'a> {
+    batch: &'a Batch,
+    client: Option<&'a Client>,
+    /// Whether visibility may be changed.
+    hides: bool,
+    dead_letters: Option<&'a str>,
+    warned: AtomicBool,
+}
+
+impl<'a> SqsQueue<'a> {
+    /// The queue of this batch. Without a client it can do nothing.
+    pub(crate) fn new(
+        batch: &'a Batch,
+        client: Option<&'a Client>,
+        hides: bool,
+        dead_letters: Option<&'a str>,
+    ) -> Self {
+        Self { batch, client, hides, dead_letters, warned: AtomicBool::new(false) }
+    }
+
+    /// Whether the message is still this delivery's. Trouble on the way says nothing about that: the lease decides.
+    async fn hide_one(&self, place: usize, period: Duration) -> bool {
+        let (Some(client), Some(source), Some(envelope), true) =
+            (self.client, &self.batch.source, self.batch.envelopes.get(place), self.hides)
+        else {
+            return true;
+        };
+        let Some(receipt) = &envelope.receipt else { return true };
+        let request = client.change_message_visibility().queue_url(&source.url).receipt_handle(receipt);
+        match request.visibility_timeout(whole_seconds(period)).send().await {
+            Ok(_) => true,
+            Err(error) if is_gone(&error) => false,
+            Err(error) => {
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        code = error.code().unwrap_or("none"),
+                        "a message could not be hidden longer while its handler runs; the renewed lease keeps other deliveries off. \
+                         Does the function's role have sqs:ChangeMessageVisibility?"
+                    );
+                }
+                true
+            }
+        }
+    }
+
+    /// Sends a copy with the original's own attributes, as many as fit beside ours. SQS refuses an empty body, which
+    /// only a record that is none of SQS's has: such a message stays where it is.
+    async fn send(&self, letter: &DeadLetter) -> bool {
+        let (Some(client), Some(url)) = (self.client, self.dead_letters) else { return false };
+        let Some((message, envelope)) =
+            self.batch.messages.get(letter.place).zip(self.batch.envelopes.get(letter.place))
+        else {
+            return false;
+        };
+        let mut request = with_our_attributes(client.send_message().queue_url(url).message_body(&message.body), letter);
+        let ours = if letter.attempt.is_some() { OURS.len() } else { OURS.len() - 1 };
+        let mut theirs: Vec<_> =
+            envelope.attributes.iter().filter(|(name, _)| !OURS.contains(&name.as_str())).collect();
+        theirs.sort_by_key(|(name, _)| name.as_str());
+        let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name, copied(value)?)));
+        for (name, value) in theirs.take(ATTRIBUTES_MAX - ours) {
+            request = request.message_attributes(name, value);
+        }
+        if let Some(trace) = &message.trace {
+            let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace).build();
+            if let Ok(value) = value {
+                request = request.message_system_attributes(SystemAttribute::AwsTraceHeader, value);
+            }
+        }
+        if url.ends_with(".fifo") {
+            let group = envelope.group.as_deref().filter(|group| !group.is_empty());
+            request = request
+                .message_group_id(group.unwrap_or(letter.consumer.as_str()))
+                .message_deduplication_id(letter.message_id.as_str());
+        }
+        match request.send().await {
+            Ok(sent) => sent.message_id().is_some(),
+            Err(error) => {
+                tracing::warn!(
+                    message_id = %letter.message_id,
+                    code = error.code().unwrap_or("none"),
+                    "the dead-letter queue did not take a message. Does the function's role have sqs:SendMessage for it, \
+                     and is CLAIMANT_DEAD_LETTER_QUEUE_URL right?"
+                );
+                false
+            }
+        }
+    }
+}
+
+impl Queue for SqsQueue<'_> {
+    fn hide(&self, place: usize, period: Duration) -> QueueFuture<'_, bool> {
+        Box::pin(self.hide_one(place, period))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        self.client.is_some() && self.dead_letters.is_some()
+    }
+
+    fn dead_letter<'a>(&'a self, letter: &'a DeadLetter) -> QueueFuture<'a, bool> {
+        Box::pin(self.send(letter))
+    }
+}
+
+/// Whether SQS says that the message was deleted, or is visible to others again.
+fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
+    error.as_service_error().is_some_and(|service| {
+        service.is_message_not_inflight()
+            || service.is_receipt_handle_is_invalid()
+            // What a FIFO queue says of a receipt handle whose visibility timeout has ended.
+            || service.code() == Some("InvalidParameterValue")
+    })
+}
+
+fn with_our_attributes(request: SendMessageFluentBuilder, letter: &DeadLetter) -> SendMessageFluentBuilder {
+    let attempt = letter.attempt.map(|attempt| attempt.to_string());
+    let values = [
+        Some(letter.error.as_str()),
+        Some(letter.consumer.as_str()),
+        Some(letter.message_id.as_str()),
+        attempt.as_deref(),
+    ];
+    OURS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).fold(
+        request,
+        |request, (name, value)| {
+            let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(value)).build();
+            // OK because a value with its type always builds.
+            match value {
+                Ok(value) => request.message_attributes(name, value),
+                Err(_) => request,
+            }
+        },
+    )
+}
+
+/// An attribute as it was received; `None` where it is not whole.
+fn copied(attribute: &SqsMessageAttribute) -> Option<MessageAttributeValue> {
+    let value = MessageAttributeValue::builder()
+        .data_type(attribute.data_type.as_deref()?)
+        .set_string_value(attribute.string_value.clone())
+        .set_binary_value(attribute.binary_value.as_ref().map(|data| Blob::new(data.0.clone())));
+    (attribute.string_value.is_some() || attribute.binary_value.is_some()).then(|| value.build().ok()).flatten()
+}
+
+/// The text as SQS takes it: neither empty nor with characters that XML 1.0 lacks, and not too long.
+fn sendable(text: &str) -> String {
+    let allowed =
+        |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let mut sendable = String::new();
+    for c in text.chars().map(|c| if allowed(c) { c } else { char::REPLACEMENT_CHARACTER }) {
+        if sendable.len() + c.len_utf8() > ERROR_MAX_BYTES {
+            break;
+        }
+        sendable.push(c);
+    }
+    if sendable.is_empty() { "none given".to_owned() } else { sendable }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attribute_values_are_what_sqs_takes() {
+        for (text, wanted) in [
+            ("no luck\t\u{e9}", "no luck\t\u{e9}".to_owned()),
+            ("a\u{0}b\u{ffff}\u{1b}", "a\u{fffd}b\u{fffd}\u{fffd}".to_owned()),
+            ("", "none given".to_owned()),
+            (&"\u{20ac}".repeat(400), "\u{20ac}".repeat(341)),
+        ] {
+            assert_eq!(sendable(text), wanted);
+        }
+    }
+}

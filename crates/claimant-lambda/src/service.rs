@@ -1,0 +1,182 @@
+//! One consumer, ready for invocations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use aws_sdk_sqs::Client;
+use claimant_core::limits::LEASE_MAX_MS;
+use claimant_core::settings::MappingCheck as Mode;
+use claimant_core::{Clock, Consumer, Engine, Error, Report, Schedule, Settings, Timestamp};
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use crate::deadline::Deadlines;
+use crate::event::{self, Batch};
+use crate::mapping::{MappingCheck, Pending};
+use crate::observe::{self, Numbers, Sink};
+use crate::queue::SqsQueue;
+use crate::{response, visibility};
+
+/// The part of an invocation kept for what follows the report: visibility changes, and a look at the mapping.
+const AFTER_REPORT_MS: u64 = 300;
+
+/// No invocation lasts longer.
+const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
+
+/// One consumer, ready for any number of invocations at once. [`run`](crate::run) drives it; tests can do so without a
+/// Lambda runtime.
+///
+/// Invocations share only what belongs to the process: its clients, how long handlers took, and what is known of the
+/// event source mapping. Claims, schedules and reports are each invocation's own.
+pub struct Service<T> {
+    engine: Engine<T>,
+    deadlines: Deadlines,
+    margin: Duration,
+    client: Option<Client>,
+    changes_visibility: bool,
+    dead_letters: Option<String>,
+    mapping: Option<MappingCheck>,
+    metrics: Option<Sink>,
+    function: String,
+}
+
+impl<T> Service<T>
+where
+    T: for<'de> serde::Deserialize<'de> + Send + 'static,
+{
+    /// A service for this consumer, with AWS as the environment says.
+    ///
+    /// # Errors
+    /// When the consumer's settings are not usable: one error with every fault.
+    pub async fn new(settings: &Settings, consumer: Consumer<T>) -> Result<Self, Error> {
+        let asks_aws = settings.change_visibility
+            || settings.dead_letter_queue_url.is_some()
+            || settings.mapping_check != Mode::Off;
+        let config = if asks_aws { Some(claimant_aws::config().await) } else { None };
+        Self::with_aws(settings, consumer, config)
+    }
+
+    /// As [`new`](Self::new), with this AWS; or with none: visibility stays as it is, rejected messages go to the
+    /// dead-letter queue by redrive, and nobody looks at the mapping.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_aws(settings: &Settings, consumer: Consumer<T>, config: Option<&SdkConfig>) -> Result<Self, Error> {
+        let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
+        Ok(Self {
+            engine: Engine::new(consumer, settings.concurrency)?,
+            deadlines: Deadlines::new(settings.local_timeout),
+            margin: settings.margin,
+            client: config.filter(|_| asks_sqs).map(Client::new),
+            changes_visibility: settings.change_visibility,
+            dead_letters: settings.dead_letter_queue_url.clone(),
+            mapping: config.and_then(|config| MappingCheck::new(settings.mapping_check, config)),
+            metrics: settings.metrics.then(observe::stdout),
+            function: std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|_| "local".to_owned()),
+        })
+    }
+
+    /// The same service with another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.engine = self.engine.clock(clock);
+        self
+    }
+
+    /// The same service with its handlers on another runtime, see [`Engine::handlers_on`].
+    #[must_use]
+    pub fn handlers_on(mut self, runtime: Handle) -> Self {
+        self.engine = self.engine.handlers_on(runtime);
+        self
+    }
+
+    /// The same service with metric records given to `sink`, a line of JSON for each batch, instead of written to
+    /// standard output.
+    #[must_use]
+    pub fn metrics(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.metrics = Some(Arc::new(sink));
+        self
+    }
+
+    /// One invocation: the event's records in, a partial batch response out, before the deadline (in milliseconds since
+    /// the epoch, as the runtime gives it). `function_arn` is the ARN that was invoked; empty where there is none.
+    ///
+    /// # Errors
+    /// When a record has no usable message id, or when `CLAIMANT_MAPPING_CHECK=refuse` and messages failed that the
+    /// event source mapping may delete. The whole batch then fails and nothing is deleted.
+    pub async fn invoke(
+        &self,
+        event: SqsEvent,
+        deadline_ms: u64,
+        function_arn: &str,
+    ) -> Result<SqsBatchResponse, Error> {
+        let batch = event::batch(event)?;
+        let pending = self.look_at_mapping(&batch, function_arn);
+        let now = self.engine.now();
+        let deadline = self.deadlines.of(deadline_ms, now);
+        // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
+        let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
+        let report = self.engine.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch)).await;
+        self.show(&report);
+        let within = return_by.saturating_duration_since(Instant::now());
+        let (allowed, ()) =
+            tokio::join!(self.allowed(&report, pending, within), self.change_visibility(&batch, &report, within));
+        allowed.map(|()| response::response(&report))
+    }
+
+    fn schedule(&self, now: Timestamp, deadline: Timestamp) -> Schedule {
+        let follows = self.changes_visibility() || self.mapping.as_ref().is_some_and(MappingCheck::refuses);
+        let reserve = if follows { AFTER_REPORT_MS } else { 0 };
+        Schedule::new(now, deadline, self.margin + Duration::from_millis(reserve))
+    }
+
+    fn changes_visibility(&self) -> bool {
+        self.changes_visibility && self.client.is_some()
+    }
+
+    fn queue<'a>(&'a self, batch: &'a Batch) -> SqsQueue<'a> {
+        SqsQueue::new(batch, self.client.as_ref(), self.changes_visibility, self.dead_letters.as_deref())
+    }
+
+    fn look_at_mapping(&self, batch: &Batch, function_arn: &str) -> Option<Pending> {
+        self.mapping.as_ref()?.ask(function_arn, &batch.source.as_ref()?.arn)
+    }
+
+    /// Whether this report may be given to a mapping that would delete failures.
+    async fn allowed(&self, report: &Report, pending: Option<Pending>, within: Duration) -> Result<(), Error> {
+        let failed = report.failures().len();
+        let refuses = self.mapping.as_ref().is_some_and(MappingCheck::refuses);
+        let (true, Some(mut pending)) = (refuses && failed > 0, pending) else { return Ok(()) };
+        match pending.objection(within).await {
+            None => Ok(()),
+            Some(why) => Err(Error::new(format!(
+                "{failed} of {} messages failed, and {why}. The whole batch is failed, so that nothing is deleted \
+                 (CLAIMANT_MAPPING_CHECK=refuse); what was done comes back and is seen to be done",
+                report.entries().len()
+            ))),
+        }
+    }
+
+    async fn change_visibility(&self, batch: &Batch, report: &Report, within: Duration) {
+        if let Some(client) = self.client.as_ref().filter(|_| self.changes_visibility) {
+            visibility::change(client, batch, report, within).await;
+        }
+    }
+
+    fn show(&self, report: &Report) {
+        let (numbers, consumer) = (Numbers::of(report), self.engine.name().as_str());
+        numbers.log(consumer);
+        if let Some(sink) = &self.metrics {
+            sink(&numbers.record(self.engine.now(), consumer, &self.function));
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Service<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! Every outcome of the protocol, as a table of deliveries that any store can be put under.
+//!
+//! Nothing here waits for a lease: the clock is moved on by hand. What a handler does is written in the message:
+//! `key action`, with `group:` before it for an ordered group and `@id` after it for another message id.
+
+mod cases;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::{Consumer, Status, Store};
+
+use crate::faulty::{Call, Fault};
+use crate::queue::Letters;
+
+pub use world::{Work, World};
+
+/// What is set on the consumer before the deliveries.
+pub type Setting = fn(Consumer<Work>) -> Consumer<Work>;
+
+/// One delivery of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery {
+    /// How far the clock goes on before it.
+    pub wait_s: u64,
+    /// The messages.
+    pub batch: &'static [&'static str],
+    /// What each must come to, in the batch's order.
+    pub outcomes: &'static str,
+}
+
+/// What goes in, which calls fail, and what must be seen.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// What it shows, with the numbers of the faults and invariants.
+    pub name: &'static str,
+    /// The consumer's settings.
+    pub setting: Setting,
+    /// The dead-letter queue.
+    pub letters: Letters,
+    /// Calls of the store that go wrong, in their order.
+    pub faults: &'static [(Call, Fault)],
+    /// The batches, one after the other.
+    pub deliveries: &'static [Delivery],
+    /// Handler runs as `key/attempt`, sorted.
+    pub runs: &'static str,
+    /// Where the key `a` stands afterwards.
+    pub status: Option<Status>,
+}
+
+/// Plays every case on this store, in invocations of this length: a few seconds on a real clock, anything on Tokio's
+/// paused one. Gives the number of cases.
+///
+/// # Panics
+/// At the first case that does not come out as it must.
+pub async fn check(store: Arc<dyn Store>, timeout: Duration) -> usize {
+    for case in cases::CASES {
+        let world = World::new(Arc::clone(&store), timeout, case.setting, case.letters);
+        for (call, fault) in case.faults {
+            world.store.fail_next(*call, *fault);
+        }
+        for (number, delivery) in case.deliveries.iter().enumerate() {
+            world.clock.advance(Duration::from_secs(delivery.wait_s));
+            let report = world.deliver(delivery.batch, number).await;
+            let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
+            assert_eq!(words.join(" "), delivery.outcomes, "{}, delivery {number}", case.name);
+        }
+        assert_eq!(world.runs(), case.runs, "{}", case.name);
+        assert_eq!(world.status("a").await, case.status, "{}", case.name);
+    }
+    cases::CASES.len()
+}

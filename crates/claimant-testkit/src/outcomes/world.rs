@@ -1,0 +1,183 @@
+//! One store, one clock, one queue, and a handler that does what its message says.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use claimant_core::limits::MARGIN_DEFAULT_MS;
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest};
+use claimant_core::{
+    Call, Clock, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Key, Message, MessageId, Meter,
+    OwnerToken, Record, RecordId, Report, Schedule, Status, Store,
+};
+use serde::Deserialize;
+
+use super::Setting;
+use crate::clock::MovableClock;
+use crate::faulty::FaultyStore;
+use crate::queue::{Letters, ScriptedQueue};
+
+/// An hour: beyond any lease here.
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// What a message asks the handler to do.
+#[derive(Debug, Deserialize)]
+pub struct Work {
+    /// The key.
+    pub id: String,
+    /// One word; see `act`.
+    #[serde(rename = "do")]
+    pub action: String,
+}
+
+/// One store, one clock, one queue, and a consumer on them.
+pub struct World {
+    /// The store, with its faults.
+    pub store: FaultyStore,
+    /// The clock, moved by hand.
+    pub clock: MovableClock,
+    /// The queue.
+    pub queue: ScriptedQueue,
+    /// The engine under test.
+    pub engine: Engine<Work>,
+    timeout: Duration,
+    runs: Arc<Mutex<Vec<String>>>,
+}
+
+/// What a handler can reach.
+#[derive(Clone)]
+struct Stage {
+    store: FaultyStore,
+    clock: MovableClock,
+    runs: Arc<Mutex<Vec<String>>>,
+    timeout: Duration,
+}
+
+impl World {
+    /// A world on this store whose keys nobody else has.
+    ///
+    /// # Panics
+    /// When the settings are not usable.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, timeout: Duration, setting: Setting, letters: Letters) -> Self {
+        let (store, clock, runs) = (FaultyStore::new(store), MovableClock::start(), Arc::default());
+        let token = OwnerToken::draw().expect("a test machine has random bytes");
+        let stage = Stage { store: store.clone(), clock: clock.clone(), runs: Arc::clone(&runs), timeout };
+        let act = move |work, cx| act(work, cx, stage.clone());
+        let consumer = Consumer::new(format!("c-{}", token.as_str()), store.clone(), act).key(|w: &Work| &w.id);
+        let engine = Engine::with_defaults(setting(consumer)).expect("the case's settings are within bounds");
+        let engine = engine.clock(Arc::new(clock.clone()));
+        Self { store, clock, queue: ScriptedQueue::new(letters), engine, timeout, runs }
+    }
+
+    /// One invocation with these messages, delivered for the `number`th time after the first.
+    ///
+    /// # Panics
+    /// When it does not return in time, or not with one entry for each message.
+    pub async fn deliver(&self, batch: &[&str], number: usize) -> Report {
+        let receive_count = u32::try_from(number + 1).expect("few deliveries");
+        let batch: Vec<Message> = batch.iter().enumerate().map(|(n, text)| message(n, text, receive_count)).collect();
+        self.process(&batch).await
+    }
+
+    /// One invocation with these messages.
+    ///
+    /// # Panics
+    /// As for [`deliver`](Self::deliver).
+    pub async fn process(&self, batch: &[Message]) -> Report {
+        let (now, margin) = (self.engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
+        let start = tokio::time::Instant::now();
+        let schedule = Schedule::new(now, now.plus(self.timeout), margin);
+        let report = self.engine.process(batch, schedule, &self.queue).await;
+        assert!(start.elapsed() <= self.timeout - margin, "returned after {:?} of {:?}", start.elapsed(), self.timeout);
+        assert_eq!(report.entries().len(), batch.len());
+        report
+    }
+
+    /// Handler runs so far as `key/attempt`, sorted, since lanes run side by side.
+    #[must_use]
+    pub fn runs(&self) -> String {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        runs.sort();
+        runs.join(" ")
+    }
+
+    /// The record of a key.
+    ///
+    /// # Panics
+    /// When the store does not answer.
+    pub async fn record(&self, key: &str) -> Option<Record> {
+        let id = RecordId::new(self.engine.name(), &Key::new(key).expect("keys in cases are not empty"));
+        let meter = Meter::default();
+        let call = Call { within: Duration::from_secs(20), meter: &meter };
+        self.store.look(&id, call).await.expect("the store answers")
+    }
+
+    /// Where a key stands.
+    pub async fn status(&self, key: &str) -> Option<Status> {
+        self.record(key).await.map(|record| record.status)
+    }
+}
+
+/// A message from its text: `group:key action @id`, where group and id can be left out; a text with a `{` in front, or
+/// without an action, is the body as it is.
+fn message(place: usize, text: &str, receive_count: u32) -> Message {
+    let (text, id) = text.rsplit_once(" @").map_or((text, format!("m{place}")), |(text, id)| (text, id.to_owned()));
+    let (group, text) = match text.split_once(':') {
+        Some((group, rest)) if group.len() == 1 => (Some(group.to_owned()), rest),
+        _ => (None, text),
+    };
+    let body = match text.split_once(' ') {
+        Some((key, action)) if !text.starts_with('{') => format!(r#"{{"id":"{key}","do":"{action}"}}"#),
+        _ => text.to_owned(),
+    };
+    let id = MessageId::new(id).expect("ids in cases are short");
+    Message { id, body, receive_count, ordered_group: group, trace: None }
+}
+
+async fn act(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, HandlerError> {
+    let run = format!("{}/{}", work.id, cx.attempt());
+    stage.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+    match work.action.as_str() {
+        "ok" => {}
+        "value" => return Ok(Some(format!("made by attempt {}", cx.attempt()))),
+        "big" => return Ok(Some("x".repeat(claimant_core::record::RESULT_MAX_BYTES))),
+        // Fails at the first attempt only.
+        "flaky" if cx.attempt() > 1 => {}
+        "fail" | "flaky" => return Err(HandlerError::retry("no luck")),
+        "later" => return Err(HandlerError::retry("no luck").after(Duration::from_secs(77))),
+        "reject" => return Err(HandlerError::terminal("no use")),
+        "panic" => panic!("on purpose"),
+        "hang" => std::future::pending().await,
+        "long" => tokio::time::sleep(stage.timeout / 2).await,
+        "forward" => stage.clock.advance(HOUR),
+        "backward" => stage.clock.retreat(HOUR),
+        "robbed" => {
+            stage.clock.advance(HOUR);
+            stage.rob(&cx).await;
+        }
+        other => panic!("no action {other}"),
+    }
+    Ok(None)
+}
+
+impl Stage {
+    /// Somebody else claims the key, whose lease is over.
+    async fn rob(&self, cx: &Context) {
+        let consumer = ConsumerName::new(cx.consumer()).expect("it is one");
+        let now = self.clock.now();
+        let request = ClaimRequest {
+            id: RecordId::new(&consumer, &Key::new(cx.key()).expect("it is one")),
+            owner: OwnerToken::draw().expect("a test machine has random bytes"),
+            message_id: MessageId::new(cx.message_id()).expect("it is one"),
+            fingerprint: Fingerprint::of_bytes(b"robber"),
+            now,
+            lease_until: now.plus(HOUR),
+            policy: ClaimPolicy { conflicts: claimant_core::Conflicts::Ignore, ..ClaimPolicy::default() },
+            first_delivery: false,
+        };
+        let meter = Meter::default();
+        let call = Call { within: Duration::from_secs(20), meter: &meter };
+        let answer = self.store.claim(&request, call).await.expect("the store answers");
+        assert!(matches!(answer, claimant_core::ClaimAnswer::Granted(_)), "{answer:?}");
+    }
+}

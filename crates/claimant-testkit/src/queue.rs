@@ -1,0 +1,68 @@
+//! A queue that does as it is told.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use claimant_core::{DeadLetter, Queue, QueueFuture};
+
+/// What a [`ScriptedQueue`] answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Letters {
+    /// There is no dead-letter queue.
+    Without,
+    /// It takes every letter.
+    Taken,
+    /// It takes none.
+    Refused,
+}
+
+/// A queue that does as it is told, and remembers what it was asked. Clones are the same queue.
+#[derive(Debug, Clone)]
+pub struct ScriptedQueue {
+    letters: Letters,
+    /// Whether messages are still this delivery's to hide.
+    pub held: bool,
+    asked: Arc<Mutex<Asked>>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    letters: Vec<DeadLetter>,
+    hidden: Vec<(usize, Duration)>,
+}
+
+impl ScriptedQueue {
+    /// A queue that treats dead letters like this.
+    #[must_use]
+    pub fn new(letters: Letters) -> Self {
+        Self { letters, held: true, asked: Arc::default() }
+    }
+
+    /// The letters that it was sent, taken or not.
+    #[must_use]
+    pub fn letters(&self) -> Vec<DeadLetter> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).letters.clone()
+    }
+
+    /// Which places it was asked to hide, and for how long.
+    #[must_use]
+    pub fn hidden(&self) -> Vec<(usize, Duration)> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).hidden.clone()
+    }
+}
+
+impl Queue for ScriptedQueue {
+    fn hide(&self, place: usize, period: Duration) -> QueueFuture<'_, bool> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).hidden.push((place, period));
+        Box::pin(std::future::ready(self.held))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        self.letters != Letters::Without
+    }
+
+    fn dead_letter<'a>(&'a self, letter: &'a DeadLetter) -> QueueFuture<'a, bool> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).letters.push(letter.clone());
+        Box::pin(std::future::ready(self.letters == Letters::Taken))
+    }
+}

@@ -1,0 +1,8 @@
+//! One invocation after the other through `Service::invoke`, on local SQS: what is reported, and what SQS is asked.
+
+mod dead_letters;
+mod mapping;
+mod report;
+mod together;
+mod visibility;
+mod world;

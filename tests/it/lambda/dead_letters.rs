@@ -1,0 +1,133 @@
+//! Rejected messages in the dead-letter queue, and those that it does not take.
+
+use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
+use claimant_tests::wire::Loss;
+
+use super::world::{QUEUE, World, body, failures, invoke};
+
+const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
+
+fn text(value: &str) -> MessageAttribute {
+    MessageAttribute { data_type: "String".to_owned(), value: AttributeValue::Text(value.to_owned()) }
+}
+
+/// The message's attributes as `name=value`.
+fn described(message: &Received) -> Vec<String> {
+    let pairs = message.message_attributes.iter().map(|(name, attribute)| match &attribute.value {
+        AttributeValue::Text(text) => format!("{name}={text}"),
+        AttributeValue::Binary(_) => panic!("no test here sends bytes"),
+    });
+    pairs.collect()
+}
+
+#[tokio::test]
+async fn a_rejected_message_is_done_once_its_copy_is_safe() {
+    for (name, text, error, attempt) in [
+        ("the handler says so", body("a", "no use"), "no use", Some("1")),
+        ("what a person wrote", body("a", "\u{7}no"), "\u{fffd}no", Some("1")),
+        ("not JSON", "{".to_owned(), "the body is not valid JSON", None),
+        ("no key", body("", "ok"), "", None),
+    ] {
+        let world = World::start(&["dead"]).await;
+        let url = world.sqs.queue_url("dead");
+        let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+        let message = NewMessage { trace_header: Some(TRACE.to_owned()), ..NewMessage::new(text.clone()) };
+        let batch = world.batch(QUEUE, vec![message, NewMessage::new(body("b", "ok"))]).await;
+        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        assert!(failures(&response).is_empty(), "{name}");
+
+        let [letter] = &world.visible("dead").await[..] else { panic!("{name}: one letter") };
+        assert_eq!((&letter.body, letter.attributes["AWSTraceHeader"].as_str()), (&text, TRACE), "{name}");
+        let described = described(letter).join("\n");
+        assert!(described.contains(&format!("claimant-error={error}")), "{name}: {described}");
+        assert!(described.contains("claimant-consumer=c"), "{name}: {described}");
+        assert!(described.contains(&format!("claimant-message-id={}", batch[0].message_id)), "{name}: {described}");
+        let attempt = attempt.map_or(String::new(), |attempt| format!("claimant-attempt={attempt}"));
+        assert_eq!(
+            described.lines().find(|line| line.starts_with("claimant-attempt")).unwrap_or_default(),
+            attempt,
+            "{name}"
+        );
+        let record = world.metrics.lock().unwrap().pop().unwrap();
+        assert_eq!(
+            (&record["rejected"], &record["dead_lettered"], &record["failed"]),
+            (&1.into(), &1.into(), &0.into())
+        );
+
+        // It comes again, since the deletion was lost: the handler does not run, and it is dead-lettered again.
+        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        assert!(failures(&response).is_empty(), "{name}");
+        assert_eq!(world.visible("dead").await.len(), 1, "{name}");
+    }
+}
+
+/// Fault 35.
+#[tokio::test]
+async fn without_a_confirmed_copy_the_message_stays() {
+    for (name, queue, losses) in [
+        ("no such queue", "elsewhere", vec![]),
+        ("the request is lost", "dead", vec![Loss::Request]),
+        ("the answer is lost", "dead", vec![Loss::Answer]),
+    ] {
+        let world = World::start(&["dead"]).await;
+        let url = world.sqs.queue_url(queue);
+        let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+        let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "no use"))]).await;
+        world.wire.script(&losses);
+        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        assert_eq!(failures(&response), [batch[0].message_id.as_str()], "{name}");
+        assert_eq!(world.wire.take_requests()[0], "SendMessage", "{name}");
+        // On its first delivery it is visible again at once.
+        assert_eq!(world.sqs.depth(QUEUE).unwrap().visible, 1, "{name}");
+        let copies = usize::from(losses == [Loss::Answer]);
+        assert_eq!(world.visible("dead").await.len(), copies, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_queue_for_them_rejected_messages_wait_for_redrive() {
+    let world = World::start(&[]).await;
+    let service = world.service(&[]);
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "no use"))]).await;
+    let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    assert_eq!(failures(&response).len(), 1);
+    assert_eq!(world.wire.take_requests(), ["ChangeMessageVisibilityBatch"]);
+}
+
+#[tokio::test]
+async fn ours_win_where_ten_attributes_are_too_few() {
+    let world = World::start(&["dead"]).await;
+    let url = world.sqs.queue_url("dead");
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+    let theirs = ["claimant-error", "a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    let message_attributes = theirs.map(|name| (name.to_owned(), text("theirs"))).into();
+    let batch =
+        world.batch(QUEUE, vec![NewMessage { message_attributes, ..NewMessage::new(body("a", "no use")) }]).await;
+    invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    let [letter] = &world.visible("dead").await[..] else { panic!("one letter") };
+    let id = format!("claimant-message-id={}", batch[0].message_id);
+    let wanted = ["a=theirs", "b=theirs", "c=theirs", "claimant-attempt=1", "claimant-consumer=c"];
+    let rest = ["claimant-error=no use", &id, "d=theirs", "e=theirs", "f=theirs"];
+    assert_eq!(described(letter), [wanted, rest].concat());
+}
+
+#[tokio::test]
+async fn a_fifo_dead_letter_queue_keeps_the_group() {
+    for (queue, group, wanted) in [("in.fifo", Some("g"), "g"), (QUEUE, None, "c"), (QUEUE, Some("fair"), "fair")] {
+        let world = World::start(&["in.fifo", "dead.fifo"]).await;
+        let url = world.sqs.queue_url("dead.fifo");
+        let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+        let deduplication_id = queue.ends_with(".fifo").then(|| "d".to_owned());
+        let message =
+            NewMessage { group_id: group.map(str::to_owned), deduplication_id, ..NewMessage::new(body("a", "no use")) };
+        let batch = world.batch(queue, vec![message]).await;
+        // Twice, as after a lost deletion: the queue knows the copy again by its deduplication id.
+        for _ in 0..2 {
+            let response = invoke(&service, world.event(queue, &batch)).await.unwrap();
+            assert!(failures(&response).is_empty());
+        }
+        let [letter] = &world.visible("dead.fifo").await[..] else { panic!("one letter") };
+        assert_eq!(letter.attributes["MessageGroupId"], wanted);
+        assert_eq!(letter.attributes["MessageDeduplicationId"], batch[0].message_id);
+    }
+}

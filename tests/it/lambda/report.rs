@@ -1,0 +1,131 @@
+//! What an invocation answers, and the numbers it shows.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use claimant::lambda::Service;
+use claimant::{Consumer, Context, MemoryStore};
+use claimant_local::sqs::NewMessage;
+use serde_json::{Value, json};
+use tracing_subscriber::Registry;
+
+use super::world::{Logs, QUEUE, Work, World, body, event, failures, invoke, settings, work};
+
+/// What Lambda takes as an answer.
+const RESPONSE_MAX_BYTES: usize = 6 * 1_024 * 1_024;
+
+fn alone() -> Service<Work> {
+    let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w: &Work| &w.id);
+    Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap()
+}
+
+fn record(id: &str, body: &str) -> Value {
+    json!({ "messageId": id, "receiptHandle": "r", "body": body, "eventSourceARN": "arn:aws:sqs:us-east-1:1:orders" })
+}
+
+/// S7: ids of this batch, none empty, each once.
+#[tokio::test]
+async fn each_failure_is_named_once() {
+    for (name, messages, wanted) in [
+        ("all well", vec![("m1", "a", "ok"), ("m2", "b", "ok")], vec![]),
+        ("one fails", vec![("m1", "a", "ok"), ("m2", "b", "fail")], vec!["m2"]),
+        ("one message twice, failing", vec![("m1", "a", "fail"), ("m1", "a", "fail")], vec!["m1"]),
+        ("one message twice, done", vec![("m1", "a", "ok"), ("m1", "a", "ok")], vec![]),
+        ("one id, one of two failing", vec![("m1", "a", "ok"), ("m1", "b", "fail")], vec!["m1"]),
+        ("one work in two messages", vec![("m1", "a", "fail"), ("m2", "a", "fail")], vec!["m1", "m2"]),
+        ("one key, two payloads", vec![("m1", "a", "ok"), ("m2", "a", "other")], vec!["m2"]),
+    ] {
+        let records = messages.iter().map(|(id, key, action)| record(id, &body(key, action)));
+        let response = invoke(&alone(), event(records.collect())).await.unwrap();
+        assert_eq!(failures(&response), wanted, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_without_an_id_fails_everything() {
+    for id in [json!(null), json!("")] {
+        let mut bad = record("m2", &body("b", "ok"));
+        bad["messageId"] = id;
+        let error = invoke(&alone(), event(vec![record("m1", &body("a", "ok")), bad])).await.unwrap_err();
+        assert!(error.to_string().contains("record 2 of 2"), "{error}");
+    }
+}
+
+/// Fault 30.
+#[tokio::test]
+async fn ten_thousand_failures_fit_into_an_answer() {
+    let id = |n: usize| format!("{n:08}-1111-4222-8333-444444444444");
+    let records = (0..10_000).map(|n| record(&id(n), &body(&n.to_string(), "fail")));
+    let response = invoke(&alone(), event(records.collect())).await.unwrap();
+    let failed: HashSet<_> = failures(&response).into_iter().map(str::to_owned).collect();
+    assert_eq!((failed.len(), response.batch_item_failures.len()), (10_000, 10_000));
+    assert!((0..10_000).all(|n| failed.contains(&id(n))));
+    assert!(serde_json::to_vec(&response).unwrap().len() < RESPONSE_MAX_BYTES);
+}
+
+#[tokio::test]
+async fn a_batch_is_shown_in_numbers() {
+    let logs = Logs::record();
+    let world = World::start(&[]).await;
+    let service = world.service(&[]);
+    let bodies =
+        [body("a", "ok"), body("a", "ok"), body("a", "other"), body("b", "fail"), body("c", "no use"), "{".into()];
+    let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
+    invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    let [record] = &world.metrics.lock().unwrap()[..] else { panic!("one record for one batch") };
+    let counted = [
+        ("received", 6),
+        ("completed", 1),
+        ("duplicate", 1),
+        ("conflict", 1),
+        ("retried", 1),
+        ("rejected", 2),
+        ("failed", 4),
+        ("busy", 0),
+    ];
+    for (name, count) in counted {
+        assert_eq!(record[name], count, "{name} in {record}");
+    }
+    assert!(record["store_requests"].as_f64().unwrap() > 0.0);
+    assert_eq!(record["consumer"], "c");
+    let directive = &record["_aws"]["CloudWatchMetrics"][0];
+    assert_eq!(directive["Dimensions"], json!([["consumer", "function"]]));
+    // The log line shows the same.
+    let logs = logs.text();
+    let line = logs.lines().find(|line| line.contains("batch done")).unwrap();
+    for (name, count) in counted {
+        assert!(line.contains(&format!(" {name}={count} ")), "{name} in {line}");
+    }
+    for private in [&batch[0].receipt_handle, r#""do""#] {
+        assert!(!logs.contains(private), "{logs}");
+    }
+    assert!(record["_aws"]["Timestamp"].as_u64().unwrap() > 1_577_836_800_000);
+}
+
+#[tokio::test]
+async fn a_handler_runs_in_a_span_that_continues_its_messages_trace() {
+    let whole = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
+    let _subscriber = tracing::subscriber::set_default(Registry::default());
+    for (header, wanted) in [(whole, Some(whole)), ("Root=\n", None)] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&seen);
+        let run = move |_: Work, cx: Context| {
+            let log = Arc::clone(&log);
+            async move {
+                let span = tracing::Span::current();
+                let fields =
+                    span.metadata().map(|m| (m.name(), m.fields().iter().map(|f| f.name()).collect::<Vec<_>>()));
+                log.lock().unwrap().push((fields, cx.trace().map(str::to_owned)));
+                Ok(())
+            }
+        };
+        let consumer = Consumer::new("c", MemoryStore::new(), run).key(|w: &Work| &w.id);
+        let service = Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap();
+        let mut message = record("m1", &body("a", "ok"));
+        message["attributes"] = json!({ "AWSTraceHeader": header });
+        invoke(&service, event(vec![message])).await.unwrap();
+        let (fields, trace) = seen.lock().unwrap().pop().unwrap();
+        assert_eq!(fields, Some(("message", vec!["consumer", "message_id", "attempt", "trace"])));
+        assert_eq!(trace.as_deref(), wanted);
+    }
+}

@@ -1,0 +1,69 @@
+//! What messages and invocations in one process have to do with each other: nothing but their keys.
+
+use std::sync::{Arc, Mutex};
+
+use claimant::{Consumer, Context};
+use claimant_local::sqs::NewMessage;
+use claimant_testkit::{Call, Fault};
+
+use super::world::{QUEUE, Work, World, body, failures, invoke};
+
+/// One process, several invocations (fault 20): one of them holds `shared` while the others come and go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invocations_side_by_side_share_no_claim() {
+    let world = World::start(&[]).await;
+    let (started, mut has_started) = tokio::sync::mpsc::unbounded_channel::<()>();
+    let (open, gate) = tokio::sync::watch::channel(false);
+    let runs = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&runs);
+    let run = move |work: Work, _: Context| {
+        let (started, mut gate, log) = (started.clone(), gate.clone(), Arc::clone(&log));
+        async move {
+            log.lock().unwrap().push(work.id.clone());
+            if work.id == "shared" {
+                started.send(())?;
+                gate.wait_for(|open| *open).await?;
+            }
+            Ok(())
+        }
+    };
+    let consumer = Consumer::new("c", world.store.clone(), run).key(|w: &Work| &w.id);
+    let service = Arc::new(world.service_of(&[], consumer));
+    let mut events = Vec::new();
+    for n in 0..8 {
+        let bodies = [body("shared", "ok"), body(&format!("own{n}"), "ok")];
+        let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
+        events.push((world.event(QUEUE, &batch), batch));
+    }
+    let start = |event| {
+        let service = Arc::clone(&service);
+        tokio::spawn(async move { invoke(&service, event).await.unwrap() })
+    };
+    let mut events = events.into_iter();
+    let first = start(events.next().unwrap().0);
+    has_started.recv().await.unwrap();
+    let others: Vec<_> = events.map(|(event, batch)| (start(event), batch)).collect();
+    for (other, batch) in others {
+        assert_eq!(failures(&other.await.unwrap()), [batch[0].message_id.as_str()]);
+    }
+    open.send(true).unwrap();
+    assert!(failures(&first.await.unwrap()).is_empty());
+    let mut runs = runs.lock().unwrap().clone();
+    runs.sort();
+    assert_eq!(runs, ["own0", "own1", "own2", "own3", "own4", "own5", "own6", "own7", "shared"]);
+    let busy: u64 = world.metrics.lock().unwrap().iter().filter_map(|record| record["busy"].as_u64()).sum();
+    assert_eq!(busy, 7);
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_fails_its_messages_alone() {
+    let world = World::start(&[]).await;
+    let service = world.service(&[]);
+    let bodies = [body("a", "ok"), body("b", "ok")];
+    let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
+    world.store.fail_next(Call::Settle, Fault::AnswerLost);
+    let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    assert_eq!(failures(&response).len(), 1);
+    let record = world.metrics.lock().unwrap().pop().unwrap();
+    assert_eq!((&record["completed"], &record["settle_unknown"]), (&1.into(), &1.into()));
+}

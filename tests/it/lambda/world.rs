@@ -1,0 +1,193 @@
+//! A consumer on local SQS, its store and everything that it shows.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use aws_sdk_sqs::config::{Credentials, Region};
+use claimant::lambda::Service;
+use claimant::{Clock, Consumer, Context, Error, HandlerError, MemoryStore, Settings, SystemClock};
+use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received, Sqs};
+use claimant_testkit::FaultyStore;
+use claimant_tests::wire::Wire;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// The time-out of an invocation: none of these tests comes near it.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The queue of every test, unless it says otherwise.
+pub(super) const QUEUE: &str = "orders";
+
+/// What a message asks the handler to do.
+#[derive(Debug, Deserialize)]
+pub(super) struct Work {
+    pub(super) id: String,
+    #[serde(rename = "do")]
+    pub(super) action: String,
+}
+
+pub(super) async fn work(work: Work, cx: Context) -> Result<(), HandlerError> {
+    assert_eq!(work.id, cx.key());
+    match work.action.as_str() {
+        "ok" => Ok(()),
+        "fail" => Err(HandlerError::retry("no luck")),
+        "at-once" => Err(HandlerError::retry("no luck").after(Duration::ZERO)),
+        "panic" => panic!("on purpose"),
+        reject => Err(HandlerError::terminal(reject.to_owned())),
+    }
+}
+
+/// The body that asks for this.
+pub(super) fn body(id: &str, action: &str) -> String {
+    json!({ "id": id, "do": action }).to_string()
+}
+
+pub(super) struct World {
+    pub(super) sqs: Sqs,
+    pub(super) wire: Wire,
+    pub(super) store: FaultyStore,
+    pub(super) config: SdkConfig,
+    pub(super) metrics: Arc<Mutex<Vec<Value>>>,
+}
+
+impl World {
+    /// Local SQS with these queues beside [`QUEUE`]; none of them has a redrive policy.
+    pub(super) async fn start(queues: &[&str]) -> Self {
+        let sqs = Sqs::new();
+        for name in queues.iter().chain(&[QUEUE]) {
+            let fifo = name.ends_with(".fifo");
+            sqs.create_queue(name, QueueSettings { fifo, ..QueueSettings::default() }).unwrap();
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        sqs.set_endpoint(&endpoint);
+        tokio::spawn(sqs.clone().serve(listener, std::future::pending()));
+        let wire = Wire::default();
+        let config = aws(&endpoint, wire.clone()).await;
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+        Self { sqs, wire, store, config, metrics: Arc::default() }
+    }
+
+    /// A service of [`work`] with these variables.
+    pub(super) fn service(&self, variables: &[(&str, &str)]) -> Service<Work> {
+        self.service_of(variables, Consumer::new("c", self.store.clone(), work).key(|w: &Work| &w.id))
+    }
+
+    pub(super) fn service_of(&self, variables: &[(&str, &str)], consumer: Consumer<Work>) -> Service<Work> {
+        let metrics = Arc::clone(&self.metrics);
+        let service = Service::with_aws(&settings(variables), consumer, Some(&self.config)).unwrap();
+        service.metrics(move |line| metrics.lock().unwrap().push(serde_json::from_str(line).unwrap()))
+    }
+
+    /// Sends these messages and receives them in one batch.
+    pub(super) async fn batch(&self, queue: &str, messages: Vec<NewMessage>) -> Vec<Received> {
+        let count = messages.len();
+        for message in messages {
+            self.sqs.send(queue, message).unwrap();
+        }
+        let received = self.sqs.receive(queue, count, Duration::ZERO).await.unwrap();
+        assert_eq!(received.len(), count);
+        received
+    }
+
+    pub(super) fn event(&self, queue: &str, messages: &[Received]) -> SqsEvent {
+        let arn = self.sqs.queue_arn(queue);
+        let records = messages.iter().map(|message| {
+            json!({
+                "messageId": message.message_id,
+                "receiptHandle": message.receipt_handle,
+                "body": message.body,
+                "attributes": message.attributes,
+                "messageAttributes": attributes(message),
+                "eventSourceARN": arn,
+            })
+        });
+        event(records.collect())
+    }
+
+    /// Every message that is visible in the queue.
+    pub(super) async fn visible(&self, queue: &str) -> Vec<Received> {
+        self.sqs.receive(queue, 100, Duration::ZERO).await.unwrap()
+    }
+}
+
+fn attributes(message: &Received) -> BTreeMap<&str, Value> {
+    let attributes = message.message_attributes.iter().map(|(name, attribute)| {
+        let value = match &attribute.value {
+            AttributeValue::Text(text) => json!({ "stringValue": text, "dataType": attribute.data_type }),
+            AttributeValue::Binary(_) => panic!("no test here sends bytes"),
+        };
+        (name.as_str(), value)
+    });
+    attributes.collect()
+}
+
+/// The event with these records.
+pub(super) fn event(records: Vec<Value>) -> SqsEvent {
+    serde_json::from_value(json!({ "Records": records })).unwrap()
+}
+
+/// An AWS configuration for this endpoint.
+pub(super) async fn aws(endpoint: &str, wire: Wire) -> SdkConfig {
+    aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
+        .endpoint_url(endpoint)
+        .http_client(wire)
+        .retry_config(aws_config::retry::RetryConfig::disabled())
+        .load()
+        .await
+}
+
+/// Settings from these variables; the mapping is not looked at unless they say so.
+pub(super) fn settings(variables: &[(&str, &str)]) -> Settings {
+    let off = [("CLAIMANT_MAPPING_CHECK", "off")];
+    let variables = off.iter().chain(variables).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Settings::from_vars(variables.collect(), &[]).unwrap()
+}
+
+/// One invocation, with a deadline like Lambda's.
+pub(super) async fn invoke(service: &Service<Work>, event: SqsEvent) -> Result<SqsBatchResponse, Error> {
+    service.invoke(event, SystemClock.now().plus(TIMEOUT).as_millis(), "").await
+}
+
+/// The ids reported failed.
+pub(super) fn failures(response: &SqsBatchResponse) -> Vec<&str> {
+    response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect()
+}
+
+/// What is logged on this thread while the guard lives.
+pub(super) struct Logs {
+    text: Arc<Mutex<Vec<u8>>>,
+    _guard: tracing::subscriber::DefaultGuard,
+}
+
+impl Logs {
+    pub(super) fn record() -> Self {
+        let text = Arc::<Mutex<Vec<u8>>>::default();
+        let sink = Arc::clone(&text);
+        let writer = move || Sink(Arc::clone(&sink));
+        let logs = tracing_subscriber::fmt().with_ansi(false).with_max_level(tracing::Level::INFO).with_writer(writer);
+        Self { text, _guard: tracing::subscriber::set_default(logs.finish()) }
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
+    }
+}
+
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
