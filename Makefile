@@ -12,7 +12,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
 
-.PHONY: help run dev test lint fmt watch invoke build deploy clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
 test: tools lint ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
 	cargo test --workspace --locked
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
-	cargo build --locked --bins
+	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored
 
@@ -47,6 +47,9 @@ build: ## Make the deployable artefact in .aws-sam/build
 	@scripts/tools python zig
 	sam build
 
+bench: ## Measure claimant beside what one would use instead, and write docs/performance.md
+	@scripts/bench
+
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)
 
@@ -58,4 +61,4 @@ tools: ## Install the pinned tools into .tools
 	@scripts/tools
 
 binaries:
-	cargo build --locked --bins
+	cargo build --locked --workspace --exclude claimant-bench --bins

@@ -1,0 +1,72 @@
+"""Powertools for AWS Lambda (Python): batch and idempotency, put together as its documentation shows.
+
+One line of JSON in, one out, for each batch: see crates/claimant-bench/src/contestant/mod.rs.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+from importlib.metadata import version
+
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.idempotency import (
+    DynamoDBPersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
+
+REMAINING_MS = 900_000
+
+processor = BatchProcessor(event_type=EventType.SQS)
+persistence = DynamoDBPersistenceLayer(table_name=os.environ["CLAIMANT_BENCH_TABLE"])
+config = IdempotencyConfig(event_key_jmespath="powertools_json(body).order_id")
+ran = 0
+
+
+@idempotent_function(data_keyword_argument="record", config=config, persistence_store=persistence)
+def record_handler(record: SQSRecord) -> None:
+    global ran
+    json.loads(record.body)
+    ran += 1
+
+
+class Context:
+    """The part of Lambda's context that Powertools reads."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return REMAINING_MS
+
+
+def lambda_handler(event: dict, context: Context) -> dict:
+    config.register_lambda_context(context)
+    return process_partial_response(
+        event=event, record_handler=record_handler, processor=processor, context=context
+    )
+
+
+def say(answer: dict) -> None:
+    print("claimant-bench", json.dumps(answer), flush=True)
+
+
+def main() -> None:
+    global ran
+    names = ("aws-lambda-powertools", "boto3")
+    versions = [f"{name} {version(name)}" for name in names] + [f"Python {platform.python_version()}"]
+    say({"ready": ", ".join(versions)})
+    for line in sys.stdin:
+        event = json.loads(line)["event"]
+        ran = 0
+        cpu, wall = time.process_time_ns(), time.perf_counter_ns()
+        try:
+            failed = len(lambda_handler(event, Context())["batchItemFailures"])
+        except Exception as error:  # Powertools raises when every message of a batch failed.
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            failed = len(event["Records"])
+        wall, cpu = time.perf_counter_ns() - wall, time.process_time_ns() - cpu
+        say({"wall_ns": wall, "cpu_ns": cpu, "ran": ran, "failed": failed})
+
+
+main()

@@ -1,0 +1,91 @@
+//! The command line. `make bench` gives what is needed.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Measures claimant beside what one would use instead.
+#[derive(Debug, Parser)]
+#[command(name = "claimant-bench", version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure batches and cold starts, and write the page about it
+    Run(Box<Run>),
+    /// Measure cold starts alone
+    Cold(Cold),
+    /// Be one of the contestants: started by `run`
+    #[command(hide = true)]
+    Contestant {
+        /// Which one
+        name: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Fewer cells and batches
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Where the page goes [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The day, for the page
+    #[arg(long)]
+    pub(crate) date: String,
+
+    /// The commit, for the page
+    #[arg(long)]
+    pub(crate) commit: String,
+
+    /// The compiler, for the page
+    #[arg(long)]
+    pub(crate) compiler: String,
+
+    #[command(flatten)]
+    pub(crate) peers: Peers,
+
+    #[command(flatten)]
+    pub(crate) cold: Cold,
+}
+
+/// Where the peers are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Peers {
+    /// A Python that has what peers/python/requirements.txt says
+    #[arg(long, value_name = "FILE")]
+    pub(crate) python: PathBuf,
+
+    /// peers/python/contestant.py
+    #[arg(long, value_name = "FILE")]
+    pub(crate) python_source: PathBuf,
+
+    /// Node.js
+    #[arg(long, value_name = "FILE", default_value = "node")]
+    pub(crate) node: PathBuf,
+
+    /// peers/typescript/contestant.mjs, beside its node_modules
+    #[arg(long, value_name = "FILE")]
+    pub(crate) typescript_source: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Cold {
+    /// How often each function is started
+    #[arg(long, value_name = "TIMES", default_value_t = 30)]
+    pub(crate) starts: usize,
+
+    /// The directory with the functions' binaries [default: the one this command is in]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) binaries: Option<PathBuf>,
+
+    /// The function with the SDK's default features, which is built apart; left out if not given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) defaults: Option<PathBuf>,
+}

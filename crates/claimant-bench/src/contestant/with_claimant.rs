@@ -1,0 +1,50 @@
+//! claimant, as a function uses it.
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use claimant_core::settings::CONCURRENCY;
+use claimant_core::{Consumer, Context, Error, HandlerError, Settings};
+use claimant_dynamodb::LockTable;
+use claimant_lambda::Service;
+
+use super::{Purchase, handle};
+
+pub(super) struct WithClaimant {
+    table: LockTable,
+    /// By concurrency.
+    services: BTreeMap<usize, Service<Purchase>>,
+}
+
+async fn confirm(purchase: Purchase, _: Context) -> Result<(), HandlerError> {
+    handle(&purchase);
+    Ok(())
+}
+
+impl WithClaimant {
+    pub(super) async fn new(table: String) -> Self {
+        let client = aws_sdk_dynamodb::Client::new(claimant_aws::config().await);
+        Self { table: LockTable::new(client, table), services: BTreeMap::new() }
+    }
+
+    pub(super) fn prepare(&mut self, concurrency: usize) -> Result<(), Error> {
+        if !self.services.contains_key(&concurrency) {
+            let vars = BTreeMap::from([(CONCURRENCY.name.to_owned(), concurrency.to_string())]);
+            let settings = Settings::from_vars(vars, &[])?;
+            let consumer = Consumer::new("order-confirmation", self.table.clone(), confirm)
+                .key(|purchase: &Purchase| &purchase.order_id);
+            self.services.insert(concurrency, Service::with_aws(&settings, consumer, None)?);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn invoke(
+        &self,
+        concurrency: usize,
+        event: SqsEvent,
+        deadline_ms: u64,
+    ) -> Result<SqsBatchResponse, Error> {
+        let service = self.services.get(&concurrency).ok_or_else(|| Error::new("the service was not prepared"))?;
+        service.invoke(event, deadline_ms, "").await
+    }
+}

@@ -1,0 +1,111 @@
+//! What was wanted, and what came of it.
+
+use std::fmt::Write as _;
+
+use crate::field::FIELD;
+use crate::measure::{Cell, Results};
+use crate::report::times;
+use crate::workload::Workload;
+
+/// Below one by less than this is noise of the machine, and is said to be.
+const NOISE: f64 = 0.05;
+/// A concurrency of one is a setting for those who want the plain loop; the goals are for others.
+const CONCURRENCY_MIN: usize = 2;
+const LOOP_JOINED: usize = 2;
+const PYTHON: usize = 3;
+const TYPESCRIPT: usize = 4;
+
+/// The lowest speed that is wanted: at this size and 5 ms, so many times this contestant's.
+const SPEEDS: [(usize, usize, f64); 4] =
+    [(10, PYTHON, 10.0), (10, TYPESCRIPT, 1.0), (1_000, PYTHON, 20.0), (1_000, TYPESCRIPT, 3.0)];
+const LATENCY_MS: u64 = 5;
+
+/// The most requests and write units that are wanted for a batch of fresh messages.
+const REQUESTS: [(usize, f64); 2] = [(10, 2.0), (1_000, 80.0)];
+const WRITE_UNITS: (usize, f64) = (10, 20.0);
+
+/// A table of the goals.
+pub(crate) fn table(results: &Results) -> String {
+    let mut text = String::from("| wanted | measured | reached |\n| --- | --- | --- |\n");
+    let mut row = |wanted: String, measured: String, reached: &str| {
+        let _ = writeln!(text, "| {wanted} | {measured} | {reached} |");
+    };
+    for (size, other, least) in SPEEDS {
+        let title = FIELD[other].title;
+        let at = |cell: &Cell| Some((cell.concurrency?, results.ratio(*cell, other)?.speed));
+        let found: Vec<_> = fresh(results, size).iter().filter_map(at).collect();
+        let wanted = format!("batch of {size} at {LATENCY_MS} ms: at least {least} times {title}");
+        row(wanted, listed(&found, times), verdict(&found, |speed| speed >= least));
+    }
+    for (size, most) in REQUESTS {
+        let at = |cell: &Cell| Some((cell.concurrency?, results.figures(*cell)?.requests * size as f64));
+        let found: Vec<_> = fresh(results, size).iter().filter_map(at).collect();
+        let wanted = format!("batch of {size}: at most {most} requests");
+        row(wanted, listed(&found, |n| format!("{n:.1}")), verdict(&found, |n| n <= most));
+    }
+    let (size, most) = WRITE_UNITS;
+    let at = |cell: &Cell| Some((cell.concurrency?, results.figures(*cell)?.write_units * size as f64));
+    let found: Vec<_> = fresh(results, size).iter().filter_map(at).collect();
+    let wanted = format!("batch of {size}: at most {most} write units");
+    row(wanted, listed(&found, |n| format!("{n:.1}")), verdict(&found, |n| n <= most));
+
+    for workload in Workload::ALL {
+        let speed = |cell: Cell, other| Some(results.ratio(cell, other)?.speed).filter(|_| cell.workload == workload);
+        let (measured, reached) = lowest(results, &[LOOP_JOINED], speed);
+        row(format!("never slower than the bounded join by hand: {}", workload.word()), measured, reached);
+    }
+    let cpu = |cell, other| Some(results.ratio(cell, other)?.cpu);
+    let (measured, reached) = lowest(results, &[PYTHON, TYPESCRIPT], cpu);
+    row("less processor time per message than either Powertools".to_owned(), measured, reached);
+    text
+}
+
+/// claimant's cells with fresh messages in batches of this size, by concurrency.
+fn fresh(results: &Results, size: usize) -> Vec<Cell> {
+    let wanted = |cell: &Cell| {
+        (cell.workload, cell.latency_ms, cell.size) == (Workload::Fresh, LATENCY_MS, size)
+            && cell.concurrency >= Some(CONCURRENCY_MIN)
+    };
+    results.of_claimant().filter(wanted).collect()
+}
+
+fn listed(found: &[(usize, f64)], show: impl Fn(f64) -> String) -> String {
+    let each = found.iter().map(|(concurrency, value)| format!("{} at concurrency {concurrency}", show(*value)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn verdict(found: &[(usize, f64)], holds: impl Fn(f64) -> bool) -> &'static str {
+    let held = found.iter().filter(|(_, value)| holds(*value)).count();
+    match (held, found.len()) {
+        (_, 0) => "not measured",
+        (0, _) => "no",
+        (held, all) if held == all => "yes",
+        _ => "in part",
+    }
+}
+
+/// The lowest ratio of all cells, where it is, and how many are below one.
+fn lowest(results: &Results, others: &[usize], ratio: impl Fn(Cell, usize) -> Option<f64>) -> (String, &'static str) {
+    let cells = results.of_claimant().flat_map(|cell| others.iter().map(move |other| (cell, *other)));
+    let found: Vec<_> = cells.filter_map(|(cell, other)| Some((ratio(cell, other)?, cell, other))).collect();
+    let Some((least, cell, other)) = found.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return (String::new(), "not measured");
+    };
+    let below = found.iter().filter(|(ratio, ..)| *ratio < 1.0).count();
+    let measured = format!(
+        "lowest of {} ratios: {} ({}, {}, {} ms, batch of {}, concurrency {}); {below} below 1",
+        found.len(),
+        times(*least),
+        FIELD[*other].title,
+        cell.workload.word(),
+        cell.latency_ms,
+        cell.size,
+        cell.concurrency.unwrap_or(1),
+    );
+    let reached = match *least {
+        least if least >= 1.0 => "yes",
+        least if least >= 1.0 - NOISE => "within noise (5 %)",
+        _ => "no",
+    };
+    (measured, reached)
+}

@@ -1,0 +1,185 @@
+//! The store that all contestants use: the embedded DynamoDB behind a proxy that adds latency, and counts.
+//!
+//! Both run in the command's own process, and the contestants in theirs: what the store costs is not theirs.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use claimant_core::Error;
+use claimant_local::dynamodb::DynamoDb;
+use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
+
+use crate::http::Message;
+use crate::units::Units;
+
+/// Tokio's timers wake up this much late, on average. The page tells what remains.
+const TIMER_LAG: Duration = Duration::from_millis(1);
+
+/// What has gone through the proxy so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) requests: u64,
+    pub(crate) units: Units,
+    /// How long the proxy has held requests back, in all.
+    pub(crate) held_back: Duration,
+}
+
+impl Counts {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            units: [self.units, other.units].into_iter().sum(),
+            held_back: self.held_back + other.held_back,
+        }
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            requests: self.requests - earlier.requests,
+            units: Units {
+                writes: self.units.writes - earlier.units.writes,
+                read_halves: self.units.read_halves - earlier.units.read_halves,
+            },
+            held_back: self.held_back - earlier.held_back,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Gauge {
+    latency_ms: AtomicU64,
+    requests: AtomicU64,
+    writes: AtomicU64,
+    read_halves: AtomicU64,
+    held_back_us: AtomicU64,
+}
+
+/// A running store.
+#[derive(Debug)]
+pub(crate) struct Store {
+    address: SocketAddr,
+    gauge: Arc<Gauge>,
+}
+
+impl Store {
+    /// A fresh store with these tables (partition key `id`, a string). It ends with the process.
+    ///
+    /// # Errors
+    /// When the database or its listeners cannot be started.
+    pub(crate) async fn start(tables: &[&str]) -> Result<Self, Error> {
+        let database = DynamoDb::in_memory().map_err(failed)?;
+        for table in tables {
+            database.create_table(&spec(table)).map_err(failed)?;
+        }
+        let behind = serve(database).map_err(failed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let gauge = Arc::new(Gauge::default());
+        tokio::spawn(accept(listener, behind, Arc::clone(&gauge)));
+        Ok(Self { address, gauge })
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Holds every request back for this long from now on.
+    pub(crate) fn set_latency(&self, latency_ms: u64) {
+        self.gauge.latency_ms.store(latency_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            requests: read(&self.gauge.requests),
+            units: Units { writes: read(&self.gauge.writes), read_halves: read(&self.gauge.read_halves) },
+            held_back: Duration::from_micros(read(&self.gauge.held_back_us)),
+        }
+    }
+}
+
+fn failed(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new("the store of the benchmark did not start").caused_by(cause)
+}
+
+fn spec(table: &str) -> TableSpec {
+    TableSpec {
+        logical_id: table.to_owned(),
+        name: table.to_owned(),
+        partition_key: KeySpec { name: "id".to_owned(), kind: KeyKind::S },
+        sort_key: None,
+        ttl_attribute: None,
+    }
+}
+
+/// Serves the database from threads of its own: it works while it answers, which would hold up the proxy's timers.
+fn serve(database: DynamoDb) -> std::io::Result<SocketAddr> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    std::thread::Builder::new().name("store".to_owned()).spawn(move || {
+        runtime.block_on(async move {
+            let served = match TcpListener::from_std(listener) {
+                Ok(listener) => database.serve(listener, std::future::pending()).await.map_err(|e| e.to_string()),
+                Err(e) => Err(e.to_string()),
+            };
+            if let Err(e) = served {
+                tracing::error!("the store ended: {e}");
+            }
+        });
+    })?;
+    Ok(address)
+}
+
+async fn accept(listener: TcpListener, behind: SocketAddr, gauge: Arc<Gauge>) {
+    loop {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        let gauge = Arc::clone(&gauge);
+        tokio::spawn(async move {
+            if let Err(e) = pass_on(client, behind, &gauge).await {
+                tracing::debug!("a connection to the store broke: {e}");
+            }
+        });
+    }
+}
+
+/// One connection of a contestant has one of its own to the store, so that none waits for another.
+async fn pass_on(client: TcpStream, behind: SocketAddr, gauge: &Gauge) -> std::io::Result<()> {
+    let store = TcpStream::connect(behind).await?;
+    client.set_nodelay(true)?;
+    store.set_nodelay(true)?;
+    let (mut client, mut store) = (BufReader::new(client), BufReader::new(store));
+    while let Some(request) = Message::read(&mut client).await? {
+        gauge.count(&request);
+        gauge.hold_back().await;
+        store.write_all(&request.bytes).await?;
+        let Some(response) = Message::read(&mut store).await? else { break };
+        client.write_all(&response.bytes).await?;
+    }
+    Ok(())
+}
+
+impl Gauge {
+    fn count(&self, request: &Message) {
+        let units = Units::of(request.header("x-amz-target").unwrap_or_default(), request.body());
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.writes.fetch_add(units.writes, Ordering::Relaxed);
+        self.read_halves.fetch_add(units.read_halves, Ordering::Relaxed);
+    }
+
+    async fn hold_back(&self) {
+        let latency = Duration::from_millis(self.latency_ms.load(Ordering::Relaxed));
+        if !latency.is_zero() {
+            let since = Instant::now();
+            sleep(latency.saturating_sub(TIMER_LAG)).await;
+            // OK because it is a few milliseconds.
+            self.held_back_us.fetch_add(since.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
+    }
+}
