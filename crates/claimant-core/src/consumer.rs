@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_path_to_error::Segment;
 
 use crate::context::Context;
-use crate::fingerprint::{self, Fingerprint};
+use crate::decode::{decode_json, of_body};
+use crate::fingerprint::Fingerprint;
 use crate::handler::{Failure, HandlerError};
 use crate::key::{ConsumerName, InvalidValue, Key, RecordId};
 use crate::limits;
 use crate::message::Message;
 use crate::protocol::{Abandoned, ClaimPolicy, Conflicts};
-use crate::record::{RESULT_MAX_BYTES, bounded};
+use crate::record::RESULT_MAX_BYTES;
 use crate::store::Store;
 
 /// A handler's run: what it gives is the result to keep, as JSON.
@@ -27,12 +27,6 @@ pub(crate) type Run = Pin<Box<dyn Future<Output = Result<Option<String>, Failure
 type KeyRule<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
 type FingerprintRule<T> = Box<dyn Fn(&T) -> Fingerprint + Send + Sync>;
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
-
-/// The longest JSON path shown for a body of the wrong shape, in bytes.
-const PATH_MAX_BYTES: usize = 200;
-
-/// The longest field name shown in it, in bytes.
-const FIELD_MAX_BYTES: usize = 40;
 
 /// A duplicate of finished work, as shown to [`Consumer::on_duplicate`].
 #[derive(Debug)]
@@ -355,98 +349,3 @@ impl fmt::Display for Rejection {
 }
 
 impl StdError for Rejection {}
-
-/// The fingerprint of a body: of its JSON value where that says it all, else of its bytes.
-fn of_body(body: &str) -> Fingerprint {
-    let json = serde_json::from_str(body).ok().filter(|_| fingerprint::numbers_are_exact(body));
-    json.map_or_else(|| Fingerprint::of_bytes(body.as_bytes()), |value| Fingerprint::of_json(&value))
-}
-
-fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
-    let mut json = serde_json::Deserializer::from_str(body);
-    let payload =
-        serde_path_to_error::deserialize(&mut json).map_err(|e| describe(e.inner(), &field_path(e.path())))?;
-    json.end().map_err(|e| describe(&e, "."))?;
-    Ok(payload)
-}
-
-/// serde's own messages quote the offending value, so they are not passed on; its "missing field" names only a
-/// field of `T`.
-fn describe(error: &serde_json::Error, path: &str) -> Rejection {
-    let at = format!("line {} column {}", error.line(), error.column());
-    if !error.is_data() {
-        return Rejection::new(format!("the body is not valid JSON, or is nested deeper than 128 ({at})"));
-    }
-    let text = error.to_string();
-    let missing = text
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.split('`').next())
-        .map(|field| format!("field `{field}` is missing"))
-        .unwrap_or_else(|| "the value has the wrong type or form".to_owned());
-    Rejection::new(format!("the body has the wrong shape at JSON path {path}: {missing} ({at})"))
-}
-
-/// A JSON path of fields and places; a segment that is no plain name can be a map's key, which is data.
-fn field_path(path: &serde_path_to_error::Path) -> String {
-    let plain = |name: &str| {
-        name.len() <= FIELD_MAX_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    };
-    let mut shown = String::new();
-    for segment in path {
-        let name = match segment {
-            Segment::Seq { index } => {
-                shown.push_str(&format!("[{index}]"));
-                continue;
-            }
-            Segment::Map { key: name } | Segment::Enum { variant: name } if plain(name) => name,
-            _ => "*",
-        };
-        let dot = if shown.is_empty() { "" } else { "." };
-        shown.push_str(&format!("{dot}{name}"));
-    }
-    if shown.is_empty() { ".".to_owned() } else { bounded(&shown, PATH_MAX_BYTES).to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde::Deserialize;
-
-    use super::*;
-
-    #[derive(Debug, Deserialize)]
-    #[allow(dead_code, reason = "only its shape matters")]
-    struct Order {
-        order_id: String,
-        items: Vec<Item>,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[allow(dead_code, reason = "only its shape matters")]
-    struct Item {
-        quantity: u32,
-    }
-
-    #[test]
-    fn a_bad_body_is_described_by_place_and_never_quoted() {
-        let deep = format!(r#"{{"order_id":"secret","items":[],"more":{}"#, "[".repeat(10_000));
-        let cases = [
-            ("secret", "not valid JSON, or is nested deeper than 128 (line 1 column 1)"),
-            ("", "not valid JSON"),
-            (deep.as_str(), "not valid JSON"),
-            (r#"{"order_id":"secret","items":[]} secret"#, "not valid JSON"),
-            (r#"{"order_id":"secret","items":[{"quantity":"secret"}]}"#, "at JSON path items[0].quantity"),
-            (r#"{"order_id":"secret"}"#, "field `items` is missing"),
-            (r#"["secret"]"#, "wrong shape"),
-            ("\u{0}secret", "not valid JSON"),
-        ];
-        for (body, wanted) in cases {
-            let rejection = decode_json::<Order>(body).unwrap_err().to_string();
-            assert!(rejection.contains(wanted), "{rejection}");
-            assert!(!rejection.contains("secret"), "{rejection}");
-        }
-        assert!(decode_json::<Order>(r#"{"order_id":"a","items":[{"quantity":1}],"more":0}"#).is_ok());
-        type Totals = std::collections::HashMap<String, u32>;
-        let rejection = decode_json::<Totals>(r#"{"secret@example.com":"x"}"#).unwrap_err().to_string();
-        assert!(rejection.contains("JSON path *:") && !rejection.contains("secret"), "{rejection}");
-    }
-}

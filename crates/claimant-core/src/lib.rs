@@ -7,6 +7,7 @@
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
 //! | [`message`], [`handler`], [`context`], [`consumer`] | what a user's function sees |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
+//! | `decode` | bodies, and what is said of a bad one |
 //! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
 //! | [`settings`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
@@ -17,6 +18,7 @@ pub mod clock;
 pub mod consumer;
 pub mod context;
 pub mod deadline;
+mod decode;
 mod ending;
 pub mod engine;
 pub mod error;

@@ -5,7 +5,11 @@
 //!   └──────────── rejected, follows, blocked, no time ─────────────────────────────▶┘
 //! ```
 //!
-//! One loop moves everything: it starts what may be started, waits for one event, and takes it in.
+//! One loop moves everything: it starts what may be started, waits for one event, and takes it in. Here are the loop,
+//! the lanes and the running handlers; `claims` has the stretch before them, `endings` the one behind.
+
+mod claims;
+mod endings;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -14,25 +18,25 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use crate::backoff;
-use crate::claim::{Claim, OwnerToken};
+use crate::claim::Claim;
 use crate::clock::Timestamp;
-use crate::consumer::{Duplicate, Identity, Lease, Rejection};
+use crate::consumer::{Duplicate, Identity, Rejection};
 use crate::deadline::{Schedule, until};
-use crate::ending::{After, Ended, Wanted, ending_of};
+use crate::ending::{After, Ended, ending_of};
 use crate::engine::Engine;
-use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX, STORE_CALL_MAX_MS, STORE_GUARD_MS, UNSETTLED_MAX};
+use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::pace;
 use crate::plan::Lane;
-use crate::protocol::{ClaimRequest, Conflicts, Refusal, Settlement};
+use crate::protocol::{ClaimRequest, Conflicts};
 use crate::queue::Queue;
 use crate::report::{DeadLetter, Entry, Latencies, Outcome, Report};
 use crate::run::{Ran, Runner};
-use crate::store::{Call, ClaimAnswer, Settled, StoreError, StoreErrorKind};
+use crate::store::{ClaimAnswer, Settled, StoreError};
 
 /// A message's place in the batch.
 type Place = usize;
@@ -212,31 +216,6 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         self.conclude(place, (Outcome::Duplicate, None), result);
     }
 
-    /// Claims as many keys as the pace allows.
-    fn start_claims(&mut self) {
-        // What cannot be settled must not be run: its handlers would all run again.
-        if self.ended.len() + self.settling >= self.engine.concurrency + UNSETTLED_MAX {
-            return;
-        }
-        let in_hand = self.claiming + self.ready.len() + self.running;
-        let (concurrency, ahead) = (self.engine.concurrency, self.engine.ahead());
-        let count = pace::to_claim(self.waiting.len(), in_hand, concurrency, ahead);
-        let mut first_deliveries = Vec::new();
-        for lane in self.waiting.drain(..count).collect::<Vec<_>>() {
-            let place = self.head(lane);
-            match self.request(place) {
-                Err(error) => self.store_failed(place, &error),
-                Ok(request) if request.first_delivery => first_deliveries.push((place, request)),
-                // A redelivery most likely has a record, which a batched claim cannot show: it gets its own request.
-                Ok(request) => self.claim(vec![(place, request)]),
-            }
-        }
-        while !first_deliveries.is_empty() {
-            let rest = first_deliveries.split_off(first_deliveries.len().min(STORE_BATCH_MAX));
-            self.claim(std::mem::replace(&mut first_deliveries, rest));
-        }
-    }
-
     /// The message that a lane is at.
     fn head(&self, lane: usize) -> Place {
         let state = &self.lanes[lane];
@@ -246,49 +225,6 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
     /// Whether a handler started now would end in time.
     fn fits(&self) -> bool {
         pace::fits(until(self.schedule.cancel_at), self.schedule.total(), self.engine.expected())
-    }
-
-    fn request(&self, place: Place) -> Result<ClaimRequest, StoreError> {
-        let (message, engine) = (&self.batch[place], self.engine);
-        let no_random = |e: crate::InvalidValue| StoreError::new(StoreErrorKind::Other, e.to_string());
-        let now = engine.now();
-        let Ok(identity) = &self.identities[place] else {
-            return Err(StoreError::new(StoreErrorKind::Other, "a message without a key was to be claimed"));
-        };
-        Ok(ClaimRequest {
-            id: identity.record_id.clone(),
-            owner: OwnerToken::draw().map_err(no_random)?,
-            message_id: message.id.clone(),
-            fingerprint: identity.fingerprint,
-            now,
-            lease_until: match engine.consumer.lease {
-                Lease::UntilDeadline => self.schedule.lease_until(now),
-                Lease::Renewed(lease) => now.plus(lease),
-            },
-            policy: engine.consumer.policy,
-            first_delivery: message.receive_count <= 1,
-        })
-    }
-
-    fn claim(&mut self, requests: Vec<(Place, ClaimRequest)>) {
-        self.claiming += requests.len();
-        let (store, meter) = (&self.engine.consumer.store, self.meter);
-        let (within, guarded) = store_time(self.schedule.cancel_at);
-        self.under_way.push(Box::pin(async move {
-            let start = Instant::now();
-            let (places, requests): (Vec<Place>, Vec<ClaimRequest>) = requests.into_iter().unzip();
-            let call = Call { within: guarded, meter };
-            let answers = match &requests[..] {
-                [one] => timeout(within, store.claim(one, call)).await.map(|answer| vec![answer.map(Some)]),
-                many => timeout(within, store.claim_all(many, call)).await,
-            };
-            let mut answers = answers.unwrap_or_default().into_iter();
-            // The store bounds its own calls and answers each; this is for one that does not.
-            let or_none = |answer: Option<_>| answer.unwrap_or_else(|| Err(StoreError::no_answer(within)));
-            let answers =
-                places.into_iter().zip(requests).map(|(place, request)| (place, request, or_none(answers.next())));
-            Event::Claimed { answers: answers.collect(), took: start.elapsed() }
-        }));
     }
 
     /// Starts handlers in free slots; a claim whose handler no longer fits into the time is released.
@@ -317,63 +253,6 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 let (start, mut claim) = (Instant::now(), claim);
                 let ran = runner.run(&mut claim).await;
                 Event::Ran { place, claim, ran, took: start.elapsed() }
-            }));
-        }
-    }
-
-    fn end(&mut self, ended: Ended) {
-        self.ended.push(ended);
-        self.linger_until.get_or_insert_with(|| Instant::now() + Duration::from_millis(SETTLE_LINGER_MS));
-    }
-
-    /// Writes endings: together, but none waits long.
-    fn start_settlements(&mut self) {
-        let others_will_end = self.claiming + self.ready.len() + self.running > 0;
-        let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
-        let mut count = pace::to_settle(self.ended.len(), others_will_end, lingered);
-        while count > 0 {
-            let chunk = self.ended.drain(..count.min(STORE_BATCH_MAX)).collect::<Vec<_>>();
-            count -= chunk.len();
-            self.settle(chunk);
-            self.linger_until = None;
-        }
-        if !self.ended.is_empty() && self.linger_until.is_none() {
-            self.linger_until = Some(Instant::now() + Duration::from_millis(SETTLE_LINGER_MS));
-        }
-    }
-
-    fn settle(&mut self, chunk: Vec<Ended>) {
-        self.settling += chunk.len();
-        let (store, meter, policy) = (&self.engine.consumer.store, self.meter, self.engine.consumer.policy);
-        let (within, guarded) = store_time(self.schedule.return_by);
-        let now = self.engine.now();
-        self.under_way.push(Box::pin(async move {
-            let start = Instant::now();
-            let parts = |ended: Ended| ((ended.claim, Settlement { ending: ended.ending, now, policy }), ended.after);
-            let (claims, afters): (Vec<_>, Vec<After>) = chunk.into_iter().map(parts).unzip();
-            let settled = timeout(within, store.settle_all(claims, Call { within: guarded, meter })).await;
-            let mut settled = settled.unwrap_or_default().into_iter();
-            // As for claims: what is not answered is not known.
-            let or_unknown =
-                |answer: Option<_>| answer.unwrap_or_else(|| Settled::Unknown(StoreError::no_answer(within)));
-            let settled = afters.into_iter().map(|after| (after, or_unknown(settled.next())));
-            Event::Settled { settled: settled.collect(), took: start.elapsed() }
-        }));
-    }
-
-    /// Sends rejected messages to the dead-letter queue, a few at a time.
-    fn start_letters(&mut self) {
-        while self.sending < self.engine.concurrency {
-            let Some((place, letter, outcome)) = self.letters.pop_front() else { return };
-            let (queue, within) = (self.queue, until(self.schedule.return_by));
-            self.sending += 1;
-            self.under_way.push(Box::pin(async move {
-                let sent = timeout(within, queue.dead_letter(&letter)).await.unwrap_or(false);
-                let outcome = match outcome {
-                    Outcome::Rejected { rejection, .. } => Outcome::Rejected { rejection, dead_lettered: sent },
-                    _ => Outcome::Parked { dead_lettered: sent },
-                };
-                Event::Lettered { place, outcome }
             }));
         }
     }
@@ -407,40 +286,6 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         }
     }
 
-    fn take_claim(&mut self, place: Place, request: ClaimRequest, answer: Result<Option<ClaimAnswer>, StoreError>) {
-        let message = &self.batch[place];
-        let refusal = match answer {
-            Err(error) => return self.store_failed(place, &error),
-            Ok(None) => return self.claim(vec![(place, request)]),
-            Ok(Some(ClaimAnswer::Granted(claim))) => return self.take_granted(place, claim),
-            Ok(Some(ClaimAnswer::Refused(refusal))) => refusal,
-        };
-        match (refusal, &self.identities[place]) {
-            (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
-            (Refusal::Busy { until }, _) => {
-                let verdict = (Outcome::Busy { until }, Some(self.after_lease(message, until)));
-                self.conclude(place, verdict, None);
-            }
-            (Refusal::Conflict, _) => self.reject(place, Rejection::conflict()),
-            (Refusal::Parked, _) => self.park(place),
-            (Refusal::Rejected | Refusal::Completed { .. }, _) => {
-                self.reject(place, Rejection::new("it was rejected on an earlier delivery"));
-            }
-        }
-    }
-
-    fn take_granted(&mut self, place: Place, claim: Claim) {
-        let (message, name) = (&self.batch[place], &self.engine.name);
-        if claim.taken_over {
-            self.taken_over += 1;
-            tracing::warn!(consumer = %name, message_id = %message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
-        }
-        match self.engine.consumer.attempts_max {
-            Some(max) if claim.attempt > max => self.end(Ended::worn_out(name, message, place, claim, max)),
-            _ => self.ready.push_back((place, claim)),
-        }
-    }
-
     fn take_run(&mut self, place: Place, claim: Claim, ran: Ran, took: Duration) {
         if matches!(ran, Ran::Returned(_)) {
             self.engine.durations.learn(took);
@@ -455,62 +300,6 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 self.conclude(place, (Outcome::Stuck, Some(delay)), None);
             }
         }
-    }
-
-    fn take_settled(&mut self, after: After, settled: Settled) {
-        let After { place, wanted, attempt, lease_end } = after;
-        let (message, name, word) = (&self.batch[place], &self.engine.name, wanted.word());
-        match settled {
-            Settled::Done => match wanted {
-                Wanted::Verdict(verdict, result) => self.conclude(place, verdict, result),
-                Wanted::Rejected { rejection, error, attempt } => {
-                    self.dispose(place, Outcome::Rejected { rejection, dead_lettered: false }, error, attempt);
-                }
-                Wanted::Parked => self.park(place),
-            },
-            Settled::Lost => {
-                tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, "claim was lost before it was settled");
-                self.conclude(place, (Outcome::Lost, Some(backoff::delay(attempt, &message.id))), None);
-            }
-            Settled::Unknown(error) => {
-                tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
-                let delay = self.after_lease(message, lease_end.plus(self.engine.consumer.policy.skew));
-                self.conclude(place, (Outcome::Unsettled, Some(delay)), None);
-            }
-        }
-    }
-
-    fn store_failed(&mut self, place: Place, error: &StoreError) {
-        let message = &self.batch[place];
-        tracing::warn!(consumer = %self.engine.name, message_id = %message.id, error = %Chain(error), "the store gave no answer to a claim");
-        // The queue's own visibility timeout: a short outage must not use up the message's receives.
-        self.conclude(place, (Outcome::StoreFailed, None), None);
-    }
-
-    /// A message that no retry can mend, and that has no claim to settle.
-    fn reject(&mut self, place: Place, rejection: Rejection) {
-        let message = &self.batch[place];
-        tracing::error!(consumer = %self.engine.name, message_id = %message.id, reason = %rejection, "message rejected");
-        let error = rejection.to_string();
-        self.dispose(place, Outcome::Rejected { rejection, dead_lettered: false }, error, None);
-    }
-
-    fn park(&mut self, place: Place) {
-        let message_id = &self.batch[place].id;
-        tracing::error!(consumer = %self.engine.name, message_id = %message_id, "message is parked: its work was abandoned and is not run again");
-        let error = "its work was abandoned by an earlier owner and is not run again by itself".to_owned();
-        self.dispose(place, Outcome::Parked { dead_lettered: false }, error, None);
-    }
-
-    /// To the dead-letter queue, or back to its own on the way there.
-    fn dispose(&mut self, place: Place, outcome: Outcome, error: String, attempt: Option<u32>) {
-        let (message, consumer) = (&self.batch[place], self.engine.name.clone());
-        if self.queue.has_dead_letters() {
-            let letter = DeadLetter { place, message_id: message.id.clone(), consumer, error, attempt };
-            return self.letters.push_back((place, letter, outcome));
-        }
-        let delay = backoff::rejected_delay(message.receive_count);
-        self.conclude(place, (outcome, Some(delay)), None);
     }
 
     /// Gives a message its verdict, and brings its lane on.

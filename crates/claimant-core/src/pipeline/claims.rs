@@ -1,0 +1,130 @@
+//! From waiting to claimed.
+
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout};
+
+use super::{Chain, Event, Pipeline, Place, store_time};
+use crate::claim::{Claim, OwnerToken};
+use crate::consumer::{Lease, Rejection};
+use crate::ending::Ended;
+use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
+use crate::pace;
+use crate::protocol::{ClaimRequest, Refusal};
+use crate::report::Outcome;
+use crate::store::{Call, ClaimAnswer, StoreError, StoreErrorKind};
+
+impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
+    /// Claims as many keys as the pace allows.
+    pub(super) fn start_claims(&mut self) {
+        // What cannot be settled must not be run: its handlers would all run again.
+        if self.ended.len() + self.settling >= self.engine.concurrency + UNSETTLED_MAX {
+            return;
+        }
+        let in_hand = self.claiming + self.ready.len() + self.running;
+        let (concurrency, ahead) = (self.engine.concurrency, self.engine.ahead());
+        let count = pace::to_claim(self.waiting.len(), in_hand, concurrency, ahead);
+        let mut first_deliveries = Vec::new();
+        for lane in self.waiting.drain(..count).collect::<Vec<_>>() {
+            let place = self.head(lane);
+            match self.request(place) {
+                Err(error) => self.store_failed(place, &error),
+                Ok(request) if request.first_delivery => first_deliveries.push((place, request)),
+                // A redelivery most likely has a record, which a batched claim cannot show: it gets its own request.
+                Ok(request) => self.claim(vec![(place, request)]),
+            }
+        }
+        while !first_deliveries.is_empty() {
+            let rest = first_deliveries.split_off(first_deliveries.len().min(STORE_BATCH_MAX));
+            self.claim(std::mem::replace(&mut first_deliveries, rest));
+        }
+    }
+
+    pub(super) fn request(&self, place: Place) -> Result<ClaimRequest, StoreError> {
+        let (message, engine) = (&self.batch[place], self.engine);
+        let no_random = |e: crate::InvalidValue| StoreError::new(StoreErrorKind::Other, e.to_string());
+        let now = engine.now();
+        let Ok(identity) = &self.identities[place] else {
+            return Err(StoreError::new(StoreErrorKind::Other, "a message without a key was to be claimed"));
+        };
+        Ok(ClaimRequest {
+            id: identity.record_id.clone(),
+            owner: OwnerToken::draw().map_err(no_random)?,
+            message_id: message.id.clone(),
+            fingerprint: identity.fingerprint,
+            now,
+            lease_until: match engine.consumer.lease {
+                Lease::UntilDeadline => self.schedule.lease_until(now),
+                Lease::Renewed(lease) => now.plus(lease),
+            },
+            policy: engine.consumer.policy,
+            first_delivery: message.receive_count <= 1,
+        })
+    }
+
+    pub(super) fn claim(&mut self, requests: Vec<(Place, ClaimRequest)>) {
+        self.claiming += requests.len();
+        let (store, meter) = (&self.engine.consumer.store, self.meter);
+        let (within, guarded) = store_time(self.schedule.cancel_at);
+        self.under_way.push(Box::pin(async move {
+            let start = Instant::now();
+            let (places, requests): (Vec<Place>, Vec<ClaimRequest>) = requests.into_iter().unzip();
+            let call = Call { within: guarded, meter };
+            let answers = match &requests[..] {
+                [one] => timeout(within, store.claim(one, call)).await.map(|answer| vec![answer.map(Some)]),
+                many => timeout(within, store.claim_all(many, call)).await,
+            };
+            let mut answers = answers.unwrap_or_default().into_iter();
+            // The store bounds its own calls and answers each; this is for one that does not.
+            let or_none = |answer: Option<_>| answer.unwrap_or_else(|| Err(StoreError::no_answer(within)));
+            let answers =
+                places.into_iter().zip(requests).map(|(place, request)| (place, request, or_none(answers.next())));
+            Event::Claimed { answers: answers.collect(), took: start.elapsed() }
+        }));
+    }
+
+    pub(super) fn take_claim(
+        &mut self,
+        place: Place,
+        request: ClaimRequest,
+        answer: Result<Option<ClaimAnswer>, StoreError>,
+    ) {
+        let message = &self.batch[place];
+        let refusal = match answer {
+            Err(error) => return self.store_failed(place, &error),
+            Ok(None) => return self.claim(vec![(place, request)]),
+            Ok(Some(ClaimAnswer::Granted(claim))) => return self.take_granted(place, claim),
+            Ok(Some(ClaimAnswer::Refused(refusal))) => refusal,
+        };
+        match (refusal, &self.identities[place]) {
+            (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
+            (Refusal::Busy { until }, _) => {
+                let verdict = (Outcome::Busy { until }, Some(self.after_lease(message, until)));
+                self.conclude(place, verdict, None);
+            }
+            (Refusal::Conflict, _) => self.reject(place, Rejection::conflict()),
+            (Refusal::Parked, _) => self.park(place),
+            (Refusal::Rejected | Refusal::Completed { .. }, _) => {
+                self.reject(place, Rejection::new("it was rejected on an earlier delivery"));
+            }
+        }
+    }
+
+    pub(super) fn take_granted(&mut self, place: Place, claim: Claim) {
+        let (message, name) = (&self.batch[place], &self.engine.name);
+        if claim.taken_over {
+            self.taken_over += 1;
+            tracing::warn!(consumer = %name, message_id = %message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
+        }
+        match self.engine.consumer.attempts_max {
+            Some(max) if claim.attempt > max => self.end(Ended::worn_out(name, message, place, claim, max)),
+            _ => self.ready.push_back((place, claim)),
+        }
+    }
+
+    pub(super) fn store_failed(&mut self, place: Place, error: &StoreError) {
+        let message = &self.batch[place];
+        tracing::warn!(consumer = %self.engine.name, message_id = %message.id, error = %Chain(error), "the store gave no answer to a claim");
+        // The queue's own visibility timeout: a short outage must not use up the message's receives.
+        self.conclude(place, (Outcome::StoreFailed, None), None);
+    }
+}
