@@ -227,6 +227,16 @@ async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     let (_, words) = claim_all(&table, &keys("b", 2), 0, &METER).await;
     assert_eq!(words, ["Throttled"; 2]);
     let _ = wire.take_requests();
+    // Without BatchGetItem, what was refused is claimed by itself, and so is everything from then on.
+    let reader = LockTable::new(dynamodb.client_over(&wire), "throttled");
+    wire.script(&[Loss::None, Loss::Instead(400, DENIED)]);
+    for _ in 0..2 {
+        let (_claims, words) = claim_all(&reader, &keys("a", 2), 1, &METER).await;
+        assert_eq!(words, ["Comp"; 2]);
+    }
+    let asked = wire.take_requests();
+    assert_eq!(asked[..2], ["BatchExecuteStatement", "BatchGetItem"]);
+    assert_eq!(asked[2..], ["UpdateItem"; 4]);
     wire.script(&[Loss::Instead(400, DENIED)]);
     for _ in 0..2 {
         let (_claims, words) = claim_all(&table, &keys("b", 2), 0, &METER).await;

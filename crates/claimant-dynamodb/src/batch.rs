@@ -109,8 +109,12 @@ impl LockTable {
         budget.meter.request();
         let request = client.batch_get_item().request_items(table, keys);
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let Ok(read) = request.customize().config_override(limits(budget.left())).send().await else {
-            return HashMap::new();
+        let read = match request.customize().config_override(limits(budget.left())).send().await {
+            Ok(read) => read,
+            Err(error) => {
+                self.notice_denial(error.code());
+                return HashMap::new();
+            }
         };
         let units: f64 = read.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
         budget.meter.units(0.0, units);
@@ -211,9 +215,7 @@ impl LockTable {
             Err(error) => {
                 let code = error.code().map(str::to_owned);
                 let error = store_error("BatchExecuteStatement", self.name(), &error);
-                // Other denials, such as expired credentials, pass.
-                if code.as_deref() == Some("AccessDeniedException") {
-                    self.give_up_batches();
+                if self.notice_denial(code.as_deref()) {
                     return (0..count).map(|_| Statement::Refused).collect();
                 }
                 return (0..count).map(|_| Statement::Failed(error.kind(), error.to_string())).collect();

@@ -110,6 +110,15 @@ impl LockTable {
         self.batched.load(Ordering::Relaxed)
     }
 
+    /// Gives up requests for many where the role lacks them. Other denials, such as expired credentials, pass.
+    pub(crate) fn notice_denial(&self, code: Option<&str>) -> bool {
+        let denied = code == Some("AccessDeniedException");
+        if denied {
+            self.give_up_batches();
+        }
+        denied
+    }
+
     /// Requests for many were denied: each key has its own from now on.
     pub(crate) fn give_up_batches(&self) {
         if self.batched.swap(false, Ordering::Relaxed) {
