@@ -46,7 +46,7 @@ pub const STORE_CALL_MAX_MS: u64 = 5_000;
 pub const STORE_GUARD_MS: u64 = 50;
 
 /// How long an ending waits for others to be written with.
-pub const SETTLE_LINGER_MS: u64 = 3;
+pub const SETTLE_LINGER_MS: u64 = 5;
 
 /// The shortest renewed lease that may be set: each is renewed three times.
 pub const LEASE_MIN_MS: u64 = 3_000;

@@ -18,7 +18,7 @@ use futures_util::future::join_all;
 use crate::error::store_error;
 use crate::item;
 use crate::requests::Requests;
-use crate::table::{Budget, LockTable, ROUNDS_MAX, limits, retry_wait};
+use crate::table::{Budget, LockTable, ROUNDS_MAX, retry_wait};
 
 /// Records in one `BatchGetItem`: DynamoDB's limit.
 const READ_MAX: usize = 100;
@@ -106,15 +106,15 @@ impl LockTable {
         let key = |id: &RecordId| HashMap::from([(names.id.clone(), item::text(id.as_str()))]);
         let keys = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(ids.map(key).collect()));
         let Ok(keys) = keys.build() else { return HashMap::new() };
-        budget.meter.request();
         let request = client.batch_get_item().request_items(table, keys);
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let read = match request.customize().config_override(limits(budget.left())).send().await {
-            Ok(read) => read,
-            Err(error) => {
+        let read = match budget.send(request.send()).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(error)) => {
                 self.notice_denial(error.code());
                 return HashMap::new();
             }
+            Err(_) => return HashMap::new(),
         };
         let units: f64 = read.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
         budget.meter.units(0.0, units);
@@ -199,17 +199,14 @@ impl LockTable {
 
     async fn execute_once(&self, statements: Vec<BatchStatementRequest>, budget: Budget<'_>) -> Vec<Statement> {
         let count = statements.len();
-        budget.meter.request();
-        let sent = self
-            .requests
-            .client
-            .batch_execute_statement()
-            .set_statements(Some(statements))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .customize()
-            .config_override(limits(budget.left()))
-            .send()
-            .await;
+        let request = self.requests.client.batch_execute_statement();
+        let request = request.set_statements(Some(statements)).return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let failed =
+            |error: StoreError| (0..count).map(|_| Statement::Failed(error.kind(), error.to_string())).collect();
+        let sent = match budget.send(request.send()).await {
+            Ok(sent) => sent,
+            Err(error) => return failed(error),
+        };
         let output = match sent {
             Ok(output) => output,
             Err(error) => {
@@ -218,7 +215,7 @@ impl LockTable {
                 if self.notice_denial(code.as_deref()) {
                     return (0..count).map(|_| Statement::Refused).collect();
                 }
-                return (0..count).map(|_| Statement::Failed(error.kind(), error.to_string())).collect();
+                return failed(error);
             }
         };
         let units: f64 = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();

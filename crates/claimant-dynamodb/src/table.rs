@@ -15,7 +15,7 @@ use claimant_core::{
     Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
     StoreErrorKind, StoreFuture,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::store_error;
 use crate::item::{self, Item};
@@ -24,7 +24,7 @@ use crate::requests::Requests;
 
 /// The longest that one try of a request may take; DynamoDB answers in milliseconds, a first TLS handshake on a small
 /// function in about a second.
-const TRY_MAX_MS: u64 = 3_000;
+const TRY_MAX_MS: u64 = 2_000;
 
 /// The base of the waits before a write is tried again.
 const RETRY_BASE_MS: u64 = 12;
@@ -61,6 +61,17 @@ impl<'a> Budget<'a> {
     pub(crate) fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
+
+    /// Sends a request, counted, within what is left: by dropping it then, which spares the SDK a configuration of its own
+    /// for each request. Without time left it is not sent.
+    pub(crate) async fn send<O>(&self, request: impl Future<Output = O>) -> Result<O, StoreError> {
+        let left = self.left();
+        if left.is_zero() {
+            return Err(StoreError::no_answer(left));
+        }
+        self.meter.request();
+        timeout_at(self.until, request).await.map_err(|_| StoreError::no_answer(left))
+    }
 }
 
 /// What became of one conditional write.
@@ -76,6 +87,11 @@ impl LockTable {
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         let names = AttributeNames::default();
+        // A limit for each try, so that silence leaves time for another one; the whole call has the budget's.
+        let old = client.config();
+        let tries = old.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
+        let tries = tries.operation_attempt_timeout(Duration::from_millis(TRY_MAX_MS)).build();
+        let client = Client::from_conf(old.to_builder().timeout_config(tries).build());
         Self { requests: Requests { client, table: table.into(), names }, batched: Arc::new(AtomicBool::new(true)) }
     }
 
@@ -146,9 +162,7 @@ impl LockTable {
     }
 
     async fn send(&self, update: UpdateItemFluentBuilder, budget: Budget<'_>) -> Result<Written, StoreError> {
-        budget.meter.request();
-        let sent: Result<UpdateItemOutput, SdkError<UpdateItemError>> =
-            update.customize().config_override(limits(budget.left())).send().await;
+        let sent: Result<UpdateItemOutput, SdkError<UpdateItemError>> = budget.send(update.send()).await?;
         match sent {
             Ok(output) => {
                 let units = output.consumed_capacity().and_then(|c| c.capacity_units());
@@ -170,18 +184,13 @@ impl LockTable {
 
     async fn read(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
         let Requests { client, table, names } = &self.requests;
-        budget.meter.request();
-        let read = client
+        let request = client
             .get_item()
             .table_name(table)
             .key(&names.id, item::text(id.as_str()))
             .consistent_read(true)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .customize()
-            .config_override(limits(budget.left()))
-            .send()
-            .await
-            .map_err(|e| store_error("GetItem", table, &e))?;
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let read = budget.send(request.send()).await?.map_err(|e| store_error("GetItem", table, &e))?;
         let units = read.consumed_capacity().and_then(|c| c.capacity_units());
         budget.meter.units(0.0, units.unwrap_or_default());
         read.item().map(|i| item::record(i, names)).transpose()
@@ -367,13 +376,4 @@ impl Store for LockTable {
 
 fn grant(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnswer {
     ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
-}
-
-/// The SDK's time limits for one call, inside the time that is left: its defaults know no limit.
-pub(crate) fn limits(within: Duration) -> aws_sdk_dynamodb::config::Builder {
-    // The SDK takes zero for "at once", which is what no time left means; one millisecond keeps that true if it changes.
-    let within = within.max(Duration::from_millis(1));
-    let one_try = (within / 2).clamp(Duration::from_millis(1), Duration::from_millis(TRY_MAX_MS));
-    aws_sdk_dynamodb::config::Builder::new()
-        .timeout_config(TimeoutConfig::builder().operation_timeout(within).operation_attempt_timeout(one_try).build())
 }
