@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
+};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Settled, Store,
-    StoreErrorKind, Timestamp,
+    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Renewed, Settled,
+    Store, StoreErrorKind, Timestamp,
 };
 use claimant_dynamodb::{AttributeNames, LockTable};
 use claimant_testkit::clock::TEST_EPOCH;
@@ -67,6 +69,7 @@ async fn check_all(dynamodb: DynamoDb) {
     throttled_and_denied_batches_are_mended(&dynamodb).await;
     lost_claims_are_recognised(&dynamodb).await;
     lost_settlements_are_resolved(&dynamodb).await;
+    a_record_that_ttl_deleted_is_nobodys(&dynamodb).await;
     silence_ends_in_time(&dynamodb).await;
     other_attribute_names_work(&dynamodb).await;
     bad_tables_are_named(&dynamodb).await;
@@ -291,6 +294,23 @@ async fn lost_settlements_are_resolved(dynamodb: &DynamoDb) {
 async fn dynamodb_record(dynamodb: &DynamoDb, id: &RecordId) -> String {
     let table = LockTable::new(dynamodb.client(), "lost-settlements");
     table.look(id, call()).await.unwrap().unwrap().status.to_string()
+}
+
+/// Fault 15: the table's TTL deletes the record, and its stale owner comes back, before and after somebody else.
+async fn a_record_that_ttl_deleted_is_nobodys(dynamodb: &DynamoDb) {
+    let table = dynamodb.lock_table("deleted").await;
+    let renewal = || Renewal { lease_until: at(9_000), now: at(10), policy: request("k", 0).policy };
+    for claimed_again in [false, true] {
+        let mut stale = granted(&table, "k", 0).await;
+        let key = AttributeValue::S(stale.id.as_str().to_owned());
+        dynamodb.client().delete_item().table_name("deleted").key("id", key).send().await.unwrap();
+        let fresh = if claimed_again { Some(granted(&table, "k", 5).await) } else { None };
+        assert_eq!(table.renew(&mut stale, renewal(), call()).await.unwrap(), Renewed::Lost);
+        let id = stale.id.clone();
+        assert!(matches!(table.settle(stale, &ending(done()), call()).await, Settled::Lost));
+        let owner = table.look(&id, call()).await.unwrap().map(|record| record.owner);
+        assert_eq!(owner, fresh.as_ref().map(|claim| claim.owner.clone()), "nothing is written");
+    }
 }
 
 /// Fault 32: an endpoint that says nothing costs the time given, and no more.

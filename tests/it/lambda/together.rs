@@ -6,7 +6,7 @@ use claimant::{Consumer, Context};
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::{Call, Fault};
 
-use super::world::{QUEUE, Work, World, body, failures, invoke};
+use super::world::{Logs, QUEUE, Work, World, body, failures, invoke};
 
 /// One process, several invocations (fault 20): one of them holds `shared` while the others come and go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,4 +66,22 @@ async fn a_store_that_does_not_answer_fails_its_messages_alone() {
     assert_eq!(failures(&response).len(), 1);
     let record = world.metrics.lock().unwrap().pop().unwrap();
     assert_eq!((&record["completed"], &record["settle_unknown"]), (&1.into(), &1.into()));
+}
+
+/// Fault 22: a message that stays busy is warned of before the queue gives it up, and comes back when the lease is over.
+#[tokio::test]
+async fn a_message_that_stays_busy_is_warned_of() {
+    let world = World::start(&[]).await;
+    let service = world.service(&[]);
+    world.store.fail_next(Call::Claim, Fault::AnswerLost);
+    let mut messages = world.batch(QUEUE, vec![NewMessage::new(body("a", "ok"))]).await;
+    invoke(&service, world.event(QUEUE, &messages)).await.unwrap();
+    let logs = Logs::record();
+    for (receives, warned) in [("2", false), ("4", true)] {
+        messages[0].attributes.insert("ApproximateReceiveCount".into(), receives.into());
+        let response = invoke(&service, world.event(QUEUE, &messages)).await.unwrap();
+        assert_eq!(failures(&response), [messages[0].message_id.as_str()]);
+        assert_eq!(logs.text().contains("still busy elsewhere"), warned, "{receives} receives: {}", logs.text());
+        assert!(world.visible(QUEUE).await.is_empty(), "it is hidden until the other's lease is over");
+    }
 }

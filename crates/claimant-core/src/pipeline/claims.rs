@@ -7,7 +7,7 @@ use super::{Chain, Event, Pipeline, Place, store_time};
 use crate::claim::{Claim, OwnerToken};
 use crate::consumer::{Lease, Rejection};
 use crate::ending::Ended;
-use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
+use crate::limits::{BUSY_RECEIVES_WARN, STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::pace;
 use crate::protocol::{ClaimRequest, Refusal};
 use crate::report::Outcome;
@@ -98,6 +98,9 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         match (refusal, &self.identities[place]) {
             (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
             (Refusal::Busy { until }, _) => {
+                if message.receive_count >= BUSY_RECEIVES_WARN {
+                    tracing::warn!(consumer = %self.engine.name, message_id = %message.id, receive_count = message.receive_count, "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
+                }
                 let verdict = (Outcome::Busy { until }, Some(self.after_lease(message, until)));
                 self.conclude(place, verdict, None);
             }
