@@ -43,16 +43,12 @@ impl Schedule {
             lease_end: start + deadline.since(now).min(LONGEST) + Duration::from_millis(LEASE_MARGIN_MS),
         }
     }
-}
 
-impl Schedule {
     /// The time for handlers, from the beginning to their cancellation.
     pub(crate) fn total(&self) -> Duration {
         self.cancel_at - self.started_at
     }
-}
 
-impl Schedule {
     /// Until when a claim made at `now` is honoured.
     pub(crate) fn lease_until(&self, now: Timestamp) -> Timestamp {
         now.plus(until(self.lease_end))

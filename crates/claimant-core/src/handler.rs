@@ -4,10 +4,8 @@ use std::error::Error as StdError;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use crate::error::Chain;
 use crate::record::bounded;
-
-/// The most causes of an error that are shown.
-const CAUSES_MAX: usize = 16;
 
 /// The most of a handler's error that is shown, in bytes.
 const FAILURE_MAX_BYTES: usize = 1_024;
@@ -75,10 +73,7 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
 impl fmt::Display for HandlerError {
     /// The error and its causes, each once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.source)?;
-        let causes = std::iter::successors(self.source.source(), |error| (*error).source());
-        // Bounded, because a cause can name itself as its cause.
-        causes.take(CAUSES_MAX).try_for_each(|error| write!(f, ": {error}"))
+        fmt::Display::fmt(&Chain(self.source.as_ref()), f)
     }
 }
 
@@ -136,6 +131,7 @@ impl<T, E: Into<Box<dyn StdError + Send + Sync>>> Terminal<T> for Result<T, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::CAUSES_MAX;
 
     #[test]
     fn retry_is_the_default_and_terminal_is_said_aloud() {

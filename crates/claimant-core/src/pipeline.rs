@@ -229,9 +229,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 
     /// Starts handlers in free slots; a claim whose handler no longer fits into the time is released.
     fn start_runs(&mut self) {
-        while self.running < self.engine.concurrency || !self.fits() {
+        let fits = self.fits();
+        while self.running < self.engine.concurrency || !fits {
             let Some((place, claim)) = self.ready.pop_front() else { return };
-            if !self.fits() {
+            if !fits {
                 self.end(Ended::released(place, claim));
                 continue;
             }
@@ -343,19 +344,4 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 fn store_time(at: Instant) -> (Duration, Duration) {
     let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
     (within, within - Duration::from_millis(STORE_GUARD_MS).min(within / 4))
-}
-
-/// An error and its causes on one line.
-struct Chain<'a>(&'a dyn std::error::Error);
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
 }

@@ -125,7 +125,7 @@ pub enum Decision {
 #[must_use]
 pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     let Some(seen) = seen else {
-        return Decision::Grant { next: first_claim(request, Fence::FIRST), taken_over: false };
+        return Decision::Grant { next: fresh_claim(request), taken_over: false };
     };
     let in_progress = seen.status == Status::InProgress;
     if in_progress && seen.owner == request.owner {
@@ -161,6 +161,12 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
         // Not even for another message id: a producer's second copy has one too, and would run parked work again.
         Status::Parked => Decision::Refuse(Refusal::Parked),
     }
+}
+
+/// The record that a key without one gets when it is claimed.
+#[must_use]
+pub fn fresh_claim(request: &ClaimRequest) -> Record {
+    first_claim(request, Fence::FIRST)
 }
 
 fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {

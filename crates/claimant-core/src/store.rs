@@ -6,10 +6,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::claim::Claim;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
+use crate::claim::Claim;
 use crate::key::RecordId;
 use crate::meter::Meter;
 use crate::protocol::{ClaimRequest, Refusal, Renewal, Settlement};

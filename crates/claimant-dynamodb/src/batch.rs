@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
     ReturnConsumedCapacity,
 };
 use claimant_core::limits::STORE_BATCH_MAX;
-use claimant_core::protocol::{ClaimRequest, Decision, Ending, Settlement, claim_of, decide};
+use claimant_core::protocol::{ClaimRequest, Decision, Ending, Settlement, claim_of, decide, fresh_claim};
 use claimant_core::{Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
 
@@ -59,7 +59,7 @@ impl LockTable {
         let mut refused = Vec::new();
         for (place, outcome) in join_all(chunks).await.into_iter().flatten() {
             answers[*place] = match outcome {
-                Statement::Applied => inserted(&requests[*place]).map(Some),
+                Statement::Applied => Ok(Some(inserted(&requests[*place]))),
                 Statement::Refused => {
                     refused.push(*place);
                     Ok(None)
@@ -259,11 +259,7 @@ impl LockTable {
     }
 }
 
-/// The answer to an INSERT that applied: the record is the one that the protocol gives for a key without one.
-fn inserted(request: &ClaimRequest) -> Result<ClaimAnswer, StoreError> {
-    match decide(None, request) {
-        Decision::Grant { next, .. } => Ok(ClaimAnswer::Granted(claim_of(request.id.clone(), &next, false))),
-        // Cannot be, since the statement was made from a grant. If it were, the claim runs out unused.
-        _ => Err(StoreError::new(StoreErrorKind::Other, "the protocol refuses a key without a record")),
-    }
+/// The answer to an INSERT that applied.
+fn inserted(request: &ClaimRequest) -> ClaimAnswer {
+    ClaimAnswer::Granted(claim_of(request.id.clone(), &fresh_claim(request), false))
 }

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
 /// What the call `operation` on `table` ran into, with the way to mend it.
@@ -22,9 +23,9 @@ where
         SdkError::TimeoutError(_) => (StoreErrorKind::Unreachable, "no answer in the time that was left".to_owned()),
         SdkError::DispatchFailure(_) => (
             StoreErrorKind::Unreachable,
-            format!("{}. Are the region, the endpoint, the network and the credentials right?", causes(error)),
+            format!("{}. Are the region, the endpoint, the network and the credentials right?", Chain(error)),
         ),
-        _ => (StoreErrorKind::Other, causes(error)),
+        _ => (StoreErrorKind::Other, Chain(error).to_string()),
     };
     StoreError::new(kind, format!("{operation} on table {table:?} failed: {what}"))
 }
@@ -52,15 +53,4 @@ fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String
         }
         _ => (StoreErrorKind::Other, String::new()),
     }
-}
-
-fn causes(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

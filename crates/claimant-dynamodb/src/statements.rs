@@ -1,7 +1,7 @@
 //! PartiQL statements: the requests that claim or settle many records at once.
 
 use aws_sdk_dynamodb::types::{AttributeValue, BatchStatementRequest};
-use claimant_core::protocol::{ClaimRequest, Decision, Settlement, decide, window_end};
+use claimant_core::protocol::{ClaimRequest, Settlement, fresh_claim, window_end};
 use claimant_core::{Claim, Status, StoreError, StoreErrorKind};
 
 use crate::item::{number, text, time, values};
@@ -11,12 +11,9 @@ use crate::requests::Requests;
 impl Requests {
     /// Claims a key that has no record: the record that the protocol gives for one.
     pub(crate) fn insert(&self, request: &ClaimRequest) -> Result<BatchStatementRequest, StoreError> {
-        let Decision::Grant { next, .. } = decide(None, request) else {
-            return Err(StoreError::new(StoreErrorKind::Other, "the protocol refuses a key without a record"));
-        };
         let mut fields = vec![format!("{}: ?", literal(&self.names.id))];
         let mut parameters = vec![text(request.id.as_str())];
-        for (name, value) in values(&next, &self.names) {
+        for (name, value) in values(&fresh_claim(request), &self.names) {
             if let Some(value) = value {
                 fields.push(format!("{}: ?", literal(name)));
                 parameters.push(value);

@@ -114,8 +114,8 @@ impl LockTable {
     }
 
     /// Whether many keys are claimed and settled in one request (default: yes). That needs `dynamodb:PartiQLInsert`,
-    /// `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`; without it, or where that is denied, each key has a request of its own. The answers
-    /// are the same.
+    /// `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`; without it, or where that is denied, each key has a request
+    /// of its own. The answers are the same.
     #[must_use]
     pub fn batched(mut self, batched: bool) -> Self {
         self.batched = Arc::new(AtomicBool::new(batched));

@@ -3,10 +3,11 @@
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-use super::{Chain, Event, Pipeline, Place, store_time};
+use super::{Event, Pipeline, Place, store_time};
 use crate::claim::{Claim, OwnerToken};
 use crate::consumer::{Lease, Rejection};
 use crate::ending::Ended;
+use crate::error::Chain;
 use crate::limits::{BUSY_RECEIVES_WARN, STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::pace;
 use crate::protocol::{ClaimRequest, Refusal};

@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-use super::{Chain, Event, Pipeline, Place, store_time};
+use super::{Event, Pipeline, Place, store_time};
 use crate::backoff;
 use crate::consumer::Rejection;
 use crate::deadline::until;
 use crate::ending::{After, Ended, Wanted};
+use crate::error::Chain;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::pace;
 use crate::protocol::Settlement;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, MessageId, NoQueue, Record, RecordId, Renewed,
-    Report, Schedule, Settled, Store, StoreError, StoreFuture,
+    Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Renewed, Report,
+    Schedule, Settled, Store, StoreError, StoreFuture,
 };
-use claimant_testkit::outcomes::Work;
+use claimant_testkit::outcomes::{Work, message};
 
 use super::TIMEOUT;
 
@@ -112,15 +112,12 @@ fn engine(store: &Shared, concurrency: usize, takes: Duration) -> Engine<Work> {
     Engine::with_defaults(consumer).unwrap()
 }
 
+fn batch(count: usize, key: impl Fn(usize) -> String) -> Vec<Message> {
+    (0..count).map(|n| message(n, &format!("{} ok", key(n)), 1)).collect()
+}
+
 async fn process(engine: &Engine<Work>, count: usize, key: impl Fn(usize) -> String) -> Report {
-    let message = |n| Message {
-        id: MessageId::new(format!("m{n}")).unwrap(),
-        body: format!(r#"{{"id":"{}","do":"ok"}}"#, key(n)),
-        receive_count: 1,
-        ordered_group: None,
-        trace: None,
-    };
-    let batch: Vec<Message> = (0..count).map(message).collect();
+    let batch = batch(count, key);
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT * 60), Duration::from_millis(500));
     engine.process(&batch, schedule, &NoQueue).await
 }
@@ -165,14 +162,7 @@ async fn ten_thousand_copies_of_one_message_are_one_run() {
 async fn what_cannot_be_settled_is_not_run() {
     let store = Shared(Arc::new(Counting { mute: true, ..Counting::default() }));
     let engine = engine(&store, 10, Duration::ZERO);
-    let message = |n| Message {
-        id: MessageId::new(format!("m{n}")).unwrap(),
-        body: format!(r#"{{"id":"k{n}","do":"ok"}}"#),
-        receive_count: 1,
-        ordered_group: None,
-        trace: None,
-    };
-    let batch: Vec<Message> = (0..5_000).map(message).collect();
+    let batch = batch(5_000, |n| format!("k{n}"));
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     let counts = engine.process(&batch, schedule, &NoQueue).await.counts();
     assert!(counts["unsettled"] < 1_000, "as many as may wait, each time the store's time is over: {counts:?}");

@@ -3,12 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::{
-    Consumer, DeadLetter, Engine, Lease, MemoryStore, Message, MessageId, NoQueue, Queue, QueueFuture, Schedule, Status,
-};
+use claimant_core::{Consumer, DeadLetter, Engine, Lease, MemoryStore, NoQueue, Queue, QueueFuture, Schedule, Status};
 use claimant_testkit::Call::Renew;
 use claimant_testkit::Fault::{AnswerLost, Hangs, NotApplied};
-use claimant_testkit::outcomes::{Work, World};
+use claimant_testkit::outcomes::{Work, World, message};
 use claimant_testkit::queue::Letters;
 
 use super::{TIMEOUT, words};
@@ -88,15 +86,8 @@ async fn duplicates_are_shown_what_the_handler_returned() {
         assert_ne!(d.key, "panic", "on purpose");
     });
     let engine = Engine::with_defaults(consumer).unwrap();
-    let message = |id: &str, key: &str, action: &str| Message {
-        id: MessageId::new(id).unwrap(),
-        body: format!(r#"{{"id":"{key}","do":"{action}"}}"#),
-        receive_count: 1,
-        ordered_group: None,
-        trace: None,
-    };
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));
-    let batch = [message("1", "a", "value"), message("2", "a", "value"), message("3", "panic", "none")];
+    let batch = ["a value @1", "a value @2", "panic none @3"].map(|text| message(0, text, 1));
     assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "completed duplicate completed");
     assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "duplicate duplicate duplicate");
     let mut shown = shown.lock().unwrap().clone();
@@ -135,13 +126,7 @@ impl Queue for Mute {
 async fn a_renewal_under_way_holds_up_no_deadline() {
     let long = |consumer: Consumer<Work>| consumer.lease(Lease::Renewed(Duration::from_secs(18)));
     let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, long, Letters::Without);
-    let batch = [Message {
-        id: MessageId::new("m").unwrap(),
-        body: r#"{"id":"a","do":"hang"}"#.into(),
-        receive_count: 1,
-        ordered_group: None,
-        trace: None,
-    }];
+    let batch = [message(0, "a hang", 1)];
     let start = tokio::time::Instant::now();
     let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
     assert_eq!(words(&world.engine.process(&batch, schedule, &Mute).await), "cancelled");

@@ -5,25 +5,18 @@ use std::time::Duration;
 
 use claimant_core::limits::{LEASE_MARGIN_MS, MARGIN_DEFAULT_MS, SKEW_DEFAULT_MS};
 use claimant_core::{
-    Call as StoreCall, Consumer, Engine, Key, MemoryStore, Message, MessageId, Meter, NoQueue, RecordId, Schedule,
-    Status, Store,
+    Call as StoreCall, Consumer, Engine, Key, MemoryStore, Message, Meter, NoQueue, RecordId, Schedule, Status, Store,
 };
 use claimant_testkit::Call::{Claim, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs};
 use claimant_testkit::FaultyStore;
-use claimant_testkit::outcomes::Work;
+use claimant_testkit::outcomes::{Work, message};
 
 use super::{TIMEOUT, words, world};
 
 fn messages(bodies: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Message> {
-    let message = |(n, (action, key)): (usize, (&str, String))| Message {
-        id: MessageId::new(format!("m{n}")).unwrap(),
-        body: format!(r#"{{"id":"{key}","do":"{action}"}}"#),
-        receive_count: 1,
-        ordered_group: None,
-        trace: None,
-    };
-    bodies.into_iter().enumerate().map(message).collect()
+    let texts = bodies.into_iter().map(|(action, key)| format!("{key} {action}")).enumerate();
+    texts.map(|(place, text)| message(place, &text, 1)).collect()
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use claimant_core::{Consumer, Status, Store};
 use crate::faulty::{Call, Fault};
 use crate::queue::Letters;
 
-pub use world::{Work, World};
+pub use world::{Work, World, message};
 
 /// What is set on the consumer before the deliveries.
 pub type Setting = fn(Consumer<Work>) -> Consumer<Work>;

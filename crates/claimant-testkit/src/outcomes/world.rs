@@ -119,8 +119,12 @@ impl World {
 }
 
 /// A message from its text: `group:key action @id`, where group and id can be left out; a text with a `{` in front, or
-/// without an action, is the body as it is.
-fn message(place: usize, text: &str, receive_count: u32) -> Message {
+/// without an action, is the body as it is. Without an id of its own, it is `m` and its place.
+///
+/// # Panics
+/// When the id is none.
+#[must_use]
+pub fn message(place: usize, text: &str, receive_count: u32) -> Message {
     let (text, id) = text.rsplit_once(" @").map_or((text, format!("m{place}")), |(text, id)| (text, id.to_owned()));
     let (group, text) = match text.split_once(':') {
         Some((group, rest)) if group.len() == 1 => (Some(group.to_owned()), rest),
