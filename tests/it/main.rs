@@ -7,3 +7,4 @@ mod cloud;
 mod contract;
 mod lambda;
 mod lock_table;
+mod transactions;

@@ -26,18 +26,21 @@ pub trait Transactional: Store {
 }
 
 /// A store's transaction on its way with a claim, of a type that only the store and the handler know.
-pub struct Carried(Box<dyn Any + Send>);
+///
+/// Behind a lock that nobody waits for, so that a claim can be looked at from several threads whatever it carries.
+pub struct Carried(Mutex<Box<dyn Any + Send>>);
 
 impl Carried {
     /// Packs a transaction.
     pub fn new<X: Send + 'static>(transaction: X) -> Self {
-        Self(Box::new(transaction))
+        Self(Mutex::new(Box::new(transaction)))
     }
 
     /// The transaction, if it is of this type.
     #[must_use]
     pub fn unpack<X: 'static>(self) -> Option<X> {
-        self.0.downcast().ok().map(|transaction| *transaction)
+        let transaction = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        transaction.downcast().ok().map(|transaction| *transaction)
     }
 }
 

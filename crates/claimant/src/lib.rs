@@ -40,7 +40,7 @@ pub mod aws {
 }
 
 #[cfg(feature = "dynamodb")]
-pub use claimant_dynamodb::{AttributeNames, LockTable};
+pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, TableTransactions, Transaction};
 
 /// AWS Lambda: SQS events in, partial batch responses out.
 #[cfg(feature = "lambda")]
