@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::limits;
+use crate::secret::SecretUrl;
 
 /// The prefix of claimant's own variables.
 const PREFIX: &str = "CLAIMANT_";
@@ -60,9 +61,31 @@ pub const METRICS: Variable = Variable {
     meaning: "`on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO; `off`: none (default `on`)",
 };
 
+/// Where the database is.
+pub const DATABASE_URL: Variable = Variable {
+    name: "CLAIMANT_DATABASE_URL",
+    meaning: "URL of the database that holds the records, such as postgres://user:password@host/database?sslmode=verify-full or mysql://user:password@host/database?ssl-mode=VERIFY_IDENTITY",
+};
+/// How many connections to the database.
+pub const DATABASE_CONNECTIONS: Variable = Variable {
+    name: "CLAIMANT_DATABASE_CONNECTIONS",
+    meaning: "connections to the database that one process may hold, 1 to 1000 (default 10); a transactional consumer holds one for each message it works on",
+};
+
 /// All of claimant's own variables, for the documentation and for finding misspelt ones.
-pub const VARIABLES: [Variable; 9] =
-    [TABLE, CONCURRENCY, MARGIN, LOCAL_TIMEOUT, VISIBILITY, DEAD_LETTER_QUEUE_URL, BATCH, MAPPING_CHECK, METRICS];
+pub const VARIABLES: [Variable; 11] = [
+    TABLE,
+    DATABASE_URL,
+    DATABASE_CONNECTIONS,
+    CONCURRENCY,
+    MARGIN,
+    LOCAL_TIMEOUT,
+    VISIBILITY,
+    DEAD_LETTER_QUEUE_URL,
+    BATCH,
+    MAPPING_CHECK,
+    METRICS,
+];
 
 /// What is done about an event source mapping that would delete failed messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,6 +108,10 @@ const MAPPING_CHECKS: [(&str, MappingCheck); 3] =
 pub struct Settings {
     /// The lock table's name, where one is set.
     pub table: Option<String>,
+    /// The database, where one is set.
+    pub database_url: Option<SecretUrl>,
+    /// How many connections to the database there may be.
+    pub database_connections: u32,
     /// How many messages of a batch are worked on at once, where the consumer does not say.
     pub concurrency: usize,
     /// How long before the deadline the engine has returned.
@@ -123,6 +150,14 @@ impl Settings {
         let mut reader = Reader { vars, faults: Vec::new() };
         let settings = Self {
             table: reader.text(TABLE.name),
+            database_url: reader.text(DATABASE_URL.name).map(SecretUrl::new),
+            // OK because the bounds fit any u32.
+            database_connections: reader.number(
+                DATABASE_CONNECTIONS.name,
+                limits::DATABASE_CONNECTIONS_DEFAULT.into(),
+                1,
+                limits::DATABASE_CONNECTIONS_MAX.into(),
+            ) as u32,
             // OK because the bounds fit any usize.
             concurrency: reader.number(
                 CONCURRENCY.name,
@@ -262,6 +297,10 @@ mod tests {
             .unwrap();
         assert_eq!((set.table.as_deref(), set.margin), (Some("locks"), Duration::from_millis(50)));
         assert_eq!(set.required("SENDER"), "a@b.c");
+        let url = ("CLAIMANT_DATABASE_URL", "postgres://claimant:secret@host/database");
+        let set = read(&[url, ("CLAIMANT_DATABASE_CONNECTIONS", "3")], &[]).unwrap();
+        assert_eq!((set.database_url.as_ref().unwrap().expose(), set.database_connections), (url.1, 3));
+        assert!(!format!("{set:?}").contains("secret"));
         let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead.fifo";
         let vars = [
             ("CLAIMANT_BATCH", "off"),
