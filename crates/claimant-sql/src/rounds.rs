@@ -70,7 +70,7 @@ struct Wish {
 pub(crate) async fn claim(
     store: &impl Statements,
     request: &ClaimRequest,
-    budget: Budget<'_>,
+    mut budget: Budget<'_>,
 ) -> Result<ClaimAnswer, StoreError> {
     let mut wish: Option<Wish> = None;
     let mut trouble = Trouble::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed");
@@ -87,7 +87,7 @@ pub(crate) async fn claim(
             Ok(mut seen) => seen.remove(key(&request.id)),
             Err(new) if new.is_final() || !wait(round, budget).await => return Err(new.into()),
             Err(new) => {
-                trouble = new;
+                (trouble, budget) = (new, budget.wary());
                 continue;
             }
         };
@@ -148,7 +148,7 @@ pub(crate) async fn renew(
     store: &impl Statements,
     claim: &mut Claim,
     renewal: Renewal,
-    budget: Budget<'_>,
+    mut budget: Budget<'_>,
 ) -> Result<Renewed, StoreError> {
     let mut trouble = None;
     for round in 0..ROUNDS_MAX {
@@ -170,7 +170,7 @@ pub(crate) async fn renew(
                 _ => return Ok(Renewed::Lost),
             },
             Err(new) if new.is_final() => return Err(new.into()),
-            Err(new) => trouble = Some(new),
+            Err(new) => (trouble, budget) = (Some(new), budget.wary()),
         }
         if !wait(round, budget).await {
             break;
@@ -179,7 +179,7 @@ pub(crate) async fn renew(
     Err(trouble.map_or_else(|| StoreError::no_answer(budget.left()), StoreError::from))
 }
 
-pub(crate) async fn settle(store: &impl Statements, ending: &(Claim, Settlement), budget: Budget<'_>) -> Settled {
+pub(crate) async fn settle(store: &impl Statements, ending: &(Claim, Settlement), mut budget: Budget<'_>) -> Settled {
     let (claim, settlement) = ending;
     let mut unknown = StoreError::no_answer(budget.left());
     for round in 0..ROUNDS_MAX {
@@ -196,7 +196,7 @@ pub(crate) async fn settle(store: &impl Statements, ending: &(Claim, Settlement)
             // No try can mend these, and they say that nothing was written.
             Err(trouble) if trouble.is_final() => return Settled::Unknown(trouble.into()),
             // No answer: the next round finds the record as the lost write left it.
-            Err(trouble) => unknown = trouble.into(),
+            Err(trouble) => (unknown, budget) = (trouble.into(), budget.wary()),
         }
         if !wait(round, budget).await {
             break;

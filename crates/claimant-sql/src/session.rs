@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::{Call, Meter, StoreErrorKind, limits};
 use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::{Connection as _, Database, Execute, Executor, Pool};
+use sqlx::{Connection, Database, Execute, Executor, Pool};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
@@ -36,23 +36,38 @@ pub(crate) fn pool_options<DB: Database>() -> PoolOptions<DB> {
                 if meta.idle_for < Duration::from_millis(TRUSTED_IDLE_MS) {
                     return Ok(true);
                 }
-                let tried = tokio::time::timeout(Duration::from_millis(TRY_OUT_MAX_MS), connection.ping()).await;
-                Ok(tried.is_ok_and(|answer| answer.is_ok()))
+                Ok(is_alive(connection).await)
             })
         },
     )
 }
 
+async fn is_alive(connection: &mut impl Connection) -> bool {
+    let tried = tokio::time::timeout(Duration::from_millis(TRY_OUT_MAX_MS), connection.ping()).await;
+    tried.is_ok_and(|answer| answer.is_ok())
+}
+
 /// The time that a call may take, until when, and where its statements are counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Budget<'a> {
-    pub(crate) until: Instant,
-    pub(crate) meter: &'a Meter,
+    until: Instant,
+    meter: &'a Meter,
+    /// Whether a connection is tried out before it is used, however short it was idle: after one that was dead.
+    wary: bool,
 }
 
 impl<'a> Budget<'a> {
     pub(crate) fn of(call: Call<'a>) -> Self {
-        Self { until: Instant::now() + call.within.min(Duration::from_millis(CALL_MAX_MS)), meter: call.meter }
+        Self {
+            until: Instant::now() + call.within.min(Duration::from_millis(CALL_MAX_MS)),
+            meter: call.meter,
+            wary: false,
+        }
+    }
+
+    /// The same after a connection failed.
+    pub(crate) fn wary(self) -> Self {
+        Self { wary: true, ..self }
     }
 
     pub(crate) fn left(&self) -> Duration {
@@ -80,10 +95,16 @@ impl<'a, DB: Database> Session<'a, DB> {
         meaning: fn(&str, u16) -> Meaning,
     ) -> Result<Self, Trouble> {
         let left = budget.left();
-        match timeout_at(budget.until, pool.acquire()).await {
-            Ok(Ok(connection)) => Ok(Self { connection: Some(connection), under_way: false, budget, meaning }),
-            Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(no_connection(pool, left)),
-            Ok(Err(error)) => Err(Trouble::of("connecting to the database", &error, meaning)),
+        loop {
+            let mut connection = match timeout_at(budget.until, pool.acquire()).await {
+                Ok(Ok(connection)) => connection,
+                Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => return Err(no_connection(pool, left)),
+                Ok(Err(error)) => return Err(Trouble::of("connecting to the database", &error, meaning)),
+            };
+            if !budget.wary || is_alive(&mut *connection).await {
+                return Ok(Self { connection: Some(connection), under_way: false, budget, meaning });
+            }
+            drop(connection.detach());
         }
     }
 
@@ -122,19 +143,20 @@ impl<'a, DB: Database> Session<'a, DB> {
     }
 
     fn end<T>(&mut self, operation: &str, answer: Result<Result<T, sqlx::Error>, Elapsed>) -> Result<T, Trouble> {
-        // After an answer of the server, an error or not, the connection is at rest.
+        // After an answer of the server, an error or not, the connection is at rest, unless that was its end.
         self.under_way = !matches!(answer, Ok(Ok(_) | Err(sqlx::Error::Database(_))));
-        if self.under_way {
-            self.close();
-        }
-        match answer {
+        let answer = match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(Trouble::of(operation, &error, self.meaning)),
             Err(_) => Err(Trouble::new(
                 StoreErrorKind::Unreachable,
                 format!("{operation}: the server gave no answer in time"),
             )),
+        };
+        if self.under_way || answer.as_ref().is_err_and(|trouble| trouble.kind == StoreErrorKind::Unreachable) {
+            self.close();
         }
+        answer
     }
 
     /// Closes the socket, without a word: whoever is at the other end may not be listening.

@@ -13,6 +13,7 @@ pub(crate) struct Trouble {
     /// Somebody else's lock was in the way: the same statement for fewer records can go through.
     pub(crate) contended: bool,
     /// A record with this key is there already.
+    #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "PostgreSQL has ON CONFLICT for it"))]
     pub(crate) duplicate: bool,
 }
 

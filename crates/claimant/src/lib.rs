@@ -42,6 +42,11 @@ pub mod aws {
 #[cfg(feature = "dynamodb")]
 pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, TableTransactions, Transaction};
 
+#[cfg(feature = "mysql")]
+pub use claimant_sql::MySqlStore;
+#[cfg(feature = "postgres")]
+pub use claimant_sql::PostgresStore;
+
 /// AWS Lambda: SQS events in, partial batch responses out.
 #[cfg(feature = "lambda")]
 pub mod lambda {

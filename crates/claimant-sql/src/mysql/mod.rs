@@ -9,10 +9,10 @@ use std::time::Duration;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
-    StoreFuture, Timestamp,
+    StoreErrorKind, StoreFuture, Timestamp,
 };
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{ConnectOptions as _, Executor as _, MySqlConnection, MySqlPool};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySqlConnection, MySqlPool};
 
 use crate::migrations;
 use crate::rounds;
@@ -25,6 +25,12 @@ use meaning::meaning;
 const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 1, autocommit = 1, \
                        sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
                        SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+/// Makes migrations of one database wait for each other. Locks are the server's, and names of them short.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('claimant', SHA1(DATABASE())), ?)";
+
+/// How long they wait.
+const LOCK_WAIT_MAX_S: i64 = 60;
 
 /// Records in one table, `claimant_records`, of a MySQL or MariaDB database.
 ///
@@ -99,13 +105,26 @@ impl MySqlStore {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let migrator = migrations::migrator(&[(1, "records", include_str!("../../migrations/mysql/1_records.sql"))]);
+        let mut migrator =
+            migrations::migrator(&[(1, "records", include_str!("../../migrations/mysql/1_records.sql"))]);
+        // Its lock has a time limit that MariaDB does not understand, and then does not lock.
+        migrator.set_locking(false);
         let failed = |error: &_| migrations::store_error(error, meaning);
-        // A connection of its own, without the short time limit, and gone afterwards.
+        // A connection of its own, without the short time limit, and gone afterwards, with its lock.
         let mut connection = self.pool.acquire().await.map_err(|e| failed(&e.into()))?.detach();
         let unlimited = "SET SESSION innodb_lock_wait_timeout = DEFAULT";
         connection.execute(unlimited).await.map_err(|e| failed(&e.into()))?;
-        migrator.run(&mut connection).await.map_err(|e| failed(&e))
+        let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;
+        if locked.map_err(|e| failed(&e.into()))? != Some(1) {
+            return Err(StoreError::new(
+                StoreErrorKind::Throttled,
+                format!(
+                    "somebody else has been migrating this database for {LOCK_WAIT_MAX_S} s: see what holds them up"
+                ),
+            ));
+        }
+        migrator.run(&mut connection).await.map_err(|e| failed(&e))?;
+        connection.close().await.map_err(|e| failed(&e.into()))
     }
 
     /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer than

@@ -12,7 +12,7 @@ use claimant_core::{
     StoreFuture, Timestamp,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Executor as _, PgConnection, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool};
 
 use crate::migrations;
 use crate::rounds;
@@ -105,7 +105,8 @@ impl PostgresStore {
         let mut connection = self.pool.acquire().await.map_err(|e| failed(&e.into()))?.detach();
         let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
         connection.execute(unlimited).await.map_err(|e| failed(&e.into()))?;
-        migrator.run(&mut connection).await.map_err(|e| failed(&e))
+        migrator.run(&mut connection).await.map_err(|e| failed(&e))?;
+        connection.close().await.map_err(|e| failed(&e.into()))
     }
 
     /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer than

@@ -1,0 +1,6 @@
+//! PostgreSQL and MariaDB as stores: what goes wrong, whose locks are in the way, and what a call costs.
+
+mod faults;
+mod locks;
+mod many;
+mod world;
