@@ -1,4 +1,5 @@
-//! What the integration tests share: DynamoDB endpoints, and a wire that fails as scripted.
+//! What the integration tests share: DynamoDB endpoints, a wire that fails as scripted, and processes to be killed.
 
 pub mod dynamodb;
+pub mod kill;
 pub mod wire;
