@@ -3,7 +3,10 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `postgres`, `mysql` | [`PostgresStore`], [`MySqlStore`]: opening, the statements, what the error codes mean |
+//! | `dialect` | what a database's statements must do |
 //! | `rounds` | how claims and settlements go on until their answer is clear: the same for both |
+//! | `transactions` | [`PostgresTransactions`], [`MySqlTransactions`]: claims that carry a transaction |
+//! | `transaction`, `guard` | the transaction as its handler has it, and what is refused in it |
 //! | `record` | records as rows |
 //! | `session` | a connection for one call, within the time of the call |
 //! | `trouble` | what went wrong, in the words of a store |
@@ -14,6 +17,10 @@
 //! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; `DELETE` for `delete_expired`; for `migrate` what it
 //! takes to create tables.
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod dialect;
+#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+mod guard;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod migrations;
 #[cfg(feature = "mysql")]
@@ -26,10 +33,20 @@ mod record;
 mod rounds;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod session;
+#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+mod transaction;
+#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+mod transactions;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod trouble;
 
 #[cfg(feature = "mysql")]
 pub use mysql::MySqlStore;
+#[cfg(all(feature = "mysql", feature = "transactions"))]
+pub use mysql::{MySqlTransaction, MySqlTransactions};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(all(feature = "postgres", feature = "transactions"))]
+pub use postgres::{PgTransaction, PostgresTransactions};
+#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+pub use transaction::SqlTransaction;

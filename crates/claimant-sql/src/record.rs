@@ -46,6 +46,18 @@ where
     rows.iter().map(read).collect()
 }
 
+/// The number that a statement gives.
+#[cfg(feature = "transactions")]
+pub(crate) fn number<R>(rows: &[R], meaning: fn(&str, u16) -> Meaning) -> Result<i64, Trouble>
+where
+    R: Row,
+    usize: ColumnIndex<R>,
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let row = rows.first().ok_or_else(|| Trouble::new(StoreErrorKind::Other, "the server gave no number"))?;
+    row.try_get(0).map_err(|error| Trouble::of("reading a number", &error, meaning))
+}
+
 struct Fields<'r, R> {
     row: &'r R,
     meaning: fn(&str, u16) -> Meaning,

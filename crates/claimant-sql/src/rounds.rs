@@ -6,58 +6,40 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use claimant_core::protocol::{self, ClaimRequest, Decision, Renewal, SettleDecision, Settlement};
+use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
 use claimant_core::{Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
+use sqlx::Pool;
 
+use crate::dialect::Dialect;
 use crate::record::{Seen, key};
-use crate::session::Budget;
+use crate::session::{Budget, Session};
 use crate::trouble::Trouble;
 
 /// Records in one statement.
 const BATCH_MAX: usize = 50;
 
 /// How often a call is tried anew where the record changed in between, or where no answer came.
-const ROUNDS_MAX: u32 = 4;
+pub(crate) const ROUNDS_MAX: u32 = 4;
 
 /// The base of the waits before a statement is tried again.
 const RETRY_BASE_MS: u64 = 12;
 
-/// The statements of one database. Each is one step: it applies as a whole or not at all.
-pub(crate) trait Statements: Sync {
-    /// Inserts those records whose ids have none, and shows what then is there, as far as the statement saw it.
-    fn offer(
-        &self,
-        records: &[(&RecordId, Record)],
-        budget: Budget<'_>,
-    ) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+/// What a claim came to.
+pub(crate) enum Claimed {
+    Granted(Box<Grant>),
+    Refused(Refusal),
+}
 
-    /// Writes `next` where the record still has the status, owner, fence and lease of `seen`. Gives whether it did.
-    fn replace(
-        &self,
-        id: &RecordId,
-        seen: &Record,
-        next: &Record,
-        budget: Budget<'_>,
-    ) -> impl Future<Output = Result<bool, Trouble>> + Send;
-
-    /// Makes the lease of a claim longer where that is held and ends earlier. Gives whether it did.
-    fn renew(
-        &self,
-        claim: &Claim,
-        renewal: &Renewal,
-        budget: Budget<'_>,
-    ) -> impl Future<Output = Result<bool, Trouble>> + Send;
-
-    /// Ends those claims, of different keys and in the order of their ids, that are held. Gives how many.
-    fn end(
-        &self,
-        endings: &[&(Claim, Settlement)],
-        budget: Budget<'_>,
-    ) -> impl Future<Output = Result<usize, Trouble>> + Send;
-
-    /// The records of these ids, as they are now.
-    fn read(&self, ids: &[&RecordId], budget: Budget<'_>) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+/// A claim that is written.
+#[derive(Clone)]
+pub(crate) struct Grant {
+    /// The record that it replaced, if there was one.
+    pub(crate) before: Option<Record>,
+    /// The record that it wrote.
+    pub(crate) now: Record,
+    /// Whether another owner had left the key in progress.
+    pub(crate) taken_over: bool,
 }
 
 /// What a claim is about to write over what it saw.
@@ -67,49 +49,63 @@ struct Wish {
     taken_over: bool,
 }
 
-pub(crate) async fn claim(
-    store: &impl Statements,
+/// Claims a key on this connection, without a second try where a statement fails.
+pub(crate) async fn claim_on<D: Dialect>(
+    session: &mut Session<'_, D>,
     request: &ClaimRequest,
-    mut budget: Budget<'_>,
-) -> Result<ClaimAnswer, StoreError> {
+) -> Result<Claimed, Trouble> {
     let mut wish: Option<Wish> = None;
-    let mut trouble = Trouble::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed");
-    for round in 0..ROUNDS_MAX {
-        let shown = match &wish {
-            None => store.offer(&[(&request.id, protocol::fresh_claim(request))], budget).await,
-            Some(wish) => match store.replace(&request.id, &wish.seen, &wish.next, budget).await {
-                Ok(true) => Ok(Seen::from([(key(&request.id).to_vec(), wish.next.clone())])),
-                Ok(false) => store.read(&[&request.id], budget).await,
-                Err(trouble) => Err(trouble),
-            },
-        };
-        let seen = match shown {
-            Ok(mut seen) => seen.remove(key(&request.id)),
-            Err(new) if new.is_final() || !wait(round, budget).await => return Err(new.into()),
-            Err(new) => {
-                (trouble, budget) = (new, budget.wary());
-                continue;
+    for _ in 0..ROUNDS_MAX {
+        let mut shown = match &wish {
+            None => D::offer(session, &[(&request.id, protocol::fresh_claim(request))]).await?,
+            Some(wish) if D::replace(session, &request.id, &wish.seen, &wish.next).await? => {
+                Seen::from([(key(&request.id).to_vec(), wish.next.clone())])
             }
+            Some(_) => D::read(session, &[&request.id]).await?,
         };
         // Absent: deleted, or inserted by another one, in between.
-        let Some(seen) = seen else {
+        let Some(now) = shown.remove(key(&request.id)) else {
             wish = None;
             continue;
         };
-        wish = match protocol::decide(Some(&seen), request) {
-            Decision::Held => return Ok(granted(request, &seen, wish.is_some_and(|wish| wish.taken_over))),
-            Decision::Refuse(refusal) => return Ok(ClaimAnswer::Refused(refusal)),
-            Decision::Grant { next, taken_over } => Some(Wish { seen, next, taken_over }),
-            Decision::Park { next } => Some(Wish { seen, next, taken_over: false }),
+        wish = match protocol::decide(Some(&now), request) {
+            Decision::Held => {
+                let (before, taken_over) = wish.map_or((None, false), |wish| (Some(wish.seen), wish.taken_over));
+                return Ok(Claimed::Granted(Box::new(Grant { before, now, taken_over })));
+            }
+            Decision::Refuse(refusal) => return Ok(Claimed::Refused(refusal)),
+            Decision::Grant { next, taken_over } => Some(Wish { seen: now, next, taken_over }),
+            Decision::Park { next } => Some(Wish { seen: now, next, taken_over: false }),
         };
     }
-    Err(trouble.into())
+    Err(Trouble::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
+}
+
+pub(crate) async fn claim<D: Dialect>(
+    pool: &Pool<D>,
+    request: &ClaimRequest,
+    mut budget: Budget<'_>,
+) -> Result<ClaimAnswer, StoreError> {
+    for round in 0.. {
+        let claimed = match Session::open(pool, budget).await {
+            Ok(mut session) => claim_on(&mut session, request).await,
+            Err(trouble) => Err(trouble),
+        };
+        match claimed {
+            Ok(Claimed::Granted(grant)) => return Ok(granted(request, &grant.now, grant.taken_over)),
+            Ok(Claimed::Refused(refusal)) => return Ok(ClaimAnswer::Refused(refusal)),
+            // What was written although its answer was lost is recognised by its owner.
+            Err(trouble) if trouble.is_final() || !wait(round, budget).await => return Err(trouble.into()),
+            Err(_) => budget = budget.wary(),
+        }
+    }
+    Err(StoreError::no_answer(budget.left()))
 }
 
 /// Claims keys in company: one statement for all that have no record. A key that has one and can be claimed all the same is
 /// left to be claimed by itself, as is a key's second request, and everything where somebody's lock is in the way.
-pub(crate) async fn claim_all(
-    store: &impl Statements,
+pub(crate) async fn claim_all<D: Dialect>(
+    pool: &Pool<D>,
     requests: &[ClaimRequest],
     call: Call<'_>,
 ) -> Vec<Result<Option<ClaimAnswer>, StoreError>> {
@@ -121,7 +117,12 @@ pub(crate) async fn claim_all(
     let mut answers: Vec<_> = requests.iter().map(|_| Ok(None)).collect();
     let chunks = together.chunks(BATCH_MAX).map(|places| async move {
         let fresh = |place: &usize| (&requests[*place].id, protocol::fresh_claim(&requests[*place]));
-        (places, store.offer(&places.iter().map(fresh).collect::<Vec<_>>(), budget).await)
+        let records: Vec<_> = places.iter().map(fresh).collect();
+        let shown = match Session::open(pool, budget).await {
+            Ok(mut session) => D::offer(&mut session, &records).await,
+            Err(trouble) => Err(trouble),
+        };
+        (places, shown)
     });
     for (places, shown) in join_all(chunks).await {
         for place in places {
@@ -144,52 +145,65 @@ fn in_company(request: &ClaimRequest, seen: &Seen) -> Option<ClaimAnswer> {
     }
 }
 
-pub(crate) async fn renew(
-    store: &impl Statements,
+pub(crate) async fn renew<D: Dialect>(
+    pool: &Pool<D>,
     claim: &mut Claim,
     renewal: Renewal,
     mut budget: Budget<'_>,
 ) -> Result<Renewed, StoreError> {
-    let mut trouble = None;
+    let mut trouble =
+        Trouble::new(StoreErrorKind::Throttled, "the record changed each time its lease was to be renewed");
     for round in 0..ROUNDS_MAX {
-        let seen = match store.renew(claim, &renewal, budget).await {
-            Ok(true) => {
-                claim.lease_until = renewal.lease_until;
-                return Ok(Renewed::Held);
-            }
-            Ok(false) => store.read(&[&claim.id], budget).await,
-            Err(new) => Err(new),
+        let renewed = match Session::open(pool, budget).await {
+            Ok(mut session) => renew_on(&mut session, claim, &renewal).await,
+            Err(trouble) => Err(trouble),
         };
-        match seen.map(|mut seen| seen.remove(key(&claim.id))) {
-            Ok(seen) => match (protocol::renew(seen.as_ref(), claim, &renewal), seen) {
-                (SettleDecision::Already, Some(seen)) => {
-                    claim.lease_until = seen.lease_until;
-                    return Ok(Renewed::Held);
-                }
-                (SettleDecision::Write(_), _) => {}
-                _ => return Ok(Renewed::Lost),
-            },
+        match renewed {
+            Ok(Some(renewed)) => return Ok(renewed),
+            Ok(None) => {}
             Err(new) if new.is_final() => return Err(new.into()),
-            Err(new) => (trouble, budget) = (Some(new), budget.wary()),
+            Err(new) => (trouble, budget) = (new, budget.wary()),
         }
         if !wait(round, budget).await {
             break;
         }
     }
-    Err(trouble.map_or_else(|| StoreError::no_answer(budget.left()), StoreError::from))
+    Err(trouble.into())
 }
 
-pub(crate) async fn settle(store: &impl Statements, ending: &(Claim, Settlement), mut budget: Budget<'_>) -> Settled {
-    let (claim, settlement) = ending;
+/// Renews a lease on this connection; `None` where the record changed in between.
+async fn renew_on<D: Dialect>(
+    session: &mut Session<'_, D>,
+    claim: &mut Claim,
+    renewal: &Renewal,
+) -> Result<Option<Renewed>, Trouble> {
+    if D::renew(session, claim, renewal).await? {
+        claim.lease_until = renewal.lease_until;
+        return Ok(Some(Renewed::Held));
+    }
+    let seen = D::read(session, &[&claim.id]).await?.remove(key(&claim.id));
+    Ok(match (protocol::renew(seen.as_ref(), claim, renewal), seen) {
+        (SettleDecision::Already, Some(seen)) => {
+            claim.lease_until = seen.lease_until;
+            Some(Renewed::Held)
+        }
+        (SettleDecision::Write(_), _) => None,
+        _ => Some(Renewed::Lost),
+    })
+}
+
+pub(crate) async fn settle<D: Dialect>(
+    pool: &Pool<D>,
+    ending: &(Claim, Settlement),
+    mut budget: Budget<'_>,
+) -> Settled {
     let mut unknown = StoreError::no_answer(budget.left());
     for round in 0..ROUNDS_MAX {
-        let seen = match store.end(&[ending], budget).await {
-            Ok(1) => return Settled::Done,
-            Ok(_) => store.read(&[&claim.id], budget).await,
+        let decision = match Session::open(pool, budget).await {
+            Ok(mut session) => settle_on(&mut session, ending).await,
             Err(trouble) => Err(trouble),
         };
-        let seen = seen.map(|mut seen| seen.remove(key(&claim.id)));
-        match seen.map(|seen| protocol::settle(seen.as_ref(), claim, settlement)) {
+        match decision {
             Ok(SettleDecision::Already) => return Settled::Done,
             Ok(SettleDecision::Lost) => return Settled::Lost,
             Ok(SettleDecision::Write(_)) => {}
@@ -205,9 +219,22 @@ pub(crate) async fn settle(store: &impl Statements, ending: &(Claim, Settlement)
     Settled::Unknown(unknown)
 }
 
+/// Ends a claim on this connection; where its guard did not hold, the record says what that means.
+async fn settle_on<D: Dialect>(
+    session: &mut Session<'_, D>,
+    ending: &(Claim, Settlement),
+) -> Result<SettleDecision, Trouble> {
+    let (claim, settlement) = ending;
+    if D::end(session, &[ending]).await? == 1 {
+        return Ok(SettleDecision::Already);
+    }
+    let seen = D::read(session, &[&claim.id]).await?.remove(key(&claim.id));
+    Ok(protocol::settle(seen.as_ref(), claim, settlement))
+}
+
 /// Ends claims in company; where not all of them were held, or no answer came, each is ended by itself, which tells.
-pub(crate) async fn settle_all(
-    store: &impl Statements,
+pub(crate) async fn settle_all<D: Dialect>(
+    pool: &Pool<D>,
     endings: Vec<(Claim, Settlement)>,
     call: Call<'_>,
 ) -> Vec<Settled> {
@@ -215,24 +242,29 @@ pub(crate) async fn settle_all(
     let chunks = endings.chunks(BATCH_MAX).map(|chunk| async move {
         let mut together: Vec<&(Claim, Settlement)> = chunk.iter().collect();
         together.sort_unstable_by_key(|(claim, _)| &claim.id);
-        match store.end(&together, budget).await {
+        let ended = match Session::open(pool, budget).await {
+            Ok(mut session) => D::end(&mut session, &together).await,
+            Err(trouble) => Err(trouble),
+        };
+        match ended {
             Ok(count) if count == chunk.len() => return chunk.iter().map(|_| Settled::Done).collect(),
             Err(trouble) if trouble.is_final() => {
                 return chunk.iter().map(|_| Settled::Unknown(trouble.clone().into())).collect();
             }
             _ => {}
         }
-        join_all(chunk.iter().map(|ending| settle(store, ending, budget))).await
+        join_all(chunk.iter().map(|ending| settle(pool, ending, budget))).await
     });
     join_all(chunks).await.into_iter().flatten().collect()
 }
 
-pub(crate) async fn look(
-    store: &impl Statements,
+pub(crate) async fn look<D: Dialect>(
+    pool: &Pool<D>,
     id: &RecordId,
     budget: Budget<'_>,
 ) -> Result<Option<Record>, StoreError> {
-    Ok(store.read(&[id], budget).await?.remove(key(id)))
+    let mut session = Session::open(pool, budget).await?;
+    Ok(D::read(&mut session, &[id]).await?.remove(key(id)))
 }
 
 fn granted(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnswer {
@@ -241,7 +273,7 @@ fn granted(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAn
 
 /// Waits before the round after this one, doubling, and spread over its upper half by the clock's last digits. Gives whether
 /// there is one.
-async fn wait(round: u32, budget: Budget<'_>) -> bool {
+pub(crate) async fn wait(round: u32, budget: Budget<'_>) -> bool {
     let left = budget.left();
     let full = RETRY_BASE_MS << round.min(8);
     let spread = u64::from(left.subsec_nanos()) % (full / 2 + 1);

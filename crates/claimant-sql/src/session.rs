@@ -8,7 +8,8 @@ use sqlx::{Connection, Database, Execute, Executor, Pool};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
-use crate::trouble::{Meaning, Trouble};
+use crate::dialect::Dialect;
+use crate::trouble::Trouble;
 
 /// The longest that one statement may take: silence on a connection that died while the function was frozen leaves time for
 /// another one.
@@ -79,40 +80,92 @@ impl<'a> Budget<'a> {
 ///
 /// It goes back to the pool only when its statements came to their end: one that was cut off, by its time or because the
 /// caller dropped the call, left the connection in the middle of an answer, so it is closed.
-pub(crate) struct Session<'a, DB: Database> {
+pub(crate) struct Session<'a, D: Database> {
     /// There until this is dropped, or a statement broke it.
-    connection: Option<PoolConnection<DB>>,
+    connection: Option<PoolConnection<D>>,
     under_way: bool,
+    /// Whether a transaction is open, with which the connection must not go back.
+    in_transaction: bool,
+    /// The longest that a statement may take.
+    try_max: Duration,
     budget: Budget<'a>,
-    meaning: fn(&str, u16) -> Meaning,
 }
 
-impl<'a, DB: Database> Session<'a, DB> {
+impl<'a, D: Dialect> Session<'a, D> {
     /// Waits for a connection, as long as the call has time.
-    pub(crate) async fn open(
-        pool: &Pool<DB>,
-        budget: Budget<'a>,
-        meaning: fn(&str, u16) -> Meaning,
-    ) -> Result<Self, Trouble> {
+    pub(crate) async fn open(pool: &Pool<D>, budget: Budget<'a>) -> Result<Self, Trouble> {
         let left = budget.left();
         loop {
             let mut connection = match timeout_at(budget.until, pool.acquire()).await {
                 Ok(Ok(connection)) => connection,
                 Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => return Err(no_connection(pool, left)),
-                Ok(Err(error)) => return Err(Trouble::of("connecting to the database", &error, meaning)),
+                Ok(Err(error)) => return Err(Trouble::of("connecting to the database", &error, D::meaning)),
             };
             if !budget.wary || is_alive(&mut *connection).await {
-                return Ok(Self { connection: Some(connection), under_way: false, budget, meaning });
+                return Ok(Self {
+                    connection: Some(connection),
+                    under_way: false,
+                    in_transaction: false,
+                    try_max: Duration::from_millis(TRY_MAX_MS),
+                    budget,
+                });
             }
             drop(connection.detach());
         }
     }
 
+    /// The connection of a transaction that its handler gave back.
+    #[cfg(feature = "transactions")]
+    pub(crate) fn resume(connection: PoolConnection<D>, budget: Budget<'a>) -> Self {
+        let connection = Some(connection);
+        // There is no other connection to try it on, and a commit can have checks and replicas to wait for.
+        Self { connection, under_way: false, in_transaction: true, try_max: Duration::from_millis(CALL_MAX_MS), budget }
+    }
+
+    /// Begins a transaction that waits only a short while for locks.
+    #[cfg(feature = "transactions")]
+    pub(crate) async fn begin(&mut self) -> Result<(), Trouble> {
+        self.in_transaction = true;
+        D::control(self, "beginning a transaction", D::BEGIN.to_owned()).await
+    }
+
+    /// From here on the transaction is the handler's, with its own patience for locks; the server ends it when nothing comes
+    /// for as long as a lease. Gives the connection, and its number at the server.
+    #[cfg(feature = "transactions")]
+    pub(crate) async fn hand_over(mut self, lease: Duration) -> Result<(Option<PoolConnection<D>>, i64), Trouble> {
+        let number = D::hand_over(&mut self, lease).await?;
+        Ok((self.connection.take(), number))
+    }
+
+    /// Commits; on an error the connection is closed when this is dropped.
+    #[cfg(feature = "transactions")]
+    pub(crate) async fn commit(&mut self) -> Result<(), Trouble> {
+        D::control(self, "the commit", D::COMMIT.to_owned()).await?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    /// Rolls back, here or by closing the connection.
+    #[cfg(feature = "transactions")]
+    pub(crate) async fn roll_back(&mut self) {
+        if D::control(self, "a rollback", D::ROLLBACK.to_owned()).await.is_ok() {
+            self.in_transaction = false;
+        } else {
+            self.close();
+        }
+    }
+
+    /// Whether it has a connection that is at rest.
+    #[cfg(feature = "transactions")]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.connection.is_some() && !self.in_transaction
+    }
+
     /// The rows of a statement.
-    pub(crate) async fn rows<'q, E>(&mut self, operation: &str, statement: E) -> Result<Vec<DB::Row>, Trouble>
+    pub(crate) async fn rows<'q, E>(&mut self, operation: &str, statement: E) -> Result<Vec<D::Row>, Trouble>
     where
-        E: Execute<'q, DB> + 'q,
-        for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+        E: Execute<'q, D> + 'q,
+        for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
     {
         let until = self.start()?;
         let Some(connection) = &mut self.connection else { return Err(broken(operation)) };
@@ -121,10 +174,10 @@ impl<'a, DB: Database> Session<'a, DB> {
     }
 
     /// What a statement comes to; the count of its rows is in it.
-    pub(crate) async fn execute<'q, E>(&mut self, operation: &str, statement: E) -> Result<DB::QueryResult, Trouble>
+    pub(crate) async fn execute<'q, E>(&mut self, operation: &str, statement: E) -> Result<D::QueryResult, Trouble>
     where
-        E: Execute<'q, DB> + 'q,
-        for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+        E: Execute<'q, D> + 'q,
+        for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
     {
         let until = self.start()?;
         let Some(connection) = &mut self.connection else { return Err(broken(operation)) };
@@ -139,7 +192,7 @@ impl<'a, DB: Database> Session<'a, DB> {
         }
         self.under_way = true;
         self.budget.meter.request();
-        Ok(self.budget.until.min(Instant::now() + Duration::from_millis(TRY_MAX_MS)))
+        Ok(self.budget.until.min(Instant::now() + self.try_max))
     }
 
     fn end<T>(&mut self, operation: &str, answer: Result<Result<T, sqlx::Error>, Elapsed>) -> Result<T, Trouble> {
@@ -147,7 +200,7 @@ impl<'a, DB: Database> Session<'a, DB> {
         self.under_way = !matches!(answer, Ok(Ok(_) | Err(sqlx::Error::Database(_))));
         let answer = match answer {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(Trouble::of(operation, &error, self.meaning)),
+            Ok(Err(error)) => Err(Trouble::of(operation, &error, D::meaning)),
             Err(_) => Err(Trouble::new(
                 StoreErrorKind::Unreachable,
                 format!("{operation}: the server gave no answer in time"),
@@ -158,18 +211,20 @@ impl<'a, DB: Database> Session<'a, DB> {
         }
         answer
     }
+}
 
+impl<D: Database> Session<'_, D> {
     /// Closes the socket, without a word: whoever is at the other end may not be listening.
-    fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if let Some(connection) = self.connection.take() {
             drop(connection.detach());
         }
     }
 }
 
-impl<DB: Database> Drop for Session<'_, DB> {
+impl<D: Database> Drop for Session<'_, D> {
     fn drop(&mut self) {
-        if self.under_way {
+        if self.under_way || self.in_transaction {
             self.close();
         }
     }

@@ -10,6 +10,8 @@ use claimant_core::{StoreError, StoreErrorKind};
 pub(crate) struct Trouble {
     pub(crate) kind: StoreErrorKind,
     pub(crate) text: String,
+    /// The server's code, where it gave an answer.
+    pub(crate) code: String,
     /// Somebody else's lock was in the way: the same statement for fewer records can go through.
     pub(crate) contended: bool,
     /// A record with this key is there already.
@@ -46,7 +48,7 @@ impl Meaning {
 
 impl Trouble {
     pub(crate) fn new(kind: StoreErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), contended: false, duplicate: false }
+        Self { kind, text: text.into(), code: String::new(), contended: false, duplicate: false }
     }
 
     /// What `operation` ran into; `meaning` explains the server's own code.
@@ -61,6 +63,7 @@ impl Trouble {
                 return Self {
                     kind: meaning.kind,
                     text,
+                    code: code.into_owned(),
                     contended: meaning.contended,
                     duplicate: answer.is_unique_violation(),
                 };

@@ -43,9 +43,9 @@ pub mod aws {
 pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, TableTransactions, Transaction};
 
 #[cfg(feature = "mysql")]
-pub use claimant_sql::MySqlStore;
+pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions};
 #[cfg(feature = "postgres")]
-pub use claimant_sql::PostgresStore;
+pub use claimant_sql::{PgTransaction, PostgresStore, PostgresTransactions};
 
 /// AWS Lambda: SQS events in, partial batch responses out.
 #[cfg(feature = "lambda")]

@@ -157,6 +157,24 @@ impl Party {
         }
     }
 
+    /// How many rows there are.
+    pub(crate) async fn count(&mut self, rows: &str) -> i64 {
+        let sql = AssertSqlSafe(format!("SELECT count(*) FROM {rows}"));
+        match self {
+            Self::Postgres(connection) => sqlx::query_scalar(sql).fetch_one(connection).await.unwrap(),
+            Self::MariaDb(connection) => sqlx::query_scalar(sql).fetch_one(connection).await.unwrap(),
+        }
+    }
+
+    /// How many transactions of others have written something and are open.
+    pub(crate) async fn locks(&mut self) -> i64 {
+        self.count(match self {
+            Self::Postgres(_) => "pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()",
+            Self::MariaDb(_) => "information_schema.innodb_trx WHERE trx_rows_modified > 0",
+        })
+        .await
+    }
+
     /// Lets the server close every other client's connection.
     pub(crate) async fn end_all_others(&mut self) {
         match self {

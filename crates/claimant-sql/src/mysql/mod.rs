@@ -2,6 +2,8 @@
 
 mod meaning;
 mod statements;
+#[cfg(feature = "transactions")]
+mod transactions;
 
 use std::fmt;
 use std::time::Duration;
@@ -18,6 +20,9 @@ use crate::migrations;
 use crate::rounds;
 use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
 use meaning::meaning;
+
+#[cfg(feature = "transactions")]
+pub use transactions::{MySqlTransaction, MySqlTransactions};
 
 /// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
 /// after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
@@ -135,7 +140,7 @@ impl MySqlStore {
     pub async fn delete_expired(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
         let meter = Meter::default();
         let budget = Budget::of(Call { within, meter: &meter });
-        let mut session = Session::open(&self.pool, budget, meaning).await?;
+        let mut session = Session::open(&self.pool, budget).await?;
         Ok(session
             .execute("deleting expired records", statements::delete_expired(before, portion))
             .await?
@@ -156,7 +161,7 @@ impl Store for MySqlStore {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(rounds::claim(self, request, Budget::of(call)))
+        Box::pin(rounds::claim(&self.pool, request, Budget::of(call)))
     }
 
     fn claim_all<'a>(
@@ -164,7 +169,7 @@ impl Store for MySqlStore {
         requests: &'a [ClaimRequest],
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
-        Box::pin(rounds::claim_all(self, requests, call))
+        Box::pin(rounds::claim_all(&self.pool, requests, call))
     }
 
     fn settle_all<'a>(
@@ -172,7 +177,7 @@ impl Store for MySqlStore {
         settlements: Vec<(Claim, Settlement)>,
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Settled>> {
-        Box::pin(rounds::settle_all(self, settlements, call))
+        Box::pin(rounds::settle_all(&self.pool, settlements, call))
     }
 
     fn renew<'a>(
@@ -181,15 +186,15 @@ impl Store for MySqlStore {
         renewal: Renewal,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        Box::pin(rounds::renew(self, claim, renewal, Budget::of(call)))
+        Box::pin(rounds::renew(&self.pool, claim, renewal, Budget::of(call)))
     }
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         let ending = (claim, settlement.clone());
-        Box::pin(async move { rounds::settle(self, &ending, Budget::of(call)).await })
+        Box::pin(async move { rounds::settle(&self.pool, &ending, Budget::of(call)).await })
     }
 
     fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(rounds::look(self, id, Budget::of(call)))
+        Box::pin(rounds::look(&self.pool, id, Budget::of(call)))
     }
 }

@@ -6,17 +6,17 @@ use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{MySql, QueryBuilder, query};
 
-use super::MySqlStore;
 use super::meaning::meaning;
+use crate::dialect::Dialect;
+#[cfg(feature = "transactions")]
+use crate::record::number;
 use crate::record::{Seen, bigint, columns, key, seen, time};
-use crate::rounds::Statements;
-use crate::session::{Budget, Session};
-use crate::trouble::Trouble;
+use crate::session::Session;
+use crate::trouble::{Meaning, Trouble};
 
 type Statement<'q> = Query<'q, MySql, MySqlArguments>;
 
-const INSERT: &str = "INSERT INTO claimant_records (id, status, owner, fence, lease_until, attempts, message_id, \
-    fingerprint, created_at, updated_at, expires_at_s) ";
+const INSERT: &str = concat!("INSERT INTO claimant_records (", columns!(), ") ");
 
 const READ: &str = concat!("SELECT ", columns!(), " FROM claimant_records WHERE id IN (");
 
@@ -48,7 +48,10 @@ fn insert(records: &[(&RecordId, Record)]) -> QueryBuilder<MySql> {
             .push_bind(r.fingerprint.as_bytes().to_vec())
             .push_bind(time(r.created_at))
             .push_bind(time(r.updated_at))
-            .push_bind(bigint(r.expires_at_s));
+            .push_bind(r.completed_at.map(time))
+            .push_bind(bigint(r.expires_at_s))
+            .push_bind(bytes(r.result.as_deref()))
+            .push_bind(bytes(r.error.as_deref()));
     });
     text
 }
@@ -100,7 +103,6 @@ impl<'a> Written<'a> {
 }
 
 fn end(written: &Written<'_>, claims: &[&Claim]) -> QueryBuilder<MySql> {
-    let bytes = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
     let mut text = QueryBuilder::new("UPDATE claimant_records SET status = ");
     text.push_bind(written.status.as_str());
     text.push(", updated_at = ").push_bind(time(written.now));
@@ -121,6 +123,10 @@ fn end(written: &Written<'_>, claims: &[&Claim]) -> QueryBuilder<MySql> {
     text
 }
 
+fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
+    text.map(|text| text.as_bytes().to_vec())
+}
+
 fn list<'a>(text: &mut QueryBuilder<MySql>, ids: impl Iterator<Item = &'a RecordId>) {
     let mut list = text.separated(", ");
     for id in ids {
@@ -134,10 +140,43 @@ fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
     text.build().persistent(records == 1)
 }
 
-impl Statements for MySqlStore {
+impl Dialect for MySql {
+    fn meaning(code: &str, number: u16) -> Meaning {
+        meaning(code, number)
+    }
+
+    // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
+    #[cfg(feature = "transactions")]
+    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1; \
+                                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    #[cfg(feature = "transactions")]
+    const COMMIT: &'static str =
+        "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
+    #[cfg(feature = "transactions")]
+    const ROLLBACK: &'static str =
+        "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
+
+    #[cfg(feature = "transactions")]
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
+        let text = format!(
+            "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
+            lease.as_millis().div_ceil(1_000).max(1)
+        );
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+    }
+
+    #[cfg(feature = "transactions")]
+    fn kill(connection: i64) -> String {
+        format!("KILL CONNECTION {connection}")
+    }
+
+    #[cfg(feature = "transactions")]
+    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
+        session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
+    }
+
     /// A plain INSERT, which all fresh keys pass at once; where one is not, those that are fresh, and then a look at all.
-    async fn offer(&self, records: &[(&RecordId, Record)], budget: Budget<'_>) -> Result<Seen, Trouble> {
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
+    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
         let mut text = insert(records);
         match session.execute("claiming", prepared(&mut text, records.len())).await {
             Ok(_) => return Ok(records.iter().map(|(id, record)| (key(id).to_vec(), record.clone())).collect()),
@@ -150,15 +189,19 @@ impl Statements for MySqlStore {
             Err(_) => {}
         }
         let ids: Vec<_> = records.iter().map(|(id, _)| *id).collect();
-        read(&mut session, &ids).await
+        read(session, &ids).await
     }
 
-    async fn replace(&self, id: &RecordId, seen: &Record, next: &Record, budget: Budget<'_>) -> Result<bool, Trouble> {
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
+    async fn replace(
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        seen: &Record,
+        next: &Record,
+    ) -> Result<bool, Trouble> {
         Ok(session.execute("claiming", replace(id, seen, next)).await?.rows_affected() == 1)
     }
 
-    async fn renew(&self, claim: &Claim, renewal: &Renewal, budget: Budget<'_>) -> Result<bool, Trouble> {
+    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, Trouble> {
         let statement = query(RENEW)
             .bind(time(renewal.lease_until))
             .bind(time(renewal.now))
@@ -167,11 +210,10 @@ impl Statements for MySqlStore {
             .bind(claim.owner.as_str().as_bytes())
             .bind(bigint(claim.fence.get()))
             .bind(time(renewal.lease_until));
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
         Ok(session.execute("renewing a lease", statement).await?.rows_affected() == 1)
     }
 
-    async fn end(&self, endings: &[&(Claim, Settlement)], budget: Budget<'_>) -> Result<usize, Trouble> {
+    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, Trouble> {
         let mut alike: Vec<(Written<'_>, Vec<&Claim>)> = Vec::new();
         for (claim, settlement) in endings {
             let written = Written::by(settlement);
@@ -180,7 +222,6 @@ impl Statements for MySqlStore {
                 None => alike.push((written, vec![claim])),
             }
         }
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
         let mut ended = 0;
         for (written, claims) in alike {
             let mut text = end(&written, &claims);
@@ -190,8 +231,8 @@ impl Statements for MySqlStore {
         Ok(ended as usize)
     }
 
-    async fn read(&self, ids: &[&RecordId], budget: Budget<'_>) -> Result<Seen, Trouble> {
-        read(&mut Session::open(self.pool(), budget, meaning).await?, ids).await
+    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
+        read(session, ids).await
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod meaning;
 mod statements;
+#[cfg(feature = "transactions")]
+mod transactions;
 
 use std::fmt;
 use std::time::Duration;
@@ -19,10 +21,16 @@ use crate::rounds;
 use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
 use meaning::meaning;
 
+#[cfg(feature = "transactions")]
+pub use transactions::{PgTransaction, PostgresTransactions};
+
 /// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
-/// after its caller has gone; and each statement sees what was committed before it.
+/// after its caller has gone; each statement sees what was committed before it; and a statement whose client is gone ends, as
+/// far as the server's version and platform can tell.
 const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
-                       SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
+    SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
+    DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', false); \
+    EXCEPTION WHEN OTHERS THEN NULL; END $$";
 
 /// Records in one table, `claimant_records`, of a PostgreSQL database.
 ///
@@ -117,7 +125,7 @@ impl PostgresStore {
     pub async fn delete_expired(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
         let meter = Meter::default();
         let budget = Budget::of(Call { within, meter: &meter });
-        let mut session = Session::open(&self.pool, budget, meaning).await?;
+        let mut session = Session::open(&self.pool, budget).await?;
         Ok(session
             .execute("deleting expired records", statements::delete_expired(before, portion))
             .await?
@@ -138,7 +146,7 @@ impl Store for PostgresStore {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(rounds::claim(self, request, Budget::of(call)))
+        Box::pin(rounds::claim(&self.pool, request, Budget::of(call)))
     }
 
     fn claim_all<'a>(
@@ -146,7 +154,7 @@ impl Store for PostgresStore {
         requests: &'a [ClaimRequest],
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
-        Box::pin(rounds::claim_all(self, requests, call))
+        Box::pin(rounds::claim_all(&self.pool, requests, call))
     }
 
     fn settle_all<'a>(
@@ -154,7 +162,7 @@ impl Store for PostgresStore {
         settlements: Vec<(Claim, Settlement)>,
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Settled>> {
-        Box::pin(rounds::settle_all(self, settlements, call))
+        Box::pin(rounds::settle_all(&self.pool, settlements, call))
     }
 
     fn renew<'a>(
@@ -163,15 +171,15 @@ impl Store for PostgresStore {
         renewal: Renewal,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        Box::pin(rounds::renew(self, claim, renewal, Budget::of(call)))
+        Box::pin(rounds::renew(&self.pool, claim, renewal, Budget::of(call)))
     }
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         let ending = (claim, settlement.clone());
-        Box::pin(async move { rounds::settle(self, &ending, Budget::of(call)).await })
+        Box::pin(async move { rounds::settle(&self.pool, &ending, Budget::of(call)).await })
     }
 
     fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(rounds::look(self, id, Budget::of(call)))
+        Box::pin(rounds::look(&self.pool, id, Budget::of(call)))
     }
 }

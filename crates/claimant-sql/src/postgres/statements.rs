@@ -6,22 +6,24 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{Postgres, query};
 
-use super::PostgresStore;
 use super::meaning::meaning;
+use crate::dialect::Dialect;
+#[cfg(feature = "transactions")]
+use crate::record::number;
 use crate::record::{Seen, bigint, columns, key, seen, time};
-use crate::rounds::Statements;
-use crate::session::{Budget, Session};
-use crate::trouble::Trouble;
+use crate::session::Session;
+use crate::trouble::{Meaning, Trouble};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
 /// Both parts see the table as it was when the statement began: what the first inserts is not among what the second finds.
 const OFFER: &str = concat!(
     "WITH offered AS (SELECT * FROM unnest($1::bytea[], $2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], \
-     $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[]) AS o (id, status, owner, fence, lease_until, \
-     attempts, message_id, fingerprint, created_at, updated_at, expires_at_s)), \
-     written AS (INSERT INTO claimant_records (id, status, owner, fence, lease_until, attempts, message_id, fingerprint, \
-     created_at, updated_at, expires_at_s) SELECT * FROM offered ORDER BY id ON CONFLICT (id) DO NOTHING RETURNING ",
+     $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[]) AS o (",
+    columns!(),
+    ")), written AS (INSERT INTO claimant_records (",
+    columns!(),
+    ") SELECT * FROM offered ORDER BY id ON CONFLICT (id) DO NOTHING RETURNING ",
     columns!(),
     ") SELECT ",
     columns!(),
@@ -72,7 +74,10 @@ fn offer<'q>(records: &[(&RecordId, Record)]) -> Statement<'q> {
         .bind(each(records, |(_, r)| r.fingerprint.as_bytes().to_vec()))
         .bind(each(records, |(_, r)| time(r.created_at)))
         .bind(each(records, |(_, r)| time(r.updated_at)))
+        .bind(each(records, |(_, r)| r.completed_at.map(time)))
         .bind(each(records, |(_, r)| bigint(r.expires_at_s)))
+        .bind(each(records, |(_, r)| bytes(r.result.as_deref())))
+        .bind(each(records, |(_, r)| bytes(r.error.as_deref())))
 }
 
 pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
@@ -99,7 +104,6 @@ pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) 
 
 fn end<'q>(endings: &[&(Claim, Settlement)]) -> Statement<'q> {
     let completed = |s: &Settlement| (s.ending.status() == Status::Completed).then(|| time(s.now));
-    let bytes = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
     query(END)
         .bind(each(endings, |(c, _)| key(&c.id).to_vec()))
         .bind(each(endings, |(c, _)| c.owner.as_str().as_bytes().to_vec()))
@@ -113,23 +117,62 @@ fn end<'q>(endings: &[&(Claim, Settlement)]) -> Statement<'q> {
         .bind(each(endings, |(_, s)| i64::from(s.ending.attempts_back())))
 }
 
+fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
+    text.map(|text| text.as_bytes().to_vec())
+}
+
 /// One value of each, for an array.
 fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
     all.iter().map(value).collect()
 }
 
-impl Statements for PostgresStore {
-    async fn offer(&self, records: &[(&RecordId, Record)], budget: Budget<'_>) -> Result<Seen, Trouble> {
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
+impl Dialect for Postgres {
+    fn meaning(code: &str, number: u16) -> Meaning {
+        meaning(code, number)
+    }
+
+    #[cfg(feature = "transactions")]
+    const BEGIN: &'static str =
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
+    #[cfg(feature = "transactions")]
+    const COMMIT: &'static str = "COMMIT";
+    #[cfg(feature = "transactions")]
+    const ROLLBACK: &'static str = "ROLLBACK";
+
+    #[cfg(feature = "transactions")]
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
+        let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);
+        let text = format!(
+            "SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; \
+             SET LOCAL idle_in_transaction_session_timeout = {idle}; SELECT pg_backend_pid()::bigint"
+        );
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+    }
+
+    #[cfg(feature = "transactions")]
+    fn kill(connection: i64) -> String {
+        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {connection} AND state = 'active'")
+    }
+
+    #[cfg(feature = "transactions")]
+    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
+        session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
+    }
+
+    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
         seen(&session.rows("claiming", offer(records)).await?, meaning)
     }
 
-    async fn replace(&self, id: &RecordId, seen: &Record, next: &Record, budget: Budget<'_>) -> Result<bool, Trouble> {
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
+    async fn replace(
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        seen: &Record,
+        next: &Record,
+    ) -> Result<bool, Trouble> {
         Ok(session.execute("claiming", replace(id, seen, next)).await?.rows_affected() == 1)
     }
 
-    async fn renew(&self, claim: &Claim, renewal: &Renewal, budget: Budget<'_>) -> Result<bool, Trouble> {
+    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, Trouble> {
         let statement = query(RENEW)
             .bind(key(&claim.id))
             .bind(claim.owner.as_str().as_bytes())
@@ -137,19 +180,16 @@ impl Statements for PostgresStore {
             .bind(time(renewal.lease_until))
             .bind(time(renewal.now))
             .bind(bigint(expiry(renewal.now, renewal.lease_until, &renewal.policy)));
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
         Ok(session.execute("renewing a lease", statement).await?.rows_affected() == 1)
     }
 
-    async fn end(&self, endings: &[&(Claim, Settlement)], budget: Budget<'_>) -> Result<usize, Trouble> {
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
+    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, Trouble> {
         let ended = session.execute("settling", end(endings)).await?.rows_affected();
         // OK because it is at most the number of the endings.
         Ok(ended as usize)
     }
 
-    async fn read(&self, ids: &[&RecordId], budget: Budget<'_>) -> Result<Seen, Trouble> {
-        let mut session = Session::open(self.pool(), budget, meaning).await?;
+    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
         let statement = query(READ).bind(each(ids, |id| key(id).to_vec()));
         seen(&session.rows("reading records", statement).await?, meaning)
     }
