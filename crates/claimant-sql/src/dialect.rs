@@ -41,31 +41,25 @@ pub(crate) trait Dialect: Database {
     ) -> impl Future<Output = Result<usize, Trouble>> + Send;
 
     /// Begins a transaction that sees what was committed before each statement, and waits a second for locks.
-    #[cfg(feature = "transactions")]
     const BEGIN: &'static str;
 
     /// Commits, and leaves the connection as others of the pool are.
-    #[cfg(feature = "transactions")]
     const COMMIT: &'static str;
 
     /// The same for rolling back.
-    #[cfg(feature = "transactions")]
     const ROLLBACK: &'static str;
 
     /// Gives the open transaction to a handler: it waits for locks as the server's settings say, and is ended by the server
     /// when it is idle for as long as a lease lasts. Gives the connection's number at the server.
-    #[cfg(feature = "transactions")]
     fn hand_over(
         session: &mut Session<'_, Self>,
         lease: std::time::Duration,
     ) -> impl Future<Output = Result<i64, Trouble>> + Send;
 
     /// Ends the statement, and with it the transaction, of a connection of this number whose client is gone.
-    #[cfg(feature = "transactions")]
     fn kill(connection: i64) -> String;
 
     /// Sends one of these.
-    #[cfg(feature = "transactions")]
     fn control(
         session: &mut Session<'_, Self>,
         operation: &str,

@@ -19,7 +19,7 @@
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod dialect;
-#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod guard;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod migrations;
@@ -33,20 +33,16 @@ mod record;
 mod rounds;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod session;
-#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod transaction;
-#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod transactions;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod trouble;
 
 #[cfg(feature = "mysql")]
-pub use mysql::MySqlStore;
-#[cfg(all(feature = "mysql", feature = "transactions"))]
-pub use mysql::{MySqlTransaction, MySqlTransactions};
+pub use mysql::{MySqlStore, MySqlTransaction, MySqlTransactions};
 #[cfg(feature = "postgres")]
-pub use postgres::PostgresStore;
-#[cfg(all(feature = "postgres", feature = "transactions"))]
-pub use postgres::{PgTransaction, PostgresTransactions};
-#[cfg(all(feature = "transactions", any(feature = "mysql", feature = "postgres")))]
+pub use postgres::{PgTransaction, PostgresStore, PostgresTransactions};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub use transaction::SqlTransaction;

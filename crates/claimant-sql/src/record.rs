@@ -47,7 +47,6 @@ where
 }
 
 /// The number that a statement gives.
-#[cfg(feature = "transactions")]
 pub(crate) fn number<R>(rows: &[R], meaning: fn(&str, u16) -> Meaning) -> Result<i64, Trouble>
 where
     R: Row,

@@ -115,7 +115,6 @@ impl<'a, D: Dialect> Session<'a, D> {
     }
 
     /// The connection of a transaction that its handler gave back.
-    #[cfg(feature = "transactions")]
     pub(crate) fn resume(connection: PoolConnection<D>, budget: Budget<'a>) -> Self {
         let connection = Some(connection);
         // There is no other connection to try it on, and a commit can have checks and replicas to wait for.
@@ -123,7 +122,6 @@ impl<'a, D: Dialect> Session<'a, D> {
     }
 
     /// Begins a transaction that waits only a short while for locks.
-    #[cfg(feature = "transactions")]
     pub(crate) async fn begin(&mut self) -> Result<(), Trouble> {
         self.in_transaction = true;
         D::control(self, "beginning a transaction", D::BEGIN.to_owned()).await
@@ -131,14 +129,12 @@ impl<'a, D: Dialect> Session<'a, D> {
 
     /// From here on the transaction is the handler's, with its own patience for locks; the server ends it when nothing comes
     /// for as long as a lease. Gives the connection, and its number at the server.
-    #[cfg(feature = "transactions")]
     pub(crate) async fn hand_over(mut self, lease: Duration) -> Result<(Option<PoolConnection<D>>, i64), Trouble> {
         let number = D::hand_over(&mut self, lease).await?;
         Ok((self.connection.take(), number))
     }
 
     /// Commits; on an error the connection is closed when this is dropped.
-    #[cfg(feature = "transactions")]
     pub(crate) async fn commit(&mut self) -> Result<(), Trouble> {
         D::control(self, "the commit", D::COMMIT.to_owned()).await?;
         self.in_transaction = false;
@@ -146,7 +142,6 @@ impl<'a, D: Dialect> Session<'a, D> {
     }
 
     /// Rolls back, here or by closing the connection.
-    #[cfg(feature = "transactions")]
     pub(crate) async fn roll_back(&mut self) {
         if D::control(self, "a rollback", D::ROLLBACK.to_owned()).await.is_ok() {
             self.in_transaction = false;
@@ -156,7 +151,6 @@ impl<'a, D: Dialect> Session<'a, D> {
     }
 
     /// Whether it has a connection that is at rest.
-    #[cfg(feature = "transactions")]
     pub(crate) fn is_usable(&self) -> bool {
         self.connection.is_some() && !self.in_transaction
     }

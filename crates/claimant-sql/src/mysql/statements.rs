@@ -8,9 +8,7 @@ use sqlx::{MySql, QueryBuilder, query};
 
 use super::meaning::meaning;
 use crate::dialect::Dialect;
-#[cfg(feature = "transactions")]
-use crate::record::number;
-use crate::record::{Seen, bigint, columns, key, seen, time};
+use crate::record::{Seen, bigint, columns, key, number, seen, time};
 use crate::session::Session;
 use crate::trouble::{Meaning, Trouble};
 
@@ -146,17 +144,13 @@ impl Dialect for MySql {
     }
 
     // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
-    #[cfg(feature = "transactions")]
     const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1; \
                                  SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
-    #[cfg(feature = "transactions")]
     const COMMIT: &'static str =
         "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
-    #[cfg(feature = "transactions")]
     const ROLLBACK: &'static str =
         "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
 
-    #[cfg(feature = "transactions")]
     async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
         let text = format!(
             "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
@@ -165,12 +159,10 @@ impl Dialect for MySql {
         number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
     }
 
-    #[cfg(feature = "transactions")]
     fn kill(connection: i64) -> String {
         format!("KILL CONNECTION {connection}")
     }
 
-    #[cfg(feature = "transactions")]
     async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
         session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
     }

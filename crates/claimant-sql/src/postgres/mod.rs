@@ -2,7 +2,6 @@
 
 mod meaning;
 mod statements;
-#[cfg(feature = "transactions")]
 mod transactions;
 
 use std::fmt;
@@ -21,7 +20,6 @@ use crate::rounds;
 use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
 use meaning::meaning;
 
-#[cfg(feature = "transactions")]
 pub use transactions::{PgTransaction, PostgresTransactions};
 
 /// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long

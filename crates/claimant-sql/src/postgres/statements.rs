@@ -8,9 +8,7 @@ use sqlx::{Postgres, query};
 
 use super::meaning::meaning;
 use crate::dialect::Dialect;
-#[cfg(feature = "transactions")]
-use crate::record::number;
-use crate::record::{Seen, bigint, columns, key, seen, time};
+use crate::record::{Seen, bigint, columns, key, number, seen, time};
 use crate::session::Session;
 use crate::trouble::{Meaning, Trouble};
 
@@ -131,15 +129,11 @@ impl Dialect for Postgres {
         meaning(code, number)
     }
 
-    #[cfg(feature = "transactions")]
     const BEGIN: &'static str =
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
-    #[cfg(feature = "transactions")]
     const COMMIT: &'static str = "COMMIT";
-    #[cfg(feature = "transactions")]
     const ROLLBACK: &'static str = "ROLLBACK";
 
-    #[cfg(feature = "transactions")]
     async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
         let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);
         let text = format!(
@@ -149,12 +143,10 @@ impl Dialect for Postgres {
         number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
     }
 
-    #[cfg(feature = "transactions")]
     fn kill(connection: i64) -> String {
         format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {connection} AND state = 'active'")
     }
 
-    #[cfg(feature = "transactions")]
     async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
         session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
     }
