@@ -18,7 +18,7 @@ async fn memory_keeps_the_contract() {
 async fn lock_table_keeps_the_contract(dynamodb: DynamoDb) {
     let table = dynamodb.lock_table("contract").await;
     let checks = contract::check(Arc::new(table.clone())).await;
-    println!("{checks} checks");
+    println!("{checks}");
     // Both ways of claiming, in real time: handlers that hang cost a few seconds.
     for batched in [true, false] {
         let cases = outcomes::check(Arc::new(table.clone().batched(batched)), INVOCATION).await;
