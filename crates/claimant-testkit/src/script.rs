@@ -214,7 +214,7 @@ impl<'a> Player<'a> {
             Step::Settle { who, ending, at } => {
                 let policy = policy(Abandoned::Rerun, Conflicts::Reject);
                 let settlement = Settlement { ending: ending.clone(), now: self.time(*at), policy };
-                match self.settle(self.copy(who), settlement).await? {
+                match self.settle(self.copy(who)?, settlement).await? {
                     Settled::Done => Ok("done".into()),
                     Settled::Lost => Ok("lost".into()),
                     Settled::Aborted { failure, .. } => Ok(format!("aborted: {}", failure.why)),
@@ -223,7 +223,7 @@ impl<'a> Player<'a> {
                 }
             }
             Step::Renew { who, at, until } => {
-                let mut claim = self.copy(who);
+                let mut claim = self.copy(who)?;
                 let policy = policy(Abandoned::Rerun, Conflicts::Reject);
                 let renewal = Renewal { lease_until: self.time(*until), now: self.time(*at), policy };
                 let renewed = self.store.renew(&mut claim, renewal, self.call()).await.map_err(|e| no_answer(&e))?;
@@ -321,8 +321,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn copy(&self, who: &str) -> Claim {
-        copy(self.held.get(who).expect("a script settles only claims that it was granted"))
+    fn copy(&self, who: &str) -> Result<Claim, String> {
+        self.held.get(who).map(copy).ok_or_else(|| format!("{who:?} was not granted the claim that it is to use"))
     }
 }
 

@@ -298,8 +298,11 @@ fn tried_again() -> Vec<(String, Vec<Step>)> {
         ("a renewal tried again changes nothing".to_owned(), vec![a(), renew("a", 10, 5_000), renew("a", 20, 5_000)]),
     ];
     for ending in endings() {
-        let name = format!("{} tried again changes nothing", ending.status());
-        all.push((name, vec![a(), settle("a", ending.clone(), 5), settle("a", ending, 6)]));
+        let name = format!("{ending:?} tried again changes nothing");
+        // From the second attempt on, so that one given back twice shows.
+        let earlier = [claim("z", 0).step(), settle("z", failed(), 1)];
+        let steps = [a(), settle("a", ending.clone(), 5), settle("a", ending, 6)];
+        all.push((name, earlier.into_iter().chain(steps).collect()));
     }
     all
 }

@@ -86,6 +86,7 @@ fn message_ids() -> Vec<(&'static str, String)> {
     vec![
         ("one character", "m".into()),
         ("spaces", "  m  ".into()),
+        ("both cases", "aAbBßẞ".into()),
         ("odd characters", "\0 ' \" \\ % é e\u{301} 🦀 \u{10ffff}".into()),
         ("digits", "007".into()),
         ("as many bytes as may be", "x".repeat(MESSAGE_ID_MAX_BYTES)),
