@@ -235,7 +235,8 @@ impl<'a> Player<'a> {
             Step::Forge { who, owner: name, fence } => {
                 let (id, fence) = (self.id.clone(), Fence::new(*fence));
                 let lease_until = self.time(LEASE_MS);
-                let claim = Claim { id, owner: owner(name), fence, lease_until, attempt: 1, taken_over: false, carried: None };
+                let claim =
+                    Claim { id, owner: owner(name), fence, lease_until, attempt: 1, taken_over: false, carried: None };
                 self.held.insert(who, claim);
                 Ok("forged".into())
             }

@@ -107,8 +107,8 @@ async fn settlements(store: &dyn Store, within: Duration) -> Finding {
                 let status = record(store, &claim.id).await?.status;
                 ensure(status == Status::Completed, || format!("done, it says, and the record is {status}"))?;
             }
-            Settled::Lost => return Err("a claim that is held was lost".into()),
             Settled::Unknown(error) => honest(&error)?,
+            other => return Err(format!("a settlement of a claim that is held is {other:?}")),
         }
         settle(store, claim, done(), 5).await?;
     }

@@ -93,6 +93,7 @@ pub(super) async fn settled(store: &dyn Store, claim: &Claim, ending: Ending, at
         Settled::Done => Ok(true),
         Settled::Lost => Ok(false),
         Settled::Unknown(error) => Err(no_answer(&error)),
+        other => Err(format!("without a transaction, a settlement is {other:?}")),
     }
 }
 

@@ -68,7 +68,7 @@ async fn errors(store: &dyn Store, within: Duration) -> Result<Vec<StoreError>, 
     settled.push(in_time(store.settle(claim, &ending, call)).await?);
     errors.extend(settled.into_iter().filter_map(|settled| match settled {
         Settled::Unknown(error) => Some(error),
-        Settled::Done | Settled::Lost => None,
+        _ => None,
     }));
     errors.extend(in_time(store.look(&requests[0].id, call)).await?.err());
     Ok(errors)
@@ -93,6 +93,7 @@ fn claim_of(request: &ClaimRequest) -> Claim {
         lease_until: request.lease_until,
         attempt: 1,
         taken_over: false,
+        carried: None,
     }
 }
 
@@ -123,8 +124,8 @@ async fn too_large(store: &dyn Store) -> Finding {
     let huge = settlement(Ending::Completed { result: Some(result) }, 5);
     match in_time(store.settle(copy(&claim), &huge, call)).await? {
         Settled::Done => return Ok(()),
-        Settled::Lost => return Err("a claim that is held was lost".into()),
         Settled::Unknown(error) => silent(&error)?,
+        other => return Err(format!("a settlement of a claim that is held is {other:?}")),
     }
     let renewed = store.renew(&mut claim, renewal(5, 5_000), call).await;
     renewed.as_ref().err().map_or(Ok(()), silent)?;

@@ -205,6 +205,7 @@ impl Mutant {
             lease_until: claim.lease_until,
             attempt: claim.attempt,
             taken_over: claim.taken_over,
+            carried: None,
         };
         let mut shown = seen.clone();
         match (self.bug, &mut shown) {
