@@ -65,6 +65,10 @@ pub(crate) struct Local {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) ses_port: u16,
 
+    /// The port of the payment gateway; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) gateway_port: u16,
+
     /// Run only this function, by name, binary or logical id; may be given several times
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,

@@ -20,7 +20,12 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
     let config = CloudConfig {
         parameters: options.parameters.iter().cloned().collect(),
         data: options.data.clone(),
-        ports: Ports { dynamodb: options.dynamodb_port, sqs: options.sqs_port, ses: options.ses_port },
+        ports: Ports {
+            dynamodb: options.dynamodb_port,
+            sqs: options.sqs_port,
+            ses: options.ses_port,
+            gateway: options.gateway_port,
+        },
         only: options.functions.clone(),
         logs: sink,
         ..CloudConfig::new(&options.template, binaries(&options)?)
@@ -89,6 +94,7 @@ fn describe(cloud: &Cloud) {
     say(format!("DynamoDB  {}", endpoints.dynamodb));
     say(format!("SQS       {}", endpoints.sqs));
     say(format!("SES       {}   (mails: {}/_claimant/mails)", endpoints.ses, endpoints.ses));
+    say(format!("gateway   {}   (charges: {}/_claimant/charges)", endpoints.gateway, endpoints.gateway));
     let stack = cloud.stack();
     for queue in &stack.queues {
         say(format!("queue     {}", cloud.sqs().queue_url(&queue.name)));

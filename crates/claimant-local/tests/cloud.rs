@@ -68,6 +68,7 @@ async fn everything_in_the_template_is_there_and_gone_after_the_stop() {
     assert_eq!(cloud.dynamodb().items("locks").unwrap(), []);
     let variables = cloud.variables();
     assert!(variables.contains(&("AWS_ENDPOINT_URL_SQS".into(), endpoints.sqs.clone())));
+    assert!(variables.contains(&("GATEWAY_URL".into(), endpoints.gateway.clone())));
 
     let config = aws_sdk_sqs::Config::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -80,7 +81,7 @@ async fn everything_in_the_template_is_there_and_gone_after_the_stop() {
     assert_eq!(answer.queue_url(), Some(cloud.sqs().queue_url("orders").as_str()));
 
     cloud.stop().await;
-    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses] {
+    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.gateway] {
         let address = url.trim_start_matches("http://").to_owned();
         TcpListener::bind(&address).await.expect("the port is free again");
     }
@@ -131,6 +132,7 @@ async fn a_taken_port_is_named_with_its_option() {
         (Ports { dynamodb: port, ..Ports::default() }, "--dynamodb-port"),
         (Ports { sqs: port, ..Ports::default() }, "--sqs-port"),
         (Ports { ses: port, ..Ports::default() }, "--ses-port"),
+        (Ports { gateway: port, ..Ports::default() }, "--gateway-port"),
     ];
     for (ports, option) in table {
         let fault = fault(CloudConfig { ports, ..config.clone() }).await;

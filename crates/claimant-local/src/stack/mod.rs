@@ -32,6 +32,10 @@ use template::{Faults, Template};
 /// What a queue's URL starts with until the cloud knows its port: replace it in every environment value.
 pub const SQS_URL_PLACEHOLDER: &str = "http://sqs.local";
 
+/// What stands for the local payment gateway: an environment value that is this URL, or a path under it, gets the gateway's
+/// address instead. It is a template's sample value, so that the same template runs locally without a parameter.
+pub const GATEWAY_URL_PLACEHOLDER: &str = "https://gateway.example";
+
 /// The Region of everything local.
 pub const REGION: &str = "us-east-1";
 
