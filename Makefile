@@ -26,6 +26,7 @@ dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
 test: tools lint ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
 	cargo test --workspace --locked
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
+	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored
