@@ -107,6 +107,9 @@ fn describe(cloud: &Cloud) {
         let queues: Vec<_> = mappings.map(|mapping| mapping.queue.as_str()).collect();
         say(format!("function  {}   (reads {})", spec.name, queues.join(", ")));
     }
+    for left_out in &stack.left_out {
+        say(format!("left out  {left_out}"));
+    }
     say("\nTo point an AWS CLI or SDK here:\n");
     for (name, value) in cloud.variables() {
         say(format!("export {name}={value}"));

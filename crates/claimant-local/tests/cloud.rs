@@ -114,6 +114,26 @@ async fn functions_can_be_chosen() {
 }
 
 #[tokio::test]
+async fn a_function_whose_condition_is_false_is_left_out() {
+    let (stage, config) = stage();
+    let template = TEMPLATE.replace("  Waver:\n", "  Waver:\n    Condition: Waves\n");
+    let condition =
+        "\nParameters: {Sea: {Type: String, Default: \"\"}}\nConditions: {Waves: !Not [!Equals [!Ref Sea, \"\"]]}";
+    fs::write(stage.path().join("template.yaml"), template + condition).unwrap();
+    let cloud = Cloud::start(config.clone()).await.unwrap();
+    assert!(cloud.function("greeter").is_some() && cloud.function("waver").is_none());
+    cloud.stop().await;
+    for name in ["waver", "Waver"] {
+        let chosen = fault(CloudConfig { only: vec![name.into()], ..config.clone() }).await;
+        assert!(chosen.contains("Waver is left out") && chosen.contains("--parameter Sea=…"), "{chosen}");
+    }
+    let parameters = [("Sea".to_owned(), "north".to_owned())].into();
+    let cloud = Cloud::start(CloudConfig { parameters, only: vec!["waver".into()], ..config }).await.unwrap();
+    assert!(cloud.function("waver").is_some());
+    cloud.stop().await;
+}
+
+#[tokio::test]
 async fn tables_are_kept_where_a_directory_is_given() {
     let (stage, config) = stage();
     let config = CloudConfig { data: Some(stage.path().join("data")), ..config };

@@ -91,6 +91,10 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
 /// The functions of the template, or those of them that were asked for.
 fn choose(stack: &Stack, only: &[String], template: &Path) -> Result<Vec<FunctionSpec>, Error> {
     for name in only {
+        if let Some(left_out) = stack.left_out.iter().find(|f| f.logical_id == *name || f.binary.as_ref() == Some(name))
+        {
+            return Err(Error::new(left_out.to_string()));
+        }
         if !stack.functions.iter().any(|spec| is_called(spec, name)) {
             let known: Vec<_> = stack.functions.iter().map(|spec| spec.name.as_str()).collect();
             return Err(Error::new(format!(
