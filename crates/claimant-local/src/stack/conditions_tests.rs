@@ -61,7 +61,8 @@ fn conditions_hold_or_do_not() {
 
 #[test]
 fn what_is_left_out_is_told_in_a_line() {
-    let table: [(&str, &[(&str, &str)], &str); 4] = [
+    type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+    let table: [Row; 4] = [
         (
             "!Condition HasDatabase",
             &[],
