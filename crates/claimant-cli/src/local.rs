@@ -121,7 +121,7 @@ fn describe(cloud: &Cloud) {
         say(format!("function  {}   (reads {})", spec.name, queues.join(", ")));
     }
     for left_out in &stack.left_out {
-        say(format!("left out  {left_out}"));
+        say(format!("function  {left_out}"));
     }
     say("\nTo point an AWS CLI or SDK here:\n");
     for (name, value) in cloud.variables() {

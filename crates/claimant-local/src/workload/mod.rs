@@ -10,7 +10,7 @@
 //! | `orders`, `payments` | one function's [`Sample`] each: what is sent to it, and where its effects are seen |
 //! | `records` | the lock table's word |
 //! | `run` | sending, waiting, looking |
-//! | `summary` | the arithmetic, and what is wrong with it |
+//! | `summary`, `report` | the arithmetic, and what is wrong with it; the table |
 //!
 //! A function more is a module more with its `Sample`, and a line in [`SAMPLES`].
 
@@ -18,6 +18,7 @@ mod orders;
 mod payments;
 mod plan;
 mod records;
+mod report;
 mod run;
 mod summary;
 
@@ -30,7 +31,8 @@ use crate::stack::FunctionSpec;
 pub use plan::COUNT_MAX;
 use plan::{Plan, Request};
 use records::Records;
-pub use run::{Progress, Report, Settings, run};
+pub use report::Report;
+pub use run::{Progress, Settings, run};
 pub use summary::Summary;
 
 /// The samples, in the order of their rows.

@@ -66,7 +66,7 @@ fn order(i: u32, number: u64, count: u32, random: &mut Random) -> (Piece, Repeat
     let (key, customer_email) = (format!("ord-{number}"), format!("{name}-{number}@example.com"));
     let items: Vec<_> = (0..1 + random.below(3)).map(|_| item(random)).collect();
     let body = body(&key, &customer_email, &items);
-    (Piece { key, body, effect: customer_email, fate: Fate::Done, copies: 1 }, repeat)
+    (Piece { group: key.clone(), key, body, effect: customer_email, fate: Fate::Done, copies: 1 }, repeat)
 }
 
 fn item(random: &mut Random) -> Value {

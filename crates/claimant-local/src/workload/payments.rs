@@ -68,7 +68,7 @@ fn payment(i: u32, number: u64, in_doubt: Fate, random: &mut Random) -> (Piece, 
     };
     let (key, amount_cents) = (format!("{name}-{number}"), 500 + random.below(20_000));
     let body = json!({ "order_id": key, "amount_cents": amount_cents, "currency": "EUR" }).to_string();
-    (Piece { key, body, effect: format!("{amount_cents} EUR"), fate, copies: 1 }, repeat)
+    (Piece { group: key.clone(), key, body, effect: format!("{amount_cents} EUR"), fate, copies: 1 }, repeat)
 }
 
 fn other_fields(number: u64) -> String {

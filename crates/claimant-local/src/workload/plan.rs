@@ -55,6 +55,8 @@ pub(super) enum Repeat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) key: String,
+    /// What it must stay in order with, where the queue is FIFO.
+    pub(super) group: String,
     pub(super) body: String,
     /// What its effect must be, as [`Effect::what`](super::Effect::what).
     pub(super) effect: String,
@@ -69,6 +71,8 @@ pub(super) struct Planned {
     /// When, from the start of the run.
     pub(super) at: Duration,
     pub(super) body: String,
+    /// Its group, where the queue is FIFO.
+    pub(super) group: String,
 }
 
 /// Pieces of work, broken bodies, and the messages that carry them in the order of sending.
@@ -103,7 +107,8 @@ impl Request {
             let (mut piece, repeat) = piece(i, self.first + u64::from(i), &mut random);
             let times = times(spacing * i, (i % 3 == 1).then_some(repeat), &mut random);
             piece.copies = u32::try_from(times.len()).expect("at most three copies");
-            plan.messages.extend(times.into_iter().map(|at| Planned { at, body: piece.body.clone() }));
+            let copy = |at| Planned { at, body: piece.body.clone(), group: piece.group.clone() };
+            plan.messages.extend(times.into_iter().map(copy));
             plan.pieces.push(piece);
         }
         let kinds: Vec<_> = [not_json as fn(u64) -> String, nested].into_iter().chain(broken.iter().copied()).collect();
@@ -111,7 +116,8 @@ impl Request {
         let ways = (0_u64..).zip(kinds.iter().cycle());
         for (number, way) in ways.take((self.count / PIECES_PER_BROKEN).max(at_least) as usize) {
             let body = way(self.first + number);
-            plan.messages.push(Planned { at: spacing * random.below(self.count), body: body.clone() });
+            let (at, group) = (spacing * random.below(self.count), "broken".to_owned());
+            plan.messages.push(Planned { at, body: body.clone(), group });
             plan.broken.push(body);
         }
         plan.messages.sort_by_key(|message| message.at);
@@ -179,7 +185,8 @@ mod tests {
         let piece = |i, number, _: &mut Random| {
             let repeat = if i % 2 == 0 { Repeat::Usual } else { Repeat::MeanWhile };
             let key = format!("k-{number}");
-            (Piece { body: key.clone(), key, effect: String::new(), fate: Fate::Done, copies: 1 }, repeat)
+            let [group, body] = [&key, &key].map(String::clone);
+            (Piece { key, group, body, effect: String::new(), fate: Fate::Done, copies: 1 }, repeat)
         };
         request.plan(piece, &[|number| format!("own-{number}")])
     }

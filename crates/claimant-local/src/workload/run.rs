@@ -1,13 +1,12 @@
 //! Sending workloads into a cloud and watching what becomes of them.
 
-use std::fmt;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use super::plan::{Plan, Request};
 use super::summary::Traffic;
-use super::{SAMPLES, Sample, Summary};
+use super::{Report, SAMPLES, Sample, Summary};
 use crate::Error;
 use crate::cloud::Cloud;
 use crate::sqs::{Depth, NewMessage};
@@ -42,19 +41,6 @@ pub struct Progress {
     pub queues: Depth,
     /// Messages in the dead-letter queues.
     pub dead_lettered: usize,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone)]
-pub struct Report {
-    /// One for each function that there is a sample for and that runs.
-    pub summaries: Vec<Summary>,
-    /// What is wrong with the run as a whole.
-    pub faults: Vec<String>,
-    /// How long it took.
-    pub elapsed: Duration,
-    /// When the first message was done, from the first one sent, to the nearest look.
-    pub first_done: Option<Duration>,
 }
 
 /// One function's workload, where it goes, and how far it is.
@@ -165,7 +151,7 @@ impl<'a> Lane<'a> {
             // On a FIFO queue each message is its own, so that duplicates get through to the function.
             let unique = self.fifo.then(|| format!("workload-{}", self.sent));
             let message = NewMessage {
-                group_id: self.fifo.then(|| "workload".to_owned()),
+                group_id: self.fifo.then(|| planned.group.clone()),
                 deduplication_id: unique,
                 ..NewMessage::new(&planned.body)
             };
@@ -206,41 +192,6 @@ impl<'a> Lane<'a> {
             all_well: self.sample.all_well(self.function),
             ..Summary::new(&self.plan, &seen, &traffic)
         })
-    }
-}
-
-impl Report {
-    /// Whether anything went wrong.
-    pub fn has_faults(&self) -> bool {
-        !self.faults.is_empty() || self.summaries.iter().any(|summary| !summary.faults.is_empty())
-    }
-}
-
-impl fmt::Display for Report {
-    /// The figures, a line for each function; without the faults.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HEADS: [&str; 8] = ["work", "sent", "runs", "duplicates", "retries", "dead-lettered", "parked", "lost"];
-        let names = self.summaries.iter().map(|summary| summary.function.len()).max().unwrap_or_default();
-        let effects: Vec<_> = self.summaries.iter().map(|s| format!("{} {}", s.effects, s.effects_are)).collect();
-        let wide = effects.iter().map(String::len).chain(["effects".len()]).max().unwrap_or_default();
-        let [work, sent, runs, rest @ ..] = HEADS;
-        write!(f, "  {:names$}  {work:>5}  {sent:>5}  {runs:>5}  {:>wide$}", "", "effects")?;
-        rest.iter().try_for_each(|head| write!(f, "  {head}"))?;
-        for (summary, effects) in self.summaries.iter().zip(effects) {
-            let Summary { function, work, sent, runs, retries, dead_lettered, parked, .. } = summary;
-            write!(f, "\n  {function:names$}  {work:>5}  {sent:>5}  {runs:>5}  {effects:>wide$}")?;
-            let figures = [
-                summary.duplicates.to_string(),
-                retries.to_string(),
-                dead_lettered.to_string(),
-                parked.to_string(),
-                summary.lost.to_string(),
-            ];
-            rest.iter()
-                .zip(figures)
-                .try_for_each(|(head, figure)| write!(f, "  {figure:>width$}", width = head.len()))?;
-        }
-        Ok(())
     }
 }
 

@@ -13,7 +13,8 @@ fn sample(count: u32) -> Plan {
             _ => Fate::Done,
         };
         let key = format!("k-{number}");
-        (Piece { body: format!("body of {key}"), effect: format!("for {key}"), key, fate, copies: 1 }, Repeat::Usual)
+        let (group, body, effect) = (key.clone(), format!("body of {key}"), format!("for {key}"));
+        (Piece { key, group, body, effect, fate, copies: 1 }, Repeat::Usual)
     };
     Request::after(std::iter::empty(), count, 1).plan(piece, &[])
 }
