@@ -7,12 +7,12 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `plan` | what is sent, and what must become of it; the same for every function |
-//! | `orders`, `payments` | one function's [`Sample`] each: what is sent to it, and where its effects are seen |
+//! | `orders`, `payments` | one function's `Sample` each: what is sent to it, and where its effects are seen |
 //! | `records` | the lock table's word |
 //! | `run` | sending, waiting, looking |
 //! | `summary`, `report` | the arithmetic, and what is wrong with it; the table |
 //!
-//! A function more is a module more with its `Sample`, and a line in [`SAMPLES`].
+//! A function more is a module more with its `Sample`, and a line in `SAMPLES`.
 
 mod orders;
 mod payments;
