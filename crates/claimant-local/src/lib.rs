@@ -9,6 +9,7 @@
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`cloud`] | all of it together, from one template |
+//! | [`stage`] | a stage for the tests of one function: its binary, tables and endpoints, without a template |
 //! | [`workload`] | a sample workload, and what became of it as seen from outside |
 
 mod clock;
@@ -20,6 +21,7 @@ pub mod mailbox;
 pub mod mapping;
 pub mod sqs;
 pub mod stack;
+pub mod stage;
 pub mod workload;
 
 pub use error::Error;
