@@ -60,7 +60,7 @@ async fn each_broken_body_is_rejected_alone_and_never_logged() {
     let failures = stage.failures(&event).await.unwrap();
     assert_eq!(failures, [&wanted[..], &["largest".to_owned()]].concat());
     assert_eq!(mails(&mailbox), ["ord-1001"]);
-    let logged = stage.logged();
+    let logged = stage.stop().await;
     for id in failures {
         assert!(logged.contains(&id), "the log names {id}");
     }
@@ -71,7 +71,6 @@ async fn each_broken_body_is_rejected_alone_and_never_logged() {
     for secret in ["example.com", "secret", "TEA-GREEN", "AQEB"] {
         assert!(!logged.contains(secret), "{secret} in {logged}");
     }
-    stage.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,8 +119,8 @@ async fn what_the_mailer_refuses_is_retried_or_rejected() {
     assert_eq!(stage.failures(&event).await.unwrap(), ["b", "c"]);
     assert_eq!(mails(&mailbox), ["a", "d"]);
     assert_eq!(mailbox.attempts(), 5, "two each for a and b, one for d, none for c");
-    assert!(!stage.logged().contains("example.com"), "{}", stage.logged());
-    stage.stop().await;
+    let logged = stage.stop().await;
+    assert!(!logged.contains("example.com"), "{logged}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,18 +129,18 @@ async fn a_bad_set_up_loses_nothing_and_says_how_to_mend_it() {
     let event = sample("order.json");
     assert_eq!(stage.failures(&event).await.unwrap(), ids(&event));
     assert!(mails(&mailbox).is_empty());
+    let logged = stage.stop().await;
     for wanted in ["no-such-table", "ResourceNotFoundException", "CLAIMANT_TABLE"] {
-        assert!(stage.logged().contains(wanted), "{wanted} in {}", stage.logged());
+        assert!(logged.contains(wanted), "{wanted} in {logged}");
     }
-    stage.stop().await;
 
     let (stage, _) = set_up(&[("CLAIMANT_TABLE", ""), ("SENDER_ADDRESS", " "), ("CLAIMANT_MARGIN_MS", "x")]).await;
     let answer = stage.invoke(&event).await;
     assert!(matches!(answer, Invocation::FunctionError { .. }), "{answer:?}");
+    let logged = stage.stop().await;
     for wanted in
         ["3 faults", "CLAIMANT_TABLE is set but empty", "SENDER_ADDRESS is set but empty", "CLAIMANT_MARGIN_MS"]
     {
-        assert!(stage.logged().contains(wanted), "{wanted} in {}", stage.logged());
+        assert!(logged.contains(wanted), "{wanted} in {logged}");
     }
-    stage.stop().await;
 }

@@ -37,7 +37,7 @@ impl StageConfig {
         Self {
             executable: executable.into(),
             timeout: TIMEOUT,
-            tables: vec![table(LOCK_TABLE, Some("expires_at"))],
+            tables: vec![lock_table()],
             variables: Vec::new(),
             endpoints: Vec::new(),
             dead_letters: None,
@@ -51,10 +51,11 @@ impl StageConfig {
         self
     }
 
-    /// A table of the function's own, with the string `id` for its key, and the variable that tells its name.
+    /// A table of the function's own, with a string for its partition key and one for its sort key, if it has one, and the
+    /// variable that tells its name.
     #[must_use]
-    pub fn table(mut self, variable: &str, name: &str) -> Self {
-        self.tables.push(table(name, None));
+    pub fn table(mut self, variable: &str, name: &str, partition_key: &str, sort_key: Option<&str>) -> Self {
+        self.tables.push(table(name, partition_key, sort_key));
         self.variables(&[(variable, name)])
     }
 
@@ -104,12 +105,18 @@ pub(super) fn usual_variables() -> Vec<(String, String)> {
     usual.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-fn table(name: &str, ttl_attribute: Option<&str>) -> TableSpec {
+/// The lock table as in `template.yaml`.
+pub(super) fn lock_table() -> TableSpec {
+    TableSpec { ttl_attribute: Some("expires_at".to_owned()), ..table(LOCK_TABLE, "id", None) }
+}
+
+fn table(name: &str, partition_key: &str, sort_key: Option<&str>) -> TableSpec {
+    let key = |name: &str| KeySpec { name: name.to_owned(), kind: KeyKind::S };
     TableSpec {
         logical_id: name.to_owned(),
         name: name.to_owned(),
-        partition_key: KeySpec { name: "id".to_owned(), kind: KeyKind::S },
-        sort_key: None,
-        ttl_attribute: ttl_attribute.map(str::to_owned),
+        partition_key: key(partition_key),
+        sort_key: sort_key.map(key),
+        ttl_attribute: None,
     }
 }

@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
 use crate::lambda::{Function, FunctionConfig, Invocation};
-use crate::sqs::{QueueSettings, Sqs};
+use crate::sqs::{AttributeValue, QueueSettings, Received, Sqs};
 
 pub use config::{LOCK_TABLE, StageConfig};
 pub use events::{Delivery, event, event_from, ids};
@@ -44,8 +44,8 @@ pub struct Stage {
     pub dynamodb: DynamoDb,
     /// What stands before them.
     pub gate: Gate,
-    /// Its queues: the dead-letter queue, if there is one.
-    pub sqs: Sqs,
+    sqs: Sqs,
+    dead_letters: Option<String>,
     logs: Logs,
     // Dropped with the stage, which ends them.
     _endpoints: JoinSet<Result<(), Error>>,
@@ -81,9 +81,9 @@ impl Stage {
             usual.push((variable, url(&listener)?));
             running.spawn(serve(listener));
         }
-        if let Some(name) = dead_letters {
-            sqs.create_queue(&name, QueueSettings { fifo: name.ends_with(".fifo"), ..QueueSettings::default() })?;
-            usual.push(("CLAIMANT_DEAD_LETTER_QUEUE_URL".to_owned(), sqs.queue_url(&name)));
+        if let Some(name) = &dead_letters {
+            sqs.create_queue(name, QueueSettings { fifo: name.ends_with(".fifo"), ..QueueSettings::default() })?;
+            usual.push(("CLAIMANT_DEAD_LETTER_QUEUE_URL".to_owned(), sqs.queue_url(name)));
         }
 
         let logs = Logs::default();
@@ -98,7 +98,7 @@ impl Stage {
             concurrency: 1,
             logs: Arc::new(move |_, line| lock(&sink).push(line.to_owned())),
         })?;
-        Ok(Self { function, dynamodb, gate, sqs, logs, _endpoints: running })
+        Ok(Self { function, dynamodb, gate, sqs, dead_letters, logs, _endpoints: running })
     }
 
     /// Hands an event to the function.
@@ -146,14 +146,57 @@ impl Stage {
         }
     }
 
-    /// Everything that the function has written so far, a line each.
-    pub fn logged(&self) -> String {
-        lock(&self.logs).join("\n")
+    /// Delivers an event and kills the process as soon as the [gate](Gate) holds this operation, which it does until then: with
+    /// the requests lost, or with their effect there and their answers lost. What the function did in between stays done.
+    pub async fn invoke_and_kill_at(&self, what: Hold, operation: &str, event: &Value) -> Invocation {
+        self.gate.hold(what, operation);
+        let kill = async {
+            self.gate.holds().await;
+            self.kill();
+        };
+        // One that answers without the operation is not waited for.
+        let mut invocation = std::pin::pin!(self.invoke(event));
+        let answer = tokio::select! {
+            answer = &mut invocation => answer,
+            () = kill => invocation.await,
+        };
+        self.gate.open();
+        answer
     }
 
-    /// Ends the function's processes and waits for that, so that their last lines are in no other test's way.
-    pub async fn stop(self) {
+    /// Takes the messages out of the dead-letter queue: the ids that they had, and why they are there.
+    ///
+    /// # Errors
+    /// When the stage has no dead-letter queue, or something is in it that claimant did not send.
+    pub async fn dead_letters(&self) -> Result<Vec<(String, String)>, Error> {
+        let queue = self.dead_letters.as_ref().ok_or_else(|| Error::new("the stage has no dead-letter queue"))?;
+        let letters = self.sqs.receive(queue, usize::MAX, Duration::ZERO).await?;
+        for letter in &letters {
+            self.sqs.delete(queue, &letter.receipt_handle)?;
+        }
+        let texts = letters.iter().map(|letter| Some((attribute(letter, "message-id")?, attribute(letter, "error")?)));
+        let texts: Option<_> = texts.collect();
+        texts.ok_or_else(|| Error::new("a dead letter is without claimant's attributes"))
+    }
+
+    /// Empties the lock table, as if every window were over and DynamoDB had deleted the records.
+    ///
+    /// # Errors
+    /// When the lock table is gone already.
+    pub fn forget_claims(&self) -> Result<(), Error> {
+        self.dynamodb.delete_table(LOCK_TABLE)?;
+        self.dynamodb.create_table(&config::lock_table()).map(drop)
+    }
+
+    /// Ends the function's processes, and gives everything that they wrote, a line each. Before that, lines of an
+    /// invocation that has been answered can still be on their way.
+    pub async fn stop(self) -> String {
         self.function.stop().await;
+        self.logged()
+    }
+
+    fn logged(&self) -> String {
+        lock(&self.logs).join("\n")
     }
 }
 
@@ -163,6 +206,14 @@ fn failed_ids(answer: &Invocation) -> Option<Vec<String>> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let failures = answer["batchItemFailures"].as_array()?.iter();
     failures.map(|failure| failure["itemIdentifier"].as_str().map(str::to_owned)).collect()
+}
+
+/// One of the attributes that claimant gives a dead letter.
+fn attribute(letter: &Received, name: &str) -> Option<String> {
+    match &letter.message_attributes.get(&format!("claimant-{name}"))?.value {
+        AttributeValue::Text(text) => Some(text.clone()),
+        AttributeValue::Binary(_) => None,
+    }
 }
 
 async fn listen() -> Result<TcpListener, Error> {
