@@ -1,4 +1,5 @@
-//! What the integration tests share: DynamoDB endpoints, and a wire that fails as scripted.
+//! What the integration tests share: DynamoDB endpoints, other real servers, and a wire that fails as scripted.
 
 pub mod dynamodb;
+pub mod services;
 pub mod wire;

@@ -1,0 +1,110 @@
+//! Real servers for tests, each with its own data, stopped with the value that holds it; and by themselves when the test
+//! process ends, however it ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A server that one of the scripts runs in the foreground.
+pub struct Server {
+    /// `127.0.0.1:port`.
+    pub address: String,
+    process: Child,
+}
+
+impl Server {
+    /// Runs `scripts/NAME` with these arguments until it says where it listens.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[must_use]
+    pub fn start(name: &str, arguments: &[&str]) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name);
+        let started = Command::new(&script).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut process =
+            started.unwrap_or_else(|e| panic!("{} did not start: {e}; run `make tools`", script.display()));
+        let stdout = process.stdout.take().expect("it is piped");
+        let mut lines = BufReader::new(stdout).lines();
+        let listening = lines.find_map(|line| Some(line.ok()?.strip_prefix("listening on ")?.to_owned()));
+        let Some(address) = listening else {
+            // It may have ended by itself.
+            let _ = process.kill();
+            let _ = process.wait();
+            panic!("{name} did not say where it listens; run `make tools` and try {} 0", script.display());
+        };
+        // Read on, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { address, process }
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> &str {
+        self.address.rsplit(':').next().unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is gone afterwards.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Redis or Valkey, in memory.
+pub struct Redis(pub Server);
+
+impl Redis {
+    /// An empty one.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(Server::start("redis", &["0"]))
+    }
+
+    /// An empty one on this port, where an earlier one was, or with other options.
+    #[must_use]
+    pub fn start_with(port: &str, options: &[&str]) -> Self {
+        Self(Server::start("redis", &[&[port], options].concat()))
+    }
+
+    /// Its URL, with user and password.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://claimant:claimant@{}/", self.0.address)
+    }
+}
+
+/// PostgreSQL, without durability.
+pub struct Postgres(pub Server);
+
+impl Postgres {
+    /// An empty one.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(Server::start("postgres", &["0"]))
+    }
+
+    /// The URL of its database `claimant`, with a superuser and its password.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://claimant:claimant@{}/claimant", self.0.address)
+    }
+}
+
+/// MariaDB, without durability.
+pub struct MariaDb(pub Server);
+
+impl MariaDb {
+    /// An empty one.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(Server::start("mariadb", &["0"]))
+    }
+
+    /// The URL of its database `claimant`, with a user of all rights and its password.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("mysql://claimant:claimant@{}/claimant", self.0.address)
+    }
+}
