@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A server that one of the scripts runs in the foreground.
 pub struct Server {
@@ -66,6 +67,35 @@ impl Redis {
     #[must_use]
     pub fn start_with(port: &str, options: &[&str]) -> Self {
         Self(Server::start("redis", &[&[port], options].concat()))
+    }
+
+    /// An empty cluster of one node, which refuses commands on keys of several slots as any other does.
+    ///
+    /// # Panics
+    /// When it is not ready within a minute.
+    pub async fn cluster() -> Self {
+        let redis = Self::start_with("0", &["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"]);
+        let mut connection = redis.connection().await;
+        let slots = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16_383).exec_async(&mut connection).await;
+        slots.expect("the slots are free");
+        for _ in 0..600 {
+            let info: String =
+                redis::cmd("CLUSTER").arg("INFO").query_async(&mut connection).await.expect("it answers");
+            if info.contains("cluster_state:ok") {
+                return redis;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the cluster was not ready within a minute");
+    }
+
+    /// A connection of the test's own.
+    ///
+    /// # Panics
+    /// When there is none to be had.
+    pub async fn connection(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.url()).expect("it is a URL");
+        client.get_multiplexed_async_connection().await.expect("the server is up")
     }
 
     /// Its URL, with user and password.

@@ -10,7 +10,7 @@
 //! | `decode` | bodies, and what is said of a bad one |
 //! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
-//! | [`settings`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
+//! | [`settings`], [`secret`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
 
 mod backoff;
 pub mod claim;
@@ -37,6 +37,7 @@ pub mod queue;
 pub mod record;
 pub mod report;
 mod run;
+pub mod secret;
 pub mod settings;
 pub mod store;
 
@@ -57,5 +58,6 @@ pub use protocol::{Abandoned, Conflicts};
 pub use queue::{NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
 pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
+pub use secret::SecretUrl;
 pub use settings::Settings;
 pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
