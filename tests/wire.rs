@@ -52,6 +52,11 @@ impl Wire {
         self.state.lock().expect("not poisoned").script.extend(losses);
     }
 
+    /// From now on every request arrives.
+    pub fn forget_script(&self) {
+        self.state.lock().expect("not poisoned").script.clear();
+    }
+
     /// The operations asked for since the last call of this.
     #[must_use]
     pub fn take_requests(&self) -> Vec<String> {

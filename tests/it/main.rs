@@ -5,5 +5,7 @@
 
 mod cloud;
 mod contract;
+mod kill;
 mod lambda;
 mod lock_table;
+mod transactions;

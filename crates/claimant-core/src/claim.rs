@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::clock::Timestamp;
 use crate::key::{InvalidValue, RecordId, hex};
+use crate::transaction::Carried;
 
 /// Random bytes in an [`OwnerToken`].
 const OWNER_TOKEN_BYTES: usize = 16;
@@ -103,4 +104,6 @@ pub struct Claim {
     pub attempt: u32,
     /// Whether an earlier owner had left the key in progress.
     pub taken_over: bool,
+    /// The transaction that ends with the claim, from a [`Transactional`](crate::Transactional) store.
+    pub carried: Option<Carried>,
 }

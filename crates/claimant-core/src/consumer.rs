@@ -21,9 +21,11 @@ use crate::message::Message;
 use crate::protocol::{Abandoned, ClaimPolicy, Conflicts};
 use crate::record::RESULT_MAX_BYTES;
 use crate::store::Store;
+use crate::transaction::{Home, Lent, Transactional};
 
 /// A handler's run: what it gives is the result to keep, as JSON.
 pub(crate) type Run = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
+type Handler<T> = Box<dyn Fn(T, &Home, Context) -> Run + Send + Sync>;
 type KeyRule<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
 type FingerprintRule<T> = Box<dyn Fn(&T) -> Fingerprint + Send + Sync>;
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
@@ -70,7 +72,9 @@ pub enum Lease {
 pub struct Consumer<T> {
     name: String,
     pub(crate) store: Arc<dyn Store>,
-    handler: Box<dyn Fn(T, Context) -> Run + Send + Sync>,
+    handler: Handler<T>,
+    /// Whether the handler borrows what its claims carry.
+    pub(crate) transactional: bool,
     key: Option<KeyRule<T>>,
     fingerprint: Option<FingerprintRule<T>>,
     hashed_keys: bool,
@@ -97,13 +101,36 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
         R: Serialize,
     {
+        let handler: Handler<T> = Box::new(move |payload, _, cx| as_run(handler(payload, cx)));
+        Self::with_handler(name.into(), Arc::new(store), handler, false)
+    }
+
+    /// A consumer whose handler is lent a transaction of its store: what it does with that and the completion of its key are
+    /// there together, exactly once, or neither is, whatever is killed or lost in between. What it does besides is as
+    /// for [`new`](Self::new): done again where the commit did not come through.
+    ///
+    /// The handler neither commits nor rolls back: it returns `Ok` or an error. Results, keys and the rest are as for
+    /// [`new`](Self::new).
+    pub fn transactional<S, F, Fut, R>(name: impl Into<String>, store: S, handler: F) -> Self
+    where
+        S: Transactional,
+        F: Fn(T, Lent<S::Transaction>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Serialize,
+    {
+        let handler: Handler<T> = Box::new(move |payload, home, cx| match home.lend() {
+            Some(transaction) => as_run(handler(payload, transaction, cx)),
+            None => Box::pin(async { Err(Failure::retry("the store gave the claim no transaction")) }),
+        });
+        Self::with_handler(name.into(), Arc::new(store), handler, true)
+    }
+
+    fn with_handler(name: String, store: Arc<dyn Store>, handler: Handler<T>, transactional: bool) -> Self {
         Self {
-            name: name.into(),
-            store: Arc::new(store),
-            handler: Box::new(move |payload, cx| {
-                let run = handler(payload, cx);
-                Box::pin(async move { run.await.and_then(|result| kept(&result)).map_err(Failure::from) })
-            }),
+            name,
+            store,
+            handler,
+            transactional,
             key: None,
             fingerprint: None,
             hashed_keys: false,
@@ -277,9 +304,9 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Ok(Identity { record_id, key, fingerprint })
     }
 
-    /// The handler's run for this message; nothing happens until it is polled.
-    pub(crate) fn run(&self, message: &Message, cx: Context) -> Result<Run, Rejection> {
-        catch_unwind(AssertUnwindSafe(|| Ok((self.handler)(decode_json(&message.body)?, cx))))
+    /// The handler's run for this message, with the transaction in `home`; nothing happens until it is polled.
+    pub(crate) fn run(&self, message: &Message, home: &Home, cx: Context) -> Result<Run, Rejection> {
+        catch_unwind(AssertUnwindSafe(|| Ok((self.handler)(decode_json(&message.body)?, home, cx))))
             .unwrap_or_else(|_| Err(Rejection::new("the handler panicked before it returned a future")))
     }
 
@@ -290,6 +317,11 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
             let _ = catch_unwind(AssertUnwindSafe(|| hook(duplicate)));
         }
     }
+}
+
+/// A handler's future with its result as it is kept.
+fn as_run<R: Serialize>(run: impl Future<Output = Result<R, HandlerError>> + Send + 'static) -> Run {
+    Box::pin(async move { run.await.and_then(|result| kept(&result)).map_err(Failure::from) })
 }
 
 /// A handler's result as it is kept: nothing for `()` and `None`.

@@ -41,6 +41,10 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
+    pub(crate) fn is_completion(&self) -> bool {
+        matches!(self, Self::Verdict((Outcome::Completed, _), _))
+    }
+
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Verdict((outcome, _), _) => outcome.word(),

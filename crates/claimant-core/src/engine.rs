@@ -38,8 +38,9 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
     pub fn new(consumer: Consumer<T>, concurrency: usize) -> Result<Self, Error> {
         Error::unless_empty("the consumer's settings are not usable", &consumer.faults())?;
         let name = consumer.checked_name().map_err(|fault| Error::new(fault.to_string()))?;
+        let held_max = consumer.store.claims_max().unwrap_or(CONCURRENCY_MAX).clamp(1, CONCURRENCY_MAX);
         Ok(Self {
-            concurrency: consumer.concurrency.unwrap_or(concurrency).clamp(1, CONCURRENCY_MAX),
+            concurrency: consumer.concurrency.unwrap_or(concurrency).clamp(1, held_max),
             consumer,
             name,
             clock: Arc::new(SystemClock),
@@ -88,11 +89,14 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
         self.consumer.expected.unwrap_or_else(|| self.durations.expected())
     }
 
-    /// How many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot.
+    /// How many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor
+    /// where claims are scarce.
     pub(crate) fn ahead(&self) -> usize {
         match self.consumer.lease {
-            Lease::UntilDeadline => self.durations.ahead(self.concurrency),
-            Lease::Renewed(_) => 0,
+            Lease::UntilDeadline if self.consumer.store.claims_max().is_none() => {
+                self.durations.ahead(self.concurrency)
+            }
+            Lease::UntilDeadline | Lease::Renewed(_) => 0,
         }
     }
 

@@ -85,11 +85,26 @@ impl fmt::Debug for HandlerError {
 }
 
 /// A handler's failure in the engine's hands: plain values, so that nothing of the user's runs outside its task.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) why: String,
-    pub(crate) terminal: bool,
-    pub(crate) retry_after: Option<Duration>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Why, without payload data.
+    pub why: String,
+    /// Whether the message is rejected for good.
+    pub terminal: bool,
+    /// The delay asked for, if any.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure to be tried again.
+    pub fn retry(why: impl Into<String>) -> Self {
+        Self { why: why.into(), terminal: false, retry_after: None }
+    }
+
+    /// A failure that no retry can mend.
+    pub fn terminal(why: impl Into<String>) -> Self {
+        Self { terminal: true, ..Self::retry(why) }
+    }
 }
 
 impl From<HandlerError> for Failure {

@@ -5,6 +5,7 @@
 //! | [`key`], [`claim`], [`clock`], [`fingerprint`], [`record`] | the values, checked at the edge |
 //! | [`protocol`] | the pure decisions; nothing else decides |
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
+//! | [`transaction`] | a transaction that a claim carries and its handler borrows |
 //! | [`message`], [`handler`], [`context`], [`consumer`] | what a user's function sees |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | `decode` | bodies, and what is said of a bad one |
@@ -40,6 +41,7 @@ mod run;
 pub mod secret;
 pub mod settings;
 pub mod store;
+pub mod transaction;
 
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};
@@ -49,7 +51,7 @@ pub use deadline::Schedule;
 pub use engine::Engine;
 pub use error::Error;
 pub use fingerprint::Fingerprint;
-pub use handler::{HandlerError, Terminal};
+pub use handler::{Failure, HandlerError, Terminal};
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 pub use memory::MemoryStore;
 pub use message::Message;
@@ -61,3 +63,4 @@ pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
 pub use settings::Settings;
 pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
+pub use transaction::{Carried, Lent, Transactional};

@@ -221,6 +221,7 @@ pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
         lease_until: record.lease_until,
         attempt: record.attempts,
         taken_over,
+        carried: None,
     }
 }
 

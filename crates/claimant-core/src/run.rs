@@ -21,6 +21,7 @@ use crate::meter::Meter;
 use crate::protocol::Renewal;
 use crate::queue::Queue;
 use crate::store::{Call, Renewed};
+use crate::transaction::Home;
 
 /// How often a renewed lease is renewed while it lasts.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -58,9 +59,25 @@ pub(crate) struct Runner<'a, T> {
 impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
     /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
     pub(crate) async fn run(&self, claim: &mut Claim) -> Ran {
+        // A handler that asks for no transaction leaves it where it is.
+        let home = Home::of(if self.consumer.transactional { claim.carried.take() } else { None });
+        let ran = self.run_leased(claim, &home).await;
+        if !self.consumer.transactional || matches!(ran, Ran::StillRunning) {
+            return ran;
+        }
+        claim.carried = home.take();
+        match ran {
+            Ran::Returned(Ok(_)) if claim.carried.is_none() => Ran::Returned(Err(Failure::retry(
+                "the handler returned and kept its transaction: drop it, and whatever holds it, before returning",
+            ))),
+            ran => ran,
+        }
+    }
+
+    async fn run_leased(&self, claim: &mut Claim, home: &Home) -> Ran {
         let start = Instant::now();
         let Lease::Renewed(lease) = self.consumer.lease else {
-            return self.run_under(claim.fence, claim.attempt, std::future::pending()).await;
+            return self.run_under(claim.fence, claim.attempt, home, std::future::pending()).await;
         };
         // A grant that came late has little left of its lease, or nothing.
         if claim.lease_until < self.clock.now().plus(lease / RENEWALS_PER_LEASE * 2) && !self.renew(claim, lease).await
@@ -68,7 +85,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
             return Ran::LeaseLost;
         }
         let (fence, attempt) = (claim.fence, claim.attempt);
-        let ran = self.run_under(fence, attempt, self.keep(claim, lease)).await;
+        let ran = self.run_under(fence, attempt, home, self.keep(claim, lease)).await;
         if start.elapsed() >= lease / RENEWALS_PER_LEASE {
             // It was hidden as long as its lease; from here on it must stay hidden until its batch is reported.
             let rest = until(self.schedule.lease_end);
@@ -78,7 +95,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
     }
 
     /// Runs the handler until it ends, its time is over, or `lost` says that its lease is.
-    async fn run_under(&self, fence: Fence, attempt: u32, lost: impl Future<Output = ()>) -> Ran {
+    async fn run_under(&self, fence: Fence, attempt: u32, home: &Home, lost: impl Future<Output = ()>) -> Ran {
         let (cancel_at, why) = self.cancellation();
         let context = Context::new(About {
             consumer: self.name.clone(),
@@ -90,7 +107,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
             trace: self.message.trace.clone(),
             cancelled_at: cancel_at,
         });
-        let run = match self.consumer.run(self.message, context) {
+        let run = match self.consumer.run(self.message, home, context) {
             Ok(run) => run,
             Err(rejection) => return Ran::Returned(Err(HandlerError::retry(rejection).into())),
         };

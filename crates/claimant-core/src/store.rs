@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::claim::Claim;
+use crate::handler::Failure;
 use crate::key::RecordId;
 use crate::meter::Meter;
 use crate::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
@@ -52,6 +53,18 @@ pub enum Settled {
     Done,
     /// The claim was no longer held: somebody else has the key, or the record is gone. Nothing was written.
     Lost,
+    /// The claim's transaction cannot commit, for a reason of the handler's or for now. Nothing was written and the claim is
+    /// still held; without its transaction, it can only end as failed. Answers completions of a
+    /// [`Transactional`](crate::Transactional) store alone.
+    Aborted {
+        /// The claim.
+        claim: Claim,
+        /// Why, and whether trying again can help: treated as if the handler had said so.
+        failure: Failure,
+    },
+    /// The key was not claimable after all, and this is why: the answer of a store that claims and completes in one step.
+    /// Nothing was written.
+    Refused(Refusal),
     /// Whether the ending was written could not be found out in the time given. Report the message failed.
     Unknown(StoreError),
 }
@@ -135,6 +148,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends a claim, within this time.
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled>;
+
+    /// The most claims that may be held at once, where each takes up something scarce, such as a connection. Keys are then
+    /// claimed only as handlers become free.
+    fn claims_max(&self) -> Option<usize> {
+        None
+    }
 
     /// Reads a record, within this time: for people and tests, not for deciding.
     ///

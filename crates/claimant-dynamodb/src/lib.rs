@@ -5,6 +5,8 @@
 //! | `table` | [`LockTable`]: the store, and how ambiguous answers are resolved |
 //! | `requests`, `statements` | every request and its condition; the PartiQL statements for many |
 //! | `batch` | many records in one request |
+//! | `transaction`, `commit` | what a handler wants written, and the one request that writes it with the completion |
+//! | `transactions`, `optimistic` | the stores whose claims carry one: with a claim, and without |
 //! | `item`, `names` | records as items |
 //! | `error` | DynamoDB's errors in the words of a store |
 //! | `create` | making the table, for local use and tests |
@@ -15,13 +17,20 @@
 //! `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see [`LockTable::batched`].
 
 mod batch;
+mod commit;
 mod create;
 mod error;
 mod item;
 mod names;
+mod optimistic;
 mod requests;
 mod statements;
 mod table;
+mod transaction;
+mod transactions;
 
 pub use names::AttributeNames;
+pub use optimistic::OptimisticTransactions;
 pub use table::LockTable;
+pub use transaction::{Condition, TRANSACTION_MAX_BYTES, TRANSACTION_WRITES_MAX, Transaction};
+pub use transactions::TableTransactions;

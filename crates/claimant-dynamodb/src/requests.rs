@@ -97,8 +97,31 @@ impl Requests {
         }
     }
 
+    /// Writes `next` in full, if there is no record.
+    pub(crate) fn create(&self, id: &RecordId, next: &Record) -> UpdateItemFluentBuilder {
+        self.write(id, next)
+            .condition_expression("attribute_not_exists(#id)")
+            .expression_attribute_names("#id", &self.names.id)
+    }
+
     /// Writes `next` in full, if the record is still the one that was seen.
     pub(crate) fn replace(&self, id: &RecordId, seen: &Record, next: &Record) -> UpdateItemFluentBuilder {
+        self.write(id, next)
+            // Owner and fence name one claim, status and lease everything that can happen to it.
+            .condition_expression(
+                "#status = :status AND #owner = :owner AND #fence = :fence AND #lease_until = :lease_until",
+            )
+            .expression_attribute_names("#status", &self.names.status)
+            .expression_attribute_names("#owner", &self.names.owner)
+            .expression_attribute_names("#fence", &self.names.fence)
+            .expression_attribute_names("#lease_until", &self.names.lease_until)
+            .expression_attribute_values(":status", text(seen.status.as_str()))
+            .expression_attribute_values(":owner", text(seen.owner.as_str()))
+            .expression_attribute_values(":fence", number(seen.fence.get()))
+            .expression_attribute_values(":lease_until", time(seen.lease_until))
+    }
+
+    fn write(&self, id: &RecordId, next: &Record) -> UpdateItemFluentBuilder {
         let (mut set, mut remove) = (Vec::new(), Vec::new());
         let mut update = self.update(id);
         for (place, (name, value)) in values(next, &self.names).into_iter().enumerate() {
@@ -112,20 +135,7 @@ impl Requests {
             }
         }
         let remove = if remove.is_empty() { String::new() } else { format!(" REMOVE {}", remove.join(", ")) };
-        update
-            .update_expression(format!("SET {}{remove}", set.join(", ")))
-            // Owner and fence name one claim, status and lease everything that can happen to it.
-            .condition_expression(
-                "#status = :status AND #owner = :owner AND #fence = :fence AND #lease_until = :lease_until",
-            )
-            .expression_attribute_names("#status", &self.names.status)
-            .expression_attribute_names("#owner", &self.names.owner)
-            .expression_attribute_names("#fence", &self.names.fence)
-            .expression_attribute_names("#lease_until", &self.names.lease_until)
-            .expression_attribute_values(":status", text(seen.status.as_str()))
-            .expression_attribute_values(":owner", text(seen.owner.as_str()))
-            .expression_attribute_values(":fence", number(seen.fence.get()))
-            .expression_attribute_values(":lease_until", time(seen.lease_until))
+        update.update_expression(format!("SET {}{remove}", set.join(", ")))
     }
 
     /// A write that applies only under exactly this claim.

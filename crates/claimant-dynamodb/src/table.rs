@@ -75,7 +75,7 @@ impl<'a> Budget<'a> {
 }
 
 /// What became of one conditional write.
-enum Written {
+pub(crate) enum Written {
     /// It applied; this was there before, if the request asked for it.
     Applied(Option<Item>),
     /// Its condition did not hold for this record.
@@ -161,7 +161,11 @@ impl LockTable {
         crate::create::create(&self.requests).await
     }
 
-    async fn send(&self, update: UpdateItemFluentBuilder, budget: Budget<'_>) -> Result<Written, StoreError> {
+    pub(crate) async fn send(
+        &self,
+        update: UpdateItemFluentBuilder,
+        budget: Budget<'_>,
+    ) -> Result<Written, StoreError> {
         let sent: Result<UpdateItemOutput, SdkError<UpdateItemError>> = budget.send(update.send()).await?;
         match sent {
             Ok(output) => {
@@ -182,7 +186,7 @@ impl LockTable {
         }
     }
 
-    async fn read(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
+    pub(crate) async fn read(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
         let Requests { client, table, names } = &self.requests;
         let request = client
             .get_item()
@@ -197,7 +201,7 @@ impl LockTable {
     }
 
     /// The record that a refusal showed, read where the endpoint did not send it along (old emulators do not).
-    async fn refused_by(
+    pub(crate) async fn refused_by(
         &self,
         id: &RecordId,
         shown: Option<Record>,

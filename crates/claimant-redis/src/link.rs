@@ -42,7 +42,7 @@ impl<'a> Budget<'a> {
 
 /// Whom the link leads to.
 pub(crate) enum Server {
-    One(Client),
+    One(Box<Client>),
     Cluster(Box<ClusterClient>),
 }
 

@@ -56,7 +56,7 @@ impl RedisStore {
     /// Records through this client, for what a URL cannot say, such as certificates.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self::through(Server::One(client))
+        Self::through(Server::One(Box::new(client)))
     }
 
     /// As [`new`](Self::new), for a cluster.

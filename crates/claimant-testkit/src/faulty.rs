@@ -173,6 +173,10 @@ impl Store for FaultyStore {
         })
     }
 
+    fn claims_max(&self) -> Option<usize> {
+        self.inner.claims_max()
+    }
+
     fn look<'a>(
         &'a self,
         id: &'a RecordId,

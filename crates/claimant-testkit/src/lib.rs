@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`clock`] | a clock that stands still until it is told to move |
 //! | [`faulty`] | a store that fails as scripted |
+//! | [`ledger`] | a transactional store in memory |
 //! | [`queue`] | a queue that does as it is told |
 //! | [`contract`] | the contract of a store, as checks that any store can be held to |
 //! | [`outcomes`] | every outcome of the protocol, as a table that any store can be put under |
@@ -11,6 +12,7 @@
 pub mod clock;
 pub mod contract;
 pub mod faulty;
+pub mod ledger;
 pub mod outcomes;
 pub mod queue;
 mod script;

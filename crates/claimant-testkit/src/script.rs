@@ -139,6 +139,8 @@ impl<'a> Player<'a> {
                 Ok(match self.settle(self.copy(who), settlement).await {
                     Settled::Done => "done".into(),
                     Settled::Lost => "lost".into(),
+                    Settled::Aborted { failure, .. } => format!("aborted: {}", failure.why),
+                    Settled::Refused(refusal) => format!("refused: {refusal:?}"),
                     Settled::Unknown(error) => return Err(error),
                 })
             }
@@ -212,9 +214,9 @@ impl<'a> Player<'a> {
             panic!("settle_all gives one answer for each claim");
         };
         match company {
-            Settled::Unknown(error) => Settled::Unknown(error),
-            Settled::Lost => panic!("a claim in company was lost"),
             Settled::Done => settled,
+            Settled::Unknown(error) => Settled::Unknown(error),
+            other => panic!("a claim in company was not settled: {other:?}"),
         }
     }
 
@@ -228,6 +230,7 @@ impl<'a> Player<'a> {
             lease_until: claim.lease_until,
             attempt: claim.attempt,
             taken_over: claim.taken_over,
+            carried: None,
         }
     }
 }

@@ -40,7 +40,7 @@ pub mod aws {
 }
 
 #[cfg(feature = "dynamodb")]
-pub use claimant_dynamodb::{AttributeNames, LockTable};
+pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, TableTransactions, Transaction};
 #[cfg(feature = "redis")]
 pub use claimant_redis::RedisStore;
 

@@ -21,7 +21,9 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         if self.ended.len() + self.settling >= self.engine.concurrency + UNSETTLED_MAX {
             return;
         }
-        let in_hand = self.claiming + self.ready.len() + self.running;
+        // Where claims are scarce, those on their way to be settled still count.
+        let ending = self.engine.consumer.store.claims_max().map_or(0, |_| self.ended.len() + self.settling);
+        let in_hand = self.claiming + self.ready.len() + self.running + ending;
         let (concurrency, ahead) = (self.engine.concurrency, self.engine.ahead());
         let count = pace::to_claim(self.waiting.len(), in_hand, concurrency, ahead);
         let mut first_deliveries = Vec::new();
@@ -89,13 +91,17 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         request: ClaimRequest,
         answer: Result<Option<ClaimAnswer>, StoreError>,
     ) {
+        match answer {
+            Err(error) => self.store_failed(place, &error),
+            Ok(None) => self.claim(vec![(place, request)]),
+            Ok(Some(ClaimAnswer::Granted(claim))) => self.take_granted(place, claim),
+            Ok(Some(ClaimAnswer::Refused(refusal))) => self.take_refused(place, refusal),
+        }
+    }
+
+    /// A key that cannot be claimed, and why.
+    pub(super) fn take_refused(&mut self, place: Place, refusal: Refusal) {
         let message = &self.batch[place];
-        let refusal = match answer {
-            Err(error) => return self.store_failed(place, &error),
-            Ok(None) => return self.claim(vec![(place, request)]),
-            Ok(Some(ClaimAnswer::Granted(claim))) => return self.take_granted(place, claim),
-            Ok(Some(ClaimAnswer::Refused(refusal))) => refusal,
-        };
         match (refusal, &self.identities[place]) {
             (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
             (Refusal::Busy { until }, _) => {

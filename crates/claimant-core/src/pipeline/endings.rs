@@ -9,12 +9,13 @@ use super::{Event, Pipeline, Place, store_time};
 use crate::backoff;
 use crate::consumer::Rejection;
 use crate::deadline::until;
-use crate::ending::{After, Ended, Wanted};
+use crate::ending::{After, Ended, Wanted, ending_of};
 use crate::error::Chain;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::pace;
 use crate::protocol::Settlement;
 use crate::report::{DeadLetter, Outcome};
+use crate::run::Ran;
 use crate::store::{Call, Settled, StoreError};
 
 impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
@@ -86,7 +87,16 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
                 }
                 Wanted::Parked => self.park(place),
             },
-            Settled::Lost => {
+            Settled::Aborted { claim, failure } if wanted.is_completion() => {
+                let abandoned = self.engine.consumer.policy.abandoned;
+                let failed = Ran::Returned(Err(failure));
+                // There is one: only a handler that still runs leaves nothing to settle.
+                if let Some(ended) = ending_of(name, message, place, claim, failed, abandoned) {
+                    self.end(ended);
+                }
+            }
+            Settled::Refused(refusal) if wanted.is_completion() => self.take_refused(place, refusal),
+            Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {
                 tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, "claim was lost before it was settled");
                 self.conclude(place, (Outcome::Lost, Some(backoff::delay(attempt, &message.id))), None);
             }

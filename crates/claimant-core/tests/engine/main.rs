@@ -4,6 +4,7 @@
 mod many;
 mod queue;
 mod time;
+mod transaction;
 
 use std::sync::Arc;
 use std::time::Duration;

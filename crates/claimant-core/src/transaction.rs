@@ -1,0 +1,123 @@
+//! Effect and completion in one: a transaction that a claim carries and its handler borrows.
+//!
+//! ```text
+//! store.claim ──▶ Claim { carried } ──▶ Lent<X> in the handler ──▶ Claim { carried } ──▶ store.settle
+//! ```
+//!
+//! Only [`settle`](crate::Store::settle) with [`Ending::Completed`](crate::protocol::Ending::Completed) commits. Whatever
+//! else happens, a failure, a panic, a cancelled handler, a dropped claim, drops the transaction, and with it the effect.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::store::Store;
+
+/// A store whose claims carry a transaction.
+///
+/// To the clauses of [`Store`] it adds: the claim that [`claim`](Store::claim) grants carries a `Transaction`; settling it
+/// as completed commits that and the completion in one step, or neither; any other ending, and dropping the claim or
+/// the transaction, leaves no trace of what the handler did with it. A claim that comes to be settled as completed
+/// without its transaction is [`Lost`](crate::Settled::Lost).
+pub trait Transactional: Store {
+    /// What the handler works with. Dropping it gives up what was done with it.
+    type Transaction: Send + 'static;
+}
+
+/// A store's transaction on its way with a claim, of a type that only the store and the handler know.
+///
+/// Behind a lock that nobody waits for, so that a claim can be looked at from several threads whatever it carries.
+pub struct Carried(Mutex<Box<dyn Any + Send>>);
+
+impl Carried {
+    /// Packs a transaction.
+    pub fn new<X: Send + 'static>(transaction: X) -> Self {
+        Self(Mutex::new(Box::new(transaction)))
+    }
+
+    /// The transaction, if it is of this type.
+    #[must_use]
+    pub fn unpack<X: 'static>(self) -> Option<X> {
+        let transaction = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        transaction.downcast().ok().map(|transaction| *transaction)
+    }
+}
+
+impl fmt::Debug for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Carried(…)")
+    }
+}
+
+/// A claim's transaction while its handler has it. It goes back to the claim when this is dropped, at the latest when the
+/// handler ends; the runtime then commits it, or drops it. A handler that keeps it longer has failed.
+#[derive(Debug)]
+pub struct Lent<X: Send + 'static> {
+    /// There until it is dropped.
+    transaction: Option<X>,
+    home: Home,
+}
+
+impl<X: Send + 'static> Deref for Lent<X> {
+    type Target = X;
+
+    fn deref(&self) -> &X {
+        self.transaction.as_ref().expect("it is taken out only when it is dropped")
+    }
+}
+
+impl<X: Send + 'static> DerefMut for Lent<X> {
+    fn deref_mut(&mut self) -> &mut X {
+        self.transaction.as_mut().expect("it is taken out only when it is dropped")
+    }
+}
+
+impl<X: Send + 'static> Drop for Lent<X> {
+    fn drop(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            self.home.put(Carried::new(transaction));
+        }
+    }
+}
+
+/// Where a transaction waits before its handler has it, and where it goes back to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Home(Arc<Mutex<Option<Carried>>>);
+
+impl Home {
+    /// A place with what a claim carries, if anything.
+    pub(crate) fn of(carried: Option<Carried>) -> Self {
+        Self(Arc::new(Mutex::new(carried)))
+    }
+
+    pub(crate) fn take(&self) -> Option<Carried> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, carried: Carried) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(carried);
+    }
+
+    /// The transaction for its handler; `None` where there is none of this type.
+    pub(crate) fn lend<X: Send + 'static>(&self) -> Option<Lent<X>> {
+        let transaction = self.take()?.unpack()?;
+        Some(Lent { transaction: Some(transaction), home: self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_goes_home_when_its_handler_drops_it() {
+        let home = Home::of(Some(Carried::new(vec![1])));
+        let mut lent = home.lend::<Vec<i32>>().unwrap();
+        assert!(home.take().is_none());
+        lent.push(2);
+        drop(lent);
+        assert_eq!(home.take().unwrap().unpack(), Some(vec![1, 2]));
+        assert!(Home::of(Some(Carried::new(1_u8))).lend::<u16>().is_none());
+    }
+}

@@ -1,0 +1,67 @@
+//! Transactional consumers: what the handler entered is there exactly when its key is completed.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::limits::MARGIN_DEFAULT_MS;
+use claimant_core::{
+    Consumer, Context, Engine, Failure, HandlerError, Key, Lent, Meter, NoQueue, RecordId, Schedule, Status, Store,
+};
+use claimant_testkit::MovableClock;
+use claimant_testkit::ledger::{Draft, Ledger};
+use claimant_testkit::outcomes::{Work, message};
+
+use super::{TIMEOUT, words};
+
+/// Transactions that handlers did not give back.
+type Kept = Arc<Mutex<Vec<Lent<Draft>>>>;
+
+async fn enter(work: Work, mut tx: Lent<Draft>, cx: Context, kept: Kept) -> Result<Option<String>, HandlerError> {
+    tx.enter(work.id);
+    match work.action.as_str() {
+        "ok" => return Ok(Some("entered".to_owned())),
+        "fail" => return Err(HandlerError::retry("no luck")),
+        "reject" => return Err(HandlerError::terminal("no use")),
+        "panic" => panic!("on purpose"),
+        "hang" => std::future::pending().await,
+        "keep" => kept.lock().unwrap().push(tx),
+        "conflict" if cx.attempt() == 1 => tx.object(Failure::retry("conflict")),
+        "object" => tx.object(Failure::terminal("no such card")),
+        _ => {}
+    }
+    Ok(None)
+}
+
+#[tokio::test(start_paused = true)]
+async fn entries_are_there_exactly_when_the_key_is_completed() {
+    use Status::{Completed, Failed, Rejected};
+    // What the handler does, what the deliveries come to, where the key stands, whether its entry is there.
+    let rows = [
+        ("ok", "completed duplicate", Completed, true),
+        ("fail", "retry retry", Failed, false),
+        ("reject", "rejected rejected", Rejected, false),
+        ("panic", "retry retry", Failed, false),
+        ("hang", "cancelled cancelled", Failed, false),
+        ("keep", "retry retry", Failed, false),
+        ("conflict", "retry completed", Completed, true),
+        ("object", "rejected rejected", Rejected, false),
+    ];
+    for (action, wanted, status, entered) in rows {
+        let (ledger, kept, clock) = (Ledger::new(), Kept::default(), MovableClock::start());
+        let handler = move |work, tx, cx| enter(work, tx, cx, Arc::clone(&kept));
+        let consumer = Consumer::transactional("ledger", ledger.clone(), handler).key(|w: &Work| &w.id);
+        let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock));
+        let mut seen = Vec::new();
+        for delivery in 1..=2 {
+            let schedule =
+                Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
+            let batch = [message(0, &format!("a {action}"), delivery)];
+            seen.push(words(&engine.process(&batch, schedule, &NoQueue).await));
+        }
+        assert_eq!(seen.join(" "), wanted, "{action}");
+        assert_eq!(ledger.entries(), if entered { vec!["a"] } else { vec![] }, "{action}");
+        let (id, meter) = (RecordId::new(engine.name(), &Key::new("a").unwrap()), Meter::default());
+        let call = claimant_core::Call { within: TIMEOUT, meter: &meter };
+        assert_eq!(ledger.look(&id, call).await.unwrap().map(|r| r.status), Some(status), "{action}");
+    }
+}

@@ -1,0 +1,183 @@
+//! The lock table without claims: the transaction finds out whether its key is still to be had.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use claimant_core::protocol::{
+    self, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement, claim_of,
+};
+use claimant_core::{
+    Call, Carried, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    Transactional,
+};
+
+use crate::commit::{Next, Seen};
+use crate::table::{Budget, LockTable, ROUNDS_MAX, Written};
+use crate::transaction::{Base, Transaction};
+
+/// The same without a claim: the handler runs at once, and the transaction finds out whether its key was still to be had.
+///
+/// One request and one write unit less for each message. For handlers that do nothing outside the transaction: two of
+/// one key may run at once, and the one that commits second has done nothing; [`fence`](claimant_core::Context::fence)
+/// is only the number that its completion would get. A redelivered message costs a read first, and is not run again
+/// where its key is done.
+#[derive(Debug, Clone)]
+pub struct OptimisticTransactions {
+    table: LockTable,
+}
+
+impl OptimisticTransactions {
+    pub(crate) fn new(table: LockTable) -> Self {
+        Self { table }
+    }
+
+    async fn begin(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
+        // A first delivery has most likely no record; the transaction finds out if it has.
+        let seen = if request.first_delivery { None } else { self.table.read(&request.id, Budget::of(call)).await? };
+        match protocol::decide(seen.as_ref(), request) {
+            Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
+            Decision::Grant { next, taken_over } => {
+                let mut claim = claim_of(request.id.clone(), &next, taken_over);
+                let base = Some(Base { request: request.clone(), seen });
+                claim.carried = Some(Carried::new(Transaction { base, ..Transaction::default() }));
+                Ok(ClaimAnswer::Granted(claim))
+            }
+            // What a consumer with claims left behind.
+            Decision::Park { .. } | Decision::Held => self.table.claim(request, call).await,
+        }
+    }
+
+    async fn end(&self, mut claim: Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
+        if settlement.ending == Ending::Released {
+            // Nothing was written.
+            return Settled::Done;
+        }
+        let Some(mut transaction) = claim.carried.take().and_then(Carried::unpack::<Transaction>) else {
+            return Settled::Lost;
+        };
+        let Some(Base { request, seen }) = transaction.base.take() else { return Settled::Lost };
+        let mut base = seen;
+        let lock = |seen| {
+            match seen {
+                Seen::Nothing => {}
+                Seen::Refused(seen) | Seen::Read(seen) if is_own(seen.as_ref(), &request, settlement) => {
+                    return Break(Settled::Done);
+                }
+                Seen::Refused(seen) => base = seen,
+                // The same write again, with the same token.
+                Seen::Read(_) => {}
+            }
+            match self.write(&request, base.as_ref(), settlement) {
+                Ok(write) => Continue(write),
+                Err(refusal) => Break(Settled::Refused(refusal)),
+            }
+        };
+        if !matches!(settlement.ending, Ending::Completed { .. }) {
+            return self.note_failure(&request, lock, budget).await;
+        }
+        match self.table.commit(claim, &transaction, lock, budget).await {
+            // What its failure is to be written on top of.
+            Settled::Aborted { mut claim, failure } => {
+                let base = Some(Base { request, seen: base });
+                claim.carried = Some(Carried::new(Transaction { base, ..Transaction::default() }));
+                Settled::Aborted { claim, failure }
+            }
+            settled => settled,
+        }
+    }
+
+    /// The write that ends an attempt on top of `base`; or why there is none.
+    fn write(
+        &self,
+        request: &ClaimRequest,
+        base: Option<&Record>,
+        settlement: &Settlement,
+    ) -> Result<UpdateItemFluentBuilder, Refusal> {
+        let next = match protocol::decide(base, request) {
+            Decision::Grant { next, .. } => next,
+            Decision::Refuse(refusal) => return Err(refusal),
+            Decision::Park { .. } => return Err(Refusal::Parked),
+            // This attempt never writes that it is in progress.
+            Decision::Held => return Err(Refusal::Busy { until: request.lease_until.plus(request.policy.skew) }),
+        };
+        let claim = claim_of(request.id.clone(), &next, false);
+        let ended = match protocol::settle(Some(&next), &claim, settlement) {
+            SettleDecision::Write(ended) => ended,
+            SettleDecision::Already | SettleDecision::Lost => Box::new(next),
+        };
+        Ok(match base {
+            Some(seen) => self.table.requests.replace(&request.id, seen, &ended),
+            None => self.table.requests.create(&request.id, &ended),
+        })
+    }
+
+    /// Writes that an attempt failed: its number outlives a redrive, and a rejection is not run again.
+    async fn note_failure(
+        &self,
+        request: &ClaimRequest,
+        mut lock: impl FnMut(Seen) -> Next,
+        budget: Budget<'_>,
+    ) -> Settled {
+        let mut unknown = None;
+        let mut seen = Seen::Nothing;
+        for _ in 0..ROUNDS_MAX {
+            let write = match lock(seen) {
+                Continue(write) => write,
+                Break(settled) => return settled,
+            };
+            let read = match self.table.send(write, budget).await {
+                Ok(Written::Applied(_)) => return Settled::Done,
+                Ok(Written::Refused(shown)) => {
+                    self.table.refused_by(&request.id, shown, budget).await.map(Seen::Refused)
+                }
+                Err(error) => {
+                    unknown = Some(error);
+                    self.table.read(&request.id, budget).await.map(Seen::Read)
+                }
+            };
+            match read {
+                Ok(read) => seen = read,
+                Err(error) => return Settled::Unknown(unknown.unwrap_or(error)),
+            }
+        }
+        Settled::Unknown(unknown.unwrap_or_else(|| StoreError::no_answer(budget.left())))
+    }
+}
+
+/// Whether the record shows this attempt's own ending.
+fn is_own(seen: Option<&Record>, request: &ClaimRequest, settlement: &Settlement) -> bool {
+    seen.is_some_and(|seen| seen.owner == request.owner && seen.status == settlement.ending.status())
+}
+
+impl Store for OptimisticTransactions {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(self.begin(request, call))
+    }
+
+    /// There is nothing to renew: nobody is kept out.
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        _: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        claim.lease_until = claim.lease_until.max(renewal.lease_until);
+        Box::pin(std::future::ready(Ok(Renewed::Held)))
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        Box::pin(self.end(claim, settlement, Budget::of(call)))
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.table.look(id, call)
+    }
+}
+
+impl Transactional for OptimisticTransactions {
+    type Transaction = Transaction;
+}

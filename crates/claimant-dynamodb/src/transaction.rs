@@ -1,0 +1,188 @@
+//! What a handler wants written together with the completion of its key.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem, Update};
+use claimant_core::protocol::ClaimRequest;
+use claimant_core::{Failure, Record};
+
+/// The most writes of a handler's own in one transaction: DynamoDB's 100, less the completion.
+pub const TRANSACTION_WRITES_MAX: usize = 99;
+
+/// The largest sum of a transaction's items, in bytes: DynamoDB's 4 MB.
+pub const TRANSACTION_MAX_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// What a list, a map, and each of their elements take beside their contents, in bytes.
+const NESTING_BYTES: (usize, usize) = (3, 1);
+
+/// The writes that commit together with the completion of their key, or not at all. Collects; nothing is sent before the
+/// handler has returned `Ok`.
+///
+/// At most [`TRANSACTION_WRITES_MAX`] writes and [`TRANSACTION_MAX_BYTES`], each item once. A transaction beyond that
+/// rejects the message, as it would be too large the next time too.
+///
+/// ```
+/// use aws_sdk_dynamodb::types::{AttributeValue, Put};
+/// use claimant_core::HandlerError;
+/// use claimant_dynamodb::Transaction;
+///
+/// fn issue(tx: &mut Transaction, card: &str) -> Result<(), HandlerError> {
+///     let put = Put::builder().table_name("cards").item("id", AttributeValue::S(card.into()));
+///     let put = put.condition_expression("attribute_not_exists(id)").build()?;
+///     tx.put(put).or_terminal("there is a card of this number already");
+///     Ok(())
+/// }
+/// # let mut tx = Transaction::default();
+/// # issue(&mut tx, "c-1").unwrap();
+/// # assert_eq!(tx.len(), 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct Transaction {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) base: Option<Base>,
+}
+
+/// What an optimistic transaction starts from: the attempt, and the record that it read, if it did.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) request: ClaimRequest,
+    pub(crate) seen: Option<Record>,
+}
+
+/// One write of a handler's own.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) item: TransactWriteItem,
+    /// What it means where its condition does not hold.
+    pub(crate) refused: Failure,
+    bytes: usize,
+}
+
+/// A write just added: says what it means where its condition does not hold. Unless said, the message is tried again.
+#[derive(Debug)]
+pub struct Condition<'a>(&'a mut Write);
+
+impl Condition<'_> {
+    /// Rejects the message, for this reason: no retry can mend it.
+    pub fn or_terminal(self, why: impl Into<String>) {
+        self.0.refused = Failure::terminal(why);
+    }
+
+    /// Tries the message again, for this reason.
+    pub fn or_retry(self, why: impl Into<String>) {
+        self.0.refused = Failure::retry(why);
+    }
+}
+
+impl Transaction {
+    /// Adds an item that is to be written in full.
+    pub fn put(&mut self, put: Put) -> Condition<'_> {
+        let bytes = size(&put.item) + sizes(put.expression_attribute_values.as_ref());
+        self.add(TransactWriteItem::builder().put(put).build(), bytes)
+    }
+
+    /// Adds a change of an item.
+    pub fn update(&mut self, update: Update) -> Condition<'_> {
+        let bytes = size(&update.key) + sizes(update.expression_attribute_values.as_ref());
+        self.add(TransactWriteItem::builder().update(update).build(), bytes)
+    }
+
+    /// Adds the removal of an item.
+    pub fn delete(&mut self, delete: Delete) -> Condition<'_> {
+        let bytes = size(&delete.key) + sizes(delete.expression_attribute_values.as_ref());
+        self.add(TransactWriteItem::builder().delete(delete).build(), bytes)
+    }
+
+    /// Adds a condition on an item that is not written.
+    pub fn check(&mut self, check: ConditionCheck) -> Condition<'_> {
+        let bytes = size(&check.key) + sizes(check.expression_attribute_values.as_ref());
+        self.add(TransactWriteItem::builder().condition_check(check).build(), bytes)
+    }
+
+    /// How many writes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    fn add(&mut self, item: TransactWriteItem, bytes: usize) -> Condition<'_> {
+        let place = self.writes.len();
+        let refused =
+            Failure::retry(format!("the condition of write {} of the handler's transaction did not hold", place + 1));
+        self.writes.push(Write { item, refused, bytes });
+        Condition(&mut self.writes[place])
+    }
+
+    /// Why it is larger than DynamoDB takes, if it is.
+    pub(crate) fn too_large(&self) -> Option<Failure> {
+        let (writes, bytes) = (self.writes.len(), self.writes.iter().map(|write| write.bytes).sum::<usize>());
+        let what = if writes > TRANSACTION_WRITES_MAX {
+            format!("{writes} writes, and at most {TRANSACTION_WRITES_MAX} commit together with the completion")
+        } else if bytes > TRANSACTION_MAX_BYTES {
+            format!("{bytes} bytes, and at most {TRANSACTION_MAX_BYTES} commit together")
+        } else {
+            return None;
+        };
+        Some(Failure::terminal(format!("the handler's transaction has {what}: write less for each message")))
+    }
+}
+
+fn sizes(values: Option<&HashMap<String, AttributeValue>>) -> usize {
+    // Without their placeholders, which are not stored.
+    values.map_or(0, |values| values.values().map(size_of).sum())
+}
+
+fn size(item: &HashMap<String, AttributeValue>) -> usize {
+    item.iter().map(|(name, value)| name.len() + size_of(value)).sum()
+}
+
+/// The size that DynamoDB counts: names and texts as UTF-8, a number a byte for each two digits and one.
+fn size_of(value: &AttributeValue) -> usize {
+    let number = |digits: &String| digits.len().div_ceil(2) + 1;
+    let (around, each) = NESTING_BYTES;
+    match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::N(digits) => number(digits),
+        AttributeValue::B(bytes) => bytes.as_ref().len(),
+        AttributeValue::Ss(texts) => texts.iter().map(String::len).sum(),
+        AttributeValue::Ns(numbers) => numbers.iter().map(number).sum(),
+        AttributeValue::Bs(blobs) => blobs.iter().map(|bytes| bytes.as_ref().len()).sum(),
+        AttributeValue::L(list) => around + list.iter().map(|value| each + size_of(value)).sum::<usize>(),
+        AttributeValue::M(map) => around + size(map) + each * map.len(),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(text: String) -> Put {
+        let put = Put::builder().table_name("t").item("id", AttributeValue::S(text));
+        put.build().unwrap()
+    }
+
+    #[test]
+    fn a_transaction_that_dynamodb_would_not_take_says_so_before_it_is_sent() {
+        let too_large = |writes: usize, bytes: usize| {
+            let mut tx = Transaction::default();
+            for _ in 0..writes {
+                tx.put(put("x".repeat(bytes)));
+            }
+            tx.too_large()
+        };
+        assert_eq!(too_large(TRANSACTION_WRITES_MAX, 10), None);
+        let why = too_large(TRANSACTION_WRITES_MAX + 1, 10).unwrap();
+        assert!(why.terminal && why.why.contains("100 writes"), "{}", why.why);
+        let item = TRANSACTION_MAX_BYTES / 16;
+        assert_eq!(too_large(16, item - "id".len()), None);
+        let why = too_large(16, item).unwrap();
+        assert!(why.terminal && why.why.contains("4194336 bytes"), "{}", why.why);
+    }
+}

@@ -1,0 +1,147 @@
+//! The lock table with claims that carry a [`Transaction`].
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use claimant_core::protocol::{self, ClaimRequest, Ending, Renewal, SettleDecision, Settlement};
+use claimant_core::{
+    Call, Carried, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    Transactional,
+};
+use futures_util::future::join_all;
+
+use crate::commit::Seen;
+use crate::optimistic::OptimisticTransactions;
+use crate::table::{Budget, LockTable};
+use crate::transaction::Transaction;
+
+/// A lock table whose completions commit together with the handler's writes, in one `TransactWriteItems`.
+///
+/// Keys are claimed as in the [`LockTable`], so a handler runs once at a time and may do things outside the transaction
+/// too. Costs two write units for the completion instead of one, and DynamoDB's two for each unit of the handler's
+/// writes.
+#[derive(Debug, Clone)]
+pub struct TableTransactions {
+    table: LockTable,
+}
+
+impl LockTable {
+    /// This table, with handlers that are lent a [`Transaction`]: for [`Consumer::transactional`](claimant_core::Consumer::transactional).
+    ///
+    /// The function's role needs `dynamodb:PutItem`, `UpdateItem`, `DeleteItem` and `ConditionCheckItem` on the handler's
+    /// tables, each as far as it uses them.
+    #[must_use]
+    pub fn transactions(self) -> TableTransactions {
+        TableTransactions { table: self }
+    }
+
+    /// The same without claims, see [`OptimisticTransactions`].
+    #[must_use]
+    pub fn optimistic_transactions(self) -> OptimisticTransactions {
+        OptimisticTransactions::new(self)
+    }
+}
+
+impl TableTransactions {
+    async fn commit(&self, mut claim: Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
+        let Some(transaction) = claim.carried.take().and_then(Carried::unpack::<Transaction>) else {
+            return Settled::Lost;
+        };
+        let held = claim_copy(&claim);
+        let lock = |seen| match seen {
+            Seen::Nothing => Continue(self.table.requests.settle(&held, settlement)),
+            Seen::Refused(seen) | Seen::Read(seen) => match protocol::settle(seen.as_ref(), &held, settlement) {
+                SettleDecision::Already => Break(Settled::Done),
+                SettleDecision::Lost => Break(Settled::Lost),
+                SettleDecision::Write(_) => Continue(self.table.requests.settle(&held, settlement)),
+            },
+        };
+        self.table.commit(claim, &transaction, lock, budget).await
+    }
+}
+
+/// The claim without what it carries, for comparing.
+fn claim_copy(claim: &Claim) -> Claim {
+    Claim {
+        id: claim.id.clone(),
+        owner: claim.owner.clone(),
+        fence: claim.fence,
+        lease_until: claim.lease_until,
+        attempt: claim.attempt,
+        taken_over: claim.taken_over,
+        carried: None,
+    }
+}
+
+fn with_transaction(answer: ClaimAnswer) -> ClaimAnswer {
+    match answer {
+        ClaimAnswer::Granted(claim) => {
+            ClaimAnswer::Granted(Claim { carried: Some(Carried::new(Transaction::default())), ..claim })
+        }
+        refused => refused,
+    }
+}
+
+impl Store for TableTransactions {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(async move { self.table.claim(request, call).await.map(with_transaction) })
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(async move {
+            let answers = self.table.claim_all(requests, call).await;
+            answers.into_iter().map(|answer| answer.map(|answer| answer.map(with_transaction))).collect()
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        self.table.renew(claim, renewal, call)
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        match settlement.ending {
+            Ending::Completed { .. } => Box::pin(self.commit(claim, settlement, Budget::of(call))),
+            _ => self.table.settle(claim, settlement, call),
+        }
+    }
+
+    /// Completions commit one by one, everything else in company.
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(async move {
+            let is_commit = |s: &Settlement| matches!(s.ending, Ending::Completed { .. });
+            let order: Vec<bool> = settlements.iter().map(|(_, settlement)| is_commit(settlement)).collect();
+            let (commits, others): (Vec<_>, Vec<_>) = settlements.into_iter().partition(|(_, s)| is_commit(s));
+            let commits = commits
+                .into_iter()
+                .map(|(claim, settlement)| async move { self.commit(claim, &settlement, Budget::of(call)).await });
+            let (commits, others) = tokio::join!(join_all(commits), self.table.settle_all(others, call));
+            let (mut commits, mut others) = (commits.into_iter(), others.into_iter());
+            let answers = order.into_iter().map(|commit| if commit { commits.next() } else { others.next() });
+            answers.map(|a| a.unwrap_or_else(|| Settled::Unknown(StoreError::no_answer(call.within)))).collect()
+        })
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.table.look(id, call)
+    }
+}
+
+impl Transactional for TableTransactions {
+    type Transaction = Transaction;
+}

@@ -1,0 +1,256 @@
+//! Transactional consumers on DynamoDB: the effect is there exactly when the key is completed, whatever answers are lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, AttributeValue, BillingMode, ConditionCheck, KeySchemaElement, KeyType, Put,
+    ScalarAttributeType, Update,
+};
+use claimant_core::limits::MARGIN_DEFAULT_MS;
+use claimant_core::{
+    Call, Consumer, Context, Engine, HandlerError, Key, Lent, Meter, NoQueue, Record, RecordId, Report, Schedule, Store,
+};
+use claimant_dynamodb::{LockTable, TRANSACTION_MAX_BYTES, Transaction};
+use claimant_testkit::MovableClock;
+use claimant_testkit::outcomes::{Work, message};
+use claimant_tests::dynamodb::DynamoDb;
+use claimant_tests::wire::Loss::{self, Answer, Instead, Request};
+use claimant_tests::wire::Wire;
+use tokio::sync::Barrier;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Longer than any lease here.
+const LONG: Duration = Duration::from_secs(2_000);
+
+const EFFECTS: &str = "effects";
+
+const ARRIVES: Loss = Loss::None;
+
+/// What DynamoDB says where another transaction is in the way.
+const CONFLICT: Loss = Instead(
+    400,
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{"Code":"None"},{"Code":"TransactionConflict"}]}"#,
+);
+
+const DENIED: Loss =
+    Instead(400, r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}"#);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Variant {
+    Claimed,
+    Optimistic,
+}
+
+/// A lock table, a table of effects, and a consumer whose handler counts its effects there.
+struct World {
+    engine: Engine<Work>,
+    clock: MovableClock,
+    wire: Wire,
+    table: LockTable,
+    effects: aws_sdk_dynamodb::Client,
+}
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::S(value.to_owned())
+}
+
+/// One more effect of this key.
+fn count(key: &str) -> Update {
+    let update = Update::builder().table_name(EFFECTS).key("id", text(key)).update_expression("ADD effects :one");
+    update.expression_attribute_values(":one", AttributeValue::N("1".into())).build().unwrap()
+}
+
+fn absent(table: &str) -> ConditionCheck {
+    let check = ConditionCheck::builder().table_name(table).key("id", text("missing"));
+    check.condition_expression("attribute_exists(id)").build().unwrap()
+}
+
+async fn act(work: Work, mut tx: Lent<Transaction>, _: Context, both: Arc<Barrier>) -> Result<(), HandlerError> {
+    tx.update(count(&work.id));
+    match work.action.as_str() {
+        "ok" => {}
+        "meet" => {
+            both.wait().await;
+        }
+        "fail" => return Err(HandlerError::retry("no luck")),
+        "reject" => return Err(HandlerError::terminal("no use")),
+        "object" => {
+            tx.check(absent(EFFECTS));
+        }
+        "objectRetry" => tx.check(absent(EFFECTS)).or_retry("not there yet"),
+        "objectTerminal" => tx.check(absent(EFFECTS)).or_terminal("never there"),
+        "noTable" => {
+            tx.check(absent("no-such-table"));
+        }
+        "many" => (0..99).for_each(|n| {
+            tx.update(count(&format!("more {n}")));
+        }),
+        "large" => {
+            let put = Put::builder().table_name(EFFECTS).item("id", text("large"));
+            tx.put(put.item("data", text(&"x".repeat(TRANSACTION_MAX_BYTES))).build()?);
+        }
+        other => panic!("no action {other}"),
+    }
+    Ok(())
+}
+
+impl World {
+    async fn new(dynamodb: &DynamoDb, variant: Variant, name: &str) -> Self {
+        let (wire, clock, both) = (Wire::default(), MovableClock::start(), Arc::new(Barrier::new(2)));
+        let lock = format!("locks-{name}-{variant:?}");
+        dynamodb.lock_table(&lock).await;
+        let table = LockTable::new(dynamodb.client_over(&wire), &lock);
+        let handler = move |work, tx, cx| act(work, tx, cx, Arc::clone(&both));
+        let consumer = match variant {
+            Variant::Claimed => Consumer::transactional("effects", table.clone().transactions(), handler),
+            Variant::Optimistic => Consumer::transactional("effects", table.clone().optimistic_transactions(), handler),
+        };
+        let engine = Engine::with_defaults(consumer.key(|w: &Work| &w.id)).unwrap().clock(Arc::new(clock.clone()));
+        Self { engine, clock, wire, table: LockTable::new(dynamodb.client(), table.name()), effects: dynamodb.client() }
+    }
+
+    async fn process(&self, text: &str, receive_count: u32) -> Report {
+        let now = self.engine.now();
+        let schedule = Schedule::new(now, now.plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
+        self.engine.process(&[message(0, text, receive_count)], schedule, &NoQueue).await
+    }
+
+    async fn deliver(&self, text: &str, receive_count: u32) -> &'static str {
+        self.process(text, receive_count).await.entries()[0].outcome.word()
+    }
+
+    async fn effects(&self, key: &str) -> u32 {
+        let read = self.effects.get_item().table_name(EFFECTS).key("id", text(key)).consistent_read(true);
+        let item = read.send().await.unwrap().item.unwrap_or_default();
+        item.get("effects").map_or(0, |n| n.as_n().unwrap().parse().unwrap())
+    }
+
+    async fn record(&self, key: &str) -> Option<Record> {
+        let (id, meter) = (RecordId::new(self.engine.name(), &Key::new(key).unwrap()), Meter::default());
+        self.table.look(&id, Call { within: TIMEOUT, meter: &meter }).await.unwrap()
+    }
+}
+
+async fn make_effects(dynamodb: &DynamoDb) {
+    let schema = KeySchemaElement::builder().attribute_name("id").key_type(KeyType::Hash).build().unwrap();
+    let id = AttributeDefinition::builder().attribute_name("id").attribute_type(ScalarAttributeType::S);
+    let create = dynamodb.client().create_table().table_name(EFFECTS).key_schema(schema);
+    let create = create.attribute_definitions(id.build().unwrap()).billing_mode(BillingMode::PayPerRequest);
+    create.send().await.unwrap();
+}
+
+/// Losses of the requests of the first delivery from the commit on, then a second delivery when every lease is over.
+async fn lost_answers(dynamodb: &DynamoDb, variant: Variant) {
+    let world = World::new(dynamodb, variant, "losses").await;
+    let rows: &[(&str, &[Loss], &str)] = &[
+        ("nothing is lost", &[], "completed duplicate"),
+        ("the answer", &[Answer], "completed duplicate"),
+        ("the request", &[Request], "completed duplicate"),
+        ("the answers of all tries", &[Answer, Answer, Answer], "completed duplicate"),
+        ("the look, too", &[Answer, Answer, Answer, Request, Request, Request], "completed duplicate"),
+        ("everything after a lost answer", &[&[Answer][..], &[Request; 99]].concat(), "unsettled duplicate"),
+        ("everything", &[Request; 99], "unsettled completed"),
+        ("a conflict", &[CONFLICT, CONFLICT], "completed duplicate"),
+        ("a conflict after a lost answer", &[Answer, CONFLICT], "completed duplicate"),
+    ];
+    for (name, losses, wanted) in rows {
+        let text = format!("{variant:?}-{} ok", name.replace(' ', "-"));
+        if variant == Variant::Claimed {
+            world.wire.script(&[ARRIVES]);
+        }
+        world.wire.script(losses);
+        let first = world.deliver(&text, 1).await;
+        world.wire.forget_script();
+        world.clock.advance(LONG);
+        let second = world.deliver(&text, 2).await;
+        assert_eq!(format!("{first} {second}"), *wanted, "{variant:?}, {name}");
+        assert_eq!(world.effects(text.split(' ').next().unwrap()).await, 1, "{variant:?}, {name}");
+    }
+}
+
+/// What a transaction that cannot commit comes to: twice delivered, with the record's error and no effect.
+async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
+    let world = World::new(dynamodb, variant, "refusals").await;
+    let rows: &[(&str, &[Loss], &str, &str, &str)] = &[
+        ("fail", &[], "retry retry", "FAILED", "no luck"),
+        ("reject", &[], "rejected rejected", "REJECTED", "no use"),
+        ("object", &[], "retry retry", "FAILED", "the condition of write 2 of the handler's transaction did not hold"),
+        ("objectRetry", &[], "retry retry", "FAILED", "not there yet"),
+        ("objectTerminal", &[], "rejected rejected", "REJECTED", "never there"),
+        ("noTable", &[], "retry retry", "FAILED", "ResourceNotFoundException"),
+        ("many", &[], "rejected rejected", "REJECTED", "100 writes, and at most 99"),
+        ("large", &[], "rejected rejected", "REJECTED", "bytes, and at most 4194304"),
+        ("ok", &[CONFLICT; 4], "retry completed", "COMPLETED", ""),
+        ("ok", &[DENIED], "retry completed", "COMPLETED", ""),
+    ];
+    for (place, (action, losses, wanted, status, error)) in rows.iter().enumerate() {
+        let key = format!("{variant:?}-{action}-{place}");
+        if variant == Variant::Claimed {
+            world.wire.script(&[ARRIVES]);
+        }
+        world.wire.script(losses);
+        let first = world.deliver(&format!("{key} {action}"), 1).await;
+        let second = world.deliver(&format!("{key} {action}"), 2).await;
+        let what = format!("{variant:?}, {action} {losses:?}");
+        assert_eq!(format!("{first} {second}"), *wanted, "{what}");
+        let record = world.record(&key).await.unwrap();
+        assert_eq!(record.status.to_string(), *status, "{what}");
+        assert!(record.error.as_deref().unwrap_or_default().contains(error), "{what}: {:?}", record.error);
+        assert_eq!(record.attempts, if wanted.starts_with("rejected") { 1 } else { 2 }, "{what}");
+        assert_eq!(world.effects(&key).await, u32::from(wanted.ends_with("completed")), "{what}");
+    }
+}
+
+/// Two of one key at once: with claims one is kept out, without them one has done nothing.
+async fn two_at_once(dynamodb: &DynamoDb) {
+    let world = World::new(dynamodb, Variant::Optimistic, "race").await;
+    for round in 0..10 {
+        let text = format!("k{round} meet");
+        let other = format!("k{round} meet @other");
+        let (a, b) = tokio::join!(world.deliver(&text, 1), world.deliver(&other, 1));
+        let mut seen = [a, b];
+        seen.sort_unstable();
+        assert_eq!(seen, ["completed", "duplicate"]);
+        assert_eq!(world.effects(&format!("k{round}")).await, 1);
+    }
+}
+
+/// One request and one write unit less for each message.
+async fn costs(dynamodb: &DynamoDb) {
+    let mut usages = Vec::new();
+    for variant in [Variant::Claimed, Variant::Optimistic] {
+        let world = World::new(dynamodb, variant, "costs").await;
+        // What Amazon's own counts by itself, so that the first request is not special.
+        world.deliver("before ok", 1).await;
+        let _ = world.wire.take_requests();
+        let usage = world.process("k ok", 1).await.usage;
+        usages.push((world.wire.take_requests().join(" "), usage.requests, usage.write_units));
+    }
+    println!("{usages:?}");
+    assert_eq!((usages[0].0.as_str(), usages[0].1), ("UpdateItem TransactWriteItems", 2));
+    assert_eq!((usages[1].0.as_str(), usages[1].1), ("TransactWriteItems", 1));
+    assert!((usages[0].2 - usages[1].2 - 1.0).abs() < f64::EPSILON, "{usages:?}");
+}
+
+async fn all(dynamodb: DynamoDb) {
+    make_effects(&dynamodb).await;
+    for variant in [Variant::Claimed, Variant::Optimistic] {
+        lost_answers(&dynamodb, variant).await;
+        refusals(&dynamodb, variant).await;
+    }
+    two_at_once(&dynamodb).await;
+    costs(&dynamodb).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_on_the_embedded_dynamodb() {
+    all(DynamoDb::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs DynamoDB Local: make test"]
+async fn transactions_on_dynamodb_local() {
+    all(DynamoDb::local().await).await;
+}
