@@ -8,4 +8,5 @@ mod contract;
 mod kill;
 mod lambda;
 mod lock_table;
+mod redis;
 mod transactions;

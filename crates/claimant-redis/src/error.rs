@@ -60,12 +60,16 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
     (kind, format!("{code} ({mend})"))
 }
 
-/// The error's code. Before Redis 7, an error in a script was an `ERR` whose text ends with the real one.
+/// The error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real one; and a client that has
+/// not logged in may send short commands only, or is told of a protocol error.
 fn code(error: &RedisError) -> &str {
     const IN_SCRIPTS: [&str; 5] = ["WRONGTYPE", "NOPERM", "READONLY", "OOM", "MISCONF"];
     match error.code() {
         Some("ERR") => {
             let text = error.detail().unwrap_or_default();
+            if text.contains("unauthenticated") {
+                return "NOAUTH";
+            }
             IN_SCRIPTS.into_iter().find(|code| text.contains(&format!("{code} "))).unwrap_or("ERR")
         }
         Some(code) if !code.is_empty() && code.bytes().all(|b| b.is_ascii_uppercase()) => code,
@@ -87,6 +91,7 @@ mod tests {
     fn each_error_has_its_kind_and_quotes_nothing() {
         for (line, kind) in [
             ("NOAUTH Authentication required.", StoreErrorKind::Denied),
+            ("ERR Protocol error: unauthenticated multibulk length", StoreErrorKind::Denied),
             ("WRONGPASS invalid username-password pair", StoreErrorKind::Denied),
             ("NOPERM User secret has no permissions to run the 'evalsha' command", StoreErrorKind::Denied),
             ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreErrorKind::Misconfigured),

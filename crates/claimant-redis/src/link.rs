@@ -135,7 +135,14 @@ impl Server {
             Self::One(client) => {
                 // Each try has its own limit of time.
                 let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
+                let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+                if client.get_connection_info().redis_settings().password().is_none() {
+                    // A server that wants one closes the connection when it sees a long command, and says why only once.
+                    let answer: RedisResult<Value> = redis::cmd("PING").query_async(&mut connection).await;
+                    answer
+                        .or_else(|error| if error.code() == Some("NOAUTH") { Err(error) } else { Ok(Value::Okay) })?;
+                }
+                Ok(Connection::One(connection))
             }
             Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
         }

@@ -7,8 +7,8 @@ use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settings, Settled, Store, StoreError, StoreFuture,
 };
-use redis::Client;
 use redis::cluster::ClusterClient;
+use redis::{Client, IntoConnectionInfo as _};
 
 use crate::attempts::{Claiming, Looking, Renewing, Settling};
 use crate::link::{Budget, Link, Server};
@@ -49,7 +49,11 @@ impl RedisStore {
     /// # Errors
     /// As there; and when the URL names a database, which clusters do not have.
     pub fn open_cluster(url: &str) -> Result<Self, Error> {
-        let client = ClusterClient::builder([url]).retries(CLUSTER_RETRIES).build();
+        let node = url.into_connection_info().map_err(|_| not_a_url())?;
+        if node.redis_settings().db() != 0 {
+            return Err(not_a_url());
+        }
+        let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).build();
         client.map(Self::new_cluster).map_err(|_| not_a_url())
     }
 
