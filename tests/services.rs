@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A server that one of the scripts runs in the foreground.
 pub struct Server {
@@ -69,24 +69,33 @@ impl Redis {
         Self(Server::start("redis", &[&[port], options].concat()))
     }
 
-    /// An empty cluster of one node, which refuses commands on keys of several slots as any other does.
+    /// An empty cluster of two nodes, which share the keys.
     ///
     /// # Panics
     /// When it is not ready within a minute.
-    pub async fn cluster() -> Self {
-        let redis = Self::start_with("0", &["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"]);
-        let mut connection = redis.connection().await;
-        let slots = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16_383).exec_async(&mut connection).await;
-        slots.expect("the slots are free");
-        for _ in 0..600 {
-            let info: String =
-                redis::cmd("CLUSTER").arg("INFO").query_async(&mut connection).await.expect("it answers");
-            if info.contains("cluster_state:ok") {
-                return redis;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+    pub async fn cluster() -> [Self; 2] {
+        let options = ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"];
+        let nodes = [Self::start_with("0", &options), Self::start_with("0", &options)];
+        let mut connections = [nodes[0].connection().await, nodes[1].connection().await];
+        for (connection, slots) in connections.iter_mut().zip([["0", "8191"], ["8192", "16383"]]) {
+            let added = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(&slots).exec_async(connection).await;
+            added.expect("the slots are free");
         }
-        panic!("the cluster was not ready within a minute");
+        let meet = ["MEET", "127.0.0.1", nodes[1].0.port()];
+        redis::cmd("CLUSTER").arg(&meet).exec_async(&mut connections[0]).await.expect("it looks for the other");
+        for connection in &mut connections {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            loop {
+                let info = redis::cmd("CLUSTER").arg("INFO").query_async(connection).await;
+                let info: String = info.expect("it answers");
+                if info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384") {
+                    break;
+                }
+                assert!(Instant::now() < deadline, "the cluster was not ready within a minute");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        nodes
     }
 
     /// A connection of the test's own.

@@ -3,18 +3,19 @@
 use claimant_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
+const KEPT_OUT: &str =
+    "user and password were refused (or the server has too many clients). Are those in the URL right?";
+
 /// What a request ran into, with the way to mend it.
 ///
 /// Of what the server says, only the code is shown: its texts can quote the arguments of a command.
 pub(crate) fn store_error(error: &RedisError) -> StoreError {
     let (kind, what) = match error.kind() {
+        ErrorKind::Io if keeps_out(error) => (StoreErrorKind::Denied, KEPT_OUT.into()),
+        ErrorKind::AuthenticationFailed => (StoreErrorKind::Denied, KEPT_OUT.into()),
         ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => (
             StoreErrorKind::Unreachable,
             format!("{error}. Are host, port, network and TLS (`rediss://`) right, and is the server up?"),
-        ),
-        ErrorKind::AuthenticationFailed => (
-            StoreErrorKind::Denied,
-            "user and password were refused (or the server has too many clients). Are those in the URL right?".into(),
         ),
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (StoreErrorKind::Misconfigured, error.to_string()),
         ErrorKind::Server(_) | ErrorKind::Extension => refused(error),
@@ -28,6 +29,11 @@ pub(crate) fn ends_connection(error: &RedisError) -> bool {
     // Whoever is read-only was a primary once: the name leads to another server by now.
     let demoted = error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly);
     demoted || error.is_io_error() || error.is_unrecoverable_error()
+}
+
+/// Whether a cluster's nodes refused the password, which its client tells as a failure to connect.
+fn keeps_out(error: &RedisError) -> bool {
+    error.detail().is_some_and(|text| text.contains("AuthenticationFailed") || text.contains("NOAUTH"))
 }
 
 fn refused(error: &RedisError) -> (StoreErrorKind, String) {

@@ -8,6 +8,7 @@
 //! | `write` | one guarded write as a script |
 //! | `fields` | records as hashes |
 //! | `link` | the connection: made when it is needed, given up when it fails |
+//! | `eviction` | whether the server throws records away |
 //! | `error` | Redis's errors in the words of a store |
 //!
 //! # What Redis does not promise
@@ -20,10 +21,10 @@
 //! | failover to a replica: replication is asynchronous, and `WAIT` only makes loss less likely | the last writes before it, often milliseconds, in a partition seconds of them | completed work runs again (S2, S5), two handlers run at once (S11), a fence is given out twice (S1) |
 //! | a primary cut off from its replicas goes on answering until it notices | all that it answered since | the same |
 //! | a restart without persistence, or with `appendfsync everysec` | all records, or the last second | the same, for all keys |
-//! | eviction: any `maxmemory-policy` but `noeviction` | records, completed ones too | completed work runs again |
+//! | eviction: any `maxmemory-policy` but `noeviction`, which is not what Amazon ElastiCache begins with | records, completed ones too | completed work runs again |
 //! | `FLUSHALL`, `DEL`, a restored snapshot | what it says | the same |
 //!
-//! None of these can be noticed from outside, so claimant does not pretend to. What still holds after each of them: renewals
+//! Of these only the policy can be seen from outside: a new connection asks for it, and warns. What still holds after each of them: renewals
 //! and settlements apply only under exactly their own claim (S3), a message is reported successful only if its key was
 //! seen completed (S4), and no message is lost (S6).
 //!
@@ -35,11 +36,13 @@
 //! # What the server needs
 //!
 //! Redis 4 or newer, or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `EXISTS`, `HGET`,
-//! `HSET`, `HDEL` and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen). Scripts touch one key
+//! `HSET`, `HDEL` and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy
+//! is to be looked at. Scripts touch one key
 //! each, so a cluster may place keys as it likes: [`RedisStore::open_cluster`].
 
 mod attempts;
 mod error;
+mod eviction;
 mod fields;
 mod link;
 mod rounds;

@@ -3,6 +3,7 @@
 //! The crate's own `ConnectionManager` keeps the error of a refused password for ever, and a connection that went silent
 //! until the operating system notices, which takes minutes. A function that was frozen finds such connections often.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResul
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::ends_connection;
+use crate::eviction;
 
 /// The longest that one try may take, a connection included; Redis answers in less than a millisecond, a first TLS
 /// handshake on a small function in about a second.
@@ -65,11 +67,18 @@ pub(crate) struct Link {
     current: Mutex<Current>,
     /// Held while connecting, so that many calls at once make one connection.
     connecting: tokio::sync::Mutex<()>,
+    /// Whether somebody was told that the server deletes records.
+    warned: AtomicBool,
 }
 
 impl Link {
     pub(crate) fn new(server: Server) -> Self {
-        Self { server, current: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+        Self {
+            server,
+            current: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            warned: AtomicBool::new(false),
+        }
     }
 
     /// Sends commands at once, and gives an answer for each: one request to a single server, one each to a cluster, whose
@@ -103,10 +112,32 @@ impl Link {
             return Ok(connected);
         }
         let connection = self.server.connect().await?;
+        self.look_at_server(&connection).await?;
         let mut current = self.current();
         current.generation += 1;
         current.connection = Some(connection.clone());
         Ok((current.generation, connection))
+    }
+
+    /// A short first question, which every server has to allow: what wants a password answers a long command with a protocol
+    /// error and hangs up.
+    async fn look_at_server(&self, connection: &Connection) -> RedisResult<()> {
+        let info = match connection.ask(redis::cmd("INFO").arg("memory")).await {
+            Ok(info) => info,
+            Err(error) if error.code() == Some("NOAUTH") || ends_connection(&error) => return Err(error),
+            // A user without this permission can have all the others.
+            Err(_) => return Ok(()),
+        };
+        if let Some(policy) = eviction::policy(&info)
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                policy,
+                "Redis deletes records when its memory is full, and completed work then runs again: set maxmemory-policy to \
+                 noeviction"
+            );
+        }
+        Ok(())
     }
 
     fn in_use(&self) -> Option<(u64, Connection)> {
@@ -135,14 +166,7 @@ impl Server {
             Self::One(client) => {
                 // Each try has its own limit of time.
                 let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-                let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-                if client.get_connection_info().redis_settings().password().is_none() {
-                    // A server that wants one closes the connection when it sees a long command, and says why only once.
-                    let answer: RedisResult<Value> = redis::cmd("PING").query_async(&mut connection).await;
-                    answer
-                        .or_else(|error| if error.code() == Some("NOAUTH") { Err(error) } else { Ok(Value::Okay) })?;
-                }
-                Ok(Connection::One(connection))
+                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
             }
             Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
         }
@@ -150,6 +174,13 @@ impl Server {
 }
 
 impl Connection {
+    async fn ask(&self, command: &Cmd) -> RedisResult<Value> {
+        match self.clone() {
+            Self::One(mut connection) => command.query_async(&mut connection).await,
+            Self::Cluster(mut connection) => command.query_async(&mut connection).await,
+        }
+    }
+
     async fn exchange(self, commands: &[Cmd], meter: &Meter) -> RedisResult<Vec<RedisResult<Value>>> {
         match self {
             Self::One(mut connection) => {

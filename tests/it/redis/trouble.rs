@@ -57,6 +57,36 @@ async fn troubles_are_told_apart() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn clusters_have_their_troubles_too() {
+    let [one, other] = Redis::cluster().await;
+    let url = |redis: &Redis, who: &str| format!("redis://{who}{}/", redis.0.address);
+    for who in ["claimant:secret-password@", "nobody:secret-password@", ""] {
+        let store = RedisStore::open_cluster(&url(&one, who)).unwrap();
+        let error = store.claim(&request("secret-key", 0), call()).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{who}: {error}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+    }
+    // A client that does not know of clusters is told so for half of the keys.
+    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    let store = RedisStore::open(&one.url()).unwrap();
+    let answers = store.claim_all(&requests, call()).await;
+    let (taken, elsewhere): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(!taken.is_empty() && !elsewhere.is_empty());
+    for error in elsewhere.into_iter().filter_map(Result::err) {
+        assert!(error.kind() == StoreErrorKind::Misconfigured && error.to_string().contains("CLAIMANT_REDIS_CLUSTER"));
+    }
+    // One that does claims them on both nodes, whichever it was given, and knows those that it has already.
+    let store = RedisStore::open_cluster(&other.url()).unwrap();
+    let answers = store.claim_all(&requests, call()).await;
+    let granted = answers.iter().filter(|answer| matches!(answer, Ok(Some(ClaimAnswer::Granted(_))))).count();
+    assert_eq!(granted, requests.len());
+    drop((one, other));
+    let error = store.claim(&request("k", 0), call()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+}
+
 /// Clause 11: a server that says nothing costs the time given, and no more.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis or Valkey: make test"]
