@@ -9,4 +9,5 @@ mod kill;
 mod lambda;
 mod lock_table;
 mod redis;
+mod services;
 mod transactions;

@@ -1,6 +1,7 @@
 //! What the Redis store asks of Redis, and what it makes of lost answers, lost servers and bad settings.
 
 mod scene;
+mod tls;
 mod trouble;
 
 use std::sync::Arc;
