@@ -12,8 +12,9 @@ use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResult, Value};
-use tokio::time::{Instant, timeout_at};
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionAddr, Pipeline, RedisError, RedisResult, Value};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::ends_connection;
 use crate::eviction;
@@ -21,6 +22,9 @@ use crate::eviction;
 /// The longest that one try may take, a connection included; Redis answers in less than a millisecond, a first TLS
 /// handshake on a small function in about a second.
 const TRY_MAX_MS: u64 = 2_000;
+
+/// The longest that a look at the server may take.
+const LOOK_MAX_MS: u64 = 500;
 
 /// The longest that a call is given: no invocation lasts longer.
 const CALL_MAX_MS: u64 = 900_000;
@@ -119,16 +123,16 @@ impl Link {
         Ok((current.generation, connection))
     }
 
-    /// A short first question, which every server has to allow: what wants a password answers a long command with a protocol
-    /// error and hangs up.
+    /// A short first question: what wants a password answers a long command with a protocol error and hangs up. Whatever else
+    /// goes wrong with it is left to the commands that follow: a user without this permission can have all the others, and
+    /// one silent node of a cluster is not the cluster.
     async fn look_at_server(&self, connection: &Connection) -> RedisResult<()> {
-        let info = match connection.ask(redis::cmd("INFO").arg("memory")).await {
-            Ok(info) => info,
-            Err(error) if error.code() == Some("NOAUTH") || ends_connection(&error) => return Err(error),
-            // A user without this permission can have all the others.
-            Err(_) => return Ok(()),
+        let info = match timeout(Duration::from_millis(LOOK_MAX_MS), connection.memory()).await {
+            Ok(Ok(info)) => info,
+            Ok(Err(error)) if error.code() == Some("NOAUTH") => return Err(error),
+            Ok(Err(_)) | Err(_) => return Ok(()),
         };
-        if let Some(policy) = eviction::policy(&info)
+        if let Some(policy) = eviction::policy(info)
             && !self.warned.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(
@@ -161,7 +165,6 @@ impl Link {
 
 impl Server {
     async fn connect(&self) -> RedisResult<Connection> {
-        choose_ring();
         match self {
             Self::One(client) => {
                 // Each try has its own limit of time.
@@ -174,10 +177,16 @@ impl Server {
 }
 
 impl Connection {
-    async fn ask(&self, command: &Cmd) -> RedisResult<Value> {
+    /// What the server, or any one node, says of its memory.
+    async fn memory(&self) -> RedisResult<Value> {
+        let mut command = redis::cmd("INFO");
+        command.arg("memory");
         match self.clone() {
             Self::One(mut connection) => command.query_async(&mut connection).await,
-            Self::Cluster(mut connection) => command.query_async(&mut connection).await,
+            Self::Cluster(mut connection) => {
+                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+                connection.route_command(command, any).await?.extract_error()
+            }
         }
     }
 
@@ -208,10 +217,11 @@ fn silence() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }
 
-/// Names the TLS implementation: where another dependency of the function brings a second one, rustls would panic for not
-/// knowing which to take. A choice that the function has made stays.
-fn choose_ring() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
+/// Names the TLS implementation, where there is to be TLS: where another dependency of the function brings a second one,
+/// rustls would panic for not knowing which to take. A choice that the function has made stays.
+pub(crate) fn choose_ring(address: &ConnectionAddr) {
+    let tls = matches!(address, ConnectionAddr::TcpTls { .. });
+    if tls && rustls::crypto::CryptoProvider::get_default().is_none() {
         // Somebody may have been faster, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }

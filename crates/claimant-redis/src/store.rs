@@ -11,7 +11,7 @@ use redis::cluster::ClusterClient;
 use redis::{Client, IntoConnectionInfo as _};
 
 use crate::attempts::{Claiming, Looking, Renewing, Settling};
-use crate::link::{Budget, Link, Server};
+use crate::link::{Budget, Link, Server, choose_ring};
 use crate::rounds::{play, play_one};
 
 /// What a record's key begins with, unless set.
@@ -53,6 +53,7 @@ impl RedisStore {
         if node.redis_settings().db() != 0 {
             return Err(not_a_url());
         }
+        choose_ring(node.addr());
         let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).build();
         client.map(Self::new_cluster).map_err(|_| not_a_url())
     }
@@ -60,10 +61,12 @@ impl RedisStore {
     /// Records through this client, for what a URL cannot say, such as certificates.
     #[must_use]
     pub fn new(client: Client) -> Self {
+        choose_ring(client.get_connection_info().addr());
         Self::through(Server::One(Box::new(client)))
     }
 
-    /// As [`new`](Self::new), for a cluster.
+    /// As [`new`](Self::new), for a cluster. With TLS, rustls has to know its provider: see
+    /// `rustls::crypto::CryptoProvider::install_default`.
     #[must_use]
     pub fn new_cluster(client: ClusterClient) -> Self {
         Self::through(Server::Cluster(Box::new(client)))
