@@ -8,6 +8,7 @@ mod contract;
 mod kill;
 mod lambda;
 mod lock_table;
+mod producer;
 mod redis;
 mod services;
 mod transactions;

@@ -161,6 +161,8 @@ fn size_of(value: &AttributeValue) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use claimant_core::FailureKind;
+
     use super::*;
 
     fn put(text: String) -> Put {
@@ -179,10 +181,10 @@ mod tests {
         };
         assert_eq!(too_large(TRANSACTION_WRITES_MAX, 10), None);
         let why = too_large(TRANSACTION_WRITES_MAX + 1, 10).unwrap();
-        assert!(why.terminal && why.why.contains("100 writes"), "{}", why.why);
+        assert!(why.kind == FailureKind::Terminal && why.why.contains("100 writes"), "{}", why.why);
         let item = TRANSACTION_MAX_BYTES / 16;
         assert_eq!(too_large(16, item - "id".len()), None);
         let why = too_large(16, item).unwrap();
-        assert!(why.terminal && why.why.contains("4194336 bytes"), "{}", why.why);
+        assert!(why.kind == FailureKind::Terminal && why.why.contains("4194336 bytes"), "{}", why.why);
     }
 }

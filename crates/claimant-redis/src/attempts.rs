@@ -59,7 +59,8 @@ impl Attempt for Claiming<'_> {
             }
             (Decision::Refuse(refusal), _) => Next::Answer(Ok(ClaimAnswer::Refused(refusal.clone()))),
             (Decision::Grant { next, .. } | Decision::Park { next }, Some(seen)) => {
-                Next::Again(Self { write: Write::replace(&self.key, seen, next, self.request), decided, ..self })
+                let (now, skew) = (self.request.now, self.request.policy.skew);
+                Next::Again(Self { write: Write::replace(&self.key, seen, next, now, skew), decided, ..self })
             }
             // Deleted since the last look: it is absent now, which the blind claim takes.
             (_, None) => Next::Again(Self::new(self.key, self.request)),
@@ -71,16 +72,17 @@ impl Attempt for Claiming<'_> {
     }
 }
 
-/// The end of a claim.
+/// The end of a claim: blind at first; then what the protocol decides.
 pub(crate) struct Settling<'a> {
+    key: Vec<u8>,
     claim: &'a Claim,
     settlement: &'a Settlement,
     write: Write,
 }
 
 impl<'a> Settling<'a> {
-    pub(crate) fn new(key: &[u8], claim: &'a Claim, settlement: &'a Settlement) -> Self {
-        Self { write: Write::settle(key, claim, settlement), claim, settlement }
+    pub(crate) fn new(key: Vec<u8>, claim: &'a Claim, settlement: &'a Settlement) -> Self {
+        Self { write: Write::settle(&key, claim, settlement), key, claim, settlement }
     }
 }
 
@@ -96,10 +98,13 @@ impl Attempt for Settling<'_> {
             Reply::Applied => return Next::Answer(Settled::Done),
             Reply::Shown(seen) => seen,
         };
-        match protocol::settle(seen.as_ref(), self.claim, self.settlement) {
-            SettleDecision::Already => Next::Answer(Settled::Done),
-            SettleDecision::Lost => Next::Answer(Settled::Lost),
-            SettleDecision::Write(_) => Next::Again(self),
+        match (protocol::settle(seen.as_ref(), self.claim, self.settlement), seen) {
+            (SettleDecision::Already, _) => Next::Answer(Settled::Done),
+            (SettleDecision::Write(next), Some(seen)) => {
+                let (now, skew) = (self.settlement.now, self.settlement.policy.skew);
+                Next::Again(Self { write: Write::replace(&self.key, &seen, &next, now, skew), ..self })
+            }
+            (SettleDecision::Lost | SettleDecision::Write(_), _) => Next::Answer(Settled::Lost),
         }
     }
 

@@ -9,9 +9,12 @@ use crate::error::store_error;
 use crate::link::{Budget, Link};
 use crate::write::{Known, Reply, reply};
 
-/// How often an attempt is sent: for lost answers, for records that changed in between, and for a script that the server
-/// does not know yet.
-const ROUNDS_MAX: u32 = 5;
+/// How often an attempt is sent again after an error.
+const ERRORS_MAX: u32 = 4;
+
+/// How often an attempt is sent at all. Each time that a record changed in between, somebody else's write applied, so of many
+/// at once each has its turn; the limit is for a record that can never be what it is shown as, such as one edited by hand.
+const ROUNDS_MAX: u32 = 100;
 
 /// The base of the waits before an attempt is sent again after an error.
 const RETRY_BASE_MS: u64 = 10;
@@ -42,6 +45,9 @@ struct Open<A> {
     place: usize,
     attempt: A,
     known: Known,
+    /// How many errors it met.
+    errors: u32,
+    /// The last answer, where that was an error.
     error: Option<StoreError>,
 }
 
@@ -55,11 +61,11 @@ pub(crate) async fn play<A: Attempt>(link: &Link, attempts: Vec<A>, budget: Budg
     let mut answers: Vec<Option<A::Answer>> = attempts.iter().map(|_| None).collect();
     let attempts = attempts.into_iter().enumerate();
     let mut open: Vec<Open<A>> =
-        attempts.map(|(place, attempt)| Open { place, attempt, known: Known::Yes, error: None }).collect();
-    for round in 0..ROUNDS_MAX {
+        attempts.map(|(place, attempt)| Open { place, attempt, known: Known::Yes, errors: 0, error: None }).collect();
+    for _ in 0..ROUNDS_MAX {
         // Only errors are waited for; what is merely out of date is mended at once.
-        if open.iter().any(|o| o.error.is_some()) {
-            tokio::time::sleep(retry_wait(round, budget).min(budget.left())).await;
+        if let Some(errors) = open.iter().filter(|o| o.error.is_some()).map(|o| o.errors).max() {
+            tokio::time::sleep(retry_wait(errors, budget).min(budget.left())).await;
         }
         if open.is_empty() || budget.left().is_zero() {
             break;
@@ -98,13 +104,17 @@ impl<A: Attempt> Open<A> {
                 Next::Answer(answer) => Ok(answer),
                 Next::Again(attempt) => Err(Self { attempt, error: None, ..self }),
             },
-            // These can have been carried out or can succeed later; the others say that nothing was written.
-            Err(error) if matches!(error.kind(), StoreErrorKind::Unreachable | StoreErrorKind::Throttled) => {
-                Err(Self { error: Some(error), ..self })
+            Err(error) if self.errors < ERRORS_MAX && passes(error.kind()) => {
+                Err(Self { errors: self.errors + 1, error: Some(error), ..self })
             }
             Err(error) => Ok(self.attempt.failed(error)),
         }
     }
+}
+
+/// Whether the command can have been carried out or can succeed later; other errors say that nothing was written.
+fn passes(kind: StoreErrorKind) -> bool {
+    matches!(kind, StoreErrorKind::Unreachable | StoreErrorKind::Throttled)
 }
 
 fn changed_or_late(budget: Budget<'_>) -> StoreError {
@@ -115,8 +125,8 @@ fn changed_or_late(budget: Budget<'_>) -> StoreError {
 }
 
 /// How long to wait before an attempt is sent again: doubling, and spread over its upper half by the clock's last digits.
-fn retry_wait(round: u32, budget: Budget<'_>) -> Duration {
-    let full = RETRY_BASE_MS << round.min(8);
+fn retry_wait(errors: u32, budget: Budget<'_>) -> Duration {
+    let full = RETRY_BASE_MS << errors.min(8);
     let spread = u64::from(budget.left().subsec_nanos()) % (full / 2 + 1);
     Duration::from_millis(full / 2 + spread)
 }

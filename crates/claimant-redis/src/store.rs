@@ -165,7 +165,7 @@ impl Store for RedisStore {
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(async move {
-            let settling = Settling::new(&self.key(&claim.id), &claim, settlement);
+            let settling = Settling::new(self.key(&claim.id), &claim, settlement);
             play_one(&self.link, settling, Budget::of(call)).await
         })
     }
@@ -177,7 +177,7 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             let endings = settlements.iter();
-            let endings = endings.map(|(claim, settlement)| Settling::new(&self.key(&claim.id), claim, settlement));
+            let endings = endings.map(|(claim, settlement)| Settling::new(self.key(&claim.id), claim, settlement));
             play(&self.link, endings.collect(), Budget::of(call)).await
         })
     }

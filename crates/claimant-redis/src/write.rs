@@ -72,12 +72,11 @@ pub(crate) enum Reply {
 impl Write {
     /// Claims a key that has no record.
     pub(crate) fn fresh(key: &[u8], request: &ClaimRequest) -> Self {
-        let next = fresh_claim(request);
-        Self::full(key, Vec::new(), &next, request)
+        Self::full(key, Vec::new(), &fresh_claim(request), request.now, request.policy.skew)
     }
 
     /// Writes `next` in full, if the record is still the one that was seen.
-    pub(crate) fn replace(key: &[u8], seen: &Record, next: &Record, request: &ClaimRequest) -> Self {
+    pub(crate) fn replace(key: &[u8], seen: &Record, next: &Record, now: Timestamp, skew: Duration) -> Self {
         // Owner and fence name one claim, status and lease everything that can happen to it.
         let guard = vec![
             (fields::STATUS, fields::text(seen.status.as_str())),
@@ -85,13 +84,12 @@ impl Write {
             (fields::FENCE, fields::number(seen.fence.get())),
             (fields::LEASE_UNTIL, fields::time(seen.lease_until)),
         ];
-        Self::full(key, guard, next, request)
+        Self::full(key, guard, next, now, skew)
     }
 
-    fn full(key: &[u8], guard: Vec<Field>, next: &Record, request: &ClaimRequest) -> Self {
+    fn full(key: &[u8], guard: Vec<Field>, next: &Record, now: Timestamp, skew: Duration) -> Self {
         let (set, remove) = fields::values(next);
-        let kept = kept(next.expires_at_s, request.now, request.policy.skew);
-        Self { key: key.to_vec(), guard, set, remove, kept }
+        Self { key: key.to_vec(), guard, set, remove, kept: kept(next.expires_at_s, now, skew) }
     }
 
     /// Makes the lease longer than the one that was seen.
@@ -108,24 +106,29 @@ impl Write {
         Self { key: key.to_vec(), guard, set, remove: Vec::new(), kept }
     }
 
-    /// Ends the claim. A record in progress has no result, error or time of completion that would be in the way.
+    /// Ends the claim. A record in progress has no result, error or time of completion that would be in the way, and as many
+    /// attempts as its claim says; where it has not, the protocol decides on what it has.
     pub(crate) fn settle(key: &[u8], claim: &Claim, settlement: &Settlement) -> Self {
         let ending = &settlement.ending;
         let expires_at_s = window_end(settlement.now, &settlement.policy);
+        let mut guard = held(claim);
         let mut set = vec![
             (fields::STATUS, fields::text(ending.status().as_str())),
-            // The attempt of a claim is the record's count as long as the claim is held.
-            (fields::ATTEMPTS, fields::number(claim.attempt.saturating_sub(ending.attempts_back()).into())),
             (fields::UPDATED_AT, fields::time(settlement.now)),
             (fields::EXPIRES_AT, fields::number(expires_at_s)),
         ];
+        if ending.attempts_back() > 0 {
+            let left = claim.attempt.saturating_sub(ending.attempts_back());
+            guard.push((fields::ATTEMPTS, fields::number(claim.attempt.into())));
+            set.push((fields::ATTEMPTS, fields::number(left.into())));
+        }
         if ending.status() == Status::Completed {
             set.push((fields::COMPLETED_AT, fields::time(settlement.now)));
         }
         set.extend(ending.result().map(|result| (fields::RESULT, fields::text(result))));
         set.extend(ending.error().map(|error| (fields::ERROR, fields::text(error))));
         let kept = kept(expires_at_s, settlement.now, settlement.policy.skew);
-        Self { key: key.to_vec(), guard: held(claim), set, remove: Vec::new(), kept }
+        Self { key: key.to_vec(), guard, set, remove: Vec::new(), kept }
     }
 
     pub(crate) fn command(&self, known: Known) -> Cmd {

@@ -49,3 +49,9 @@ pub use claimant_redis::RedisStore;
 pub mod lambda {
     pub use claimant_lambda::{Service, run};
 }
+
+/// Sending messages to SQS so that sending again makes no second piece of work.
+#[cfg(feature = "producer")]
+pub mod producer {
+    pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
+}
