@@ -11,6 +11,15 @@
 //! | `eviction` | whether the server throws records away |
 //! | `error` | Redis's errors in the words of a store |
 //!
+//! ```no_run
+//! # fn main() -> Result<(), claimant_core::Error> {
+//! let settings = claimant_core::Settings::from_env(&["CLAIMANT_REDIS_URL"])?;
+//! let store = claimant_redis::RedisStore::from_settings(&settings)?;
+//! # drop(store);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What Redis does not promise
 //!
 //! A record is as safe as the server that holds it. The protocol's invariants hold as long as a write that was answered

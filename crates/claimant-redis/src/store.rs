@@ -8,6 +8,7 @@ use claimant_core::{
     Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settings, Settled, Store, StoreError, StoreFuture,
 };
 use redis::cluster::ClusterClient;
+use redis::io::tcp::TcpSettings;
 use redis::{Client, IntoConnectionInfo as _};
 
 use crate::attempts::{Claiming, Looking, Renewing, Settling};
@@ -41,7 +42,8 @@ impl RedisStore {
     /// # Errors
     /// When it is no such URL. The error does not show it.
     pub fn open(url: &str) -> Result<Self, Error> {
-        Client::open(url).map(Self::new).map_err(|_| not_a_url())
+        let server = url.into_connection_info().map_err(|_| not_a_url())?.set_tcp_settings(at_once());
+        Client::open(server).map(Self::new).map_err(|_| not_a_url())
     }
 
     /// As [`open`](Self::open), for a cluster that this node is part of.
@@ -54,7 +56,7 @@ impl RedisStore {
             return Err(not_a_url());
         }
         choose_ring(node.addr());
-        let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).build();
+        let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).tcp_settings(at_once()).build();
         client.map(Self::new_cluster).map_err(|_| not_a_url())
     }
 
@@ -112,6 +114,11 @@ impl RedisStore {
     fn claiming<'a>(&self, request: &'a ClaimRequest) -> Claiming<'a> {
         Claiming::new(self.key(&request.id), request)
     }
+}
+
+/// Requests share a connection, and none waits until an earlier one is acknowledged.
+fn at_once() -> TcpSettings {
+    TcpSettings::default().set_nodelay(true)
 }
 
 fn not_a_url() -> Error {

@@ -1,5 +1,6 @@
 //! Servers that refuse, vanish, come back, forget or say nothing.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use claimant_core::{Error, Settings};
@@ -85,6 +86,43 @@ async fn clusters_have_their_troubles_too() {
     drop((one, other));
     let error = store.claim(&request("k", 0), call()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+}
+
+/// The default of Amazon ElastiCache deletes records under pressure: whoever connects is told so, once.
+#[tokio::test]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_server_that_evicts_is_warned_of() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&log);
+    let subscriber = tracing_subscriber::fmt().with_writer(move || Shared(Arc::clone(&shared))).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let redis = Redis::start();
+    for (policy, warnings) in [("noeviction", 0), ("volatile-lru", 1)] {
+        let mut connection = redis.connection().await;
+        let settings = ["SET", "maxmemory", "1gb", "maxmemory-policy", policy];
+        redis::cmd("CONFIG").arg(&settings).exec_async(&mut connection).await.unwrap();
+        let store = store(&redis, policy);
+        for key in ["k", "l"] {
+            drop(granted(&store, key, 0).await);
+            redis::cmd("CLIENT").arg(&["KILL", "TYPE", "NORMAL"]).exec_async(&mut connection).await.unwrap();
+        }
+        let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.matches("set maxmemory-policy to noeviction").count(), warnings, "{policy}: {log}");
+    }
+}
+
+/// A log that a test reads.
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Clause 11: a server that says nothing costs the time given, and no more.
