@@ -6,9 +6,9 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_sqs::types::MessageAttributeValue;
-use claimant_core::Key;
+use claimant::Key;
+use claimant::producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
 use claimant_local::sqs::{QueueSettings, Sqs};
-use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
 use claimant_tests::wire::{Loss, Wire};
 
 const STANDARD: &str = "orders";

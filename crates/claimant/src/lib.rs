@@ -55,3 +55,13 @@ pub mod lambda {
 pub mod producer {
     pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
 }
+
+/// The examples of the documents compile.
+#[cfg(all(doctest, feature = "dynamodb", feature = "lambda", feature = "producer"))]
+mod documents {
+    #[doc = include_str!("../../../docs/guarantees.md")]
+    struct Guarantees;
+
+    #[doc = include_str!("../../../docs/idempotency.md")]
+    struct Idempotency;
+}
