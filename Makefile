@@ -12,12 +12,12 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: binaries ## Start the local cloud, send it a sample workload, and show what became of every order
+run: binaries ## Start the local cloud, send it a sample workload, and show what became of it
 	@$(BUILT)/debug/claimant local --workload
 
 dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
@@ -26,6 +26,7 @@ dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
 test: tools lint ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
 	cargo test --workspace --locked
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
+	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored
@@ -50,6 +51,9 @@ build: ## Make the deployable artefact in .aws-sam/build
 bench: ## Measure claimant beside what one would use instead, and write docs/performance.md
 	@scripts/bench
 
+stores: tools ## Hold every store to the contract, and write docs/stores.md
+	CLAIMANT_STORES=write cargo test -p claimant-tests --locked --test it contract:: -- --include-ignored
+
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)
 
@@ -57,7 +61,7 @@ clean: ## Remove what was built; the tools in .tools stay
 	cargo clean
 	rm -rf .aws-sam .local
 
-tools: ## Install the pinned tools into .tools
+tools: ## Install the pinned tools into .tools, and the servers for tests
 	@scripts/tools
 
 binaries:

@@ -21,6 +21,8 @@ prepare() {
     as=(setpriv --reuid "$3" --regid "$(id -gn "$3")" --init-groups)
     chown "$3" "$data"
   fi
+  # What else it writes goes there too: it is sure that the user may.
+  export TMPDIR=$data
   cd "$data"
 }
 
@@ -46,8 +48,8 @@ become() {
 
 # guard SERVER READY: tells the caller, ends the server with it, and tidies up after the server.
 guard() {
-  # Ctrl-C goes to the whole group, and nobody else tidies up.
-  trap '' INT TERM HUP
+  # Ctrl-C goes to the whole group, the reader may be gone, and nobody else tidies up.
+  trap '' INT TERM HUP PIPE
   local start=$SECONDS
   until grep -qs "$2" "$data/log"; do
     if ! lives "$1" || ((SECONDS - start > START_MAX_S)); then

@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A server that one of the scripts runs in the foreground.
 pub struct Server {
@@ -66,6 +67,44 @@ impl Redis {
     #[must_use]
     pub fn start_with(port: &str, options: &[&str]) -> Self {
         Self(Server::start("redis", &[&[port], options].concat()))
+    }
+
+    /// An empty cluster of two nodes, which share the keys.
+    ///
+    /// # Panics
+    /// When it is not ready within a minute.
+    pub async fn cluster() -> [Self; 2] {
+        let options = ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"];
+        let nodes = [Self::start_with("0", &options), Self::start_with("0", &options)];
+        let mut connections = [nodes[0].connection().await, nodes[1].connection().await];
+        for (connection, slots) in connections.iter_mut().zip([["0", "8191"], ["8192", "16383"]]) {
+            let added = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(&slots).exec_async(connection).await;
+            added.expect("the slots are free");
+        }
+        let meet = ["MEET", "127.0.0.1", nodes[1].0.port()];
+        redis::cmd("CLUSTER").arg(&meet).exec_async(&mut connections[0]).await.expect("it looks for the other");
+        for connection in &mut connections {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            loop {
+                let info = redis::cmd("CLUSTER").arg("INFO").query_async(connection).await;
+                let info: String = info.expect("it answers");
+                if info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384") {
+                    break;
+                }
+                assert!(Instant::now() < deadline, "the cluster was not ready within a minute");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        nodes
+    }
+
+    /// A connection of the test's own.
+    ///
+    /// # Panics
+    /// When there is none to be had.
+    pub async fn connection(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.url()).expect("it is a URL");
+        client.get_multiplexed_async_connection().await.expect("the server is up")
     }
 
     /// Its URL, with user and password.

@@ -3,25 +3,65 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::MemoryStore;
-use claimant_core::Store;
+use claimant_core::{MemoryStore, Store};
+use claimant_dynamodb::LockTable;
+use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
 use claimant_testkit::{contract, outcomes};
-use claimant_tests::dynamodb::DynamoDb;
-use claimant_tests::services::{MariaDb, Postgres};
+use claimant_tests::dynamodb::{DynamoDb, client};
+use claimant_tests::services::{MariaDb, Postgres, Redis};
+use claimant_tests::stores::{self, About};
 
 /// How long an invocation may take in the outcomes on a real clock.
 const INVOCATION: Duration = Duration::from_secs(3);
 
-#[tokio::test]
+const MEMORY: About = About {
+    name: "memory",
+    transactions: "no",
+    cleanup: "never",
+    failover: "everything: it is for tests, and no two processes share it",
+};
+
+const EMBEDDED: About = About {
+    name: "DynamoDB (embedded, `make run`)",
+    transactions: "yes",
+    cleanup: "never",
+    failover: "everything: it is in memory",
+};
+
+const DYNAMODB: About = About {
+    name: "DynamoDB (measured on DynamoDB Local)",
+    transactions: "yes",
+    cleanup: "the table's TTL, within days",
+    failover: "nothing within a Region, where a write that was answered is in two zones; in a global table, what had not reached the other Region",
+};
+
+const REDIS: About = About {
+    name: "Redis",
+    transactions: "no",
+    cleanup: "Redis's own expiry, a minute after the window",
+    failover: "the last writes before it, since replication is asynchronous; and everything where nothing is persisted",
+};
+
+const REDIS_CLUSTER: About = About { name: "Redis (a cluster of two nodes)", ..REDIS };
+
+const POSTGRES: About = About {
+    name: "PostgreSQL",
+    transactions: "yes",
+    cleanup: "`delete_expired`, called by a job of yours",
+    failover: "nothing with a synchronous standby, in RDS Multi-AZ or in Aurora; else the last writes before it",
+};
+
+const MYSQL: About = About { name: "MySQL (measured on MariaDB)", ..POSTGRES };
+
+#[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {
-    contract::check(Arc::new(MemoryStore::new())).await;
+    stores::check(&MEMORY, Arc::new(MemoryStore::new())).await;
 }
 
-async fn lock_table_keeps_the_contract(dynamodb: DynamoDb) {
+async fn lock_table_keeps_the_contract(about: &About, dynamodb: DynamoDb) {
     let table = dynamodb.lock_table("contract").await;
-    let checks = contract::check(Arc::new(table.clone())).await;
-    println!("{checks} checks");
+    stores::check(about, Arc::new(table.clone())).await;
     // Both ways of claiming, in real time: handlers that hang cost a few seconds.
     for batched in [true, false] {
         let cases = outcomes::check(Arc::new(table.clone().batched(batched)), INVOCATION).await;
@@ -31,36 +71,91 @@ async fn lock_table_keeps_the_contract(dynamodb: DynamoDb) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lock_table_on_the_embedded_dynamodb() {
-    lock_table_keeps_the_contract(DynamoDb::embedded().await).await;
+    lock_table_keeps_the_contract(&EMBEDDED, DynamoDb::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn lock_table_on_dynamodb_local() {
-    lock_table_keeps_the_contract(DynamoDb::local().await).await;
+    lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local().await).await;
 }
 
-async fn keeps_the_contract(store: impl Store + Clone) {
-    let checks = contract::check(Arc::new(store.clone())).await;
-    println!("{checks} checks");
+/// Where nobody listens, and where nobody answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn lock_table_without_a_dynamodb() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let table = || Arc::new(LockTable::new(client(&format!("http://{address}")), "contract"));
+    println!("nobody answers: {}", contract::check_unreachable(table()).await);
+    drop(listener);
+    println!("nobody listens: {}", contract::check_unreachable(table()).await);
+}
+
+async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
+    stores::check(about, Arc::new(store.clone())).await;
     let cases = outcomes::check(Arc::new(store), INVOCATION).await;
     println!("{cases} cases");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn redis_store_on_one_server() {
+    let redis = Redis::start();
+    redis_keeps_the_contract(&REDIS, RedisStore::open(&redis.url()).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn redis_store_on_a_cluster() {
+    let nodes = Redis::cluster().await;
+    redis_keeps_the_contract(&REDIS_CLUSTER, RedisStore::open_cluster(&nodes[0].url()).unwrap()).await;
+}
+
+/// Where nobody listens, and where nobody answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_store_without_a_redis() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://claimant:claimant@{}/", listener.local_addr().unwrap());
+    let stores = || [RedisStore::open(&url).unwrap(), RedisStore::open_cluster(&url).unwrap()].map(Arc::new);
+    for store in stores() {
+        println!("nobody answers: {}", contract::check_unreachable(store).await);
+    }
+    drop(listener);
+    for store in stores() {
+        println!("nobody listens: {}", contract::check_unreachable(store).await);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
 async fn postgres_keeps_the_contract() {
     let server = Postgres::start();
-    let store = PostgresStore::connect(&server.url(), 10).await.unwrap();
+    let store = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    keeps_the_contract(store).await;
+    stores::check(&POSTGRES, Arc::clone(&store) as Arc<dyn Store>).await;
+    println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs MariaDB: make test"]
 async fn mysql_keeps_the_contract() {
     let server = MariaDb::start();
-    let store = MySqlStore::connect(&server.url(), 10).await.unwrap();
+    let store = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    keeps_the_contract(store).await;
+    stores::check(&MYSQL, Arc::clone(&store) as Arc<dyn Store>).await;
+    println!("{} cases", outcomes::check(store, INVOCATION).await);
+}
+
+/// Where nobody listens, and where nobody answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_stores_without_a_server() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let postgres = async || Arc::new(PostgresStore::connect(&format!("postgres://u:p@{address}/d"), 10).await.unwrap());
+    let mysql = async || Arc::new(MySqlStore::connect(&format!("mysql://u:p@{address}/d"), 10).await.unwrap());
+    println!("nobody answers: {}", contract::check_unreachable(postgres().await).await);
+    println!("nobody answers: {}", contract::check_unreachable(mysql().await).await);
+    drop(listener);
+    println!("nobody listens: {}", contract::check_unreachable(postgres().await).await);
+    println!("nobody listens: {}", contract::check_unreachable(mysql().await).await);
 }

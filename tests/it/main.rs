@@ -8,5 +8,8 @@ mod contract;
 mod kill;
 mod lambda;
 mod lock_table;
+mod producer;
+mod redis;
+mod services;
 mod sql;
 mod transactions;

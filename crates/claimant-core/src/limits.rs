@@ -18,6 +18,10 @@ pub const WINDOW_MIN_S: u64 = 60;
 /// The longest deduplication window that may be set.
 pub const WINDOW_MAX_S: u64 = 10 * 365 * 86_400;
 
+/// The last time that every store keeps exactly, in milliseconds since the epoch: the largest whole number below which an
+/// `f64`, in which some servers reckon, has every other one. It is in the year 287396.
+pub const TIME_MAX_MS: u64 = (1 << 53) - 1;
+
 /// How many messages of a batch are worked on at once, unless set.
 pub const CONCURRENCY_DEFAULT: usize = 10;
 

@@ -71,12 +71,24 @@ pub const DATABASE_CONNECTIONS: Variable = Variable {
     name: "CLAIMANT_DATABASE_CONNECTIONS",
     meaning: "connections to the database that one process may hold, 1 to 1000 (default 10); a transactional consumer holds one for each message it works on",
 };
+/// Where Redis is.
+pub const REDIS_URL: Variable = Variable {
+    name: "CLAIMANT_REDIS_URL",
+    meaning: "URL of the Redis or Valkey that holds the records: redis://user:password@host:6379/0, or rediss:// for TLS",
+};
+/// Whether Redis is a cluster.
+pub const REDIS_CLUSTER: Variable = Variable {
+    name: "CLAIMANT_REDIS_CLUSTER",
+    meaning: "`on`: the URL of Redis is that of a cluster, such as Amazon MemoryDB; `off`: of a single server or its replicas (default `off`)",
+};
 
 /// All of claimant's own variables, for the documentation and for finding misspelt ones.
-pub const VARIABLES: [Variable; 11] = [
+pub const VARIABLES: [Variable; 13] = [
     TABLE,
     DATABASE_URL,
     DATABASE_CONNECTIONS,
+    REDIS_URL,
+    REDIS_CLUSTER,
     CONCURRENCY,
     MARGIN,
     LOCAL_TIMEOUT,
@@ -112,6 +124,10 @@ pub struct Settings {
     pub database_url: Option<SecretUrl>,
     /// How many connections to the database there may be.
     pub database_connections: u32,
+    /// Redis, where one is set.
+    pub redis_url: Option<SecretUrl>,
+    /// Whether Redis is a cluster.
+    pub redis_cluster: bool,
     /// How many messages of a batch are worked on at once, where the consumer does not say.
     pub concurrency: usize,
     /// How long before the deadline the engine has returned.
@@ -158,6 +174,8 @@ impl Settings {
                 1,
                 limits::DATABASE_CONNECTIONS_MAX.into(),
             ) as u32,
+            redis_url: reader.text(REDIS_URL.name).map(SecretUrl::new),
+            redis_cluster: reader.switch(REDIS_CLUSTER.name, false),
             // OK because the bounds fit any usize.
             concurrency: reader.number(
                 CONCURRENCY.name,
@@ -293,6 +311,7 @@ mod tests {
         assert_eq!((defaults.concurrency, defaults.change_visibility), (10, true));
         assert_eq!((defaults.batch, defaults.metrics, defaults.mapping_check), (true, true, MappingCheck::Warn));
         assert_eq!(defaults.dead_letter_queue_url, None);
+        assert_eq!((defaults.redis_url, defaults.redis_cluster), (None, false));
         let set = read(&[("CLAIMANT_TABLE", "locks"), ("CLAIMANT_MARGIN_MS", "50"), ("SENDER", "a@b.c")], &["SENDER"])
             .unwrap();
         assert_eq!((set.table.as_deref(), set.margin), (Some("locks"), Duration::from_millis(50)));
@@ -301,6 +320,10 @@ mod tests {
         let set = read(&[url, ("CLAIMANT_DATABASE_CONNECTIONS", "3")], &[]).unwrap();
         assert_eq!((set.database_url.as_ref().unwrap().expose(), set.database_connections), (url.1, 3));
         assert!(!format!("{set:?}").contains("secret"));
+        let redis = "rediss://user:secret@host:6379/0";
+        let set = read(&[("CLAIMANT_REDIS_URL", redis), ("CLAIMANT_REDIS_CLUSTER", "on")], &[]).unwrap();
+        assert!(set.redis_cluster && !format!("{set:?}").contains("secret"));
+        assert_eq!(set.redis_url.unwrap().expose(), redis);
         let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead.fifo";
         let vars = [
             ("CLAIMANT_BATCH", "off"),

@@ -76,7 +76,8 @@ pub enum Settled {
 /// The clauses are numbered; the contract suite of `claimant-testkit` checks a store against each.
 ///
 /// 1. **One decision.** A claim is granted, refused or parked as [`protocol::decide`](crate::protocol::decide)
-///    says of the record in the store, and the record written is the one that it gives.
+///    says of the record in the store, and the record written is the one that it gives, exactly: each text byte by byte,
+///    NUL and white space included, and each time up to [`TIME_MAX_MS`](crate::limits::TIME_MAX_MS).
 /// 2. **Atomic.** Reading a record, deciding and writing it are one step: of any number of claims that overlap,
 ///    at most one is granted.
 /// 3. **Guarded.** [`renew`](Store::renew) and [`settle`](Store::settle) write only while the record shows exactly

@@ -41,6 +41,8 @@ pub mod aws {
 
 #[cfg(feature = "dynamodb")]
 pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, TableTransactions, Transaction};
+#[cfg(feature = "redis")]
+pub use claimant_redis::RedisStore;
 
 #[cfg(feature = "mysql")]
 pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions};
@@ -51,4 +53,20 @@ pub use claimant_sql::{PgTransaction, PostgresStore, PostgresTransactions};
 #[cfg(feature = "lambda")]
 pub mod lambda {
     pub use claimant_lambda::{Service, run};
+}
+
+/// Sending messages to SQS so that sending again makes no second piece of work.
+#[cfg(feature = "producer")]
+pub mod producer {
+    pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
+}
+
+/// The examples of the documents compile.
+#[cfg(all(doctest, feature = "dynamodb", feature = "lambda", feature = "producer"))]
+mod documents {
+    #[doc = include_str!("../../../docs/guarantees.md")]
+    struct Guarantees;
+
+    #[doc = include_str!("../../../docs/idempotency.md")]
+    struct Idempotency;
 }

@@ -1,0 +1,56 @@
+//! Messages to SQS, sent so that sending them again makes no second piece of work.
+//!
+//! What makes two messages the same work is their business key, on the producer's side as on the consumer's. On a FIFO queue
+//! it gives the deduplication id and, unless told otherwise, the message group. It never comes from a clock or from chance: a
+//! producer that crashes and starts over sends the same ids.
+//!
+//! ```no_run
+//! use claimant_core::Key;
+//! use claimant_producer::{Outgoing, Producer};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = aws_sdk_sqs::Client::new(claimant_aws::config().await);
+//! let producer = Producer::new(client, std::env::var("ORDERS_QUEUE_URL")?);
+//! let mut orders = Vec::new();
+//! for (order_id, customer) in [("o-1001", "ada"), ("o-1002", "ada"), ("o-1003", "grace")] {
+//!     let body = format!(r#"{{"order_id":"{order_id}"}}"#);
+//!     // One customer's orders stay in their order, on a FIFO queue.
+//!     orders.push(Outgoing::new(Key::new(order_id)?, body).group(customer));
+//! }
+//! for (place, sent) in producer.send_all(orders).await.into_iter().enumerate() {
+//!     if let Err(error) = sent {
+//!         eprintln!("order {place} is to be sent again: {error}");
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What comes of sending again
+//!
+//! | queue | the second copy |
+//! | --- | --- |
+//! | FIFO, within five minutes of the first | SQS drops it |
+//! | FIFO, later | is delivered; the consumer's key absorbs it |
+//! | standard | is delivered; the consumer's key absorbs it |
+//!
+//! So the consumer's key is what counts, and SQS's window a saving: see `docs/idempotency.md`.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `outgoing` | [`Outgoing`]: what is sent, and what SQS would refuse of it |
+//! | `id` | ids made from keys |
+//! | `plan` | pure: what is sent next, and with what |
+//! | `producer` | [`Producer`]: requests, and what their answers come to |
+//! | `error` | [`SendError`] |
+
+mod error;
+mod id;
+mod outgoing;
+mod plan;
+mod producer;
+
+pub use error::{SendError, SendErrorKind};
+pub use outgoing::Outgoing;
+pub use producer::{Producer, Sent};

@@ -1,0 +1,185 @@
+//! Requests to SQS, and what their answers come to.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
+use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
+use claimant_core::error::Chain;
+use futures_util::future::join_all;
+use tokio::time::{sleep, timeout};
+
+use crate::error::{SendError, SendErrorKind};
+use crate::outgoing::Outgoing;
+use crate::plan::{Plan, TRIES_MAX, Tried};
+
+/// How long one request may take, the SDK's own retries included.
+const REQUEST_MAX_MS: u64 = 20_000;
+
+/// The first wait before a message is tried again; then doubling.
+const BACKOFF_BASE_MS: u64 = 100;
+
+/// How long a FIFO queue knows a deduplication id.
+const DEDUPLICATION_MS: u64 = 300_000;
+
+// So that no retry of a FIFO message makes a second one.
+const _: () = assert!(TRIES_MAX as u64 * (REQUEST_MAX_MS + (BACKOFF_BASE_MS << TRIES_MAX)) < DEDUPLICATION_MS);
+
+/// What SQS says of a message that it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// The id that it has in the queue.
+    pub message_id: String,
+    /// Its place in the queue, on a FIFO queue.
+    pub sequence_number: Option<String>,
+}
+
+/// Sends messages to one queue. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Producer {
+    client: Client,
+    queue_url: String,
+}
+
+impl Producer {
+    /// A producer for the queue of this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`.
+    #[must_use]
+    pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
+        Self { client, queue_url: queue_url.into() }
+    }
+
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// When it was not sent, or nobody knows.
+    pub async fn send(&self, message: Outgoing) -> Result<Sent, SendError> {
+        self.send_all([message]).await.pop().expect("send_all gives a result for each message")
+    }
+
+    /// Sends messages, up to ten and 1 MiB in a request and eight requests at once: one result for each, in their order.
+    ///
+    /// What SQS fails to take is tried five times in all, with a backoff; a request without an answer is sent again with the
+    /// same ids. What SQS refuses is not tried again, and fails alone. On a FIFO queue, groups stay in their order: a
+    /// message goes out when SQS has confirmed the one before it in its group, so a long group takes a request for each
+    /// message, and what follows one that was not sent is held back.
+    ///
+    /// Cancel safe in that sending the same messages again makes no second piece of work.
+    pub async fn send_all(&self, messages: impl IntoIterator<Item = Outgoing>) -> Vec<Result<Sent, SendError>> {
+        let mut plan = Plan::new(messages, self.queue_url.ends_with(".fifo"));
+        let mut failures = 0;
+        loop {
+            let batches = plan.next_batches();
+            if batches.is_empty() {
+                return plan.results();
+            }
+            let tries = join_all(batches.iter().map(|places| self.try_batch(&plan, places))).await;
+            let mut again = false;
+            for (place, tried) in batches.iter().flatten().zip(tries.into_iter().flatten()) {
+                again |= plan.take_in(*place, tried);
+            }
+            failures = if again { failures + 1 } else { 0 };
+            if again {
+                sleep(wait(failures, plan.message(batches[0][0]))).await;
+            }
+        }
+    }
+
+    /// Sends one batch; what became of each of its messages, in their order.
+    async fn try_batch(&self, plan: &Plan, places: &[usize]) -> Vec<Tried> {
+        let all = |tried: Tried| vec![tried; places.len()];
+        let entries: Result<Vec<_>, _> =
+            places.iter().enumerate().map(|(n, place)| self.entry(n, plan.message(*place))).collect();
+        let entries = match entries {
+            Ok(entries) => entries,
+            Err(error) => return all(Tried::RefusedTogether(error)),
+        };
+        let request = self.client.send_message_batch().queue_url(&self.queue_url).set_entries(Some(entries)).send();
+        match timeout(Duration::from_millis(REQUEST_MAX_MS), request).await {
+            Ok(Ok(output)) => outcomes(&output, places.len()),
+            Ok(Err(error)) => all(refusal(&error)),
+            Err(_) => all(Tried::Again(unknown(&format!("SQS gave no answer within {REQUEST_MAX_MS} ms")))),
+        }
+    }
+
+    fn entry(&self, n: usize, message: &Outgoing) -> Result<Entry, SendError> {
+        let mut entry = Entry::builder().id(n.to_string()).message_body(&message.body);
+        for (name, value) in &message.attributes {
+            entry = entry.message_attributes(name, value.clone());
+        }
+        // A standard queue refuses a deduplication id.
+        let deduplication_id = self.queue_url.ends_with(".fifo").then(|| message.deduplication_id.clone());
+        let entry = entry.set_message_group_id(message.group.clone()).set_message_deduplication_id(deduplication_id);
+        entry.build().map_err(|e| SendError::new(SendErrorKind::Refused, format!("the message is not whole: {e}")))
+    }
+}
+
+/// What an answer says of each message; of one that it does not name, nothing is known.
+fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<Tried> {
+    let unnamed = || Tried::Again(unknown("SQS's answer left the message out"));
+    let mut outcomes: Vec<_> = (0..count).map(|_| unnamed()).collect();
+    let place = |id: &str| id.parse::<usize>().ok().filter(|n| *n < count);
+    for sent in output.successful() {
+        if let Some(n) = place(sent.id()) {
+            let sequence_number = sent.sequence_number().map(str::to_owned);
+            outcomes[n] = Tried::Sent(Sent { message_id: sent.message_id().to_owned(), sequence_number });
+        }
+    }
+    for failed in output.failed() {
+        if let Some(n) = place(failed.id()) {
+            let code = failed.code();
+            outcomes[n] = if failed.sender_fault() && !is_throttle(code) {
+                Tried::Refused(SendError::new(SendErrorKind::Refused, format!("SQS refused the message: {code}")))
+            } else {
+                Tried::Again(SendError::new(SendErrorKind::Failed, format!("SQS failed to take the message: {code}")))
+            };
+        }
+    }
+    outcomes
+}
+
+/// What a request that failed as a whole comes to.
+fn refusal(error: &SdkError<SendMessageBatchError>) -> Tried {
+    let SdkError::ServiceError(service) = error else {
+        return match error {
+            SdkError::ConstructionFailure(_) => {
+                Tried::RefusedTogether(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
+            }
+            _ => Tried::Again(unknown(&Chain(error).to_string())),
+        };
+    };
+    let code = service.err().code().unwrap_or("no code");
+    if is_throttle(code) {
+        return Tried::Again(SendError::new(SendErrorKind::Failed, format!("SQS failed to take the message: {code}")));
+    }
+    if service.raw().status().is_server_error() {
+        return Tried::Again(unknown(&format!("SQS is in trouble: {code}")));
+    }
+    let hint = if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
+        ": there is no queue of this URL in the client's Region"
+    } else if code.contains("AccessDenied") {
+        ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own"
+    } else {
+        ""
+    };
+    Tried::RefusedTogether(SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}")))
+}
+
+fn unknown(why: &str) -> SendError {
+    SendError::new(
+        SendErrorKind::Unknown,
+        format!("{why}; the message may be in the queue: send it again with the same key"),
+    )
+}
+
+fn is_throttle(code: &str) -> bool {
+    code.contains("Throttl") || code == "OverLimit"
+}
+
+/// How long to wait after so many failures in a row: doubling, and spread over its upper half by the message's id, so that
+/// producers that failed together do not come back together.
+fn wait(failures: u32, first: &Outgoing) -> Duration {
+    let full = BACKOFF_BASE_MS << failures.clamp(1, TRIES_MAX);
+    let spread = first.deduplication_id.bytes().fold(u64::from(failures), |sum, b| sum.wrapping_mul(31) + u64::from(b));
+    Duration::from_millis(full / 2 + spread % (full / 2 + 1))
+}

@@ -1,0 +1,114 @@
+//! What was checked, and what came of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use claimant_core::Store;
+
+/// The clauses of the [`Store`] contract, by their names: the first is clause 1.
+pub const CLAUSES: [&str; 13] = [
+    "One decision",
+    "Atomic",
+    "Guarded",
+    "Own writes",
+    "Fences grow",
+    "Final",
+    "Leases never shrink",
+    "Expiry is compared",
+    "No clock",
+    "Keys are bytes",
+    "Bounded",
+    "Cancel safe",
+    "Silent",
+];
+
+/// What one check comes to: what was seen, where that is not what the contract asks for.
+pub(super) type Finding = Result<(), String>;
+
+/// A check that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The number of the clause, from 1.
+    pub clause: usize,
+    /// The name of the check.
+    pub check: String,
+    /// What was seen.
+    pub seen: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clause, check, seen } = self;
+        write!(f, "clause {clause} ({}) of the store contract is broken: {check}: {seen}", CLAUSES[clause - 1])
+    }
+}
+
+/// How many checks of each clause held, and which did not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Findings {
+    held: [usize; CLAUSES.len()],
+    broken: Vec<Broken>,
+}
+
+impl Findings {
+    /// How many checks of this clause held; the first clause is 1.
+    ///
+    /// # Panics
+    /// When there is no such clause.
+    #[must_use]
+    pub fn held(&self, clause: usize) -> usize {
+        self.held[clause - 1]
+    }
+
+    /// How many checks held.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.held.iter().sum()
+    }
+
+    /// The checks that did not hold, in the order in which they were made.
+    #[must_use]
+    pub fn broken(&self) -> &[Broken] {
+        &self.broken
+    }
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} checks held", self.total())?;
+        for (n, held) in self.held.iter().enumerate() {
+            write!(f, ", clause {}: {held}", n + 1)?;
+        }
+        self.broken.iter().try_for_each(|broken| write!(f, "\n{broken}"))
+    }
+}
+
+/// Holds one store to the contract.
+pub(super) struct Examiner {
+    pub(super) store: Arc<dyn Store>,
+    /// Whether the first check that does not hold ends it all.
+    strict: bool,
+    pub(super) findings: Findings,
+}
+
+impl Examiner {
+    pub(super) fn new(store: Arc<dyn Store>, strict: bool) -> Self {
+        Self { store, strict, findings: Findings::default() }
+    }
+
+    /// Takes in what one check came to.
+    pub(super) fn hold(&mut self, clause: usize, check: impl Into<String>, finding: Finding) {
+        let Err(seen) = finding else {
+            self.findings.held[clause - 1] += 1;
+            return;
+        };
+        let broken = Broken { clause, check: check.into(), seen };
+        assert!(!self.strict, "{broken}");
+        self.findings.broken.push(broken);
+    }
+}
+
+/// `Ok` where it is so.
+pub(super) fn ensure(so: bool, seen: impl FnOnce() -> String) -> Finding {
+    if so { Ok(()) } else { Err(seen()) }
+}

@@ -1,0 +1,100 @@
+//! The contract of a store, as checks that any store can be held to.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use claimant_testkit::contract;
+//!
+//! let store = std::sync::Arc::new(claimant_core::MemoryStore::new());
+//! let findings = contract::check(store).await;
+//! println!("{findings}");
+//! # }
+//! ```
+//!
+//! Every check has a name and belongs to one of the numbered clauses of [`Store`]. Times are those of the year 2100 and
+//! are given with each call, so a check waits for nothing; a store that has its server delete old records must reckon
+//! their age from the request's `now`.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `examiner` | what was checked, and what came of it |
+//! | `scene` | a fresh key, a request for it, a call |
+//! | `rules` | scripts with what each step must show: clauses 1 and 4 to 9 |
+//! | `races` | many claimants at once: clauses 2, 3, 5 and 7 |
+//! | `stale` | whoever does not hold the claim writes nothing: clauses 3 and 6 |
+//! | `batches` | many keys in one call: clauses 1 and 2 |
+//! | `keys` | keys that look alike: clause 10 |
+//! | `hurry` | calls with hardly any time: clause 11 |
+//! | `dropped` | calls that are dropped on their way: clause 12 |
+//! | `silence` | secrets, and a server that cannot be reached: clauses 11 and 13 |
+//! | `values` | records read back exactly: clause 1 |
+//! | `reference` | everything else that the memory store does, in scripts and in random calls: clause 1 |
+//! | `trips` | how many requests the common calls take |
+
+mod batches;
+mod dropped;
+mod examiner;
+mod hurry;
+mod keys;
+mod races;
+mod reference;
+mod rules;
+mod scene;
+mod silence;
+mod stale;
+mod trips;
+mod values;
+
+use std::sync::Arc;
+
+use claimant_core::Store;
+
+use examiner::Examiner;
+
+pub use examiner::{Broken, CLAUSES, Findings};
+pub use reference::SEED_VARIABLE;
+pub use trips::{Trips, trips};
+
+/// Holds a store to every clause of the [`Store`] contract. Uses fresh keys, so a store in use can be given.
+///
+/// Needs a Tokio runtime with its clock; on one with several threads, races are real. Gives what was checked.
+///
+/// # Panics
+/// At the first check that does not hold, naming it and its clause.
+pub async fn check(store: Arc<dyn Store>) -> Findings {
+    let mut examiner = Examiner::new(store, true);
+    examine(&mut examiner).await;
+    examiner.findings
+}
+
+/// As [`check`], but goes on after a check that does not hold: gives all that are broken.
+pub async fn survey(store: Arc<dyn Store>) -> Findings {
+    let mut examiner = Examiner::new(store, false);
+    examine(&mut examiner).await;
+    examiner.findings
+}
+
+/// Holds a store whose server cannot be reached to clauses 11 and 13: each call ends in time, says so, and tells nothing
+/// of keys and payloads. Give it an address where nobody listens or nobody answers.
+///
+/// # Panics
+/// At the first check that does not hold, naming it and its clause.
+pub async fn check_unreachable(store: Arc<dyn Store>) -> Findings {
+    let mut examiner = Examiner::new(store, true);
+    silence::unreachable(&mut examiner).await;
+    examiner.findings
+}
+
+/// Clause 1 comes last: what breaks another clause most often breaks it too, and is named best by the other.
+async fn examine(examiner: &mut Examiner) {
+    keys::check(examiner).await;
+    races::check(examiner).await;
+    stale::check(examiner).await;
+    rules::check(examiner).await;
+    hurry::check(examiner).await;
+    dropped::check(examiner).await;
+    silence::check(examiner).await;
+    values::check(examiner).await;
+    batches::check(examiner).await;
+    reference::check(examiner).await;
+}

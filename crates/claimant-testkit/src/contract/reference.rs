@@ -1,0 +1,161 @@
+//! What the memory store does, in scripts and in random calls, the store must do.
+
+use claimant_core::protocol::{Abandoned, Ending};
+use claimant_core::{Conflicts, MemoryStore, Store};
+
+use super::examiner::{Examiner, Finding, ensure};
+use super::scene::{fresh_id, play};
+use crate::script::{
+    ClaimStep, LEASE_MS, Player, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle,
+};
+
+/// The environment variable that names the seed of the random calls, to play those of another run again.
+pub const SEED_VARIABLE: &str = "CLAIMANT_CONTRACT_SEED";
+
+/// How many random sequences are played, and how long each is.
+const SEQUENCES: u64 = 20;
+const SEQUENCE_STEPS: usize = 40;
+
+/// The most by which a random sequence's clock goes on or, less often, back.
+const STRIDE_MAX_MS: u64 = 40_000;
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+pub(super) async fn check(examiner: &mut Examiner) {
+    let store = examiner.store.clone();
+    for batched in [false, true] {
+        let company = if batched { ", in company" } else { "" };
+        for (name, steps) in variations() {
+            let finding = same(store.as_ref(), &steps, batched).await;
+            examiner.hold(1, format!("{name}{company}"), finding);
+        }
+    }
+    let seed = seed();
+    println!("random calls with {SEED_VARIABLE}={seed}");
+    for n in 0..SEQUENCES {
+        let finding = random(store.as_ref(), Random(seed.wrapping_add(n))).await;
+        examiner.hold(1, format!("random calls, sequence {n} with {SEED_VARIABLE}={seed}"), finding);
+    }
+}
+
+async fn same(store: &dyn Store, steps: &[Step], batched: bool) -> Finding {
+    let wanted = play(&MemoryStore::new(), "variation", steps, false).await?;
+    let seen = play(store, "variation", steps, batched).await?;
+    ensure(seen == wanted, || format!("expected {wanted:?}, saw {seen:?}"))
+}
+
+/// Every reachable state of a record, each followed by every kind of claim.
+fn variations() -> Vec<(String, Vec<Step>)> {
+    let a = || claim("a", 0).step();
+    let states: [(&str, Vec<Step>); 9] = [
+        ("absent", vec![]),
+        ("in progress", vec![a()]),
+        ("completed", vec![a(), settle("a", done(), 10)]),
+        ("failed", vec![a(), settle("a", failed(), 10)]),
+        ("rejected", vec![a(), settle("a", rejected(), 10)]),
+        ("parked", vec![a(), settle("a", Ending::Parked, 10)]),
+        ("released", vec![a(), settle("a", Ending::Released, 10)]),
+        ("failed twice", vec![a(), settle("a", failed(), 10), claim("a2", 11).step(), settle("a2", failed(), 12)]),
+        ("renewed", vec![a(), renew("a", 10, 9_000)]),
+    ];
+    // Around the end of the lease, of the renewed lease, and of the window.
+    let over = LEASE_MS + SKEW_MS;
+    let times = [20, over, over + 1, 9_500, 9_501, WINDOW_MS + 1_000, WINDOW_MS + 2_001, WINDOW_MS + 12_000];
+    let mut all = Vec::new();
+    for (state, steps) in &states {
+        for at in times {
+            for (message, payload, abandoned, conflicts) in [
+                ("m1", "p1", Abandoned::Rerun, Conflicts::Reject),
+                ("m2", "p1", Abandoned::Rerun, Conflicts::Reject),
+                ("m1", "p2", Abandoned::Rerun, Conflicts::Reject),
+                ("m1", "p2", Abandoned::Rerun, Conflicts::Ignore),
+                ("m1", "p1", Abandoned::Park, Conflicts::Reject),
+            ] {
+                let last = ClaimStep { message, payload, abandoned, conflicts, ..claim("z", at) };
+                let name = format!("{state}, then at {at} {message} {payload} {abandoned:?} {conflicts:?}");
+                all.push((name, steps.iter().cloned().chain([last.step()]).collect()));
+            }
+        }
+    }
+    all
+}
+
+/// A sequence of random calls on two keys, each answered as the reference answers it and followed by a look.
+async fn random(store: &dyn Store, mut random: Random) -> Finding {
+    let reference = MemoryStore::new();
+    let ids = [fresh_id("random"), fresh_id("random")];
+    let mut players = ids.map(|id| {
+        let ours = Player::new(store, id.clone(), false);
+        (ours, Player::new(&reference, id, false))
+    });
+    let mut now = STRIDE_MAX_MS;
+    let mut history = Vec::new();
+    for n in 0..SEQUENCE_STEPS {
+        let key = random.below(2);
+        let (ours, theirs) = &mut players[key];
+        now = if random.below(4) == 0 { now.saturating_sub(random.stride()) } else { now + random.stride() };
+        let step = random.step(now, |who| theirs.has(who));
+        ours.batched = random.below(3) == 0;
+        history.push(format!("{n}: key {key}, in company {}: {step:?}", ours.batched));
+        for step in [step, Step::Look] {
+            let (seen, wanted) = (ours.step(&step).await?, theirs.step(&step).await?);
+            ensure(seen == wanted, || format!("expected {wanted:?}, saw {seen:?}, after\n  {}", history.join("\n  ")))?;
+        }
+    }
+    Ok(())
+}
+
+fn seed() -> u64 {
+    let named = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
+    named.unwrap_or_else(|| {
+        let token = super::scene::token();
+        u64::from_str_radix(&token.as_str()[..16], 16).expect("a token is hexadecimal")
+    })
+}
+
+/// SplitMix64: a few lines, and the same calls for the same seed on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        // OK because a bound of a few and 64 random bits leave no bias that matters.
+        (self.next() % bound as u64) as usize
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+
+    /// Mostly within a lease, at times beyond it, and seldom beyond a window.
+    fn stride(&mut self) -> u64 {
+        let most = self.pick(&[50, 50, 2 * (LEASE_MS + SKEW_MS), STRIDE_MAX_MS]);
+        self.next() % most
+    }
+
+    /// A call that can be made: settlements and renewals only by those that were granted a claim, if long ago.
+    fn step(&mut self, now: u64, has: impl Fn(&str) -> bool) -> Step {
+        let who = self.pick(&NAMES);
+        match self.below(8) {
+            0..3 if has(who) => settle(who, self.pick(&endings()), now),
+            3 if has(who) => renew(who, now, now + self.next() % 4_000),
+            4 => Step::Forge { who, owner: self.pick(&NAMES), fence: 1 + self.next() % 4 },
+            _ => Step::Claim(ClaimStep {
+                who,
+                message: self.pick(&["m1", "m1", "m2"]),
+                payload: self.pick(&["p1", "p1", "p1", "p2"]),
+                at: now,
+                until: now + self.pick(&[1, LEASE_MS, 30_000]),
+                abandoned: self.pick(&[Abandoned::Rerun, Abandoned::Rerun, Abandoned::Park]),
+                conflicts: self.pick(&[Conflicts::Reject, Conflicts::Ignore]),
+                first_delivery: self.below(2) == 0,
+            }),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Scripts with what each step must show.
+
+use std::time::Duration;
+
+use claimant_core::limits::TIME_MAX_MS;
+use claimant_core::protocol::Ending;
+use claimant_core::{MemoryStore, Timestamp};
+
+use super::examiner::{Examiner, Finding, ensure};
+use super::scene::{fresh_id, play};
+use crate::script::{
+    LEASE_MS, Player, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle,
+};
+
+/// A script with the beginning of the line that each step must show.
+struct Rule {
+    clause: usize,
+    name: &'static str,
+    steps: Vec<Step>,
+    expected: Vec<&'static str>,
+}
+
+pub(super) async fn check(examiner: &mut Examiner) {
+    let store = examiner.store.clone();
+    for batched in [false, true] {
+        let company = if batched { ", in company" } else { "" };
+        for Rule { clause, name, steps, expected } in
+            rules().into_iter().chain(own_writes()).chain(fences()).chain(endings_of_windows())
+        {
+            let finding = play(store.as_ref(), "rule", &steps, batched).await.and_then(|seen| {
+                let so = seen.iter().zip(&expected).all(|(seen, wanted)| seen.starts_with(wanted));
+                ensure(so, || format!("expected {expected:?}, saw {seen:?}"))
+            });
+            examiner.hold(clause, format!("{name}{company}"), finding);
+        }
+        for (name, steps) in tried_again() {
+            examiner.hold(4, format!("{name}{company}"), changes_nothing(examiner, &steps, batched).await);
+        }
+        for (name, epoch) in epochs() {
+            for (n, rule) in rules().into_iter().chain(fences()).enumerate() {
+                let finding = same_as_reference(examiner, epoch, &rule.steps, batched).await;
+                examiner.hold(9, format!("script {n} ({}) {name}{company}", rule.name), finding);
+            }
+        }
+    }
+}
+
+fn rules() -> Vec<Rule> {
+    let a = || claim("a", 0).step();
+    let rule = |clause, name, steps, expected| Rule { clause, name, steps, expected };
+    vec![
+        rule(
+            1,
+            "a lease and its margin are honoured to their last millisecond, and no longer",
+            vec![a(), claim("b", LEASE_MS + SKEW_MS).step(), claim("b", LEASE_MS + SKEW_MS + 1).step()],
+            vec![
+                "granted: fence 1, attempt 1, taken over false",
+                "refused: Busy",
+                "granted: fence 2, attempt 2, taken over true",
+            ],
+        ),
+        rule(
+            1,
+            "a result is kept, and shown to duplicates",
+            vec![a(), settle("a", Ending::Completed { result: Some("[7]".into()) }, 5), claim("b", 6).step()],
+            vec!["granted", "done", "refused: Completed { result: Some(\"[7]\") }"],
+        ),
+        rule(
+            1,
+            "a release gives the attempt back",
+            vec![a(), settle("a", Ending::Released, 5), claim("b", 6).step()],
+            vec!["granted: fence 1, attempt 1", "done", "granted: fence 2, attempt 1"],
+        ),
+        rule(
+            1,
+            "one key with two payloads is a conflict",
+            vec![a(), claim("b", 1).payload("p2").step(), settle("a", failed(), 5), claim("c", 6).payload("p2").step()],
+            vec!["granted", "refused: Conflict", "done", "refused: Conflict"],
+        ),
+        rule(
+            1,
+            "unless the key alone counts",
+            vec![
+                a(),
+                claim("b", 1).payload("p2").by_key_alone().step(),
+                settle("a", failed(), 5),
+                claim("c", 6).payload("p2").by_key_alone().step(),
+                claim("d", 7).step(),
+            ],
+            vec!["granted", "refused: Busy", "done", "granted: fence 2, attempt 2", "refused: Conflict"],
+        ),
+        rule(
+            1,
+            "a rejected message stays rejected until it comes with a new id",
+            vec![a(), settle("a", rejected(), 5), claim("b", 6).step(), claim("c", 7).message("M1").step()],
+            vec!["granted", "done", "refused: Rejected", "granted: fence 2, attempt 2"],
+        ),
+        rule(
+            1,
+            "abandoned work of an at-most-once consumer is parked and stays so",
+            vec![
+                a(),
+                claim("b", LEASE_MS + SKEW_MS).parking().step(),
+                claim("b", 9_000).parking().step(),
+                claim("c", 9_001).message("m2").step(),
+                settle("a", done(), 9_002),
+            ],
+            vec!["granted", "refused: Busy", "refused: Parked", "refused: Parked", "lost", "Record { status: Parked"],
+        ),
+        rule(
+            7,
+            "a late renewal shortens nothing",
+            vec![a(), renew("a", 10, 5_000), renew("a", 20, 3_000), renew("a", 30, 5_000), claim("b", 4_000).step()],
+            vec!["granted", "held until 5000", "held until 5000", "held until 5000", "refused: Busy"],
+        ),
+        rule(
+            7,
+            "a renewal shorter than the first lease shortens nothing",
+            vec![a(), renew("a", 10, 500), claim("b", LEASE_MS + SKEW_MS).step()],
+            vec!["granted", "held until 1000", "refused: Busy"],
+        ),
+        rule(
+            9,
+            "a claimant whose clock is behind meets a live lease, and one ahead an abandoned one",
+            vec![
+                claim("a", 7_200_000).step(),
+                claim("b", 0).step(),
+                claim("c", 7_200_000 + LEASE_MS + SKEW_MS + 1).step(),
+                settle("c", done(), 5),
+                claim("d", 7).step(),
+            ],
+            vec![
+                "granted: fence 1",
+                "refused: Busy",
+                "granted: fence 2, attempt 2, taken over true",
+                "done",
+                "refused: Completed",
+            ],
+        ),
+    ]
+}
+
+fn own_writes() -> Vec<Rule> {
+    let a = || claim("a", 0).step();
+    let rule = |name, steps, expected| Rule { clause: 4, name, steps, expected };
+    vec![
+        rule(
+            "a claim tried again is granted, with its own fence",
+            vec![a(), claim("a", 10).step(), claim("b", 20).step()],
+            vec!["granted: fence 1, attempt 1", "granted: fence 1, attempt 1", "refused: Busy"],
+        ),
+        rule(
+            "even after its lease",
+            vec![a(), claim("a", LEASE_MS + SKEW_MS + 10).step()],
+            vec!["granted: fence 1, attempt 1", "granted: fence 1, attempt 1"],
+        ),
+        rule(
+            "but not after it was settled",
+            vec![a(), settle("a", done(), 5), claim("a", 10).step()],
+            vec!["granted: fence 1", "done", "refused: Completed"],
+        ),
+        rule(
+            "nor after it was taken over",
+            vec![a(), claim("b", LEASE_MS + SKEW_MS + 1).step(), claim("a", LEASE_MS + SKEW_MS + 2).step()],
+            vec!["granted: fence 1", "granted: fence 2", "refused: Busy"],
+        ),
+    ]
+}
+
+fn fences() -> Vec<Rule> {
+    let over = LEASE_MS + SKEW_MS;
+    let expired = WINDOW_MS + 2 * LEASE_MS + SKEW_MS;
+    let rule = |name, steps, expected| Rule { clause: 5, name, steps, expected };
+    let twice = |ending: Ending, message| {
+        vec![
+            claim("a", 0).step(),
+            settle("a", ending.clone(), 5),
+            claim("b", 6).message(message).step(),
+            settle("b", ending, 7),
+            claim("c", 8).message("m3").step(),
+        ]
+    };
+    vec![
+        rule(
+            "across failures",
+            twice(failed(), "m1"),
+            vec![
+                "granted: fence 1, attempt 1",
+                "done",
+                "granted: fence 2, attempt 2",
+                "done",
+                "granted: fence 3, attempt 3",
+            ],
+        ),
+        rule(
+            "across releases",
+            twice(Ending::Released, "m1"),
+            vec![
+                "granted: fence 1, attempt 1",
+                "done",
+                "granted: fence 2, attempt 1",
+                "done",
+                "granted: fence 3, attempt 1",
+            ],
+        ),
+        rule(
+            "across rejections",
+            twice(rejected(), "m2"),
+            vec![
+                "granted: fence 1, attempt 1",
+                "done",
+                "granted: fence 2, attempt 2",
+                "done",
+                "granted: fence 3, attempt 3",
+            ],
+        ),
+        rule(
+            "across takeovers",
+            vec![claim("a", 0).step(), claim("b", over + 1).step(), claim("c", 2 * over + 2).step()],
+            vec!["granted: fence 1", "granted: fence 2, attempt 2", "granted: fence 3, attempt 3"],
+        ),
+        rule(
+            "across the end of the window, where attempts begin anew",
+            vec![
+                claim("a", 0).step(),
+                settle("a", done(), 5),
+                claim("b", expired).step(),
+                claim("c", expired + over + 1).step(),
+            ],
+            vec![
+                "granted: fence 1",
+                "done",
+                "granted: fence 2, attempt 1, taken over false",
+                "granted: fence 3, attempt 2",
+            ],
+        ),
+    ]
+}
+
+/// Clause 6 and 8: each ending to the end of its window, which is reckoned in whole seconds, and beyond it.
+fn endings_of_windows() -> Vec<Rule> {
+    let a = || claim("a", 0).step();
+    // Settled 400 ms after the epoch: the window ends in the middle of a second, and is rounded up.
+    let last = WINDOW_MS + 1_000;
+    let mut rules = vec![
+        Rule {
+            clause: 8,
+            name: "a record past its window is absent, but not while its lease is live",
+            steps: vec![
+                claim("a", 0).until(3 * WINDOW_MS).step(),
+                claim("b", 2 * WINDOW_MS).step(),
+                claim("c", 3 * WINDOW_MS + SKEW_MS).step(),
+                claim("d", 4 * WINDOW_MS + 2_000).payload("p2").step(),
+            ],
+            expected: vec![
+                "granted: fence 1",
+                "refused: Busy",
+                "refused: Busy",
+                "granted: fence 2, attempt 1, taken over true",
+            ],
+        },
+        Rule {
+            clause: 8,
+            name: "a renewal moves the window on",
+            steps: vec![a(), renew("a", 900, 2 * WINDOW_MS), claim("b", 2 * WINDOW_MS + LEASE_MS).payload("p2").step()],
+            expected: vec!["granted: fence 1", "held until 120000", "refused: Conflict"],
+        },
+    ];
+    let kept = [
+        (done(), 6, "completed: final until its window ends", "refused: Completed"),
+        (rejected(), 8, "rejected: until its window ends", "refused: Rejected"),
+        (Ending::Parked, 8, "parked: until its window ends", "refused: Parked"),
+    ];
+    for (ending, clause, name, refused) in kept {
+        rules.push(Rule {
+            clause,
+            name,
+            steps: vec![a(), settle("a", ending, 400), claim("b", 401).step(), claim("c", last).step()],
+            expected: vec!["granted", "done", refused, refused],
+        });
+    }
+    for (ending, name) in endings().into_iter().zip(["completed", "failed", "rejected", "parked", "released"]) {
+        rules.push(Rule {
+            clause: 8,
+            name,
+            steps: vec![a(), settle("a", ending, 400), claim("b", last + 1).payload("p2").step()],
+            expected: vec!["granted", "done", "granted: fence 2, attempt 1, taken over false"],
+        });
+    }
+    rules
+}
+
+/// Calls that are tried again after they applied: steps whose last one is the repetition.
+fn tried_again() -> Vec<(String, Vec<Step>)> {
+    let a = || claim("a", 0).step();
+    let mut all = vec![
+        ("a claim tried again changes nothing".to_owned(), vec![a(), claim("a", 10).step()]),
+        ("a renewal tried again changes nothing".to_owned(), vec![a(), renew("a", 10, 5_000), renew("a", 20, 5_000)]),
+    ];
+    for ending in endings() {
+        let name = format!("{ending:?} tried again changes nothing");
+        // From the second attempt on, so that one given back twice shows.
+        let earlier = [claim("z", 0).step(), settle("z", failed(), 1)];
+        let steps = [a(), settle("a", ending.clone(), 5), settle("a", ending, 6)];
+        all.push((name, earlier.into_iter().chain(steps).collect()));
+    }
+    all
+}
+
+/// The last step succeeds as the one before it did, and leaves the record as it was.
+async fn changes_nothing(examiner: &Examiner, steps: &[Step], batched: bool) -> Finding {
+    let (last, before) = steps.split_last().ok_or("a script without steps")?;
+    let mut player = Player::new(examiner.store.as_ref(), fresh_id("again"), batched);
+    let seen = player.play(before).await?;
+    let [.., first, record] = seen.as_slice() else { return Err("a script without steps".into()) };
+    let again = player.play(std::slice::from_ref(last)).await?;
+    ensure(again == [first.clone(), record.clone()], || format!("first {first}, {record}; then {again:?}"))
+}
+
+/// Far from any real clock: what a store does must depend on nothing but the request.
+fn epochs() -> [(&'static str, Timestamp); 3] {
+    [
+        ("at the beginning of time", Timestamp::from_millis(0)),
+        ("in the year 2030", Timestamp::from_millis(1_893_456_000_000)),
+        ("at the end of time", Timestamp::from_millis(TIME_MAX_MS).minus(Duration::from_millis(24 * 3_600_000))),
+    ]
+}
+
+async fn same_as_reference(examiner: &Examiner, epoch: Timestamp, steps: &[Step], batched: bool) -> Finding {
+    let id = fresh_id("epoch");
+    let reference = MemoryStore::new();
+    let wanted = Player::new(&reference, id.clone(), false).at(epoch).play(steps).await?;
+    let seen = Player::new(examiner.store.as_ref(), id, batched).at(epoch).play(steps).await?;
+    ensure(seen == wanted, || format!("expected {wanted:?}, saw {seen:?}"))
+}

@@ -1,0 +1,135 @@
+//! Errors tell nothing of keys and payloads.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use claimant_core::error::CAUSES_MAX;
+use claimant_core::protocol::{ClaimRequest, Ending, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Fence, Key, MessageId, Meter, RecordId, Renewed, Settled, Store, StoreError,
+    StoreErrorKind,
+};
+
+use super::examiner::{Examiner, Finding, ensure};
+use super::hurry::in_time;
+use super::scene::{answer, consumer, renewal, request, settlement, token};
+use crate::script::{copy, failed};
+
+/// What must appear in no error: it is part of the key, the message id, the result and the error text.
+const SECRET: &str = "s3cr3t-Ada-Lovelace";
+
+/// More than any store here is asked to keep, and than some can.
+const HUGE_BYTES: usize = 3 << 20;
+
+/// How long a call to a server that cannot be reached may take.
+const UNREACHABLE_WITHIN: Duration = Duration::from_millis(700);
+
+pub(super) async fn check(examiner: &mut Examiner) {
+    let store = examiner.store.clone();
+    for within in [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(2)] {
+        let finding = errors(store.as_ref(), within).await.and_then(|errors| errors.iter().try_for_each(silent));
+        examiner.hold(13, format!("errors of calls within {within:?}"), finding);
+    }
+    examiner.hold(13, "a record that is too large", too_large(store.as_ref()).await);
+}
+
+pub(super) async fn unreachable(examiner: &mut Examiner) {
+    let store = examiner.store.clone();
+    let errors = match in_time(errors(store.as_ref(), UNREACHABLE_WITHIN)).await {
+        Ok(Ok(errors)) => errors,
+        Ok(Err(seen)) | Err(seen) => return examiner.hold(11, "calls to a server that cannot be reached", Err(seen)),
+    };
+    let count = errors.len();
+    examiner.hold(11, "each call fails", ensure(count == CALLS, || format!("{count} of {CALLS} calls failed")));
+    for (n, error) in errors.iter().enumerate() {
+        let kind = error.kind();
+        let finding = ensure(kind == StoreErrorKind::Unreachable, || format!("the error is {kind:?}: {error}"));
+        examiner.hold(11, format!("error {n} says that the server is unreachable"), finding);
+        examiner.hold(13, format!("error {n} is silent"), silent(error));
+    }
+}
+
+/// How many calls [`errors`] makes, by the answers that they give.
+const CALLS: usize = 8;
+
+/// The errors of one call of each kind, and of two keys in company.
+async fn errors(store: &dyn Store, within: Duration) -> Result<Vec<StoreError>, String> {
+    let meter = Meter::default();
+    let call = Call { within, meter: &meter };
+    let requests = [secret_request(), secret_request()];
+    let mut claim = claim_of(&requests[0]);
+    let mut errors = Vec::new();
+    errors.extend(in_time(store.claim(&requests[0], call)).await?.err());
+    errors.extend(in_time(store.claim_all(&requests, call)).await?.into_iter().filter_map(Result::err));
+    errors.extend(in_time(store.renew(&mut claim, renewal(1, 5_000), call)).await?.err());
+    let ending = secret_settlement();
+    let both = vec![(copy(&claim), ending.clone()), (claim_of(&requests[1]), ending.clone())];
+    let mut settled = in_time(store.settle_all(both, call)).await?;
+    settled.push(in_time(store.settle(claim, &ending, call)).await?);
+    errors.extend(settled.into_iter().filter_map(|settled| match settled {
+        Settled::Unknown(error) => Some(error),
+        _ => None,
+    }));
+    errors.extend(in_time(store.look(&requests[0].id, call)).await?.err());
+    Ok(errors)
+}
+
+fn secret_request() -> ClaimRequest {
+    let key = Key::new(format!("{SECRET} {}", token().as_str())).expect("it is short");
+    let message_id = MessageId::new(SECRET).expect("it is short");
+    ClaimRequest { message_id, ..request(&RecordId::new(&consumer(), &key), 0) }
+}
+
+fn secret_settlement() -> Settlement {
+    settlement(Ending::Rejected { error: SECRET.into() }, 5)
+}
+
+/// The claim that this request would get.
+fn claim_of(request: &ClaimRequest) -> Claim {
+    Claim {
+        id: request.id.clone(),
+        owner: request.owner.clone(),
+        fence: Fence::FIRST,
+        lease_until: request.lease_until,
+        attempt: 1,
+        taken_over: false,
+        carried: None,
+    }
+}
+
+/// An error that shows the secret nowhere: not in itself, nor in its causes.
+fn silent(error: &StoreError) -> Finding {
+    let mut shown = format!("{error:?} {error:#?}");
+    let first: &(dyn StdError + 'static) = error;
+    for cause in std::iter::successors(Some(first), |error| (*error).source()).take(CAUSES_MAX) {
+        shown.push_str(&format!(" {cause} {cause:?}"));
+    }
+    // As text, as bytes in decimal, and in hexadecimal.
+    let bytes = SECRET.as_bytes();
+    let decimal = bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+    let hexadecimal: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    let leaks = [SECRET.to_owned(), decimal, hexadecimal].into_iter().any(|form| shown.contains(&form));
+    ensure(!leaks, || format!("an error of the kind {:?} shows what it must not", error.kind()))
+}
+
+/// A result beyond what the engine allows is kept, or refused in silence; afterwards the claim can be settled.
+async fn too_large(store: &dyn Store) -> Finding {
+    let request = secret_request();
+    let ClaimAnswer::Granted(mut claim) = answer(store, &request).await? else {
+        return Err("a fresh key was refused".into());
+    };
+    let meter = Meter::default();
+    let call = Call { within: Duration::from_secs(5), meter: &meter };
+    let result = format!("\"{SECRET}{}\"", "x".repeat(HUGE_BYTES));
+    let huge = settlement(Ending::Completed { result: Some(result) }, 5);
+    match in_time(store.settle(copy(&claim), &huge, call)).await? {
+        Settled::Done => return Ok(()),
+        Settled::Unknown(error) => silent(&error)?,
+        other => return Err(format!("a settlement of a claim that is held is {other:?}")),
+    }
+    let renewed = store.renew(&mut claim, renewal(5, 5_000), call).await;
+    renewed.as_ref().err().map_or(Ok(()), silent)?;
+    ensure(matches!(renewed, Ok(Renewed::Held)), || "after a refusal, the claim is not held".into())?;
+    let settled = store.settle(claim, &settlement(failed(), 6), call).await;
+    ensure(matches!(settled, Settled::Done), || "after a refusal, the claim cannot be settled".into())
+}

@@ -1,0 +1,159 @@
+//! The bugs, each with the clause that forbids it.
+
+/// What is wrong with a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bug {
+    None,
+    /// Every call fails.
+    Unreachable,
+    UnreachableAndTells,
+
+    // What is written is not what was decided.
+    IgnoresSkew,
+    ParksWithoutWriting,
+    ForgetsCreation,
+    CutsResults,
+    CutsErrors,
+    StripsNul,
+    TakesEmptyForNone,
+    LowersMessageIds,
+    KeepsSeconds,
+    KeepsDoubles,
+    FailedInCompanyIsRejected,
+    AnswersInReverse,
+    AnswersAHundred,
+    SettlesTwentyFive,
+
+    // Reading and writing are two steps.
+    BlindPut,
+    ReadsThenClaims,
+    ReadsThenSettles,
+    GrantsRepeatedKeys,
+
+    // Guards.
+    SettlesUnguarded,
+    ChecksOwnerOnly,
+    ChecksFenceOnly,
+    RenewsUnguarded,
+    ReadsThenRenews,
+
+    // Own writes.
+    RefusesOwnClaim,
+    RefusesOwnClaimAfterLease,
+    LosesOwnEnding,
+    ReleasesTwice,
+    RefreshesOwnEnding,
+
+    // Fences.
+    FenceStays,
+    ReleaseDeletes,
+    FenceRestartsWithWindow,
+
+    // Completed is final.
+    RerunsForAnotherMessage,
+    OwnerReopens,
+    RenewsCompleted,
+
+    // Leases.
+    ShortensLeases,
+    ShowsTheEndAskedFor,
+
+    // Expiry.
+    TrustsTtl,
+    ExpiresASecondEarly,
+    RenewalKeepsExpiry,
+
+    // Clocks.
+    HasAClock,
+    ClockNeverGoesBack,
+
+    // Keys.
+    FoldsCase,
+    FoldsSharpS,
+    FoldsAccents,
+    TrimsKeys,
+    CutsKeys,
+    StopsAtNul,
+
+    // Time given.
+    Hangs,
+    OverflowsTime,
+    GuessesGranted,
+    GuessesLost,
+    CallsItThrottled,
+
+    // Dropped calls.
+    LeavesALock,
+    MixesAnswers,
+    WritesHalf,
+
+    // Silence.
+    TellsKey,
+    TellsKeyInCause,
+    TellsResult,
+}
+
+impl Bug {
+    /// Every bug that a store can have and still answer, with the number of its clause.
+    pub(crate) const ALL: &[(usize, Self)] = &[
+        (1, Self::IgnoresSkew),
+        (1, Self::ParksWithoutWriting),
+        (1, Self::ForgetsCreation),
+        (1, Self::CutsResults),
+        (1, Self::CutsErrors),
+        (1, Self::StripsNul),
+        (1, Self::TakesEmptyForNone),
+        (1, Self::LowersMessageIds),
+        (1, Self::KeepsSeconds),
+        (1, Self::KeepsDoubles),
+        (1, Self::FailedInCompanyIsRejected),
+        (1, Self::AnswersInReverse),
+        (1, Self::AnswersAHundred),
+        (1, Self::SettlesTwentyFive),
+        (2, Self::BlindPut),
+        (2, Self::ReadsThenClaims),
+        (2, Self::ReadsThenSettles),
+        (2, Self::GrantsRepeatedKeys),
+        (3, Self::SettlesUnguarded),
+        (3, Self::ChecksOwnerOnly),
+        (3, Self::ChecksFenceOnly),
+        (3, Self::RenewsUnguarded),
+        (3, Self::ReadsThenRenews),
+        (3, Self::ReadsThenSettles),
+        (4, Self::RefusesOwnClaim),
+        (4, Self::RefusesOwnClaimAfterLease),
+        (4, Self::LosesOwnEnding),
+        (4, Self::ReleasesTwice),
+        (4, Self::RefreshesOwnEnding),
+        (5, Self::FenceStays),
+        (5, Self::ReleaseDeletes),
+        (5, Self::FenceRestartsWithWindow),
+        (6, Self::RerunsForAnotherMessage),
+        (6, Self::OwnerReopens),
+        (6, Self::RenewsCompleted),
+        (7, Self::ShortensLeases),
+        (7, Self::ShowsTheEndAskedFor),
+        (8, Self::TrustsTtl),
+        (8, Self::ExpiresASecondEarly),
+        (8, Self::RenewalKeepsExpiry),
+        (9, Self::HasAClock),
+        (9, Self::ClockNeverGoesBack),
+        (10, Self::FoldsCase),
+        (10, Self::FoldsSharpS),
+        (10, Self::FoldsAccents),
+        (10, Self::TrimsKeys),
+        (10, Self::CutsKeys),
+        (10, Self::StopsAtNul),
+        (11, Self::Hangs),
+        (11, Self::OverflowsTime),
+        (11, Self::GuessesGranted),
+        (11, Self::GuessesLost),
+        (11, Self::CallsItThrottled),
+        (12, Self::LeavesALock),
+        (12, Self::MixesAnswers),
+        (12, Self::WritesHalf),
+        (13, Self::TellsKey),
+        (13, Self::TellsKeyInCause),
+        (13, Self::TellsResult),
+    ];
+}

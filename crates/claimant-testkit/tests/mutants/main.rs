@@ -1,0 +1,60 @@
+//! The contract suite itself: a store that keeps the contract passes, and one with a bug is caught by the clause that
+//! forbids it.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+mod bug;
+mod distort;
+mod store;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use claimant_core::MemoryStore;
+use claimant_testkit::contract;
+
+use bug::Bug;
+use store::Mutant;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_memory_store_keeps_the_contract() {
+    let findings = contract::check(Arc::new(MemoryStore::new())).await;
+    for clause in 1..=contract::CLAUSES.len() {
+        assert!(findings.held(clause) > 0, "clause {clause} has no check");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_without_a_bug_keeps_the_contract() {
+    contract::check(Arc::new(Mutant::new(Bug::None))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_bug_is_caught_by_its_clause() {
+    let mut missed = Vec::new();
+    for (clause, bug) in Bug::ALL {
+        let findings = contract::survey(Arc::new(Mutant::new(*bug))).await;
+        let clauses: BTreeSet<_> = findings.broken().iter().map(|broken| broken.clause).collect();
+        if !clauses.contains(clause) {
+            missed.push(format!("{bug:?} is caught by clauses {clauses:?}, not by {clause}"));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "clause 10 (Keys are bytes) of the store contract is broken: keys are told apart by case: ")]
+async fn the_first_break_is_named() {
+    contract::check(Arc::new(Mutant::new(Bug::FoldsCase))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_be_reached_says_so() {
+    let findings = contract::check_unreachable(Arc::new(Mutant::new(Bug::Unreachable))).await;
+    assert!(findings.held(11) > 0 && findings.held(13) > 0, "{findings}");
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "clause 13 (Silent)")]
+async fn and_tells_no_key() {
+    contract::check_unreachable(Arc::new(Mutant::new(Bug::UnreachableAndTells))).await;
+}

@@ -1,0 +1,318 @@
+//! A store in memory with one bug.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use claimant_core::protocol::{self, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store, StoreError,
+    StoreErrorKind, StoreFuture, Timestamp,
+};
+use futures_util::future::join_all;
+use tokio::task::yield_now;
+
+use crate::bug::Bug;
+
+/// Less time than this is none: the call then fails before it applies.
+const HURRY: Duration = Duration::from_millis(1);
+
+pub(crate) struct Mutant {
+    bug: Bug,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    records: HashMap<String, Record>,
+    latest: Timestamp,
+    locked: HashSet<String>,
+    answers: VecDeque<ClaimAnswer>,
+}
+
+impl Mutant {
+    pub(crate) fn new(bug: Bug) -> Self {
+        Self { bug, state: Mutex::default() }
+    }
+
+    fn is(&self, bug: Bug) -> bool {
+        self.bug == bug
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.state.lock().unwrap())
+    }
+
+    fn read(&self, id: &RecordId) -> Option<Record> {
+        self.with(|state| state.records.get(&self.bug.name(id)).cloned())
+    }
+
+    fn write(&self, id: &RecordId, record: Record) {
+        let record = self.bug.kept(record);
+        self.with(|state| state.records.insert(self.bug.name(id), record));
+    }
+
+    /// Whether the call has time enough; else its error.
+    async fn begin(&self, id: &RecordId, call: Call<'_>) -> Result<(), StoreError> {
+        call.meter.request();
+        let unreachable = |message: String| StoreError::new(StoreErrorKind::Unreachable, message);
+        match self.bug {
+            Bug::Unreachable => return Err(unreachable("nobody answers".into())),
+            Bug::UnreachableAndTells => return Err(unreachable(format!("nobody answers about {}", id.as_str()))),
+            Bug::OverflowsTime => assert!(Instant::now().checked_add(call.within).is_some(), "overflow"),
+            _ => {}
+        }
+        yield_now().await;
+        if call.within >= HURRY {
+            return Ok(());
+        }
+        let id = id.as_str();
+        match self.bug {
+            Bug::Hangs => std::future::pending().await,
+            Bug::CallsItThrottled => Err(StoreError::new(StoreErrorKind::Throttled, "too many requests")),
+            Bug::TellsKey => Err(unreachable(format!("no answer for {id}"))),
+            Bug::TellsKeyInCause => {
+                Err(unreachable("no answer".into()).caused_by(format!("UPDATE … WHERE id = '{id}'")))
+            }
+            _ => Err(StoreError::no_answer(call.within)),
+        }
+    }
+
+    async fn claim_now(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
+        if self.is(Bug::GuessesGranted) && call.within < HURRY {
+            let record = protocol::fresh_claim(request);
+            return Ok(ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), &record, false)));
+        }
+        self.begin(&request.id, call).await?;
+        let name = self.bug.name(&request.id);
+        if self.is(Bug::LeavesALock) {
+            if !self.with(|state| state.locked.insert(name.clone())) {
+                return Err(StoreError::new(StoreErrorKind::Unreachable, "the record is locked"));
+            }
+            yield_now().await;
+            self.with(|state| state.locked.remove(&name));
+        }
+        let seen = self.read(&request.id);
+        if self.is(Bug::ReadsThenClaims) {
+            yield_now().await;
+        }
+        let answer = self.carry_out(request, seen.as_ref()).await;
+        if self.is(Bug::MixesAnswers) {
+            self.with(|state| state.answers.push_back(answer));
+            yield_now().await;
+            return Ok(self.with(|state| state.answers.pop_front()).unwrap());
+        }
+        yield_now().await;
+        Ok(answer)
+    }
+
+    async fn carry_out(&self, request: &ClaimRequest, seen: Option<&Record>) -> ClaimAnswer {
+        let grant = |record: &Record, over| {
+            let mut claim = protocol::claim_of(request.id.clone(), record, over);
+            claim.owner = request.owner.clone();
+            ClaimAnswer::Granted(claim)
+        };
+        let busy = || ClaimAnswer::Refused(Refusal::Busy { until: request.lease_until });
+        let latest = self.with(|state| {
+            state.latest = state.latest.max(request.now);
+            state.latest
+        });
+        match (self.bug.decide(seen, request, latest), seen) {
+            (Decision::Held, _) if self.is(Bug::RefusesOwnClaim) => busy(),
+            (Decision::Held, Some(seen))
+                if self.is(Bug::RefusesOwnClaimAfterLease) && request.now > seen.lease_until =>
+            {
+                busy()
+            }
+            (Decision::Held, seen) => grant(seen.unwrap(), false),
+            (Decision::Refuse(refusal), _) => ClaimAnswer::Refused(refusal),
+            (Decision::Park { next }, _) => {
+                if !self.is(Bug::ParksWithoutWriting) {
+                    self.write(&request.id, next);
+                }
+                ClaimAnswer::Refused(Refusal::Parked)
+            }
+            (Decision::Grant { next, taken_over }, _) => {
+                if self.is(Bug::WritesHalf) {
+                    let half = Record { owner: OwnerToken::from_stored(""), ..next.clone() };
+                    self.write(&request.id, half);
+                    yield_now().await;
+                }
+                let answer = grant(&next, taken_over);
+                self.write(&request.id, next);
+                answer
+            }
+        }
+    }
+
+    async fn settle_now(&self, claim: Claim, settlement: &Settlement, call: Call<'_>) -> Settled {
+        if self.is(Bug::GuessesLost) && call.within < HURRY {
+            return Settled::Lost;
+        }
+        if let Err(error) = self.begin(&claim.id, call).await {
+            return Settled::Unknown(error);
+        }
+        if let (Bug::TellsResult, Some(result)) = (self.bug, settlement.ending.result().filter(|r| r.len() > 1_000_000))
+        {
+            return Settled::Unknown(StoreError::new(StoreErrorKind::TooLarge, format!("too large: {result}")));
+        }
+        let mut seen = self.read(&claim.id);
+        if self.is(Bug::ReadsThenSettles) {
+            yield_now().await;
+        }
+        let claim = self.bug.guarded(claim, seen.as_ref());
+        if let (Bug::OwnerReopens, Some(seen)) = (self.bug, &mut seen)
+            && seen.status == Status::Completed
+        {
+            seen.status = Status::InProgress;
+        }
+        let settled = match protocol::settle(seen.as_ref(), &claim, settlement) {
+            SettleDecision::Lost => Settled::Lost,
+            SettleDecision::Already if self.is(Bug::LosesOwnEnding) => Settled::Lost,
+            SettleDecision::Already => {
+                let mut record = seen.unwrap();
+                match self.bug {
+                    Bug::ReleasesTwice => record.attempts -= settlement.ending.attempts_back().min(record.attempts),
+                    Bug::RefreshesOwnEnding => record.updated_at = settlement.now,
+                    _ => {}
+                }
+                self.write(&claim.id, record);
+                Settled::Done
+            }
+            SettleDecision::Write(_) if self.is(Bug::ReleaseDeletes) && settlement.ending == Ending::Released => {
+                self.with(|state| state.records.remove(&self.bug.name(&claim.id)));
+                Settled::Done
+            }
+            SettleDecision::Write(next) => {
+                self.write(&claim.id, *next);
+                Settled::Done
+            }
+        };
+        yield_now().await;
+        settled
+    }
+
+    async fn renew_now(&self, claim: &mut Claim, renewal: Renewal, call: Call<'_>) -> Result<Renewed, StoreError> {
+        self.begin(&claim.id, call).await?;
+        let seen = self.read(&claim.id);
+        if self.is(Bug::ReadsThenRenews) {
+            yield_now().await;
+        }
+        let mut guarded = Claim {
+            id: claim.id.clone(),
+            owner: claim.owner.clone(),
+            fence: claim.fence,
+            lease_until: claim.lease_until,
+            attempt: claim.attempt,
+            taken_over: claim.taken_over,
+            carried: None,
+        };
+        let mut shown = seen.clone();
+        match (self.bug, &mut shown) {
+            (Bug::RenewsUnguarded, Some(shown)) => {
+                (guarded.owner, guarded.fence) = (shown.owner.clone(), shown.fence);
+            }
+            (Bug::RenewsCompleted, Some(shown)) => shown.status = Status::InProgress,
+            (Bug::ShortensLeases, Some(shown)) => shown.lease_until = Timestamp::from_millis(0),
+            _ => {}
+        }
+        match protocol::renew(shown.as_ref(), &guarded, &renewal) {
+            SettleDecision::Lost => return Ok(Renewed::Lost),
+            SettleDecision::Already => claim.lease_until = shown.unwrap().lease_until,
+            SettleDecision::Write(mut next) => {
+                if self.is(Bug::RenewalKeepsExpiry) {
+                    next.expires_at_s = seen.unwrap().expires_at_s;
+                }
+                claim.lease_until = next.lease_until;
+                self.write(&claim.id, *next);
+            }
+        }
+        if self.is(Bug::ShowsTheEndAskedFor) {
+            claim.lease_until = renewal.lease_until;
+        }
+        yield_now().await;
+        Ok(Renewed::Held)
+    }
+
+    async fn claim_many(
+        &self,
+        requests: &[ClaimRequest],
+        call: Call<'_>,
+    ) -> Vec<Result<Option<ClaimAnswer>, StoreError>> {
+        let mut answers: Vec<_> = join_all(requests.iter().map(|request| async move {
+            let answer = self.claim_now(request, call).await?;
+            let repeated = requests.iter().filter(|other| other.id == request.id).count() > 1;
+            if self.is(Bug::GrantsRepeatedKeys) && repeated {
+                let record = protocol::fresh_claim(request);
+                return Ok(Some(ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), &record, false))));
+            }
+            Ok(Some(answer))
+        }))
+        .await;
+        match self.bug {
+            Bug::AnswersInReverse => answers.reverse(),
+            Bug::AnswersAHundred => answers.truncate(100),
+            _ => {}
+        }
+        answers
+    }
+
+    async fn settle_many(&self, settlements: Vec<(Claim, Settlement)>, call: Call<'_>) -> Vec<Settled> {
+        join_all(settlements.into_iter().enumerate().map(|(n, (claim, mut settlement))| async move {
+            if self.is(Bug::SettlesTwentyFive) && n >= 25 {
+                return Settled::Done;
+            }
+            if let (Bug::FailedInCompanyIsRejected, Ending::Failed { error }) = (self.bug, &settlement.ending) {
+                settlement.ending = Ending::Rejected { error: error.clone() };
+            }
+            self.settle_now(claim, &settlement, call).await
+        }))
+        .await
+    }
+}
+
+impl Store for Mutant {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(self.claim_now(request, call))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        Box::pin(self.renew_now(claim, renewal, call))
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(self.claim_many(requests, call))
+    }
+
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(self.settle_many(settlements, call))
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        Box::pin(self.settle_now(claim, settlement, call))
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        Box::pin(async move {
+            self.begin(id, call).await?;
+            Ok(self.read(id))
+        })
+    }
+}
