@@ -4,5 +4,6 @@ mod cut;
 mod faults;
 mod locks;
 mod many;
+mod tls;
 mod transactions;
 mod world;

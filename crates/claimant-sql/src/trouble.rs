@@ -68,13 +68,12 @@ impl Trouble {
                     duplicate: answer.is_unique_violation(),
                 };
             }
-            sqlx::Error::Io(error) => (Unreachable, format!("the connection failed: {error}")),
-            sqlx::Error::Tls(error) => (
-                Unreachable,
-                format!(
-                    "no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?"
-                ),
-            ),
+            // rustls gives its own errors as invalid data.
+            sqlx::Error::Io(error) if error.kind() != std::io::ErrorKind::InvalidData => {
+                (Unreachable, format!("the connection failed: {error}"))
+            }
+            sqlx::Error::Io(error) => (Unreachable, no_tls(error)),
+            sqlx::Error::Tls(error) => (Unreachable, no_tls(error)),
             sqlx::Error::Configuration(error) => (Misconfigured, format!("the URL or its options are wrong: {error}")),
             sqlx::Error::PoolClosed => (Misconfigured, "the pool was closed".to_owned()),
             sqlx::Error::ColumnDecode { .. }
@@ -95,6 +94,10 @@ impl Trouble {
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self.kind, StoreErrorKind::Unreachable | StoreErrorKind::Throttled)
     }
+}
+
+fn no_tls(error: &impl std::fmt::Display) -> String {
+    format!("no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?")
 }
 
 /// What mends a table that is missing or not as it should be.

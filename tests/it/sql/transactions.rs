@@ -13,6 +13,7 @@ use claimant_testkit::faulty::{Call as Faulty, Fault};
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{MovableClock, outcomes};
 use sqlx::{AssertSqlSafe, Database as SqlDatabase, Executor, IntoArguments};
+use tokio::sync::Semaphore;
 
 use super::cut::Cut;
 use super::world::{AnyStore, Database, NOW, completed, request};
@@ -21,15 +22,28 @@ use super::world::{AnyStore, Database, NOW, completed, request};
 const INVOCATION: Duration = Duration::from_secs(3);
 const LONG: Duration = Duration::from_secs(20);
 
-/// Transactions that handlers did not give back.
-type Kept<D> = Arc<Mutex<Vec<Lent<SqlTransaction<D>>>>>;
+/// What handlers share.
+struct Stage<D: SqlDatabase> {
+    /// Transactions that they did not give back.
+    kept: Mutex<Vec<Lent<SqlTransaction<D>>>>,
+    /// Those that pause have begun, and may end.
+    begun: Arc<Semaphore>,
+    may_end: Arc<Semaphore>,
+}
+
+impl<D: SqlDatabase> Stage<D> {
+    async fn pause(&self) {
+        self.begun.add_permits(1);
+        self.may_end.acquire().await.unwrap().forget();
+    }
+}
 
 /// Makes an effect, and then does what its message says.
 async fn act<D>(
     work: Work,
     mut tx: Lent<SqlTransaction<D>>,
     cx: Context,
-    kept: Kept<D>,
+    stage: Arc<Stage<D>>,
 ) -> Result<Option<String>, HandlerError>
 where
     D: SqlDatabase<Arguments: IntoArguments<D>>,
@@ -41,12 +55,12 @@ where
         "ok" => {}
         "value" => return Ok(Some("made".to_owned())),
         "flaky" if cx.attempt() > 1 => {}
-        "slow" if cx.attempt() > 1 => tokio::time::sleep(INVOCATION / 2).await,
+        "slow" if cx.attempt() > 1 => stage.pause().await,
         "fail" | "flaky" | "slow" => return Err(HandlerError::retry("no luck")),
         "reject" => return Err(HandlerError::terminal("no use")),
         "panic" => panic!("on purpose"),
         "hang" => std::future::pending().await,
-        "pause" => tokio::time::sleep(INVOCATION / 2).await,
+        "pause" => stage.pause().await,
         "commit" => drop((&mut *tx).execute(sqlx::query::<D>("COMMIT")).await?),
         "hide" => drop((&mut *tx).execute("SELECT 1; COMMIT; SELECT 2").await?),
         "nest" => drop((&mut *tx).execute(sqlx::query::<D>("SAVEPOINT a")).await?),
@@ -62,7 +76,7 @@ where
                 return Err(HandlerError::retry("MariaDB lets nobody kill himself by a statement that is let through"));
             }
         }
-        "keep" => kept.lock().unwrap().push(tx),
+        "keep" => stage.kept.lock().unwrap().push(tx),
         _ => {}
     }
     Ok(None)
@@ -72,6 +86,8 @@ where
 struct World {
     engine: Engine<Work>,
     store: Arc<dyn Store>,
+    begun: Arc<Semaphore>,
+    may_end: Arc<Semaphore>,
 }
 
 impl World {
@@ -81,11 +97,13 @@ impl World {
         D: SqlDatabase<Arguments: IntoArguments<D>>,
         for<'c> &'c mut SqlTransaction<D>: Executor<'c, Database = D>,
     {
-        let (kept, shared) = (Kept::<D>::default(), Arc::new(store.clone()));
-        let handler = move |work, tx, cx| act(work, tx, cx, Arc::clone(&kept));
+        let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let stage = Stage { kept: Mutex::default(), begun: Arc::clone(&begun), may_end: Arc::clone(&may_end) };
+        let (stage, shared) = (Arc::new(stage), Arc::new(store.clone()));
+        let handler = move |work, tx, cx| act(work, tx, cx, Arc::clone(&stage));
         let consumer = Consumer::transactional("effects", store, handler).key(|w: &Work| &w.id);
         let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(MovableClock::start()));
-        Self { engine, store: shared }
+        Self { engine, store: shared, begun, may_end }
     }
 
     fn on(store: &AnyStore) -> Self {
@@ -96,8 +114,12 @@ impl World {
     }
 
     async fn deliver(&self, text: &str, number: u32) -> String {
+        self.deliver_within(INVOCATION, text, number).await
+    }
+
+    async fn deliver_within(&self, invocation: Duration, text: &str, number: u32) -> String {
         let (now, margin) = (self.engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
-        let schedule = Schedule::new(now, now.plus(INVOCATION), margin);
+        let schedule = Schedule::new(now, now.plus(invocation), margin);
         let report = self.engine.process(&[message(0, text, number)], schedule, &NoQueue).await;
         report.entries()[0].outcome.word().to_owned()
     }
@@ -188,20 +210,14 @@ async fn a_duplicate_at_the_same_time_is_busy_soon_and_runs_nothing() {
         assert_eq!(first.deliver("old slow", 1).await, "retry");
         for text in ["new pause", "old slow"] {
             let key = &text[..3];
-            let both = async {
-                let start = Instant::now();
-                // The first one has it after a moment, in whatever order the two are polled.
-                let other = async {
-                    while database.party().await.locks().await == 0 && start.elapsed() < LONG {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                    (second.deliver(text, 2).await, start.elapsed())
-                };
-                tokio::join!(first.deliver(text, 1), other)
+            let other = async {
+                first.begun.acquire().await.unwrap().forget();
+                let word = second.deliver_within(LONG, text, 2).await;
+                first.may_end.add_permits(1);
+                word
             };
-            let (one, (other, took)) = both.await;
+            let (one, other) = tokio::join!(first.deliver_within(LONG, text, 1), other);
             assert_eq!((one.as_str(), other.as_str()), ("completed", "busy"), "{name}, {key}");
-            assert!(took < INVOCATION + LONG, "{name}: {took:?}");
             assert_eq!(second.deliver(text, 3).await, "duplicate", "{name}, {key}");
             assert_eq!(database.party().await.count(&format!("effects WHERE id = '{key}'")).await, 1, "{name}");
         }

@@ -166,15 +166,6 @@ impl Party {
         }
     }
 
-    /// How many transactions of others have written something and are open.
-    pub(crate) async fn locks(&mut self) -> i64 {
-        self.count(match self {
-            Self::Postgres(_) => "pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()",
-            Self::MariaDb(_) => "information_schema.innodb_trx WHERE trx_rows_modified > 0",
-        })
-        .await
-    }
-
     /// Lets the server close every other client's connection.
     pub(crate) async fn end_all_others(&mut self) {
         match self {
