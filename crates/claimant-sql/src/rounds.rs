@@ -86,7 +86,8 @@ pub(crate) async fn claim<D: Dialect>(
     request: &ClaimRequest,
     mut budget: Budget<'_>,
 ) -> Result<ClaimAnswer, StoreError> {
-    for round in 0.. {
+    let mut round = 0;
+    loop {
         let claimed = match Session::open(pool, budget).await {
             Ok(mut session) => claim_on(&mut session, request).await,
             Err(trouble) => Err(trouble),
@@ -96,10 +97,9 @@ pub(crate) async fn claim<D: Dialect>(
             Ok(Claimed::Refused(refusal)) => return Ok(ClaimAnswer::Refused(refusal)),
             // What was written although its answer was lost is recognised by its owner.
             Err(trouble) if trouble.is_final() || !wait(round, budget).await => return Err(trouble.into()),
-            Err(_) => budget = budget.wary(),
+            Err(_) => (round, budget) = (round + 1, budget.wary()),
         }
     }
-    Err(StoreError::no_answer(budget.left()))
 }
 
 /// Claims keys in company: one statement for all that have no record. A key that has one and can be claimed all the same is

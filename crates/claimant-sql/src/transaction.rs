@@ -19,6 +19,9 @@ use crate::rounds::Grant;
 /// are refused with [`sqlx::Error::InvalidArgument`]: the handler returns `Ok` to commit, and an error to roll back. Dropping it
 /// closes its connection, at which the server rolls back.
 ///
+/// It is READ COMMITTED, and each statement sees what was committed before it. On MySQL, only tables with transactions (InnoDB)
+/// take part in it.
+///
 /// What is cut off in the middle, such as a query in a time-out of the handler's own, lets the commit fail: return the error.
 pub struct SqlTransaction<D: Database> {
     /// There until the transaction is over.

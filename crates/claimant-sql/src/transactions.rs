@@ -175,7 +175,7 @@ async fn record_failure<D: Dialect>(
     let SettleDecision::Write(ended) = protocol::settle(Some(&grant.now), claim, settlement) else {
         return Settled::Lost;
     };
-    let mut unknown = StoreError::no_answer(budget.left());
+    let mut unknown = Trouble::new(StoreErrorKind::Unreachable, "no time was left to record how the claim ended");
     for round in 0..ROUNDS_MAX {
         let opened = match session.take().filter(Session::is_usable) {
             Some(session) => Ok(session),
@@ -197,11 +197,12 @@ async fn record_failure<D: Dialect>(
             Ok(SettleDecision::Already) => return Settled::Done,
             Ok(_) => return Settled::Lost,
             Err(trouble) if trouble.is_final() => return Settled::Unknown(trouble.into()),
-            Err(trouble) => (unknown, budget) = (trouble.into(), budget.wary()),
+            Err(trouble) => (unknown, budget) = (trouble, budget.wary()),
         }
         if !wait(round, budget).await {
             break;
         }
     }
-    Settled::Unknown(unknown)
+    // Its own transaction is over, so whoever holds the lock has claimed the key meanwhile.
+    if unknown.contended { Settled::Lost } else { Settled::Unknown(unknown.into()) }
 }
