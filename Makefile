@@ -17,7 +17,7 @@ EVENT ?= order
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: binaries ## Start the local cloud, send it a sample workload, and show what became of every order
+run: binaries ## Start the local cloud, send it a sample workload, and show what became of it
 	@$(BUILT)/debug/claimant local --workload
 
 dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
@@ -26,6 +26,7 @@ dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
 test: tools lint ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
 	cargo test --workspace --locked
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
+	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored

@@ -179,7 +179,7 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
         ("object", &[], "retry retry", "FAILED", "the condition of write 2 of the handler's transaction did not hold"),
         ("objectRetry", &[], "retry retry", "FAILED", "not there yet"),
         ("objectTerminal", &[], "rejected rejected", "REJECTED", "never there"),
-        ("noTable", &[], "retry retry", "FAILED", "ResourceNotFoundException"),
+        ("noTable", &[], "retry retry", "FAILED", "(\"effects\", \"no-such-table\")"),
         ("many", &[], "rejected rejected", "REJECTED", "100 writes, and at most 99"),
         ("large", &[], "rejected rejected", "REJECTED", "bytes, and at most 4194304"),
         ("ok", &[CONFLICT; 4], "retry completed", "COMPLETED", ""),

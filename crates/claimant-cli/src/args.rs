@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use claimant_local::workload::ORDERS_MAX;
+use claimant_local::workload::COUNT_MAX;
 use clap::{Parser, Subcommand};
 
 /// SQS consumers on AWS Lambda that do each message's work once.
@@ -22,18 +22,20 @@ pub(crate) enum Command {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all went well (without --workload: it was stopped by Ctrl-C or SIGTERM)
-  1  the run showed a fault: an order with no mail or more than one, a lost message, a broken
+  1  the run showed a fault: work with no effect or more than one, a lost message, a broken
      body that was not dead-lettered, queues not drained in time, or stopped before its end
   2  wrong usage, or something needed is missing: template, binary, port, directory";
 
-/// Run the functions of a SAM template on this machine, with DynamoDB, SQS and SES.
+/// Run the functions of a SAM template on this machine, with DynamoDB, SQS, SES and a payment gateway.
 ///
-/// Starts the three endpoints on 127.0.0.1, makes the template's tables and queues, runs its functions behind their
-/// SQS event source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Mails
-/// are kept, not sent: GET /_claimant/mails at the SES endpoint lists them. Ctrl-C or SIGTERM stops everything.
+/// Starts the endpoints on 127.0.0.1, makes the template's tables and queues, runs its functions behind their SQS event
+/// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Mails are kept, not
+/// sent, and nobody is charged: GET /_claimant/mails at the SES endpoint and GET /_claimant/charges at the gateway list
+/// them. An environment value in the template that is https://gateway.example, or a path under it, gets the gateway's
+/// address. Ctrl-C or SIGTERM stops everything.
 ///
-/// With --workload it sends sample orders to the function order-confirmation instead, waits until the queues are
-/// drained, prints what became of them, and ends.
+/// With --workload it sends sample messages to the functions that it knows (order-confirmation, payment) instead, waits
+/// until the queues are drained, prints what became of them, and ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Local {
@@ -65,6 +67,10 @@ pub(crate) struct Local {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) ses_port: u16,
 
+    /// The port of the payment gateway; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) gateway_port: u16,
+
     /// Run only this function, by name, binary or logical id; may be given several times
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
@@ -73,12 +79,12 @@ pub(crate) struct Local {
     #[arg(long)]
     pub(crate) quiet: bool,
 
-    /// Send this many sample orders, report and end [60 where N is left away]
+    /// Send each function this many pieces of sample work, report and end [60 where N is left away]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "60",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(ORDERS_MAX)))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(COUNT_MAX)))]
     pub(crate) workload: Option<u32>,
 
-    /// What decides which orders are repeated and when: the same seed sends the same workload
+    /// What decides which work is repeated and when: the same seed sends the same workload
     #[arg(long, value_name = "N", default_value_t = 1, requires = "workload")]
     pub(crate) seed: u64,
 

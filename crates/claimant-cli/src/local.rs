@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use claimant_local::Error;
 use claimant_local::cloud::{Cloud, CloudConfig, Ports};
 use claimant_local::lambda::{FunctionCounters, LogSink};
-use claimant_local::workload::{self, FUNCTION, Report};
+use claimant_local::workload::{self, Report};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Local;
@@ -20,19 +20,25 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
     let config = CloudConfig {
         parameters: options.parameters.iter().cloned().collect(),
         data: options.data.clone(),
-        ports: Ports { dynamodb: options.dynamodb_port, sqs: options.sqs_port, ses: options.ses_port },
+        ports: Ports {
+            dynamodb: options.dynamodb_port,
+            sqs: options.sqs_port,
+            ses: options.ses_port,
+            gateway: options.gateway_port,
+        },
         only: options.functions.clone(),
         logs: sink,
         ..CloudConfig::new(&options.template, binaries(&options)?)
     };
     let cloud = Cloud::start(config).await?;
     let ended = match options.workload {
-        Some(orders) => {
+        Some(count) => {
             if let Some(path) = &log_file {
                 say(format!("Function logs: {}", path.display()));
             }
+            cloud.stack().left_out.iter().for_each(say);
             tokio::select! {
-                report = run_workload(&cloud, &options, orders) => report,
+                report = run_workload(&cloud, &options, count) => report,
                 () = stop.received() => {
                     say("\nStopped before the workload's end.");
                     Ok(false)
@@ -50,36 +56,48 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
     ended
 }
 
-async fn run_workload(cloud: &Cloud, options: &Local, orders: u32) -> Result<bool, Error> {
-    let settings = workload::Settings { orders, seed: options.seed, timeout: options.timeout };
+async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<bool, Error> {
+    let settings = workload::Settings { count, seed: options.seed, timeout: options.timeout };
     let mut display = progress::Display::new(options.quiet, !options.logs);
     let report = workload::run(cloud, settings, |progress| display.show(progress)).await;
     display.end();
     let report = report?;
     print_report(cloud, options.seed, &report);
-    Ok(report.summary.faults.is_empty())
+    Ok(!report.has_faults())
 }
 
+/// What the table's figures are.
+const LEGEND: &str = "\
+Work: pieces, each with one effect at most. Sent: with copies and broken bodies. Runs: of handlers, by the lock table.
+Effects: by the mailbox and the gateway. Duplicates: done without an effect. Retries: deliveries left for another one.
+Dead-lettered: broken, declined and parked messages belong there. Lost: not done, not dead-lettered, not queued.";
+
 fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
-    let first_mail = match report.first_mail {
-        Some(time) => format!("first mail after {:.1} s", time.as_secs_f64()),
-        None => "no mail".to_owned(),
+    let first = match report.first_done {
+        Some(time) => format!("first message done after {:.1} s", time.as_secs_f64()),
+        None => "no message done".to_owned(),
     };
-    say(format!("\nWorkload with seed {seed}: {:.1} s, {first_mail}\n", report.elapsed.as_secs_f64()));
-    say(&report.summary);
-    if report.summary.faults.is_empty() {
-        say("Every order got exactly one mail.");
-        return;
-    }
-    for fault in &report.summary.faults {
+    say(format!("\nWorkload with seed {seed}: {:.1} s, {first}\n", report.elapsed.as_secs_f64()));
+    say(format!("{report}\n\n{LEGEND}\n"));
+    for fault in &report.faults {
         say(format!("FAULT: {fault}"));
     }
-    if let Some(function) = cloud.function(FUNCTION) {
-        let FunctionCounters { invocations, errors, timeouts, crashes, cold_starts } = function.counters();
-        say(format!(
-            "The function: {invocations} invocations, of which {errors} ended in an error, {timeouts} in a time-out, \
-             {crashes} in a crash; {cold_starts} processes started"
-        ));
+    for summary in &report.summaries {
+        if summary.faults.is_empty() {
+            say(summary.all_well);
+            continue;
+        }
+        for fault in &summary.faults {
+            say(format!("FAULT: {}: {fault}", summary.function));
+        }
+        if let Some(function) = cloud.function(summary.function) {
+            let FunctionCounters { invocations, errors, timeouts, crashes, cold_starts } = function.counters();
+            say(format!(
+                "{}: {invocations} invocations, of which {errors} ended in an error, {timeouts} in a time-out, \
+                 {crashes} in a crash; {cold_starts} processes started",
+                summary.function
+            ));
+        }
     }
 }
 
@@ -89,6 +107,7 @@ fn describe(cloud: &Cloud) {
     say(format!("DynamoDB  {}", endpoints.dynamodb));
     say(format!("SQS       {}", endpoints.sqs));
     say(format!("SES       {}   (mails: {}/_claimant/mails)", endpoints.ses, endpoints.ses));
+    say(format!("gateway   {}   (charges: {}/_claimant/charges)", endpoints.gateway, endpoints.gateway));
     let stack = cloud.stack();
     for queue in &stack.queues {
         say(format!("queue     {}", cloud.sqs().queue_url(&queue.name)));
@@ -100,6 +119,9 @@ fn describe(cloud: &Cloud) {
         let mappings = spec.mappings.iter().filter(|mapping| mapping.enabled);
         let queues: Vec<_> = mappings.map(|mapping| mapping.queue.as_str()).collect();
         say(format!("function  {}   (reads {})", spec.name, queues.join(", ")));
+    }
+    for left_out in &stack.left_out {
+        say(format!("function  {left_out}"));
     }
     say("\nTo point an AWS CLI or SDK here:\n");
     for (name, value) in cloud.variables() {

@@ -70,14 +70,13 @@ impl Display {
 
 fn figures(progress: &Progress) -> String {
     format!(
-        "sent {}/{}  mails {}/{}  queue {} visible, {} in flight, {} delayed  dead-lettered {}",
+        "sent {}/{}  finished {}  queues: {} visible, {} in flight, {} delayed  dead-lettered {}",
         progress.sent,
         progress.messages,
-        progress.mails,
-        progress.orders,
-        progress.queue.visible,
-        progress.queue.in_flight,
-        progress.queue.delayed,
+        progress.finished,
+        progress.queues.visible,
+        progress.queues.in_flight,
+        progress.queues.delayed,
         progress.dead_lettered,
     )
 }

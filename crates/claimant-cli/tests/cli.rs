@@ -48,6 +48,7 @@ fn help_tells_everything() {
         "--dynamodb-port",
         "--sqs-port",
         "--ses-port",
+        "--gateway-port",
         "--function",
         "--quiet",
         "--workload",

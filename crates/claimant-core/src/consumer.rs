@@ -219,9 +219,11 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
-    /// Never runs work again that was cut off: whose owner died, or whose handler panicked, was cancelled or timed out. It
-    /// is parked for a person to decide. What the handler itself reports failed is tried again. For effects that must not
-    /// be repeated and whose system cannot recognise a repeat.
+    /// Never runs work again that may be done: whose owner died, whose handler panicked, was cancelled or timed out, or
+    /// said [`HandlerError::uncertain`]. It is parked for a person to decide. What the handler reports failed by
+    /// [`HandlerError::retry`] or `?` is tried again, so a handler must say `uncertain` of everything that can go wrong
+    /// after its request may have arrived. For effects that must not be repeated and whose system cannot recognise a
+    /// repeat.
     #[must_use]
     pub fn at_most_once(mut self) -> Self {
         self.policy.abandoned = Abandoned::Park;

@@ -6,7 +6,7 @@ use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::consumer::Rejection;
-use crate::handler::Failure;
+use crate::handler::{Failure, FailureKind};
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::pipeline::Verdict;
@@ -36,8 +36,8 @@ pub(crate) enum Wanted {
     Verdict(Verdict, Option<String>),
     /// To be rejected: why, for its own dead letter, and which run of the handler said so.
     Rejected { rejection: Rejection, error: String, attempt: Option<u32> },
-    /// To be parked.
-    Parked,
+    /// To be parked: why, and after which run of the handler, for its own dead letter.
+    Parked { error: String, attempt: u32 },
 }
 
 impl Wanted {
@@ -49,7 +49,7 @@ impl Wanted {
         match self {
             Self::Verdict((outcome, _), _) => outcome.word(),
             Self::Rejected { .. } => "rejected",
-            Self::Parked => "parked",
+            Self::Parked { .. } => "parked",
         }
     }
 }
@@ -89,22 +89,27 @@ pub(crate) fn ending_of(
 ) -> Option<Ended> {
     let attempt = claim.attempt;
     let backoff = backoff::delay(attempt, &message.id);
-    let cut_off = |why: &str, outcome: Outcome| match abandoned {
-        Abandoned::Rerun => (Ending::Failed { error: why.to_owned() }, verdict(outcome, backoff)),
-        // It may have had its effect: at most once means that a person decides.
-        Abandoned::Park => (Ending::Parked, Wanted::Parked),
+    // It may have had its effect: at most once means that a person decides.
+    let in_doubt = |error: String, outcome: Outcome, delay: Duration| match abandoned {
+        Abandoned::Rerun => (Ending::Failed { error }, verdict(outcome, delay)),
+        Abandoned::Park => (Ending::Parked, Wanted::Parked { error, attempt }),
     };
+    let cut_off = |why: &str, outcome| in_doubt(why.to_owned(), outcome, backoff);
     let (ending, wanted) = match ran {
         Ran::Returned(Ok(result)) => {
             (Ending::Completed { result: result.clone() }, Wanted::Verdict((Outcome::Completed, None), result))
         }
-        Ran::Returned(Err(Failure { why: error, terminal: true, .. })) => {
+        Ran::Returned(Err(Failure { why: error, kind: FailureKind::Terminal, .. })) => {
             tracing::error!(consumer = %name, message_id = %message.id, attempt, reason = %error, "message rejected by its handler");
             let rejection = Rejection::new("its handler says so");
             let wanted = Wanted::Rejected { rejection, error: error.clone(), attempt: Some(attempt) };
             (Ending::Rejected { error }, wanted)
         }
-        Ran::Returned(Err(Failure { why: error, retry_after, .. })) => {
+        Ran::Returned(Err(Failure { why: error, kind: FailureKind::Uncertain, retry_after })) => {
+            tracing::warn!(consumer = %name, message_id = %message.id, attempt, error = %error, "handler failed, and its work may be done");
+            in_doubt(error, Outcome::Retry, retry_after.unwrap_or(backoff))
+        }
+        Ran::Returned(Err(Failure { why: error, kind: FailureKind::Retry, retry_after })) => {
             tracing::warn!(consumer = %name, message_id = %message.id, attempt, error = %error, "handler failed");
             (Ending::Failed { error }, verdict(Outcome::Retry, retry_after.unwrap_or(backoff)))
         }

@@ -13,7 +13,8 @@ const FAILURE_MAX_BYTES: usize = 1_024;
 /// Why a handler failed, and whether trying again can help.
 ///
 /// Made by `?` from any error: it is then retried with backoff, which is the default. A failure that no retry can
-/// mend is said aloud with [`.terminal()`](Terminal::terminal).
+/// mend is said aloud with [`.terminal()`](Terminal::terminal). One after which the work may be done all the same, as
+/// when the answer of the system that does it was lost, is said with [`HandlerError::uncertain`].
 ///
 /// The error's `Display` is logged and kept on the record (cut to 256 bytes), so keep payload data out of it.
 ///
@@ -27,19 +28,51 @@ const FAILURE_MAX_BYTES: usize = 1_024;
 /// ```
 pub struct HandlerError {
     source: Box<dyn StdError + Send + Sync>,
-    terminal: bool,
+    kind: FailureKind,
     retry_after: Option<Duration>,
 }
 
+/// What a failure says about another try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The work is not done, and another try can help.
+    Retry,
+    /// The work is not done, and no try will do it.
+    Terminal,
+    /// The work may be done.
+    Uncertain,
+}
+
 impl HandlerError {
-    /// A failure to be tried again, with this text.
+    /// A failure to be tried again, with this text. The work is not done: an
+    /// [at-most-once](crate::Consumer::at_most_once) consumer tries it again too.
     pub fn retry(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { source: why.into(), terminal: false, retry_after: None }
+        Self { source: why.into(), kind: FailureKind::Retry, retry_after: None }
     }
 
     /// A failure that no retry can mend, with this text.
     pub fn terminal(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { terminal: true, ..Self::retry(why) }
+        Self { kind: FailureKind::Terminal, ..Self::retry(why) }
+    }
+
+    /// A failure after which nobody knows whether the work is done: the request was sent, and no answer came. An
+    /// [at-most-once](crate::Consumer::at_most_once) consumer parks the message, as it does with work that was cut off;
+    /// any other one tries it again, as after [`retry`](Self::retry).
+    ///
+    /// ```
+    /// use claimant_core::HandlerError;
+    ///
+    /// fn charged(answer: std::io::Result<u16>) -> Result<(), HandlerError> {
+    ///     match answer.map_err(HandlerError::uncertain)? {
+    ///         200 => Ok(()),
+    ///         429 => Err(HandlerError::retry("the gateway was busy and did nothing")),
+    ///         _ => Err(HandlerError::uncertain("the gateway failed on the way")),
+    ///     }
+    /// }
+    /// assert!(charged(Err(std::io::ErrorKind::TimedOut.into())).unwrap_err().is_uncertain());
+    /// ```
+    pub fn uncertain(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { kind: FailureKind::Uncertain, ..Self::retry(why) }
     }
 
     /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
@@ -53,7 +86,13 @@ impl HandlerError {
     /// Whether the message is rejected for good.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
-        self.terminal
+        matches!(self.kind, FailureKind::Terminal)
+    }
+
+    /// Whether the work may be done all the same.
+    #[must_use]
+    pub const fn is_uncertain(&self) -> bool {
+        matches!(self.kind, FailureKind::Uncertain)
     }
 
     /// The delay asked for, if any.
@@ -79,7 +118,11 @@ impl fmt::Display for HandlerError {
 
 impl fmt::Debug for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.terminal { "terminal" } else { "retry" };
+        let kind = match self.kind {
+            FailureKind::Retry => "retry",
+            FailureKind::Terminal => "terminal",
+            FailureKind::Uncertain => "uncertain",
+        };
         write!(f, "HandlerError({kind}: {self})")
     }
 }
@@ -89,8 +132,8 @@ impl fmt::Debug for HandlerError {
 pub struct Failure {
     /// Why, without payload data.
     pub why: String,
-    /// Whether the message is rejected for good.
-    pub terminal: bool,
+    /// What it says about another try.
+    pub kind: FailureKind,
     /// The delay asked for, if any.
     pub retry_after: Option<Duration>,
 }
@@ -98,12 +141,12 @@ pub struct Failure {
 impl Failure {
     /// A failure to be tried again.
     pub fn retry(why: impl Into<String>) -> Self {
-        Self { why: why.into(), terminal: false, retry_after: None }
+        Self { why: why.into(), kind: FailureKind::Retry, retry_after: None }
     }
 
     /// A failure that no retry can mend.
     pub fn terminal(why: impl Into<String>) -> Self {
-        Self { terminal: true, ..Self::retry(why) }
+        Self { kind: FailureKind::Terminal, ..Self::retry(why) }
     }
 }
 
@@ -113,7 +156,7 @@ impl From<HandlerError> for Failure {
         let mut why = Bounded(String::new());
         let shown = write!(why, "{error}").is_ok() || why.0.len() >= FAILURE_MAX_BYTES;
         let why = if shown { why.0 } else { "the handler's error cannot be shown".to_owned() };
-        Self { why, terminal: error.terminal, retry_after: error.retry_after }
+        Self { why, kind: error.kind, retry_after: error.retry_after }
     }
 }
 
@@ -153,6 +196,9 @@ mod tests {
         let parse = |text: &str| -> Result<u32, HandlerError> { Ok(text.parse::<u32>()?) };
         assert!(!parse("x").unwrap_err().is_terminal());
         assert!("x".parse::<u32>().terminal().unwrap_err().is_terminal());
+        let uncertain = HandlerError::uncertain("no answer");
+        assert!(uncertain.is_uncertain() && !uncertain.is_terminal() && !parse("x").unwrap_err().is_uncertain());
+        assert_eq!(format!("{uncertain:?}"), "HandlerError(uncertain: no answer)");
         let asked = HandlerError::retry("busy").after(Duration::from_secs(9));
         assert_eq!((asked.to_string().as_str(), asked.retry_after()), ("busy", Some(Duration::from_secs(9))));
     }

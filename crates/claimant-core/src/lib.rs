@@ -50,7 +50,7 @@ pub use deadline::Schedule;
 pub use engine::Engine;
 pub use error::Error;
 pub use fingerprint::Fingerprint;
-pub use handler::{Failure, HandlerError, Terminal};
+pub use handler::{Failure, FailureKind, HandlerError, Terminal};
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 pub use memory::MemoryStore;
 pub use message::Message;

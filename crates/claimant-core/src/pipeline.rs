@@ -204,7 +204,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         match leader {
             (Outcome::Completed | Outcome::Duplicate, _) => self.duplicate(place, identity, result),
             (Outcome::Rejected { rejection, .. }, _) => self.reject(place, rejection),
-            (Outcome::Parked { .. }, _) => self.park(place),
+            (Outcome::Parked { .. }, _) => self.park_again(place),
             failed => self.conclude(place, failed, None),
         }
     }

@@ -37,7 +37,7 @@ pub enum Outcome {
         /// Whether the dead-letter queue has confirmed a copy of it.
         dead_lettered: bool,
     },
-    /// It was abandoned by an at-most-once consumer; an operator has to decide.
+    /// It is at-most-once work that may be done; an operator has to decide.
     Parked {
         /// Whether the dead-letter queue has confirmed a copy of it.
         dead_lettered: bool,

@@ -14,7 +14,7 @@ use claimant_core::{Claim, Failure, Record, Settled, StoreError, StoreErrorKind}
 use crate::error::store_error;
 use crate::item;
 use crate::table::{Budget, LockTable, ROUNDS_MAX, retry_wait};
-use crate::transaction::{Transaction, Write};
+use crate::transaction::{Transaction, Write, tables};
 
 /// The next write of the lock record, or what its claim came to without one.
 pub(crate) type Next = ControlFlow<Settled, UpdateItemFluentBuilder>;
@@ -124,9 +124,10 @@ impl LockTable {
                 // Of all the tables in it, the store's own is not the likeliest to be wrong.
                 let what = service.err().message().unwrap_or("no message");
                 let code = service.err().code().unwrap_or("no code");
+                let (own, lock) = (tables(writes), self.name());
                 Try::Objected(Failure::retry(format!(
-                    "DynamoDB does not take the handler's transaction: {code}: {what}. Are the tables there, and may the \
-                     function's role write to each of them?"
+                    "DynamoDB does not take the handler's transaction: {code}: {what}. Are its tables ({own}) and {lock:?} \
+                     there, and may the function's role write to each of them?"
                 )))
             }
             // A try with this token under way, too: the next one tells what came of it.

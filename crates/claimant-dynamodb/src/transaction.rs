@@ -12,6 +12,9 @@ pub const TRANSACTION_WRITES_MAX: usize = 99;
 /// The largest sum of a transaction's items, in bytes: DynamoDB's 4 MB.
 pub const TRANSACTION_MAX_BYTES: usize = 4 * 1_024 * 1_024;
 
+/// The most names of tables in one error.
+const TABLES_SHOWN_MAX: usize = 8;
+
 /// What a list, a map, and each of their elements take beside their contents, in bytes.
 const NESTING_BYTES: (usize, usize) = (3, 1);
 
@@ -56,6 +59,15 @@ pub(crate) struct Write {
     /// What it means where its condition does not hold.
     pub(crate) refused: Failure,
     bytes: usize,
+}
+
+impl Write {
+    fn table(&self) -> Option<&str> {
+        let put = self.item.put().map(Put::table_name);
+        let update = self.item.update().map(Update::table_name);
+        let delete = self.item.delete().map(Delete::table_name);
+        put.or(update).or(delete).or_else(|| self.item.condition_check().map(ConditionCheck::table_name))
+    }
 }
 
 /// A write just added: says what it means where its condition does not hold. Unless said, the message is tried again.
@@ -133,6 +145,15 @@ impl Transaction {
     }
 }
 
+/// The tables of these writes, each once and only the first few, as shown in an error.
+pub(crate) fn tables(writes: &[Write]) -> String {
+    let mut names: Vec<String> = writes.iter().filter_map(|write| Some(format!("{:?}", write.table()?))).collect();
+    names.sort();
+    names.dedup();
+    names.truncate(TABLES_SHOWN_MAX);
+    names.join(", ")
+}
+
 fn sizes(values: Option<&HashMap<String, AttributeValue>>) -> usize {
     // Without their placeholders, which are not stored.
     values.map_or(0, |values| values.values().map(size_of).sum())
@@ -161,11 +182,27 @@ fn size_of(value: &AttributeValue) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use claimant_core::FailureKind;
+
     use super::*;
 
     fn put(text: String) -> Put {
         let put = Put::builder().table_name("t").item("id", AttributeValue::S(text));
         put.build().unwrap()
+    }
+
+    #[test]
+    fn an_error_names_each_table_once() {
+        let mut tx = Transaction::default();
+        let key = || ("id", AttributeValue::S("x".to_owned()));
+        tx.put(put("x".to_owned()));
+        tx.put(put("y".to_owned()));
+        let update = Update::builder().table_name("u").key(key().0, key().1).update_expression("ADD n :one");
+        tx.update(update.build().unwrap());
+        tx.delete(Delete::builder().table_name("d").key(key().0, key().1).build().unwrap());
+        let check = ConditionCheck::builder().table_name("c").key(key().0, key().1);
+        tx.check(check.condition_expression("attribute_exists(id)").build().unwrap());
+        assert_eq!(tables(&tx.writes), r#""c", "d", "t", "u""#);
     }
 
     #[test]
@@ -179,10 +216,10 @@ mod tests {
         };
         assert_eq!(too_large(TRANSACTION_WRITES_MAX, 10), None);
         let why = too_large(TRANSACTION_WRITES_MAX + 1, 10).unwrap();
-        assert!(why.terminal && why.why.contains("100 writes"), "{}", why.why);
+        assert!(why.kind == FailureKind::Terminal && why.why.contains("100 writes"), "{}", why.why);
         let item = TRANSACTION_MAX_BYTES / 16;
         assert_eq!(too_large(16, item - "id".len()), None);
         let why = too_large(16, item).unwrap();
-        assert!(why.terminal && why.why.contains("4194336 bytes"), "{}", why.why);
+        assert!(why.kind == FailureKind::Terminal && why.why.contains("4194336 bytes"), "{}", why.why);
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use dynoxide::actions::create_table::CreateTableRequest;
+use dynoxide::actions::delete_table::DeleteTableRequest;
 use dynoxide::actions::describe_table::DescribeTableRequest;
 use dynoxide::actions::scan::ScanRequest;
 use dynoxide::actions::update_time_to_live::{TimeToLiveSpecification, UpdateTimeToLiveRequest};
@@ -111,6 +112,16 @@ impl DynamoDb {
                 .map_err(|e| self.refused(spec, "could not get its time-to-live attribute", e))?;
         }
         Ok(created)
+    }
+
+    /// Removes a table with everything in it.
+    ///
+    /// # Errors
+    /// When there is no such table.
+    pub fn delete_table(&self, table: &str) -> Result<(), Error> {
+        let deleted = self.database.delete_table(DeleteTableRequest { table_name: table.to_owned() });
+        let place = &self.place;
+        deleted.map(drop).map_err(|e| Error::new(format!("table {table} in {place} could not be deleted")).caused_by(e))
     }
 
     /// Everything in a table, in no order.

@@ -8,18 +8,22 @@
 //! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, time-outs, restarts |
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
+//! | [`gateway`] | a payment gateway that charges nobody, and counts |
 //! | [`cloud`] | all of it together, from one template |
+//! | [`stage`] | a stage for the tests of one function: its binary, tables and endpoints, without a template |
 //! | [`workload`] | a sample workload, and what became of it as seen from outside |
 
 mod clock;
 pub mod cloud;
 pub mod dynamodb;
 pub mod error;
+pub mod gateway;
 pub mod lambda;
 pub mod mailbox;
 pub mod mapping;
 pub mod sqs;
 pub mod stack;
+pub mod stage;
 pub mod workload;
 
 pub use error::Error;

@@ -68,6 +68,7 @@ async fn everything_in_the_template_is_there_and_gone_after_the_stop() {
     assert_eq!(cloud.dynamodb().items("locks").unwrap(), []);
     let variables = cloud.variables();
     assert!(variables.contains(&("AWS_ENDPOINT_URL_SQS".into(), endpoints.sqs.clone())));
+    assert!(variables.contains(&("GATEWAY_URL".into(), endpoints.gateway.clone())));
 
     let config = aws_sdk_sqs::Config::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -80,7 +81,7 @@ async fn everything_in_the_template_is_there_and_gone_after_the_stop() {
     assert_eq!(answer.queue_url(), Some(cloud.sqs().queue_url("orders").as_str()));
 
     cloud.stop().await;
-    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses] {
+    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.gateway] {
         let address = url.trim_start_matches("http://").to_owned();
         TcpListener::bind(&address).await.expect("the port is free again");
     }
@@ -113,6 +114,26 @@ async fn functions_can_be_chosen() {
 }
 
 #[tokio::test]
+async fn a_function_whose_condition_is_false_is_left_out() {
+    let (stage, config) = stage();
+    let template = TEMPLATE.replace("  Waver:\n", "  Waver:\n    Condition: Waves\n");
+    let condition =
+        "\nParameters: {Sea: {Type: String, Default: \"\"}}\nConditions: {Waves: !Not [!Equals [!Ref Sea, \"\"]]}";
+    fs::write(stage.path().join("template.yaml"), template + condition).unwrap();
+    let cloud = Cloud::start(config.clone()).await.unwrap();
+    assert!(cloud.function("greeter").is_some() && cloud.function("waver").is_none());
+    cloud.stop().await;
+    for name in ["waver", "Waver"] {
+        let chosen = fault(CloudConfig { only: vec![name.into()], ..config.clone() }).await;
+        assert!(chosen.contains("Waver is left out") && chosen.contains("--parameter Sea=…"), "{chosen}");
+    }
+    let parameters = [("Sea".to_owned(), "north".to_owned())].into();
+    let cloud = Cloud::start(CloudConfig { parameters, only: vec!["waver".into()], ..config }).await.unwrap();
+    assert!(cloud.function("waver").is_some());
+    cloud.stop().await;
+}
+
+#[tokio::test]
 async fn tables_are_kept_where_a_directory_is_given() {
     let (stage, config) = stage();
     let config = CloudConfig { data: Some(stage.path().join("data")), ..config };
@@ -131,6 +152,7 @@ async fn a_taken_port_is_named_with_its_option() {
         (Ports { dynamodb: port, ..Ports::default() }, "--dynamodb-port"),
         (Ports { sqs: port, ..Ports::default() }, "--sqs-port"),
         (Ports { ses: port, ..Ports::default() }, "--ses-port"),
+        (Ports { gateway: port, ..Ports::default() }, "--gateway-port"),
     ];
     for (ports, option) in table {
         let fault = fault(CloudConfig { ports, ..config.clone() }).await;

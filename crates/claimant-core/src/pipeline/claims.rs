@@ -112,7 +112,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
                 self.conclude(place, verdict, None);
             }
             (Refusal::Conflict, _) => self.reject(place, Rejection::conflict()),
-            (Refusal::Parked, _) => self.park(place),
+            (Refusal::Parked, _) => self.park_again(place),
             (Refusal::Rejected | Refusal::Completed { .. }, _) => {
                 self.reject(place, Rejection::new("it was rejected on an earlier delivery"));
             }

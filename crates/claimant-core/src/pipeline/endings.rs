@@ -85,7 +85,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
                 Wanted::Rejected { rejection, error, attempt } => {
                     self.dispose(place, Outcome::Rejected { rejection, dead_lettered: false }, error, attempt);
                 }
-                Wanted::Parked => self.park(place),
+                Wanted::Parked { error, attempt } => self.park(place, error, Some(attempt)),
             },
             Settled::Aborted { claim, failure } if wanted.is_completion() => {
                 let abandoned = self.engine.consumer.policy.abandoned;
@@ -116,11 +116,17 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         self.dispose(place, Outcome::Rejected { rejection, dead_lettered: false }, error, None);
     }
 
-    pub(super) fn park(&mut self, place: Place) {
+    /// A message whose work may be done, and that nobody runs again by himself.
+    pub(super) fn park(&mut self, place: Place, error: String, attempt: Option<u32>) {
         let message_id = &self.batch[place].id;
-        tracing::error!(consumer = %self.engine.name, message_id = %message_id, "message is parked: its work was abandoned and is not run again");
-        let error = "its work was abandoned by an earlier owner and is not run again by itself".to_owned();
-        self.dispose(place, Outcome::Parked { dead_lettered: false }, error, None);
+        tracing::error!(consumer = %self.engine.name, message_id = %message_id, attempt, reason = %error, "message is parked: its work may be done, and is not run again by itself");
+        self.dispose(place, Outcome::Parked { dead_lettered: false }, error, attempt);
+    }
+
+    /// A message of a key that is parked, or that this claim found abandoned.
+    pub(super) fn park_again(&mut self, place: Place) {
+        let error = "its work was abandoned by an earlier owner, or parked before, and is not run again by itself";
+        self.park(place, error.to_owned(), None);
     }
 
     /// To the dead-letter queue, or back to its own on the way there.

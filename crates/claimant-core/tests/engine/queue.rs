@@ -30,6 +30,19 @@ async fn dead_letters_say_why_and_are_successes_only_when_taken() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn parked_messages_say_why_too() {
+    let setting = |c: Consumer<Work>| c.at_most_once().timeout(Duration::from_secs(1));
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Taken);
+    let report = world.deliver(&["a doubt", "b hang"], 0).await;
+    assert_eq!((words(&report).as_str(), report.failures().len()), ("parked parked", 0));
+    world.deliver(&["a doubt @m9"], 0).await;
+    let sent: Vec<_> = world.queue.letters().into_iter().map(|l| (l.error, l.attempt)).collect();
+    assert_eq!(sent[0], ("no answer".to_owned(), Some(1)));
+    assert!(sent[1].0.contains("cancelled") && sent[1].1 == Some(1), "{sent:?}");
+    assert!(sent[2].0.contains("not run again") && sent[2].1.is_none(), "{sent:?}");
+}
+
 fn renewed(consumer: Consumer<Work>) -> Consumer<Work> {
     consumer.lease(Lease::Renewed(Duration::from_secs(3)))
 }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use crate::Error;
 use crate::dynamodb::DynamoDb;
+use crate::gateway::{self, Gateway};
 use crate::lambda::{Function, LogSink};
 use crate::mailbox::{Mailbox, SLOW_DELAY};
 use crate::mapping::{Mapping, MappingCounters};
@@ -47,6 +48,8 @@ pub struct CloudConfig {
     pub only: Vec<String>,
     /// How long the mailbox takes to answer a mail to a `slow…` address.
     pub slow_mail: Duration,
+    /// How long the gateway takes to answer a charge of a `slow…` reference.
+    pub slow_charge: Duration,
     /// Who gets the functions' log lines.
     pub logs: LogSink,
 }
@@ -62,6 +65,7 @@ impl CloudConfig {
             ports: Ports::default(),
             only: Vec::new(),
             slow_mail: SLOW_DELAY,
+            slow_charge: gateway::SLOW_DELAY,
             logs: Arc::new(|_, _| {}),
         }
     }
@@ -76,6 +80,8 @@ pub struct Ports {
     pub sqs: u16,
     /// SES's.
     pub ses: u16,
+    /// The payment gateway's.
+    pub gateway: u16,
 }
 
 /// The base addresses of the endpoints.
@@ -87,6 +93,8 @@ pub struct Endpoints {
     pub sqs: String,
     /// SES's; `/_claimant/mails` under it lists what was received.
     pub ses: String,
+    /// The payment gateway's; `/_claimant/charges` under it lists what was charged.
+    pub gateway: String,
 }
 
 /// A function of the template that runs, with its mappings.
@@ -105,6 +113,7 @@ pub struct Cloud {
     sqs: Sqs,
     dynamodb: DynamoDb,
     mailbox: Mailbox,
+    gateway: Gateway,
     functions: Vec<RunningFunction>,
     shutdown: watch::Sender<bool>,
     servers: JoinSet<Result<(), Error>>,
@@ -125,9 +134,10 @@ impl Cloud {
         &self.endpoints
     }
 
-    /// The variables that point an AWS CLI or SDK at this cloud.
+    /// The variables that point an AWS CLI or SDK at this cloud, and a function at its payment gateway.
     pub fn variables(&self) -> Vec<(String, String)> {
-        start::variables(&self.endpoints)
+        let gateway = ("GATEWAY_URL".to_owned(), self.endpoints.gateway.clone());
+        start::variables(&self.endpoints).into_iter().chain([gateway]).collect()
     }
 
     /// What the template holds.
@@ -148,6 +158,11 @@ impl Cloud {
     /// What was sent by mail.
     pub fn mailbox(&self) -> &Mailbox {
         &self.mailbox
+    }
+
+    /// What was charged.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
     }
 
     /// The running function of this name, binary or logical id.

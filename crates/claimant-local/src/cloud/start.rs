@@ -11,11 +11,12 @@ use tokio::task::JoinSet;
 use super::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, Cloud, CloudConfig, Endpoints, RunningFunction, is_called};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
+use crate::gateway::Gateway;
 use crate::lambda::{Function, FunctionConfig};
 use crate::mailbox::Mailbox;
 use crate::mapping::Mapping;
 use crate::sqs::Sqs;
-use crate::stack::{FunctionSpec, QueueSpec, SQS_URL_PLACEHOLDER, Stack};
+use crate::stack::{FunctionSpec, GATEWAY_URL_PLACEHOLDER, QueueSpec, SQS_URL_PLACEHOLDER, Stack};
 
 /// Variables of this process that its functions get too, where set.
 const PASSED_ON: [&str; 3] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL"];
@@ -38,7 +39,8 @@ pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
     let (dynamodb_listener, dynamodb_url) = bind("DynamoDB", "--dynamodb-port", ports.dynamodb).await?;
     let (sqs_listener, sqs_url) = bind("SQS", "--sqs-port", ports.sqs).await?;
     let (ses_listener, ses_url) = bind("SES", "--ses-port", ports.ses).await?;
-    let endpoints = Endpoints { dynamodb: dynamodb_url, sqs: sqs_url, ses: ses_url };
+    let (gateway_listener, gateway_url) = bind("the payment gateway", "--gateway-port", ports.gateway).await?;
+    let endpoints = Endpoints { dynamodb: dynamodb_url, sqs: sqs_url, ses: ses_url, gateway: gateway_url };
 
     let sqs = Sqs::new();
     sqs.set_endpoint(&endpoints.sqs);
@@ -46,12 +48,14 @@ pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
         sqs.create_queue(&queue.name, queue.settings.clone())?;
     }
     let mailbox = Mailbox::new().with_slow_delay(config.slow_mail);
+    let gateway = Gateway::new().with_slow_delay(config.slow_charge);
 
     let (shutdown, stopped) = watch::channel(false);
     let mut servers = JoinSet::new();
     servers.spawn(dynamodb.clone().serve(dynamodb_listener, told(stopped.clone())));
     servers.spawn(sqs.clone().serve(sqs_listener, told(stopped.clone())));
-    servers.spawn(mailbox.clone().serve(ses_listener, told(stopped)));
+    servers.spawn(mailbox.clone().serve(ses_listener, told(stopped.clone())));
+    servers.spawn(gateway.clone().serve(gateway_listener, told(stopped)));
 
     let mut functions = Vec::new();
     for spec in chosen {
@@ -67,7 +71,7 @@ pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
         let start = |mapping: &_| Mapping::start(Clone::clone(mapping), sqs.clone(), running.function.clone());
         running.mappings = enabled.map(start).collect();
     }
-    Ok(Cloud { stack, endpoints, sqs, dynamodb, mailbox, functions, shutdown, servers })
+    Ok(Cloud { stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, shutdown, servers })
 }
 
 /// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
@@ -87,6 +91,10 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
 /// The functions of the template, or those of them that were asked for.
 fn choose(stack: &Stack, only: &[String], template: &Path) -> Result<Vec<FunctionSpec>, Error> {
     for name in only {
+        if let Some(left_out) = stack.left_out.iter().find(|f| f.logical_id == *name || f.binary.as_ref() == Some(name))
+        {
+            return Err(Error::new(left_out.to_string()));
+        }
         if !stack.functions.iter().any(|spec| is_called(spec, name)) {
             let known: Vec<_> = stack.functions.iter().map(|spec| spec.name.as_str()).collect();
             return Err(Error::new(format!(
@@ -167,11 +175,20 @@ fn environment(
         PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
     for (name, value) in template {
         let value = value.replace(SQS_URL_PLACEHOLDER, &endpoints.sqs);
+        let value = with_gateway(value, &endpoints.gateway);
         // What a person sets for this run beats what the template sets for every run.
         environment.entry(name.clone()).or_insert(value);
     }
     environment.extend(variables(endpoints));
     environment.into_iter().collect()
+}
+
+/// The value, its sample gateway replaced by ours.
+fn with_gateway(value: String, gateway: &str) -> String {
+    match value.strip_prefix(GATEWAY_URL_PLACEHOLDER) {
+        Some(path) if path.is_empty() || path.starts_with('/') => format!("{gateway}{path}"),
+        _ => value,
+    }
 }
 
 /// Resolves when the cloud stops, or is gone.
@@ -185,16 +202,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_gets_real_queue_urls_and_our_endpoints() {
-        let endpoints = Endpoints { dynamodb: "http://d".into(), sqs: "http://q".into(), ses: "http://s".into() };
+    fn a_function_gets_real_urls_and_our_endpoints() {
+        let [dynamodb, sqs, ses, gateway] = ["http://d", "http://q", "http://s", "http://g"].map(str::to_owned);
+        let endpoints = Endpoints { dynamodb, sqs, ses, gateway };
         let template = BTreeMap::from([
             ("QUEUE_URL".to_owned(), format!("{SQS_URL_PLACEHOLDER}/000000000000/orders")),
+            ("GATEWAY_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}/legacy")),
+            ("OTHER_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}.com")),
             ("RUST_LOG".to_owned(), "info".to_owned()),
             ("AWS_REGION".to_owned(), "eu-west-1".to_owned()),
         ]);
         let own = |name: &str| (name == "RUST_LOG").then(|| "debug".to_owned());
         let environment: BTreeMap<_, _> = environment(&template, &endpoints, own).into_iter().collect();
         assert_eq!(environment["QUEUE_URL"], "http://q/000000000000/orders");
+        assert_eq!(environment["GATEWAY_URL"], "http://g/legacy");
+        assert_eq!(environment["OTHER_URL"], "https://gateway.example.com");
         assert_eq!(environment["RUST_LOG"], "debug");
         assert_eq!(environment["AWS_REGION"], "us-east-1");
         assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");

@@ -1,16 +1,18 @@
 //! `template.yaml` (AWS SAM) read into what the local cloud starts: queues, tables, functions and mappings.
 //!
-//! The same file that deploys also runs locally. Only what the local cloud needs is read; other resource types,
-//! conditions and outputs are passed over. What is needed but wrong is a fault, and all faults are reported together.
+//! The same file that deploys also runs locally. Only what the local cloud needs is read; other resource types and
+//! outputs are passed over, and a resource whose `Condition` is false is left out. What is needed but wrong is a fault, and all faults are reported together.
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | `template` | the YAML, its parameters, and a cursor that records faults with their place |
 //! | `resolve` | `!Ref`, `!GetAtt`, `!Sub` and `!Join`, with the local account, Region and names |
+//! | `conditions` | `Conditions`, and which resources they leave out |
 //! | `resources` | queues and tables |
 //! | `functions` | functions and their SQS events |
 //! | `relations` | what must hold between resources |
 
+mod conditions;
 mod functions;
 mod relations;
 mod resolve;
@@ -20,6 +22,7 @@ mod template;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,6 +34,10 @@ use template::{Faults, Template};
 
 /// What a queue's URL starts with until the cloud knows its port: replace it in every environment value.
 pub const SQS_URL_PLACEHOLDER: &str = "http://sqs.local";
+
+/// What stands for the local payment gateway: an environment value that is this URL, or a path under it, gets the gateway's
+/// address instead. It is a template's sample value, so that the same template runs locally without a parameter.
+pub const GATEWAY_URL_PLACEHOLDER: &str = "https://gateway.example";
 
 /// The Region of everything local.
 pub const REGION: &str = "us-east-1";
@@ -47,6 +54,26 @@ pub struct Stack {
     pub tables: Vec<TableSpec>,
     /// The functions, in the template's order.
     pub functions: Vec<FunctionSpec>,
+    /// The functions whose condition is false, in the template's order.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A function of the template whose condition is false.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its key under `Resources`.
+    pub logical_id: String,
+    /// The name of the binary that cargo builds for it, where it has one.
+    pub binary: Option<String>,
+    /// Which condition is false and of which parameters, and how to include the function. Holds no parameter's value.
+    pub why: String,
+}
+
+impl fmt::Display for LeftOut {
+    /// One line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is left out: {}", self.logical_id, self.why)
+    }
 }
 
 /// A queue of the template.
@@ -171,6 +198,7 @@ impl Stack {
             queues: resources::queues(&template),
             tables: resources::tables(&template),
             functions: functions::functions(&template),
+            left_out: conditions::left_out(&template),
         };
         relations::check(&stack, &faults);
         faults.into_result(place).map(|()| stack)

@@ -2,11 +2,12 @@
 
 use serde_yaml_ng::Value;
 
+use super::conditions::condition_of;
 use super::template::Template;
 use super::{ACCOUNT_ID, REGION, SQS_URL_PLACEHOLDER};
 
 /// References within references at most; deeper means they go round in a circle.
-const REFERENCE_DEPTH_MAX: u32 = 16;
+pub(super) const REFERENCE_DEPTH_MAX: u32 = 16;
 
 /// Which resource types have a local counterpart that can be referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +109,8 @@ impl Template<'_> {
         }
     }
 
-    fn reference(&self, id: &str, depth: u32) -> Result<String, String> {
+    /// What `!Ref` of this parameter or resource is.
+    pub(super) fn reference(&self, id: &str, depth: u32) -> Result<String, String> {
         if let Some(value) = pseudo_parameter(id) {
             return Ok(value.to_owned());
         }
@@ -149,6 +151,11 @@ impl Template<'_> {
         let resource = self.resource(id).ok_or_else(|| {
             format!("refers to {id}, which is neither a parameter nor a resource: correct the name or add it")
         })?;
+        if let Some(condition) = condition_of(resource).filter(|name| self.condition(name) == Ok(false)) {
+            return Err(format!(
+                "refers to {id}, which is left out, since its condition {condition} is false: give this resource the same condition"
+            ));
+        }
         let type_name = resource.get("Type").and_then(Value::as_str).unwrap_or("no type");
         let kind = Kind::of(type_name).ok_or_else(|| {
             format!("refers to {id} ({type_name}), which has no local counterpart: use a parameter with a default")

@@ -8,6 +8,7 @@ use serde_yaml_ng::Value;
 
 use crate::Error;
 
+use super::conditions::condition_of;
 use super::resolve::intrinsic;
 
 /// What is wrong with a template; shared by everything that reads it.
@@ -66,18 +67,21 @@ impl<'a> Template<'a> {
         self.root.get("Resources")?.get(logical_id)
     }
 
-    /// The resources of one of the given types, in the template's order.
+    /// Every resource, in the template's order, whatever its condition.
+    pub(super) fn all_resources(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
+        let all = self.root.get("Resources").and_then(Value::as_mapping);
+        all.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str()?, value)))
+    }
+
+    /// The resources of one of the given types that are not left out by their condition, in the template's order.
     pub(super) fn resources<'t>(
         &'t self,
         types: &'static [&'static str],
     ) -> impl Iterator<Item = (&'a str, Section<'t>)> {
-        let all = self.root.get("Resources").and_then(Value::as_mapping);
-        all.into_iter().flatten().filter_map(move |(key, value)| {
-            let (id, kind) = (key.as_str()?, value.get("Type")?.as_str()?);
-            types.contains(&kind).then(|| {
-                let section = Section { template: self, path: id.to_owned(), value: Some(value) };
-                (id, section)
-            })
+        self.all_resources().filter_map(move |(id, value)| {
+            let kind = value.get("Type")?.as_str()?;
+            let section = Section { template: self, path: id.to_owned(), value: Some(value) };
+            (types.contains(&kind) && section.is_there()).then_some((id, section))
         })
     }
 
@@ -93,6 +97,15 @@ impl<'a> Template<'a> {
 impl<'a> Section<'a> {
     pub(super) fn is_given(&self) -> bool {
         self.value.is_some()
+    }
+
+    /// Whether this resource's condition holds; one that cannot be evaluated is a fault.
+    fn is_there(&self) -> bool {
+        let Some(condition) = self.value.and_then(condition_of) else { return true };
+        self.template.condition(condition).unwrap_or_else(|why| {
+            self.fault(why);
+            false
+        })
     }
 
     pub(super) fn fault(&self, what: impl AsRef<str>) {

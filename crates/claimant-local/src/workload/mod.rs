@@ -1,12 +1,79 @@
-//! A sample workload for `order-confirmation`, and what became of it as seen from outside.
+//! A sample workload for each function, and what became of it as seen from outside.
 //!
-//! Orders, a third of them sent two or three times, with some broken bodies and some addresses whose first mail is
-//! refused. The figures come from the queues, the lock table and the mailbox, never from the function's own word.
+//! Pieces of work, a third of them sent two or three times, with broken bodies and with faults at the systems that have the
+//! effects. The figures come from the queues, the lock table, the mailbox and the gateway, never from a function's own
+//! word.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `plan` | what is sent, and what must become of it; the same for every function |
+//! | `orders`, `payments` | one function's `Sample` each: what is sent to it, and where its effects are seen |
+//! | `records` | the lock table's word |
+//! | `run` | sending, waiting, looking |
+//! | `summary`, `report` | the arithmetic, and what is wrong with it; the table |
+//!
+//! A function more is a module more with its `Sample`, and a line in `SAMPLES`.
 
+mod orders;
+mod payments;
+mod plan;
+mod records;
+mod report;
 mod run;
-mod sample;
 mod summary;
 
-pub use run::{FUNCTION, Progress, Report, Settings, run};
-pub use sample::{ORDERS_MAX, Order, Planned, Workload};
-pub use summary::{Observed, Summary};
+use std::pin::Pin;
+
+use crate::Error;
+use crate::cloud::Cloud;
+use crate::stack::FunctionSpec;
+
+pub use plan::COUNT_MAX;
+use plan::{Plan, Request};
+use records::Records;
+pub use report::Report;
+pub use run::{Progress, Settings, run};
+pub use summary::Summary;
+
+/// The samples, in the order of their rows.
+const SAMPLES: [&dyn Sample; 2] = [&orders::Orders, &payments::Payments];
+
+/// What is sent to one function, and where its effects are seen.
+trait Sample {
+    /// The function, by its binary. Its consumer has the same name.
+    fn function(&self) -> &'static str;
+
+    /// What its effects are called, in the plural.
+    fn effects(&self) -> &'static str;
+
+    /// What is said when nothing is wrong.
+    fn all_well(&self, function: &FunctionSpec) -> &'static str;
+
+    /// What is sent, and what must become of it.
+    fn plan(&self, request: Request, function: &FunctionSpec) -> Plan;
+
+    /// What there is now.
+    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a>;
+}
+
+/// What is seen of one function's work, or why it cannot be.
+type Look<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> + 'a>>;
+
+/// What is seen of one function's work where it has its effects.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    /// Every effect so far.
+    effects: Vec<Effect>,
+    /// How often an effect was tried, by the system that has it.
+    tries: u64,
+    records: Records,
+}
+
+/// One effect: a mail, a charge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Effect {
+    /// Of the work; empty where it has none.
+    key: String,
+    /// What was done: an address, an amount.
+    what: String,
+}

@@ -1,36 +1,33 @@
-//! Sending a workload into a cloud and watching what becomes of it.
+//! Sending workloads into a cloud and watching what becomes of them.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{Observed, Summary, Workload};
+use super::plan::{Plan, Request};
+use super::summary::Traffic;
+use super::{Report, SAMPLES, Sample, Summary};
 use crate::Error;
 use crate::cloud::Cloud;
 use crate::sqs::{Depth, NewMessage};
-use crate::stack::{FunctionSpec, Stack};
+use crate::stack::FunctionSpec;
 
-/// The function that the workload is for, by its binary.
-pub const FUNCTION: &str = "order-confirmation";
-
-/// The variable that names a function's lock table.
-const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 /// How often due messages are sent and the queues looked at.
 const TICK: Duration = Duration::from_millis(50);
 
 /// What to send, and how long to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Orders: 1 to [`ORDERS_MAX`](super::ORDERS_MAX), cut to that.
-    pub orders: u32,
+    /// Pieces of work for each function: 1 to [`COUNT_MAX`](super::COUNT_MAX), cut to that.
+    pub count: u32,
     /// Decides everything random about the workload.
     pub seed: u64,
     /// From the first message to empty queues, at most.
     pub timeout: Duration,
 }
 
-/// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How far a run is, over all functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Since the first message.
     pub elapsed: Duration,
@@ -38,77 +35,51 @@ pub struct Progress {
     pub sent: usize,
     /// Messages to send.
     pub messages: usize,
-    /// Mails accepted.
-    pub mails: u64,
-    /// Orders to confirm.
-    pub orders: usize,
-    /// What the queue holds.
-    pub queue: Depth,
-    /// Messages in the dead-letter queue.
+    /// Messages reported done, or dead-lettered.
+    pub finished: u64,
+    /// What the queues hold.
+    pub queues: Depth,
+    /// Messages in the dead-letter queues.
     pub dead_lettered: usize,
 }
 
-/// How a run ended.
-#[derive(Debug, Clone)]
-pub struct Report {
-    /// The figures and faults.
-    pub summary: Summary,
-    /// How long it took.
-    pub elapsed: Duration,
-    /// The first mail's time from the first message, to the nearest look.
-    pub first_mail: Option<Duration>,
-}
-
-/// Where the workload goes, and where its traces are.
-struct Target {
-    queue: String,
+/// One function's workload, where it goes, and how far it is.
+struct Lane<'a> {
+    sample: &'static dyn Sample,
+    function: &'a FunctionSpec,
+    queue: &'a str,
+    dead_letter_queue: &'a str,
     fifo: bool,
-    dead_letter_queue: String,
-    table: String,
+    plan: Plan,
+    sent: usize,
 }
 
-/// The records of the lock table at one time.
-struct Records {
-    ids: Vec<String>,
-    attempts: u64,
-    completed: u64,
-}
-
-/// Sends a workload to the queue of [`FUNCTION`] in a cloud that has just been started, waits until the queues are
-/// drained or the time is over, and reports. `on_progress` is called about twenty times a second.
+/// Sends a workload to each function that there is a sample for, in a cloud that has just been started, waits until the
+/// queues are drained or the time is over, and reports. `on_progress` is called about twenty times a second.
 ///
-/// A fault of the function is in the report. The run may be dropped at any time.
+/// A fault of a function is in the report. The run may be dropped at any time.
 ///
 /// # Errors
-/// When the cloud's template has no such function, queue, dead-letter queue or table, or they cannot be read.
+/// When there is no such function, or one has no queue, dead-letter queue or lock table, or they cannot be read.
 pub async fn run(cloud: &Cloud, settings: Settings, mut on_progress: impl FnMut(&Progress)) -> Result<Report, Error> {
-    let target = Target::of(cloud)?;
-    let before = Records::read(cloud, &target.table)?;
-    let workload = Workload::sample(settings.orders, settings.seed, before.ids.iter().map(String::as_str));
+    let mut lanes = Vec::new();
+    for (sample, function) in running(cloud)? {
+        lanes.push(Lane::new(cloud, sample, function, settings).await?);
+    }
     let start = Instant::now();
-    let mut sent = 0;
-    let mut first_mail = None;
-    let mut faults = Vec::new();
+    let (mut faults, mut first_done) = (Vec::new(), None);
     loop {
         let elapsed = start.elapsed();
-        while let Some(message) = workload.messages.get(sent).filter(|message| message.at <= elapsed) {
-            cloud.sqs().send(&target.queue, target.message(&message.body, sent))?;
-            sent += 1;
+        let mut progress = Progress { elapsed, ..Progress::default() };
+        for lane in &mut lanes {
+            lane.send_due(cloud, elapsed)?;
+            lane.add_to(&mut progress, cloud)?;
         }
-        let progress = Progress {
-            elapsed,
-            sent,
-            messages: workload.messages.len(),
-            mails: cloud.mailbox().received(),
-            orders: workload.orders.len(),
-            queue: cloud.sqs().depth(&target.queue)?,
-            dead_lettered: total(cloud.sqs().depth(&target.dead_letter_queue)?),
-        };
-        if progress.mails > 0 {
-            first_mail.get_or_insert(elapsed);
+        if progress.finished > 0 {
+            first_done.get_or_insert(elapsed);
         }
         on_progress(&progress);
-        if sent == workload.messages.len() && cloud.drained()? {
+        if progress.sent == progress.messages && cloud.drained()? {
             break;
         }
         if elapsed >= settings.timeout {
@@ -118,108 +89,121 @@ pub async fn run(cloud: &Cloud, settings: Settings, mut on_progress: impl FnMut(
         sleep(TICK).await;
     }
     let elapsed = start.elapsed();
-    let seen = observe(cloud, &target, &before)?;
-    let mut summary = Summary::new(&workload, &seen);
-    summary.faults.splice(0..0, faults);
-    Ok(Report { summary, elapsed, first_mail })
+    let mut summaries = Vec::new();
+    for lane in &lanes {
+        summaries.push(lane.summary(cloud).await?);
+    }
+    Ok(Report { summaries, faults, elapsed, first_done })
 }
 
-impl Target {
-    fn of(cloud: &Cloud) -> Result<Self, Error> {
-        let stack = cloud.stack();
-        let known = || {
-            let names: Vec<_> = stack.functions.iter().map(|spec| spec.binary.as_str()).collect();
+/// The functions that run and have a sample.
+fn running(cloud: &Cloud) -> Result<Vec<(&'static dyn Sample, &FunctionSpec)>, Error> {
+    let functions = &cloud.stack().functions;
+    let of = |sample: &'static dyn Sample| {
+        let function = functions.iter().find(|spec| spec.binary == sample.function())?;
+        cloud.function(&function.logical_id).map(|_| (sample, function))
+    };
+    let found: Vec<_> = SAMPLES.into_iter().filter_map(of).collect();
+    if found.is_empty() {
+        let known: Vec<_> = SAMPLES.iter().map(|sample| sample.function()).collect();
+        let names: Vec<_> = functions.iter().map(|spec| spec.binary.as_str()).collect();
+        return Err(Error::new(format!(
+            "there is a sample workload for {}, and the template has only: {}; choose one of those functions, use a \
+             template that has one, or leave the workload away",
+            known.join(", "),
             names.join(", ")
-        };
-        let spec = stack.functions.iter().find(|spec| spec.binary == FUNCTION).ok_or_else(|| {
-            Error::new(format!(
-                "the sample workload is made of orders for the function {FUNCTION}, and the template has only: {}; \
-                 use a template with that function, or leave the workload away",
-                known()
-            ))
-        })?;
-        if cloud.function(FUNCTION).is_none() {
-            return Err(Error::new(format!(
-                "the sample workload needs the function {FUNCTION}, which is not running: choose it too"
-            )));
-        }
-        Self::new(stack, spec)
+        )));
     }
+    Ok(found)
+}
 
-    fn new(stack: &Stack, spec: &FunctionSpec) -> Result<Self, Error> {
+impl<'a> Lane<'a> {
+    async fn new(
+        cloud: &'a Cloud,
+        sample: &'static dyn Sample,
+        function: &'a FunctionSpec,
+        settings: Settings,
+    ) -> Result<Self, Error> {
+        let name = sample.function();
         let needs = |what: &str| Error::new(format!("the sample workload needs {what}: give it one in the template"));
-        let mapping = spec.mappings.iter().find(|mapping| mapping.enabled);
-        let mapping = mapping.ok_or_else(|| needs("an enabled SQS event of the function order-confirmation"))?;
-        let queue = stack.queues.iter().find(|queue| queue.name == mapping.queue);
-        let queue = queue.ok_or_else(|| needs("the queue of the function's SQS event"))?;
+        let mapping = function.mappings.iter().find(|mapping| mapping.enabled);
+        let mapping = mapping.ok_or_else(|| needs(&format!("an enabled SQS event of the function {name}")))?;
+        let queue = cloud.stack().queues.iter().find(|queue| queue.name == mapping.queue);
+        let queue = queue.ok_or_else(|| needs(&format!("the queue of the SQS event of {name}")))?;
         let redrive = queue.settings.redrive.as_ref();
         let redrive =
             redrive.ok_or_else(|| needs(&format!("a dead-letter queue (RedrivePolicy) of {}", queue.name)))?;
-        let table = spec.environment.get(TABLE_VARIABLE);
-        let table = table.ok_or_else(|| needs(&format!("{TABLE_VARIABLE} in the function's variables")))?;
+        let before = sample.look(cloud, function).await?;
+        let request = Request::after(before.records.keys(), settings.count, settings.seed);
         Ok(Self {
-            queue: queue.name.clone(),
+            sample,
+            function,
+            queue: &queue.name,
+            dead_letter_queue: &redrive.dead_letter_queue,
             fifo: queue.settings.fifo,
-            dead_letter_queue: redrive.dead_letter_queue.clone(),
-            table: table.clone(),
+            plan: sample.plan(request, function),
+            sent: 0,
         })
     }
 
-    /// On a FIFO queue each message is its own, so that duplicates get through to the function.
-    fn message(&self, body: &str, number: usize) -> NewMessage {
-        let unique = self.fifo.then(|| format!("workload-{number}"));
-        NewMessage {
-            group_id: self.fifo.then(|| "workload".to_owned()),
-            deduplication_id: unique,
-            ..NewMessage::new(body)
+    fn send_due(&mut self, cloud: &Cloud, elapsed: Duration) -> Result<(), Error> {
+        while let Some(planned) = self.plan.messages.get(self.sent).filter(|planned| planned.at <= elapsed) {
+            // On a FIFO queue each message is its own, so that duplicates get through to the function.
+            let unique = self.fifo.then(|| format!("workload-{}", self.sent));
+            let message = NewMessage {
+                group_id: self.fifo.then(|| planned.group.clone()),
+                deduplication_id: unique,
+                ..NewMessage::new(&planned.body)
+            };
+            cloud.sqs().send(self.queue, message)?;
+            self.sent += 1;
         }
+        Ok(())
     }
-}
 
-impl Records {
-    /// Reads the lock table by the default attribute names of the claim protocol.
-    fn read(cloud: &Cloud, table: &str) -> Result<Self, Error> {
-        let items = cloud.dynamodb().items(table)?;
-        let attempts = |n: i64| u64::try_from(n).unwrap_or_default();
-        Ok(Self {
-            ids: items.iter().filter_map(|item| item.text("id")).map(str::to_owned).collect(),
-            attempts: items.iter().filter_map(|item| item.number("attempts")).map(attempts).sum(),
-            completed: total_of(items.iter().filter(|item| item.text("status") == Some("COMPLETED"))),
+    fn add_to(&self, progress: &mut Progress, cloud: &Cloud) -> Result<(), Error> {
+        let counters = cloud.sqs().counters(self.queue)?;
+        let depth = cloud.sqs().depth(self.queue)?;
+        progress.sent += self.sent;
+        progress.messages += self.plan.messages.len();
+        progress.finished += counters.deleted + counters.dead_lettered;
+        progress.queues.visible += depth.visible;
+        progress.queues.in_flight += depth.in_flight;
+        progress.queues.delayed += depth.delayed;
+        progress.dead_lettered += total(cloud.sqs().depth(self.dead_letter_queue)?);
+        Ok(())
+    }
+
+    async fn summary(&self, cloud: &Cloud) -> Result<Summary, Error> {
+        let counters = cloud.sqs().counters(self.queue)?;
+        let letters = cloud.sqs().messages(self.dead_letter_queue)?;
+        let traffic = Traffic {
+            sent: counters.sent,
+            deleted: counters.deleted,
+            moved: counters.dead_lettered,
+            queued: total(cloud.sqs().depth(self.queue)?) as u64,
+            dead_letters: letters.into_iter().map(|message| message.body).collect(),
+            left_for_redelivery: cloud.mapping_counters(&self.function.logical_id).failed,
+        };
+        let seen = self.sample.look(cloud, self.function).await?;
+        Ok(Summary {
+            function: self.sample.function(),
+            effects_are: self.sample.effects(),
+            all_well: self.sample.all_well(self.function),
+            ..Summary::new(&self.plan, &seen, &traffic)
         })
     }
-}
-
-fn observe(cloud: &Cloud, target: &Target, before: &Records) -> Result<Observed, Error> {
-    let counters = cloud.sqs().counters(&target.queue)?;
-    let letters = cloud.sqs().messages(&target.dead_letter_queue)?;
-    let after = Records::read(cloud, &target.table)?;
-    Ok(Observed {
-        sent: counters.sent,
-        deleted: counters.deleted,
-        moved: counters.dead_lettered,
-        queued: total(cloud.sqs().depth(&target.queue)?) as u64,
-        dead_letters: letters.into_iter().map(|message| message.body).collect(),
-        left_for_redelivery: cloud.mapping_counters(FUNCTION).failed,
-        handler_runs: after.attempts.saturating_sub(before.attempts),
-        completed: after.completed.saturating_sub(before.completed),
-        mail_attempts: cloud.mailbox().attempts(),
-        mails: cloud.mailbox().mails(),
-    })
 }
 
 fn timed_out(progress: &Progress, timeout: Duration) -> String {
-    let Depth { visible, in_flight, delayed, .. } = progress.queue;
+    let Depth { visible, in_flight, delayed, .. } = progress.queues;
     let (sent, messages, timeout_s) = (progress.sent, progress.messages, timeout.as_secs());
     format!(
         "not drained after {timeout_s} s: {sent} of {messages} messages sent; \
-         left in the queue: {visible} visible, {in_flight} in flight, {delayed} delayed"
+         left in the queues: {visible} visible, {in_flight} in flight, {delayed} delayed"
     )
 }
 
 fn total(depth: Depth) -> usize {
     depth.visible + depth.in_flight + depth.delayed
-}
-
-fn total_of<T>(items: impl Iterator<Item = T>) -> u64 {
-    items.map(|_| 1).sum()
 }

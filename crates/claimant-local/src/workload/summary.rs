@@ -1,60 +1,55 @@
-//! What became of a workload: arithmetic over what was seen from outside.
+//! What became of one function's work: arithmetic over what was seen from outside.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use super::Workload;
-use crate::mailbox::Mail;
+use super::plan::{Fate, Piece, Plan};
+use super::{Effect, Seen};
 
-/// The header by which the function tells which order a mail is for.
-pub(super) const KEY_HEADER: &str = "X-Claimant-Key";
 /// Names listed in one fault at most.
 const NAMED_MAX: usize = 20;
 
-/// What the queues, the lock table and the mailbox showed.
+/// What a function's queues showed.
 #[derive(Debug, Clone, Default)]
-pub struct Observed {
+pub(super) struct Traffic {
     /// Messages the queue accepted.
-    pub sent: u64,
+    pub(super) sent: u64,
     /// Messages deleted from the queue: those reported done.
-    pub deleted: u64,
+    pub(super) deleted: u64,
     /// Messages the queue moved to its dead-letter queue by itself.
-    pub moved: u64,
+    pub(super) moved: u64,
     /// Messages still in the queue: visible, in flight or delayed.
-    pub queued: u64,
+    pub(super) queued: u64,
     /// The bodies in the dead-letter queue.
-    pub dead_letters: Vec<String>,
+    pub(super) dead_letters: Vec<String>,
     /// Messages that the mapping left for redelivery, each time counted.
-    pub left_for_redelivery: u64,
-    /// The sum of `attempts` over the records of this workload.
-    pub handler_runs: u64,
-    /// The records of this workload that are completed.
-    pub completed: u64,
-    /// Mails tried, accepted or not.
-    pub mail_attempts: u64,
-    /// Mails accepted.
-    pub mails: Vec<Mail>,
+    pub(super) left_for_redelivery: u64,
 }
 
-/// The figures, and what is wrong with them.
+/// One function's figures, and what is wrong with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Messages sent, broken bodies among them.
-    pub messages_sent: u64,
-    /// Orders that are to be confirmed once.
-    pub orders: u64,
+    /// The function, by its binary.
+    pub function: &'static str,
+    /// What its effects are called, in the plural.
+    pub effects_are: &'static str,
+    /// What can be said when there is no fault.
+    pub all_well: &'static str,
+    /// Pieces of work, each with one effect at most.
+    pub work: u64,
+    /// Messages sent, copies and broken bodies among them.
+    pub sent: u64,
     /// Handler runs, by the lock table.
-    pub handler_runs: u64,
-    /// Mails tried, by the mailbox.
-    pub mail_attempts: u64,
-    /// Mails sent, by the mailbox.
-    pub mails_sent: u64,
-    /// Messages reported done beyond the first of each completed order.
-    pub duplicates_absorbed: i64,
+    pub runs: u64,
+    /// Effects, by the system that has them.
+    pub effects: u64,
+    /// Messages reported done beyond the first of each completed piece of work.
+    pub duplicates: i64,
     /// Messages left for redelivery, each time counted.
     pub retries: u64,
     /// Messages in the dead-letter queue.
     pub dead_lettered: u64,
+    /// Pieces of work that are parked, by the lock table.
+    pub parked: u64,
     /// Messages that are neither done, nor dead-lettered, nor queued. Below 0: messages out of nowhere.
     pub lost: i64,
     /// What went wrong, one sentence each; empty when all is well.
@@ -62,35 +57,39 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Compares what was seen with what was sent.
-    pub fn new(workload: &Workload, seen: &Observed) -> Self {
-        let dead_lettered = count(seen.dead_letters.len());
+    /// Compares what was seen with what was sent. The names are the caller's.
+    pub(super) fn new(plan: &Plan, seen: &Seen, traffic: &Traffic) -> Self {
+        let dead_lettered = count(traffic.dead_letters.len());
         // A rejected message may be copied to the dead-letter queue by the function and then deleted: that is no
         // work done, and counted once.
-        let copied = dead_lettered.saturating_sub(seen.moved);
-        let done = signed(seen.deleted) - signed(copied);
+        let copied = dead_lettered.saturating_sub(traffic.moved);
+        let done = signed(traffic.deleted) - signed(copied);
+        let with_status = |status| plan.pieces.iter().filter(|piece| seen.records.status(&piece.key) == status).count();
         let mut summary = Self {
-            messages_sent: seen.sent,
-            orders: count(workload.orders.len()),
-            handler_runs: seen.handler_runs,
-            mail_attempts: seen.mail_attempts,
-            mails_sent: count(seen.mails.len()),
-            duplicates_absorbed: done - signed(seen.completed),
-            retries: seen.left_for_redelivery,
+            function: "",
+            effects_are: "effects",
+            all_well: "",
+            work: count(plan.pieces.len()),
+            sent: traffic.sent,
+            runs: plan.pieces.iter().map(|piece| seen.records.attempts(&piece.key)).sum(),
+            effects: count(seen.effects.len()),
+            duplicates: done - signed(count(with_status("COMPLETED"))),
+            retries: traffic.left_for_redelivery,
             dead_lettered,
-            lost: signed(seen.sent) - done - signed(dead_lettered) - signed(seen.queued),
+            parked: count(with_status("PARKED")),
+            lost: signed(traffic.sent) - done - signed(dead_lettered) - signed(traffic.queued),
             faults: Vec::new(),
         };
-        summary.check_counts(workload, seen);
-        summary.check_mails(workload, seen);
-        summary.check_dead_letters(workload, seen);
+        summary.check_counts(plan, seen, traffic);
+        summary.check_records(plan, seen);
+        summary.check_effects(plan, seen);
+        summary.check_dead_letters(plan, seen, traffic);
         summary
     }
 
-    fn check_counts(&mut self, workload: &Workload, seen: &Observed) {
-        if self.messages_sent != count(workload.messages.len()) {
-            let planned = workload.messages.len();
-            self.faults.push(format!("{} messages were sent instead of {planned}", self.messages_sent));
+    fn check_counts(&mut self, plan: &Plan, seen: &Seen, traffic: &Traffic) {
+        if self.sent != count(plan.messages.len()) {
+            self.faults.push(format!("{} messages were sent instead of {}", self.sent, plan.messages.len()));
         }
         if self.lost > 0 {
             self.faults.push(format!("{} messages are lost: not done, not dead-lettered, not queued", self.lost));
@@ -98,68 +97,84 @@ impl Summary {
         if self.lost < 0 {
             self.faults.push(format!("{} messages too many were deleted or dead-lettered", -self.lost));
         }
-        if seen.queued > 0 {
-            self.faults.push(format!("{} messages are still queued", seen.queued));
+        if traffic.queued > 0 {
+            self.faults.push(format!("{} messages are still queued", traffic.queued));
         }
-        if seen.completed != self.orders {
-            let (completed, orders) = (seen.completed, self.orders);
-            self.faults.push(format!("the lock table shows {completed} of {orders} orders completed"));
-        }
-        if self.mail_attempts > self.handler_runs {
-            self.faults.push(format!(
-                "{} mails were tried in {} handler runs: some without a claim, or twice in one run",
-                self.mail_attempts, self.handler_runs
-            ));
+        if seen.tries > self.runs {
+            let (tries, runs) = (seen.tries, self.runs);
+            self.faults.push(format!("{tries} tries in {runs} handler runs: some without a claim, or two in one run"));
         }
     }
 
-    fn check_mails(&mut self, workload: &Workload, seen: &Observed) {
-        let mut mails: BTreeMap<&str, Vec<&Mail>> = BTreeMap::new();
-        for mail in &seen.mails {
-            mails.entry(mail.header(KEY_HEADER).unwrap_or_default()).or_default().push(mail);
+    fn check_records(&mut self, plan: &Plan, seen: &Seen) {
+        for (fate, expected, what) in [
+            (Fate::Done, &["COMPLETED"][..], "are not completed in the lock table"),
+            (Fate::Refused, &["REJECTED"], "are not rejected in the lock table"),
+            (Fate::InDoubt, &["COMPLETED", "PARKED"], "are neither completed nor parked in the lock table"),
+        ] {
+            let of_fate = plan.pieces.iter().filter(|piece| piece.fate == fate);
+            let others = of_fate.filter(|piece| !expected.contains(&seen.records.status(&piece.key)));
+            self.fault(what, &others.map(|piece| piece.key.as_str()).collect::<Vec<_>>());
         }
-        let (mut none, mut several, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
-        for order in &workload.orders {
-            let id = order.order_id.as_str();
-            let found = mails.remove(id).unwrap_or_default();
-            match found.as_slice() {
-                [] => none.push(id),
-                [_] => {}
-                _ => several.push(id),
-            }
-            if found.iter().any(|mail| !mail.to.iter().any(|to| to.contains(&order.customer_email))) {
-                elsewhere.push(id);
-            }
-        }
-        self.fault("orders got no mail", &none);
-        self.fault("orders got more than one mail", &several);
-        self.fault("orders' mails went to another address", &elsewhere);
-        let unknown: Vec<_> = mails.into_keys().map(|key| if key.is_empty() { "(no key)" } else { key }).collect();
-        self.fault(&format!("{KEY_HEADER} values of mails belong to no order"), &unknown);
     }
 
-    fn check_dead_letters(&mut self, workload: &Workload, seen: &Observed) {
+    fn check_effects(&mut self, plan: &Plan, seen: &Seen) {
+        let mut effects: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
+        for effect in &seen.effects {
+            effects.entry(&effect.key).or_default().push(effect);
+        }
+        let (mut none, mut several, mut refused, mut other) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for Piece { key, effect, fate, .. } in &plan.pieces {
+            let found = effects.remove(key.as_str()).unwrap_or_default();
+            match (found.len(), fate) {
+                (0, Fate::Done) => none.push(key.as_str()),
+                (1.., Fate::Refused) => refused.push(key.as_str()),
+                (2.., _) => several.push(key.as_str()),
+                _ => {}
+            }
+            if found.iter().any(|found| found.what != *effect) {
+                other.push(key.as_str());
+            }
+        }
+        self.fault("had no effect", &none);
+        self.fault("had their effect more than once", &several);
+        self.fault("had an effect although they were to be refused", &refused);
+        self.fault("had another effect than was asked for", &other);
+        let unknown: Vec<_> = effects.into_keys().map(|key| if key.is_empty() { "(no key)" } else { key }).collect();
+        self.fault("were never sent, and had an effect", &unknown);
+    }
+
+    fn check_dead_letters(&mut self, plan: &Plan, seen: &Seen, traffic: &Traffic) {
         let mut letters: BTreeMap<&str, u32> = BTreeMap::new();
-        for body in &seen.dead_letters {
+        for body in &traffic.dead_letters {
             *letters.entry(body).or_default() += 1;
         }
-        let (mut missing, mut repeated) = (Vec::new(), Vec::new());
-        for body in workload.broken() {
-            match letters.remove(body) {
+        let (mut missing, mut good, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+        for piece in &plan.pieces {
+            let belong = match piece.fate {
+                Fate::Refused => piece.copies,
+                Fate::InDoubt if seen.records.status(&piece.key) == "PARKED" => piece.copies,
+                Fate::Done | Fate::InDoubt => 0,
+            };
+            match letters.remove(piece.body.as_str()).unwrap_or(0) {
+                letters if letters < belong => missing.push(piece.key.as_str()),
+                letters if letters > belong && belong == 0 => good.push(piece.key.as_str()),
+                letters if letters > belong => repeated.push(piece.key.as_str()),
+                _ => {}
+            }
+        }
+        self.fault("were refused or parked, and not all their copies were dead-lettered", &missing);
+        self.fault("were good, and dead-lettered", &good);
+        let mut missing = Vec::new();
+        for body in &plan.broken {
+            match letters.remove(body.as_str()) {
                 None => missing.push(start_of(body)),
                 Some(1) => {}
                 Some(_) => repeated.push(start_of(body)),
             }
         }
-        let mut good = Vec::new();
-        for message in &workload.messages {
-            if let (Some(i), Some(_)) = (message.order, letters.remove(message.body.as_str())) {
-                good.push(workload.orders[i].order_id.as_str());
-            }
-        }
-        self.fault("broken bodies were not dead-lettered", &missing);
-        self.fault("broken bodies were dead-lettered more than once", &repeated);
-        self.fault("good orders were dead-lettered", &good);
+        self.fault("were broken, and not dead-lettered", &missing);
+        self.fault("were dead-lettered more often than sent", &repeated);
         if !letters.is_empty() {
             // Not quoted: unlike a sample body, it may be a person's.
             self.faults.push(format!("{} bodies in the dead-letter queue were never sent", letters.len()));
@@ -174,30 +189,6 @@ impl Summary {
         let more = names.len().saturating_sub(NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         self.faults.push(format!("{} {what}: {listed}{more}", names.len()));
-    }
-}
-
-impl fmt::Display for Summary {
-    /// The table, without the faults.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let runs = match self.mail_attempts {
-            tried if tried == self.handler_runs => "by the lock table; as many mails tried".to_owned(),
-            tried => format!("by the lock table; {tried} mails tried"),
-        };
-        let rows: [(&str, i64, &str); 8] = [
-            ("messages sent", signed(self.messages_sent), "copies and broken bodies included"),
-            ("orders", signed(self.orders), "each to be confirmed once"),
-            ("handler runs", signed(self.handler_runs), &runs),
-            ("mails sent", signed(self.mails_sent), "by the mailbox"),
-            ("duplicates absorbed", self.duplicates_absorbed, "done without a mail"),
-            ("retries", signed(self.retries), "deliveries left for another one"),
-            ("dead-lettered", signed(self.dead_lettered), "broken bodies belong here"),
-            ("lost", self.lost, "not done, not dead-lettered, not queued"),
-        ];
-        for (name, figure, note) in rows {
-            writeln!(f, "  {name:<20} {figure:>7}   {note}")?;
-        }
-        Ok(())
     }
 }
 

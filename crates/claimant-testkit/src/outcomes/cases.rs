@@ -265,6 +265,30 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "and what its handler is uncertain of, for every message of the key",
+        setting: |consumer| consumer.at_most_once(),
+        deliveries: &[now(&["a doubt", "b ok"], "parked completed"), now(&["a doubt", "a doubt @m9"], "parked parked")],
+        runs: "a/1 b/1",
+        status: Some(Parked),
+        ..PLAIN
+    },
+    Case {
+        name: "where the ending is not written, by whoever comes next",
+        setting: |consumer| consumer.at_most_once(),
+        faults: &[(Settle, UNREACHABLE)],
+        deliveries: &[now(&["a doubt"], "unsettled"), after(LONG_S, &["a doubt"], "parked")],
+        runs: "a/1",
+        status: Some(Parked),
+        ..PLAIN
+    },
+    Case {
+        name: "any other consumer runs it again",
+        deliveries: &[now(&["a doubt"], "retry"), now(&["a doubt"], "completed")],
+        runs: "a/1 a/2",
+        status: Some(Completed),
+        ..PLAIN
+    },
+    Case {
         name: "what failed by itself is run again all the same",
         setting: |consumer| consumer.at_most_once(),
         deliveries: &[now(&["a flaky"], "retry"), now(&["a flaky"], "completed")],

@@ -147,6 +147,8 @@ async fn act(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, Ha
         "big" => return Ok(Some("x".repeat(claimant_core::record::RESULT_MAX_BYTES))),
         // Fails at the first attempt only.
         "flaky" if cx.attempt() > 1 => {}
+        "doubt" if cx.attempt() > 1 => {}
+        "doubt" => return Err(HandlerError::uncertain("no answer")),
         "fail" | "flaky" => return Err(HandlerError::retry("no luck")),
         "later" => return Err(HandlerError::retry("no luck").after(Duration::from_secs(77))),
         "reject" => return Err(HandlerError::terminal("no use")),

@@ -1,0 +1,71 @@
+//! The business: an order is charged once, and the receipt is kept.
+
+use std::sync::Arc;
+
+use claimant::{Context, Duplicate, HandlerError, Terminal};
+use serde::{Deserialize, Serialize};
+
+use crate::gateway::{Gateway, Unfit};
+
+/// What an order costs, as the shop sends it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Payment {
+    pub(crate) order_id: String,
+    amount_cents: u64,
+    currency: String,
+}
+
+/// What the gateway is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Charge<'a> {
+    pub(crate) amount_cents: u64,
+    pub(crate) currency: &'a str,
+    pub(crate) reference: &'a str,
+}
+
+/// What the gateway answers. Kept on the order's record, where duplicates find it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    charge_id: String,
+    amount_cents: u64,
+    currency: String,
+}
+
+/// Charges an order. The gateway gets the key, so that it can recognise a repeat.
+pub(crate) async fn charge(gateway: Arc<Gateway>, payment: Payment, cx: Context) -> Result<Receipt, HandlerError> {
+    let charge = charge_for(&payment).terminal()?;
+    gateway.charge(&charge, cx.key()).await
+}
+
+/// Says which charge a duplicate was about.
+pub(crate) fn repeat_receipt(duplicate: &Duplicate<'_>) {
+    let receipt = duplicate.result.and_then(|json| serde_json::from_str::<Receipt>(json).ok());
+    let charge_id = receipt.as_ref().map(|receipt| receipt.charge_id.as_str());
+    tracing::info!(message_id = duplicate.message_id, charge_id, "this order was charged before");
+}
+
+/// What the gateway would refuse is not asked of it.
+fn charge_for(payment: &Payment) -> Result<Charge<'_>, Unfit> {
+    if payment.amount_cents == 0 {
+        return Err(Unfit("the amount is 0"));
+    }
+    if payment.currency.len() != 3 || !payment.currency.bytes().all(|b| b.is_ascii_uppercase()) {
+        return Err(Unfit("the currency is not three capital letters"));
+    }
+    Ok(Charge { amount_cents: payment.amount_cents, currency: &payment.currency, reference: &payment.order_id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_charged_is_unfit() {
+        for (amount_cents, currency, fits) in
+            [(1, "EUR", true), (0, "EUR", false), (1, "euro", false), (1, "eur", false), (1, "€", false)]
+        {
+            let payment = Payment { order_id: "ord-1".into(), amount_cents, currency: currency.into() };
+            assert_eq!(charge_for(&payment).is_ok(), fits, "{amount_cents} {currency}");
+        }
+    }
+}
