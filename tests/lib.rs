@@ -1,4 +1,5 @@
-//! What the integration tests share: DynamoDB endpoints, a wire that fails as scripted, processes to be killed, and the stores under the contract.
+//! What the integration tests share: DynamoDB endpoints, a wire that fails as scripted, processes to be killed, and the
+//! stores under the contract.
 
 pub mod dynamodb;
 pub mod kill;
