@@ -61,7 +61,7 @@ clean: ## Remove what was built; the tools in .tools stay
 	cargo clean
 	rm -rf .aws-sam .local
 
-tools: ## Install the pinned tools into .tools
+tools: ## Install the pinned tools into .tools, and the servers for tests
 	@scripts/tools
 
 binaries:

@@ -1,8 +1,5 @@
 //! DynamoDB endpoints for tests: the embedded one, and Amazon's DynamoDB Local.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -10,13 +7,14 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use claimant_dynamodb::LockTable;
 
+use crate::services::Server;
 use crate::wire::Wire;
 
 /// A DynamoDB endpoint that stops with this value.
 pub struct DynamoDb {
     /// `http://127.0.0.1:port`.
     pub endpoint: String,
-    process: Option<Child>,
+    server: Option<Server>,
 }
 
 impl DynamoDb {
@@ -26,30 +24,19 @@ impl DynamoDb {
         let endpoint = format!("http://{}", listener.local_addr().expect("a bound listener has an address"));
         let database = dynoxide::Database::memory().expect("SQLite in memory");
         tokio::spawn(dynoxide::server::serve_on(listener, database));
-        Self { endpoint, process: None }
+        Self { endpoint, server: None }
     }
 
     /// Amazon's DynamoDB Local, as `make tools` installed it.
     pub async fn local() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/dynamodb-local");
-        let started = Command::new(&script).arg("0").stdout(Stdio::piped()).spawn();
-        let mut process =
-            started.unwrap_or_else(|e| panic!("{} did not start: {e}; run `make tools`", script.display()));
-        let stdout = process.stdout.take().expect("it is piped");
-        let mut lines = BufReader::new(stdout).lines();
-        let listening = lines.find_map(|line| Some(line.ok()?.strip_prefix("listening on ")?.to_owned()));
-        let Some(address) = listening else {
-            panic!("DynamoDB Local did not say where it listens; run `make tools` and try {} 0", script.display());
-        };
-        // Read on, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { endpoint: format!("http://{address}"), process: Some(process) }
+        let server = Server::start("dynamodb-local", &["0"]);
+        Self { endpoint: format!("http://{}", server.address), server: Some(server) }
     }
 
     /// Whether statements are answered with the capacity that they consumed.
     #[must_use]
     pub fn tells_capacity(&self) -> bool {
-        self.process.is_none()
+        self.server.is_none()
     }
 
     /// A client with the SDK's standard behaviour.
@@ -69,16 +56,6 @@ impl DynamoDb {
         let table = LockTable::new(self.client(), name);
         table.create().await.expect("the table is made");
         table
-    }
-}
-
-impl Drop for DynamoDb {
-    fn drop(&mut self) {
-        if let Some(process) = &mut self.process {
-            // It may have ended by itself; either way it is gone afterwards.
-            let _ = process.kill();
-            let _ = process.wait();
-        }
     }
 }
 

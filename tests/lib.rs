@@ -1,7 +1,9 @@
-//! What the integration tests share: DynamoDB endpoints, a wire that fails as scripted, processes to be killed, and the
-//! stores under the contract.
+//! What the integration tests share: DynamoDB endpoints, other real servers, a wire and a line that fail as told, processes
+//! to be killed, and the stores under the contract.
 
 pub mod dynamodb;
 pub mod kill;
+pub mod services;
 pub mod stores;
+pub mod tap;
 pub mod wire;

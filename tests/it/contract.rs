@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use claimant_core::MemoryStore;
 use claimant_dynamodb::LockTable;
+use claimant_redis::RedisStore;
 use claimant_testkit::{contract, outcomes};
 use claimant_tests::dynamodb::{DynamoDb, client};
+use claimant_tests::services::Redis;
 use claimant_tests::stores::{self, About};
 
 /// How long an invocation may take in the outcomes on a real clock.
@@ -32,6 +34,15 @@ const DYNAMODB: About = About {
     cleanup: "the table's TTL, within days",
     failover: "nothing within a Region, where a write that was answered is in two zones; in a global table, what had not reached the other Region",
 };
+
+const REDIS: About = About {
+    name: "Redis",
+    transactions: "no",
+    cleanup: "Redis's own expiry, a minute after the window",
+    failover: "the last writes before it, since replication is asynchronous; and everything where nothing is persisted",
+};
+
+const REDIS_CLUSTER: About = About { name: "Redis (a cluster of two nodes)", ..REDIS };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {
@@ -68,4 +79,39 @@ async fn lock_table_without_a_dynamodb() {
     println!("nobody answers: {}", contract::check_unreachable(table()).await);
     drop(listener);
     println!("nobody listens: {}", contract::check_unreachable(table()).await);
+}
+
+async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
+    stores::check(about, Arc::new(store.clone())).await;
+    let cases = outcomes::check(Arc::new(store), INVOCATION).await;
+    println!("{cases} cases");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn redis_store_on_one_server() {
+    let redis = Redis::start();
+    redis_keeps_the_contract(&REDIS, RedisStore::open(&redis.url()).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn redis_store_on_a_cluster() {
+    let nodes = Redis::cluster().await;
+    redis_keeps_the_contract(&REDIS_CLUSTER, RedisStore::open_cluster(&nodes[0].url()).unwrap()).await;
+}
+
+/// Where nobody listens, and where nobody answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_store_without_a_redis() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://claimant:claimant@{}/", listener.local_addr().unwrap());
+    let stores = || [RedisStore::open(&url).unwrap(), RedisStore::open_cluster(&url).unwrap()].map(Arc::new);
+    for store in stores() {
+        println!("nobody answers: {}", contract::check_unreachable(store).await);
+    }
+    drop(listener);
+    for store in stores() {
+        println!("nobody listens: {}", contract::check_unreachable(store).await);
+    }
 }

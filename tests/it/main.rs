@@ -9,4 +9,6 @@ mod kill;
 mod lambda;
 mod lock_table;
 mod producer;
+mod redis;
+mod services;
 mod transactions;

@@ -11,7 +11,7 @@
 //! | `decode` | bodies, and what is said of a bad one |
 //! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
-//! | [`settings`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
+//! | [`settings`], [`secret`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
 
 mod backoff;
 pub mod claim;
@@ -38,6 +38,7 @@ pub mod queue;
 pub mod record;
 pub mod report;
 mod run;
+pub mod secret;
 pub mod settings;
 pub mod store;
 pub mod transaction;
@@ -59,6 +60,7 @@ pub use protocol::{Abandoned, Conflicts};
 pub use queue::{NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
 pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
+pub use secret::SecretUrl;
 pub use settings::Settings;
 pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
 pub use transaction::{Carried, Lent, Transactional};

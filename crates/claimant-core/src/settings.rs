@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::limits;
+use crate::secret::SecretUrl;
 
 /// The prefix of claimant's own variables.
 const PREFIX: &str = "CLAIMANT_";
@@ -60,9 +61,31 @@ pub const METRICS: Variable = Variable {
     meaning: "`on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO; `off`: none (default `on`)",
 };
 
+/// Where Redis is.
+pub const REDIS_URL: Variable = Variable {
+    name: "CLAIMANT_REDIS_URL",
+    meaning: "URL of the Redis or Valkey that holds the records: redis://user:password@host:6379/0, or rediss:// for TLS",
+};
+/// Whether Redis is a cluster.
+pub const REDIS_CLUSTER: Variable = Variable {
+    name: "CLAIMANT_REDIS_CLUSTER",
+    meaning: "`on`: the URL of Redis is that of a cluster, such as Amazon MemoryDB; `off`: of a single server or its replicas (default `off`)",
+};
+
 /// All of claimant's own variables, for the documentation and for finding misspelt ones.
-pub const VARIABLES: [Variable; 9] =
-    [TABLE, CONCURRENCY, MARGIN, LOCAL_TIMEOUT, VISIBILITY, DEAD_LETTER_QUEUE_URL, BATCH, MAPPING_CHECK, METRICS];
+pub const VARIABLES: [Variable; 11] = [
+    TABLE,
+    REDIS_URL,
+    REDIS_CLUSTER,
+    CONCURRENCY,
+    MARGIN,
+    LOCAL_TIMEOUT,
+    VISIBILITY,
+    DEAD_LETTER_QUEUE_URL,
+    BATCH,
+    MAPPING_CHECK,
+    METRICS,
+];
 
 /// What is done about an event source mapping that would delete failed messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,6 +108,10 @@ const MAPPING_CHECKS: [(&str, MappingCheck); 3] =
 pub struct Settings {
     /// The lock table's name, where one is set.
     pub table: Option<String>,
+    /// Redis, where one is set.
+    pub redis_url: Option<SecretUrl>,
+    /// Whether Redis is a cluster.
+    pub redis_cluster: bool,
     /// How many messages of a batch are worked on at once, where the consumer does not say.
     pub concurrency: usize,
     /// How long before the deadline the engine has returned.
@@ -123,6 +150,8 @@ impl Settings {
         let mut reader = Reader { vars, faults: Vec::new() };
         let settings = Self {
             table: reader.text(TABLE.name),
+            redis_url: reader.text(REDIS_URL.name).map(SecretUrl::new),
+            redis_cluster: reader.switch(REDIS_CLUSTER.name, false),
             // OK because the bounds fit any usize.
             concurrency: reader.number(
                 CONCURRENCY.name,
@@ -258,10 +287,15 @@ mod tests {
         assert_eq!((defaults.concurrency, defaults.change_visibility), (10, true));
         assert_eq!((defaults.batch, defaults.metrics, defaults.mapping_check), (true, true, MappingCheck::Warn));
         assert_eq!(defaults.dead_letter_queue_url, None);
+        assert_eq!((defaults.redis_url, defaults.redis_cluster), (None, false));
         let set = read(&[("CLAIMANT_TABLE", "locks"), ("CLAIMANT_MARGIN_MS", "50"), ("SENDER", "a@b.c")], &["SENDER"])
             .unwrap();
         assert_eq!((set.table.as_deref(), set.margin), (Some("locks"), Duration::from_millis(50)));
         assert_eq!(set.required("SENDER"), "a@b.c");
+        let redis = "rediss://user:secret@host:6379/0";
+        let set = read(&[("CLAIMANT_REDIS_URL", redis), ("CLAIMANT_REDIS_CLUSTER", "on")], &[]).unwrap();
+        assert!(set.redis_cluster && !format!("{set:?}").contains("secret"));
+        assert_eq!(set.redis_url.unwrap().expose(), redis);
         let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead.fifo";
         let vars = [
             ("CLAIMANT_BATCH", "off"),

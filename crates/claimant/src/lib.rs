@@ -41,6 +41,8 @@ pub mod aws {
 
 #[cfg(feature = "dynamodb")]
 pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, TableTransactions, Transaction};
+#[cfg(feature = "redis")]
+pub use claimant_redis::RedisStore;
 
 /// AWS Lambda: SQS events in, partial batch responses out.
 #[cfg(feature = "lambda")]

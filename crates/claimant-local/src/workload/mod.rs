@@ -7,13 +7,15 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `plan` | what is sent, and what must become of it; the same for every function |
-//! | `orders`, `payments` | one function's `Sample` each: what is sent to it, and where its effects are seen |
+//! | `orders`, `payments`, `gift_cards`, `loyalty` | one function's `Sample` each: what is sent to it, and where its effects are seen |
 //! | `records` | the lock table's word |
 //! | `run` | sending, waiting, looking |
 //! | `summary`, `report` | the arithmetic, and what is wrong with it; the table |
 //!
 //! A function more is a module more with its `Sample`, and a line in `SAMPLES`.
 
+mod gift_cards;
+mod loyalty;
 mod orders;
 mod payments;
 mod plan;
@@ -36,7 +38,7 @@ pub use run::{Progress, Settings, run};
 pub use summary::Summary;
 
 /// The samples, in the order of their rows.
-const SAMPLES: [&dyn Sample; 2] = [&orders::Orders, &payments::Payments];
+const SAMPLES: [&dyn Sample; 4] = [&orders::Orders, &payments::Payments, &gift_cards::GiftCards, &loyalty::Loyalty];
 
 /// What is sent to one function, and where its effects are seen.
 trait Sample {
@@ -76,4 +78,12 @@ struct Effect {
     key: String,
     /// What was done: an address, an amount.
     what: String,
+}
+
+/// The value of the variable by which a function knows one of its tables.
+fn table_of<'a>(function: &'a FunctionSpec, variable: &str) -> Result<&'a str, Error> {
+    function.environment.get(variable).map(String::as_str).ok_or_else(|| {
+        let name = &function.name;
+        Error::new(format!("the sample workload needs {variable} in the variables of {name}: give it one"))
+    })
 }

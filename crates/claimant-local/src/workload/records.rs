@@ -23,10 +23,7 @@ pub(super) struct Record {
 impl Records {
     /// Those of this consumer in its function's lock table.
     pub(super) fn in_lock_table(cloud: &Cloud, function: &FunctionSpec, consumer: &str) -> Result<Self, Error> {
-        let table = function.environment.get(TABLE_VARIABLE).ok_or_else(|| {
-            let name = &function.name;
-            Error::new(format!("the sample workload needs {TABLE_VARIABLE} in the variables of {name}: give it one"))
-        })?;
+        let table = super::table_of(function, TABLE_VARIABLE)?;
         let items = cloud.dynamodb().items(table)?;
         let records = items.iter().filter_map(|item| {
             let key = item.text("id")?.strip_prefix(consumer)?.strip_prefix('#')?;

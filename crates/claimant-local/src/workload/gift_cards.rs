@@ -1,0 +1,87 @@
+//! Orders for `gift-card`: some of an amount that no card may have.
+
+use serde_json::json;
+
+use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
+use super::{Effect, Look, Records, Sample, Seen, table_of};
+use crate::cloud::Cloud;
+use crate::stack::FunctionSpec;
+
+/// One order in this many is refused.
+const ORDERS_PER_REFUSED: u32 = 20;
+
+/// The sample for `gift-card`.
+pub(super) struct GiftCards;
+
+impl Sample for GiftCards {
+    fn function(&self) -> &'static str {
+        "gift-card"
+    }
+
+    fn effects(&self) -> &'static str {
+        "cards"
+    }
+
+    fn all_well(&self, _: &FunctionSpec) -> &'static str {
+        "Every order got exactly one gift card, with its entry in the ledger."
+    }
+
+    fn plan(&self, request: Request, _: &FunctionSpec) -> Plan {
+        request.plan(order, &[other_fields])
+    }
+
+    /// Every card, with the amount that the ledger says of its order; and every entry without a card.
+    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
+        Box::pin(async move {
+            let cards = cloud.dynamodb().items(table_of(function, "GIFT_CARD_TABLE")?)?;
+            let ledger = cloud.dynamodb().items(table_of(function, "GIFT_CARD_LEDGER_TABLE")?)?;
+            let names = |item: &crate::dynamodb::Item| {
+                Some((item.text("order_id")?.to_owned(), item.text("card_id")?.to_owned()))
+            };
+            let mut effects = Vec::new();
+            for (order, card) in cards.iter().filter_map(names) {
+                let entry = ledger.iter().find(|entry| names(entry) == Some((order.clone(), card.clone())));
+                let cents = entry.and_then(|entry| entry.number("amount_cents"));
+                let what = cents.map_or_else(|| "a card without an entry".to_owned(), |cents| format!("{cents} EUR"));
+                effects.push(Effect { key: order, what });
+            }
+            for (order, card) in ledger.iter().filter_map(names) {
+                if !cards.iter().any(|other| names(other) == Some((order.clone(), card.clone()))) {
+                    effects.push(Effect { key: order, what: "an entry without a card".to_owned() });
+                }
+            }
+            let tries = effects.len() as u64;
+            Ok(Seen { effects, tries, records: Records::in_lock_table(cloud, function, self.function())? })
+        })
+    }
+}
+
+fn order(i: u32, number: u64, random: &mut Random) -> (Piece, Repeat) {
+    let refused = i % ORDERS_PER_REFUSED == 7;
+    let (fate, amount_cents) = if refused { (Fate::Refused, 0) } else { (Fate::Done, 1_000 * (1 + random.below(10))) };
+    let key = format!("ord-{number}");
+    let body = json!({
+        "order_id": key,
+        "card_id": format!("card-{number}"),
+        "recipient": format!("friend-{number}@example.com"),
+        "amount_cents": amount_cents,
+        "currency": "EUR",
+    });
+    let effect = format!("{amount_cents} EUR");
+    (Piece { group: key.clone(), key, body: body.to_string(), effect, fate, copies: 1 }, Repeat::Usual)
+}
+
+fn other_fields(number: u64) -> String {
+    json!({ "order_id": format!("ord-{number}"), "card": { "amount": 10 } }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_orders_are_refused() {
+        let plan = Request::after(std::iter::empty(), 60, 7).plan(order, &[]);
+        assert_eq!(plan.pieces.iter().filter(|piece| piece.fate == Fate::Refused).count(), 3);
+    }
+}

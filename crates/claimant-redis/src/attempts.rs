@@ -1,0 +1,189 @@
+//! What is asked of a record, and what the replies mean: the protocol says so, here it is carried out.
+
+use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
+use claimant_core::{Claim, ClaimAnswer, Record, Renewed, Settled, StoreError, StoreErrorKind, Timestamp};
+use redis::Cmd;
+
+use crate::rounds::{Attempt, Next};
+use crate::write::{self, Known, Reply, Write};
+
+/// A claim: blind at first, which takes a key without a record and is shown any other; then what the protocol decides.
+pub(crate) struct Claiming<'a> {
+    key: Vec<u8>,
+    request: &'a ClaimRequest,
+    write: Write,
+    /// What the write carries out.
+    decided: Decision,
+}
+
+impl<'a> Claiming<'a> {
+    pub(crate) fn new(key: Vec<u8>, request: &'a ClaimRequest) -> Self {
+        Self { write: Write::fresh(&key, request), decided: protocol::decide(None, request), key, request }
+    }
+
+    /// The answer where the record now is as decided.
+    fn done(&self) -> Result<ClaimAnswer, StoreError> {
+        match &self.decided {
+            Decision::Grant { next, taken_over } => Ok(self.granted(next, *taken_over)),
+            Decision::Park { .. } => Ok(ClaimAnswer::Refused(Refusal::Parked)),
+            // Cannot be, since neither writes.
+            Decision::Held | Decision::Refuse(_) => {
+                Err(StoreError::new(StoreErrorKind::Other, "a write that nobody decided on applied"))
+            }
+        }
+    }
+
+    fn granted(&self, record: &Record, taken_over: bool) -> ClaimAnswer {
+        ClaimAnswer::Granted(protocol::claim_of(self.request.id.clone(), record, taken_over))
+    }
+}
+
+impl Attempt for Claiming<'_> {
+    type Answer = Result<ClaimAnswer, StoreError>;
+
+    fn command(&self, known: Known) -> Cmd {
+        self.write.command(known)
+    }
+
+    fn took(self, reply: Reply) -> Next<Self> {
+        let seen = match reply {
+            Reply::Applied => return Next::Answer(self.done()),
+            Reply::Shown(seen) => seen,
+        };
+        let decided = protocol::decide(seen.as_ref(), self.request);
+        match (&decided, &seen) {
+            // An earlier write applied and its answer was lost.
+            (Decision::Held, Some(seen)) => {
+                let taken_over = matches!(self.decided, Decision::Grant { taken_over: true, .. });
+                Next::Answer(Ok(self.granted(seen, taken_over)))
+            }
+            (Decision::Refuse(refusal), _) => Next::Answer(Ok(ClaimAnswer::Refused(refusal.clone()))),
+            (Decision::Grant { next, .. } | Decision::Park { next }, Some(seen)) => {
+                let (now, skew) = (self.request.now, self.request.policy.skew);
+                Next::Again(Self { write: Write::replace(&self.key, seen, next, now, skew), decided, ..self })
+            }
+            // Deleted since the last look: it is absent now, which the blind claim takes.
+            (_, None) => Next::Again(Self::new(self.key, self.request)),
+        }
+    }
+
+    fn failed(self, error: StoreError) -> Self::Answer {
+        Err(error)
+    }
+}
+
+/// The end of a claim: blind at first; then what the protocol decides.
+pub(crate) struct Settling<'a> {
+    key: Vec<u8>,
+    claim: &'a Claim,
+    settlement: &'a Settlement,
+    write: Write,
+}
+
+impl<'a> Settling<'a> {
+    pub(crate) fn new(key: Vec<u8>, claim: &'a Claim, settlement: &'a Settlement) -> Self {
+        Self { write: Write::settle(&key, claim, settlement), key, claim, settlement }
+    }
+}
+
+impl Attempt for Settling<'_> {
+    type Answer = Settled;
+
+    fn command(&self, known: Known) -> Cmd {
+        self.write.command(known)
+    }
+
+    fn took(self, reply: Reply) -> Next<Self> {
+        let seen = match reply {
+            Reply::Applied => return Next::Answer(Settled::Done),
+            Reply::Shown(seen) => seen,
+        };
+        match (protocol::settle(seen.as_ref(), self.claim, self.settlement), seen) {
+            (SettleDecision::Already, _) => Next::Answer(Settled::Done),
+            (SettleDecision::Write(next), Some(seen)) => {
+                let (now, skew) = (self.settlement.now, self.settlement.policy.skew);
+                Next::Again(Self { write: Write::replace(&self.key, &seen, &next, now, skew), ..self })
+            }
+            (SettleDecision::Lost | SettleDecision::Write(_), _) => Next::Answer(Settled::Lost),
+        }
+    }
+
+    fn failed(self, error: StoreError) -> Self::Answer {
+        Settled::Unknown(error)
+    }
+}
+
+/// A longer lease. Gives its end, where it is still held.
+pub(crate) struct Renewing<'a> {
+    key: Vec<u8>,
+    claim: &'a Claim,
+    renewal: Renewal,
+    /// The lease that the record is taken to have; if it has another, the protocol decides on that.
+    lease_seen: Timestamp,
+}
+
+impl<'a> Renewing<'a> {
+    pub(crate) fn new(key: Vec<u8>, claim: &'a Claim, renewal: Renewal) -> Self {
+        Self { key, claim, renewal, lease_seen: claim.lease_until }
+    }
+}
+
+impl Attempt for Renewing<'_> {
+    type Answer = Result<(Renewed, Timestamp), StoreError>;
+
+    fn command(&self, known: Known) -> Cmd {
+        if self.lease_seen >= self.renewal.lease_until {
+            // Nothing to write, but is it still held?
+            return write::look(&self.key);
+        }
+        Write::renew(&self.key, self.claim, self.lease_seen, &self.renewal).command(known)
+    }
+
+    fn took(self, reply: Reply) -> Next<Self> {
+        let seen = match reply {
+            Reply::Applied => return Next::Answer(Ok((Renewed::Held, self.renewal.lease_until))),
+            Reply::Shown(seen) => seen,
+        };
+        match (protocol::renew(seen.as_ref(), self.claim, &self.renewal), seen) {
+            (SettleDecision::Already, Some(seen)) => Next::Answer(Ok((Renewed::Held, seen.lease_until))),
+            (SettleDecision::Write(_), Some(seen)) => Next::Again(Self { lease_seen: seen.lease_until, ..self }),
+            _ => Next::Answer(Ok((Renewed::Lost, self.lease_seen))),
+        }
+    }
+
+    fn failed(self, error: StoreError) -> Self::Answer {
+        Err(error)
+    }
+}
+
+/// A look at a record.
+pub(crate) struct Looking {
+    key: Vec<u8>,
+}
+
+impl Looking {
+    pub(crate) fn new(key: Vec<u8>) -> Self {
+        Self { key }
+    }
+}
+
+impl Attempt for Looking {
+    type Answer = Result<Option<Record>, StoreError>;
+
+    fn command(&self, _: Known) -> Cmd {
+        write::look(&self.key)
+    }
+
+    fn took(self, reply: Reply) -> Next<Self> {
+        match reply {
+            Reply::Shown(record) => Next::Answer(Ok(record)),
+            Reply::Applied => {
+                Next::Answer(Err(StoreError::new(StoreErrorKind::Other, "Redis answered a look as if it were a write")))
+            }
+        }
+    }
+
+    fn failed(self, error: StoreError) -> Self::Answer {
+        Err(error)
+    }
+}

@@ -1,0 +1,123 @@
+//! Redis's errors in the words of a store.
+
+use claimant_core::{StoreError, StoreErrorKind};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+const KEPT_OUT: &str =
+    "user and password were refused (or the server has too many clients). Are those in the URL right?";
+
+/// What a request ran into, with the way to mend it.
+///
+/// Of what the server says, only the code is shown: its texts can quote the arguments of a command.
+pub(crate) fn store_error(error: &RedisError) -> StoreError {
+    let (kind, what) = match error.kind() {
+        ErrorKind::Io if keeps_out(error) => (StoreErrorKind::Denied, KEPT_OUT.into()),
+        ErrorKind::AuthenticationFailed => (StoreErrorKind::Denied, KEPT_OUT.into()),
+        ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => (
+            StoreErrorKind::Unreachable,
+            format!("{error}. Are host, port, network and TLS (`rediss://`) right, and is the server up?"),
+        ),
+        ErrorKind::InvalidClientConfig | ErrorKind::Client => (StoreErrorKind::Misconfigured, error.to_string()),
+        ErrorKind::Server(_) | ErrorKind::Extension => refused(error),
+        _ => (StoreErrorKind::Other, error.category().to_owned()),
+    };
+    StoreError::new(kind, format!("Redis gave no answer: {what}"))
+}
+
+/// Whether a connection that showed this is of no more use.
+pub(crate) fn ends_connection(error: &RedisError) -> bool {
+    // Whoever is read-only was a primary once: the name leads to another server by now.
+    let demoted = error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly);
+    demoted || error.is_io_error() || error.is_unrecoverable_error()
+}
+
+/// Whether a cluster's nodes refused the password, which its client tells as a failure to connect.
+fn keeps_out(error: &RedisError) -> bool {
+    error.detail().is_some_and(|text| text.contains("AuthenticationFailed") || text.contains("NOAUTH"))
+}
+
+fn refused(error: &RedisError) -> (StoreErrorKind, String) {
+    let code = code(error);
+    let (kind, mend) = match code {
+        "NOAUTH" | "WRONGPASS" => (StoreErrorKind::Denied, "give the URL a user and a password that are right"),
+        "NOPERM" => (
+            StoreErrorKind::Denied,
+            "let the user run EVALSHA, EVAL, HGETALL, EXISTS, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix",
+        ),
+        "WRONGTYPE" => (
+            StoreErrorKind::Misconfigured,
+            "something else writes keys of this prefix: choose another database or prefix",
+        ),
+        "MOVED" | "CROSSSLOT" => {
+            (StoreErrorKind::Misconfigured, "the server is part of a cluster: set CLAIMANT_REDIS_CLUSTER=on")
+        }
+        "MISCONF" => {
+            (StoreErrorKind::Misconfigured, "the server cannot save its data and takes no writes: see its log")
+        }
+        "OOM" => (StoreErrorKind::Throttled, "the server's memory is full: give it more"),
+        "READONLY" => {
+            (StoreErrorKind::Throttled, "the server is a replica: if this stays so, take the primary's endpoint")
+        }
+        "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "ASK" | "BUSY" | "NOREPLICAS" => {
+            (StoreErrorKind::Throttled, "it passes")
+        }
+        _ => (StoreErrorKind::Other, "see the server's log"),
+    };
+    (kind, format!("{code} ({mend})"))
+}
+
+/// The error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real one; and a client that has
+/// not logged in may send short commands only, or is told of a protocol error.
+fn code(error: &RedisError) -> &str {
+    const IN_SCRIPTS: [&str; 5] = ["WRONGTYPE", "NOPERM", "READONLY", "OOM", "MISCONF"];
+    match error.code() {
+        Some("ERR") => {
+            let text = error.detail().unwrap_or_default();
+            if text.contains("unauthenticated") {
+                return "NOAUTH";
+            }
+            IN_SCRIPTS.into_iter().find(|code| text.contains(&format!("{code} "))).unwrap_or("ERR")
+        }
+        Some(code) if !code.is_empty() && code.bytes().all(|b| b.is_ascii_uppercase()) => code,
+        _ => "an error without a code",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error that a line of the protocol stands for.
+    fn said(line: &str) -> StoreError {
+        let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).and_then(redis::Value::extract_error);
+        store_error(&answer.expect_err("it is an error"))
+    }
+
+    #[test]
+    fn each_error_has_its_kind_and_quotes_nothing() {
+        for (line, kind) in [
+            ("NOAUTH Authentication required.", StoreErrorKind::Denied),
+            ("ERR Protocol error: unauthenticated multibulk length", StoreErrorKind::Denied),
+            ("WRONGPASS invalid username-password pair", StoreErrorKind::Denied),
+            ("NOPERM User secret has no permissions to run the 'evalsha' command", StoreErrorKind::Denied),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreErrorKind::Misconfigured),
+            (
+                "ERR Error running script (call to f_1): @user_script:9: WRONGTYPE Operation",
+                StoreErrorKind::Misconfigured,
+            ),
+            ("MOVED 1234 secret:6379", StoreErrorKind::Misconfigured),
+            ("MISCONF Redis is configured to save RDB snapshots", StoreErrorKind::Misconfigured),
+            ("OOM command not allowed when used memory > 'maxmemory'.", StoreErrorKind::Throttled),
+            ("READONLY You can't write against a read only replica.", StoreErrorKind::Throttled),
+            ("LOADING Redis is loading the dataset in memory", StoreErrorKind::Throttled),
+            ("CLUSTERDOWN Hash slot not served", StoreErrorKind::Throttled),
+            ("BUSY Redis is busy running a script.", StoreErrorKind::Throttled),
+            ("ERR unknown command 'EVALSHA', with args beginning with: 'secret'", StoreErrorKind::Other),
+            ("secret", StoreErrorKind::Other),
+        ] {
+            let error = said(line);
+            assert_eq!(error.kind(), kind, "{line}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

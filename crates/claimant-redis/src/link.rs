@@ -1,0 +1,228 @@
+//! The connection to the server: made when it is needed, shared by all calls, given up when it fails.
+//!
+//! The crate's own `ConnectionManager` keeps the error of a refused password for ever, and a connection that went silent
+//! until the operating system notices, which takes minutes. A function that was frozen finds such connections often.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use claimant_core::{Call, Meter};
+use futures_util::future::join_all;
+use redis::aio::MultiplexedConnection;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionAddr, Pipeline, RedisError, RedisResult, Value};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::error::ends_connection;
+use crate::eviction;
+
+/// The longest that one try may take, a connection included; Redis answers in less than a millisecond, a first TLS
+/// handshake on a small function in about a second.
+const TRY_MAX_MS: u64 = 2_000;
+
+/// The longest that a look at the server may take.
+const LOOK_MAX_MS: u64 = 500;
+
+/// The longest that a call is given: no invocation lasts longer.
+const CALL_MAX_MS: u64 = 900_000;
+
+/// The time that a call may take, until when, and where its requests are counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Budget<'a> {
+    pub(crate) until: Instant,
+    pub(crate) meter: &'a Meter,
+}
+
+impl<'a> Budget<'a> {
+    pub(crate) fn of(call: Call<'a>) -> Self {
+        Self { until: Instant::now() + call.within.min(Duration::from_millis(CALL_MAX_MS)), meter: call.meter }
+    }
+
+    pub(crate) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Whom the link leads to.
+pub(crate) enum Server {
+    One(Box<Client>),
+    Cluster(Box<ClusterClient>),
+}
+
+/// Both kinds are cheap to clone; clones share a socket, on which dropped requests do not mix up the answers of others.
+#[derive(Clone)]
+enum Connection {
+    One(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+/// The connection in use, and how many there were before.
+#[derive(Default)]
+struct Current {
+    generation: u64,
+    connection: Option<Connection>,
+}
+
+pub(crate) struct Link {
+    server: Server,
+    current: Mutex<Current>,
+    /// Held while connecting, so that many calls at once make one connection.
+    connecting: tokio::sync::Mutex<()>,
+    /// Whether somebody was told that the server deletes records.
+    warned: AtomicBool,
+}
+
+impl Link {
+    pub(crate) fn new(server: Server) -> Self {
+        Self {
+            server,
+            current: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// Sends commands at once, and gives an answer for each: one request to a single server, one each to a cluster, whose
+    /// nodes they spread over. Tries once, within the budget; what got no answer may have been carried out.
+    pub(crate) async fn send(&self, commands: &[Cmd], budget: Budget<'_>) -> Vec<RedisResult<Value>> {
+        let until = budget.until.min(Instant::now() + Duration::from_millis(TRY_MAX_MS));
+        let failed = |error: &RedisError| commands.iter().map(|_| Err(error.clone())).collect();
+        let (generation, connection) = match timeout_at(until, self.connected()).await {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => return failed(&error),
+            Err(_) => return failed(&silence()),
+        };
+        let answers = match timeout_at(until, connection.exchange(commands, budget.meter)).await {
+            Ok(Ok(answers)) => answers,
+            Ok(Err(error)) => failed(&error),
+            Err(_) => failed(&silence()),
+        };
+        if answers.iter().any(|answer| answer.as_ref().is_err_and(ends_connection)) {
+            self.give_up(generation);
+        }
+        answers
+    }
+
+    /// The connection in use, or else a new one. Cancel safe: somebody else who waits then makes it.
+    async fn connected(&self) -> RedisResult<(u64, Connection)> {
+        if let Some(connected) = self.in_use() {
+            return Ok(connected);
+        }
+        let _turn = self.connecting.lock().await;
+        if let Some(connected) = self.in_use() {
+            return Ok(connected);
+        }
+        let connection = self.server.connect().await?;
+        self.look_at_server(&connection).await?;
+        let mut current = self.current();
+        current.generation += 1;
+        current.connection = Some(connection.clone());
+        Ok((current.generation, connection))
+    }
+
+    /// A short first question: what wants a password answers a long command with a protocol error and hangs up. Whatever else
+    /// goes wrong with it is left to the commands that follow: a user without this permission can have all the others, and
+    /// one silent node of a cluster is not the cluster.
+    async fn look_at_server(&self, connection: &Connection) -> RedisResult<()> {
+        let info = match timeout(Duration::from_millis(LOOK_MAX_MS), connection.memory()).await {
+            Ok(Ok(info)) => info,
+            Ok(Err(error)) if error.code() == Some("NOAUTH") => return Err(error),
+            Ok(Err(_)) | Err(_) => return Ok(()),
+        };
+        if let Some(policy) = eviction::policy(info)
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                policy,
+                "Redis deletes records when its memory is full, and completed work then runs again: set maxmemory-policy to \
+                 noeviction"
+            );
+        }
+        Ok(())
+    }
+
+    fn in_use(&self) -> Option<(u64, Connection)> {
+        let current = self.current();
+        current.connection.clone().map(|connection| (current.generation, connection))
+    }
+
+    /// The next call makes a new connection, unless somebody did so already.
+    fn give_up(&self, generation: u64) {
+        let mut current = self.current();
+        if current.generation == generation {
+            current.connection = None;
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        // A poisoned lock is fine to use: no section below it can stop halfway.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server {
+    async fn connect(&self) -> RedisResult<Connection> {
+        match self {
+            Self::One(client) => {
+                // Each try has its own limit of time.
+                let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
+            }
+            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+        }
+    }
+}
+
+impl Connection {
+    /// What the server, or any one node, says of its memory.
+    async fn memory(&self) -> RedisResult<Value> {
+        let mut command = redis::cmd("INFO");
+        command.arg("memory");
+        match self.clone() {
+            Self::One(mut connection) => command.query_async(&mut connection).await,
+            Self::Cluster(mut connection) => {
+                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+                connection.route_command(command, any).await?.extract_error()
+            }
+        }
+    }
+
+    async fn exchange(self, commands: &[Cmd], meter: &Meter) -> RedisResult<Vec<RedisResult<Value>>> {
+        match self {
+            Self::One(mut connection) => {
+                meter.request();
+                let mut pipeline = Pipeline::with_capacity(commands.len());
+                pipeline.ignore_errors();
+                for command in commands {
+                    pipeline.add_command(command.clone());
+                }
+                pipeline.query_async(&mut connection).await
+            }
+            Self::Cluster(connection) => {
+                let answers = commands.iter().map(|command| {
+                    let mut connection = connection.clone();
+                    meter.request();
+                    async move { command.query_async(&mut connection).await }
+                });
+                Ok(join_all(answers).await)
+            }
+        }
+    }
+}
+
+fn silence() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}
+
+/// Names the TLS implementation, where there is to be TLS: where another dependency of the function brings a second one,
+/// rustls would panic for not knowing which to take. A choice that the function has made stays.
+pub(crate) fn choose_ring(address: &ConnectionAddr) {
+    let tls = matches!(address, ConnectionAddr::TcpTls { .. });
+    if tls && rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Somebody may have been faster, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}

@@ -1,0 +1,195 @@
+//! Redis as a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settings, Settled, Store, StoreError, StoreFuture,
+};
+use redis::cluster::ClusterClient;
+use redis::io::tcp::TcpSettings;
+use redis::{Client, IntoConnectionInfo as _};
+
+use crate::attempts::{Claiming, Looking, Renewing, Settling};
+use crate::link::{Budget, Link, Server, choose_ring};
+use crate::rounds::{play, play_one};
+
+/// What a record's key begins with, unless set.
+const PREFIX_DEFAULT: &str = "claimant";
+
+/// The longest prefix, in bytes.
+const PREFIX_MAX_BYTES: usize = 64;
+
+/// How often a cluster's client follows a key that moves, or reconnects to a node, within one try.
+const CLUSTER_RETRIES: u32 = 3;
+
+/// Records in Redis or Valkey. Read the [crate's documentation](crate) on what Redis can lose before you choose it.
+///
+/// A claim of a fresh key, a refused one, a renewal and a settlement are one round trip each, a claim of a failed or
+/// abandoned key is two; many at once take as many as one. Cheap to clone; clones share one connection, made at the first
+/// call: a server that is down fails calls, never the start.
+#[derive(Clone)]
+pub struct RedisStore {
+    link: Arc<Link>,
+    prefix: Arc<str>,
+}
+
+impl RedisStore {
+    /// Records on the server of this URL: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Connects at the
+    /// first call.
+    ///
+    /// # Errors
+    /// When it is no such URL. The error does not show it.
+    pub fn open(url: &str) -> Result<Self, Error> {
+        let server = url.into_connection_info().map_err(|_| not_a_url())?.set_tcp_settings(at_once());
+        Client::open(server).map(Self::new).map_err(|_| not_a_url())
+    }
+
+    /// As [`open`](Self::open), for a cluster that this node is part of.
+    ///
+    /// # Errors
+    /// As there; and when the URL names a database, which clusters do not have.
+    pub fn open_cluster(url: &str) -> Result<Self, Error> {
+        let node = url.into_connection_info().map_err(|_| not_a_url())?;
+        if node.redis_settings().db() != 0 {
+            return Err(not_a_url());
+        }
+        choose_ring(node.addr());
+        let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).tcp_settings(at_once()).build();
+        client.map(Self::new_cluster).map_err(|_| not_a_url())
+    }
+
+    /// Records through this client, for what a URL cannot say, such as certificates.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        choose_ring(client.get_connection_info().addr());
+        Self::through(Server::One(Box::new(client)))
+    }
+
+    /// As [`new`](Self::new), for a cluster. With TLS, rustls has to know its provider: see
+    /// `rustls::crypto::CryptoProvider::install_default`.
+    #[must_use]
+    pub fn new_cluster(client: ClusterClient) -> Self {
+        Self::through(Server::Cluster(Box::new(client)))
+    }
+
+    fn through(server: Server) -> Self {
+        Self { link: Arc::new(Link::new(server)), prefix: PREFIX_DEFAULT.into() }
+    }
+
+    /// The server of `CLAIMANT_REDIS_URL`, a cluster if `CLAIMANT_REDIS_CLUSTER` says so. Connects at the first call.
+    ///
+    /// # Errors
+    /// When `CLAIMANT_REDIS_URL` is not set, or is no URL of Redis.
+    pub fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        let url = settings.redis_url.as_ref().ok_or_else(|| {
+            Error::new("CLAIMANT_REDIS_URL is not set: give it redis://user:password@host:6379/0, or rediss:// for TLS")
+        })?;
+        if settings.redis_cluster { Self::open_cluster(url.expose()) } else { Self::open(url.expose()) }
+    }
+
+    /// The same server with another beginning of its keys (default `claimant`): `prefix:record id`. Records of different
+    /// prefixes never meet.
+    ///
+    /// # Errors
+    /// When it is not 1 to 64 letters, digits, `-`, `_`, `.`, `/` or `:`.
+    pub fn prefix(mut self, prefix: &str) -> Result<Self, Error> {
+        // Neither `#` nor `~`: the first of them in a key ends the consumer's name, and that has no `:`, so the last `:`
+        // before it ends the prefix.
+        let fits = (1..=PREFIX_MAX_BYTES).contains(&prefix.len());
+        if !fits || !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:".contains(&b)) {
+            return Err(Error::new(format!(
+                "the prefix {prefix:?} is not 1 to {PREFIX_MAX_BYTES} letters, digits, '-', '_', '.', '/' or ':'"
+            )));
+        }
+        self.prefix = prefix.into();
+        Ok(self)
+    }
+
+    fn key(&self, id: &RecordId) -> Vec<u8> {
+        format!("{}:{}", self.prefix, id.as_str()).into_bytes()
+    }
+
+    fn claiming<'a>(&self, request: &'a ClaimRequest) -> Claiming<'a> {
+        Claiming::new(self.key(&request.id), request)
+    }
+}
+
+/// Requests share a connection, and none waits until an earlier one is acknowledged.
+fn at_once() -> TcpSettings {
+    TcpSettings::default().set_nodelay(true)
+}
+
+fn not_a_url() -> Error {
+    Error::new(
+        "the URL of Redis is none: redis://user:password@host:6379/0 is needed, or rediss:// for TLS; special characters \
+         in the password have to be percent-encoded, and a cluster has no database number",
+    )
+}
+
+// The client has the password.
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl Store for RedisStore {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(play_one(&self.link, self.claiming(request), Budget::of(call)))
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(async move {
+            let claims = requests.iter().map(|request| self.claiming(request)).collect();
+            let answers = play(&self.link, claims, Budget::of(call)).await;
+            answers.into_iter().map(|answer| answer.map(Some)).collect()
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        Box::pin(async move {
+            let renewing = Renewing::new(self.key(&claim.id), claim, renewal);
+            let (renewed, lease_until) = play_one(&self.link, renewing, Budget::of(call)).await?;
+            claim.lease_until = lease_until;
+            Ok(renewed)
+        })
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        Box::pin(async move {
+            let settling = Settling::new(self.key(&claim.id), &claim, settlement);
+            play_one(&self.link, settling, Budget::of(call)).await
+        })
+    }
+
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(async move {
+            let endings = settlements.iter();
+            let endings = endings.map(|(claim, settlement)| Settling::new(self.key(&claim.id), claim, settlement));
+            play(&self.link, endings.collect(), Budget::of(call)).await
+        })
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        Box::pin(play_one(&self.link, Looking::new(self.key(id)), Budget::of(call)))
+    }
+}

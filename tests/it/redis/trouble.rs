@@ -1,0 +1,206 @@
+//! Servers that refuse, vanish, come back, forget or say nothing.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use claimant_core::{Error, Settings};
+
+use super::*;
+
+/// A step on the way to trouble, as commands of the server's own user.
+type Commands = &'static [&'static [&'static str]];
+
+/// Each trouble has its kind, and says neither key, URL nor password.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn troubles_are_told_apart() {
+    use StoreErrorKind::{Corrupt, Denied, Misconfigured, Throttled, Unreachable};
+    let unable: Commands = &[&["ACL", "SETUSER", "unable", "on", ">claimant", "~*", "+hgetall"]];
+    let strange: Commands = &[&["SET", "claimant:c#secret-key", "x"]];
+    let foreign: Commands = &[&["HSET", "claimant:c#secret-key", "status", "x"]];
+    let cases: [(&str, &str, Commands, StoreErrorKind); 9] = [
+        ("a wrong password", "claimant:secret-password@", &[], Denied),
+        ("no such user", "nobody:secret-password@", &[], Denied),
+        ("no password", "", &[], Denied),
+        ("a user without permissions", "unable:claimant@", unable, Denied),
+        ("a key that is no hash", "claimant:claimant@", strange, Misconfigured),
+        ("a hash of somebody else's", "claimant:claimant@", foreign, Corrupt),
+        ("a full memory", "claimant:claimant@", &[&["CONFIG", "SET", "maxmemory", "1"]], Throttled),
+        ("a replica", "claimant:claimant@", &[&["REPLICAOF", "127.0.0.1", "1"]], Throttled),
+        ("no server", "claimant:secret-password@", &[&["SHUTDOWN", "NOSAVE"]], Unreachable),
+    ];
+    for (what, who, commands, kind) in cases {
+        let redis = Redis::start();
+        let store = RedisStore::open(&format!("redis://{who}{}/", redis.0.address)).unwrap();
+        // A claim from better times, to be settled now.
+        let better = RedisStore::open(&redis.url()).unwrap();
+        let claim = granted(&better, "another", 0).await;
+        let mut connection = redis.connection().await;
+        for command in commands {
+            let mut sent = redis::cmd(command[0]);
+            // A server that shuts down gives no answer.
+            let _ = sent.arg(&command[1..]).exec_async(&mut connection).await;
+        }
+        let error = store.claim(&request("secret-key", 0), call()).await.expect_err(what);
+        assert_eq!(error.kind(), kind, "{what}: {error}");
+        let batch = [request("secret-key", 0), request("secret-key", 0)];
+        for answer in store.claim_all(&batch, call()).await {
+            assert_eq!(answer.expect_err(what).kind(), kind, "{what}, batched");
+        }
+        if !matches!(what, "a key that is no hash" | "a hash of somebody else's") {
+            let settled = store.settle(claim, &failed(), call()).await;
+            assert!(matches!(&settled, Settled::Unknown(error) if error.kind() == kind), "{what}: {settled:?}");
+        }
+        let told = format!("{error} {error:?} {store:?}");
+        for secret in ["secret", redis.0.port(), "redis://"] {
+            assert!(!told.contains(secret), "{what}: {told}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn clusters_have_their_troubles_too() {
+    let [one, other] = Redis::cluster().await;
+    let url = |redis: &Redis, who: &str| format!("redis://{who}{}/", redis.0.address);
+    for who in ["claimant:secret-password@", "nobody:secret-password@", ""] {
+        let store = RedisStore::open_cluster(&url(&one, who)).unwrap();
+        let error = store.claim(&request("secret-key", 0), call()).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{who}: {error}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+    }
+    // A client that does not know of clusters is told so for half of the keys.
+    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    let store = RedisStore::open(&one.url()).unwrap();
+    let answers = store.claim_all(&requests, call()).await;
+    let (taken, elsewhere): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(!taken.is_empty() && !elsewhere.is_empty());
+    for error in elsewhere.into_iter().filter_map(Result::err) {
+        assert!(error.kind() == StoreErrorKind::Misconfigured && error.to_string().contains("CLAIMANT_REDIS_CLUSTER"));
+    }
+    // One that does claims them on both nodes, whichever it was given, and knows those that it has already.
+    let store = RedisStore::open_cluster(&other.url()).unwrap();
+    let answers = store.claim_all(&requests, call()).await;
+    let granted = answers.iter().filter(|answer| matches!(answer, Ok(Some(ClaimAnswer::Granted(_))))).count();
+    assert_eq!(granted, requests.len());
+    drop((one, other));
+    let error = store.claim(&request("k", 0), call()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+}
+
+/// The default of Amazon ElastiCache deletes records under pressure: whoever connects is told so, once.
+#[tokio::test]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_server_that_evicts_is_warned_of() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&log);
+    let subscriber = tracing_subscriber::fmt().with_writer(move || Shared(Arc::clone(&shared))).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let redis = Redis::start();
+    for (policy, warnings) in [("noeviction", 0), ("volatile-lru", 1)] {
+        let mut connection = redis.connection().await;
+        let settings = ["SET", "maxmemory", "1gb", "maxmemory-policy", policy];
+        redis::cmd("CONFIG").arg(&settings).exec_async(&mut connection).await.unwrap();
+        let store = store(&redis, policy);
+        for key in ["k", "l"] {
+            drop(granted(&store, key, 0).await);
+            redis::cmd("CLIENT").arg(&["KILL", "TYPE", "NORMAL"]).exec_async(&mut connection).await.unwrap();
+        }
+        let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.matches("set maxmemory-policy to noeviction").count(), warnings, "{policy}: {log}");
+    }
+}
+
+/// A log that a test reads.
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Clause 11: a server that says nothing costs the time given, and no more.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn silence_ends_in_time() {
+    let redis = Redis::start();
+    let store = store(&redis, "silent");
+    let mut claim = granted(&store, "k", 0).await;
+    let mut connection = redis.connection().await;
+    redis::cmd("CLIENT").arg("PAUSE").arg(600_000).arg("ALL").exec_async(&mut connection).await.unwrap();
+    let within = Duration::from_millis(300);
+    let meter = Meter::default();
+    let call = Call { within, meter: &meter };
+    let start = Instant::now();
+    let error = store.claim(&request("l", 0), call).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+    store.renew(&mut claim, renewal(1, 2_000), call).await.unwrap_err();
+    assert!(matches!(store.settle(claim, &failed(), call).await, Settled::Unknown(_)));
+    for answer in store.claim_all(&[request("l", 0), request("m", 0)], call).await {
+        answer.unwrap_err();
+    }
+    store.look(&id("k"), call).await.unwrap_err();
+    assert!(start.elapsed() < 5 * within + Duration::from_secs(5), "five calls took {:?}", start.elapsed());
+}
+
+/// A server that was killed is Unreachable, and used again when it is back, by the same store.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_server_that_comes_back_is_used_again() {
+    let first = Redis::start();
+    let port = first.0.port().to_owned();
+    let store = store(&first, "back");
+    let claim = granted(&store, "k", 0).await;
+    drop(first);
+    let error = store.claim(&request("k", 1), call()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+    let second = Redis::start_with(&port, &[]);
+    // It lost everything: the claim is nobody's, and the key is fresh.
+    assert!(matches!(store.settle(claim, &failed(), call()).await, Settled::Lost));
+    assert_eq!(granted(&store, "k", 2).await.fence.get(), 1);
+    // Connections that were closed while the function was frozen cost nothing but a round trip.
+    let mut connection = second.connection().await;
+    redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("NORMAL").exec_async(&mut connection).await.unwrap();
+    drop(granted(&store, "l", 0).await);
+}
+
+/// A password that is set right later is taken by a store that was refused before.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_refused_password_is_tried_again() {
+    let redis = Redis::start();
+    let store = RedisStore::open(&format!("redis://late:late@{}/", redis.0.address)).unwrap();
+    assert_eq!(store.claim(&request("k", 0), call()).await.unwrap_err().kind(), StoreErrorKind::Denied);
+    let user = ["SETUSER", "late", "on", ">late", "~*", "+@all"];
+    redis::cmd("ACL").arg(&user).exec_async(&mut redis.connection().await).await.unwrap();
+    drop(granted(&store, "k", 0).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn settings_lead_to_a_store() {
+    let redis = Redis::start();
+    let opened = |vars: &[(&str, &str)]| -> Result<RedisStore, Error> {
+        let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        RedisStore::from_settings(&Settings::from_vars(vars, &[])?)
+    };
+    drop(granted(&opened(&[("CLAIMANT_REDIS_URL", &redis.url())]).unwrap(), "k", 0).await);
+    // Nobody listens there, which is found out by the first call.
+    opened(&[("CLAIMANT_REDIS_URL", "redis://127.0.0.1:1/")]).unwrap();
+    for (vars, wanted) in [
+        (vec![], "CLAIMANT_REDIS_URL is not set"),
+        (vec![("CLAIMANT_REDIS_URL", "http://:secret@host/")], "redis://user:password@host:6379/0 is needed"),
+        (vec![("CLAIMANT_REDIS_URL", "redis://u:sec#ret@host")], "percent-encoded"),
+        (vec![("CLAIMANT_REDIS_URL", "redis://:secret@host/4"), ("CLAIMANT_REDIS_CLUSTER", "on")], "no database"),
+    ] {
+        let error = opened(&vars).unwrap_err();
+        let told = format!("{error} {error:?}");
+        assert!(told.contains(wanted) && !told.contains("sec"), "{told}");
+    }
+}
