@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::MemoryStore;
+use claimant_core::{MemoryStore, Store};
 use claimant_dynamodb::LockTable;
 use claimant_redis::RedisStore;
+use claimant_sql::{MySqlStore, PostgresStore};
 use claimant_testkit::{contract, outcomes};
 use claimant_tests::dynamodb::{DynamoDb, client};
-use claimant_tests::services::Redis;
+use claimant_tests::services::{MariaDb, Postgres, Redis};
 use claimant_tests::stores::{self, About};
 
 /// How long an invocation may take in the outcomes on a real clock.
@@ -43,6 +44,15 @@ const REDIS: About = About {
 };
 
 const REDIS_CLUSTER: About = About { name: "Redis (a cluster of two nodes)", ..REDIS };
+
+const POSTGRES: About = About {
+    name: "PostgreSQL",
+    transactions: "yes",
+    cleanup: "`delete_expired`, called by a job of yours",
+    failover: "nothing with a synchronous standby, in RDS Multi-AZ or in Aurora; else the last writes before it",
+};
+
+const MYSQL: About = About { name: "MySQL (measured on MariaDB)", ..POSTGRES };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {
@@ -114,4 +124,38 @@ async fn redis_store_without_a_redis() {
     for store in stores() {
         println!("nobody listens: {}", contract::check_unreachable(store).await);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn postgres_keeps_the_contract() {
+    let server = Postgres::start();
+    let store = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
+    store.migrate().await.unwrap();
+    stores::check(&POSTGRES, Arc::clone(&store) as Arc<dyn Store>).await;
+    println!("{} cases", outcomes::check(store, INVOCATION).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs MariaDB: make test"]
+async fn mysql_keeps_the_contract() {
+    let server = MariaDb::start();
+    let store = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
+    store.migrate().await.unwrap();
+    stores::check(&MYSQL, Arc::clone(&store) as Arc<dyn Store>).await;
+    println!("{} cases", outcomes::check(store, INVOCATION).await);
+}
+
+/// Where nobody listens, and where nobody answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_stores_without_a_server() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let postgres = async || Arc::new(PostgresStore::connect(&format!("postgres://u:p@{address}/d"), 10).await.unwrap());
+    let mysql = async || Arc::new(MySqlStore::connect(&format!("mysql://u:p@{address}/d"), 10).await.unwrap());
+    println!("nobody answers: {}", contract::check_unreachable(postgres().await).await);
+    println!("nobody answers: {}", contract::check_unreachable(mysql().await).await);
+    drop(listener);
+    println!("nobody listens: {}", contract::check_unreachable(postgres().await).await);
+    println!("nobody listens: {}", contract::check_unreachable(mysql().await).await);
 }

@@ -11,4 +11,5 @@ mod lock_table;
 mod producer;
 mod redis;
 mod services;
+mod sql;
 mod transactions;

@@ -61,6 +61,16 @@ pub const METRICS: Variable = Variable {
     meaning: "`on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO; `off`: none (default `on`)",
 };
 
+/// Where the database is.
+pub const DATABASE_URL: Variable = Variable {
+    name: "CLAIMANT_DATABASE_URL",
+    meaning: "URL of the database that holds the records, such as postgres://user:password@host/database?sslmode=verify-full or mysql://user:password@host/database?ssl-mode=VERIFY_IDENTITY",
+};
+/// How many connections to the database.
+pub const DATABASE_CONNECTIONS: Variable = Variable {
+    name: "CLAIMANT_DATABASE_CONNECTIONS",
+    meaning: "connections to the database that one process may hold, 1 to 1000 (default 10); a transactional consumer holds one for each message it works on",
+};
 /// Where Redis is.
 pub const REDIS_URL: Variable = Variable {
     name: "CLAIMANT_REDIS_URL",
@@ -73,8 +83,10 @@ pub const REDIS_CLUSTER: Variable = Variable {
 };
 
 /// All of claimant's own variables, for the documentation and for finding misspelt ones.
-pub const VARIABLES: [Variable; 11] = [
+pub const VARIABLES: [Variable; 13] = [
     TABLE,
+    DATABASE_URL,
+    DATABASE_CONNECTIONS,
     REDIS_URL,
     REDIS_CLUSTER,
     CONCURRENCY,
@@ -108,6 +120,10 @@ const MAPPING_CHECKS: [(&str, MappingCheck); 3] =
 pub struct Settings {
     /// The lock table's name, where one is set.
     pub table: Option<String>,
+    /// The database, where one is set.
+    pub database_url: Option<SecretUrl>,
+    /// How many connections to the database there may be.
+    pub database_connections: u32,
     /// Redis, where one is set.
     pub redis_url: Option<SecretUrl>,
     /// Whether Redis is a cluster.
@@ -150,6 +166,14 @@ impl Settings {
         let mut reader = Reader { vars, faults: Vec::new() };
         let settings = Self {
             table: reader.text(TABLE.name),
+            database_url: reader.text(DATABASE_URL.name).map(SecretUrl::new),
+            // OK because the bounds fit any u32.
+            database_connections: reader.number(
+                DATABASE_CONNECTIONS.name,
+                limits::DATABASE_CONNECTIONS_DEFAULT.into(),
+                1,
+                limits::DATABASE_CONNECTIONS_MAX.into(),
+            ) as u32,
             redis_url: reader.text(REDIS_URL.name).map(SecretUrl::new),
             redis_cluster: reader.switch(REDIS_CLUSTER.name, false),
             // OK because the bounds fit any usize.
@@ -292,6 +316,10 @@ mod tests {
             .unwrap();
         assert_eq!((set.table.as_deref(), set.margin), (Some("locks"), Duration::from_millis(50)));
         assert_eq!(set.required("SENDER"), "a@b.c");
+        let url = ("CLAIMANT_DATABASE_URL", "postgres://claimant:secret@host/database");
+        let set = read(&[url, ("CLAIMANT_DATABASE_CONNECTIONS", "3")], &[]).unwrap();
+        assert_eq!((set.database_url.as_ref().unwrap().expose(), set.database_connections), (url.1, 3));
+        assert!(!format!("{set:?}").contains("secret"));
         let redis = "rediss://user:secret@host:6379/0";
         let set = read(&[("CLAIMANT_REDIS_URL", redis), ("CLAIMANT_REDIS_CLUSTER", "on")], &[]).unwrap();
         assert!(set.redis_cluster && !format!("{set:?}").contains("secret"));

@@ -44,6 +44,11 @@ pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, T
 #[cfg(feature = "redis")]
 pub use claimant_redis::RedisStore;
 
+#[cfg(feature = "mysql")]
+pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions};
+#[cfg(feature = "postgres")]
+pub use claimant_sql::{PgTransaction, PostgresStore, PostgresTransactions};
+
 /// AWS Lambda: SQS events in, partial batch responses out.
 #[cfg(feature = "lambda")]
 pub mod lambda {

@@ -1,0 +1,71 @@
+//! The statements of one database.
+
+use claimant_core::protocol::{Renewal, Settlement};
+use claimant_core::{Claim, Record, RecordId};
+use sqlx::Database;
+
+use crate::record::Seen;
+use crate::session::Session;
+use crate::trouble::{Meaning, Trouble};
+
+/// What differs between databases. Each statement is one step: it applies as a whole or not at all.
+pub(crate) trait Dialect: Database {
+    /// What an error of the server means, by its code and, on MySQL, its number.
+    fn meaning(code: &str, number: u16) -> Meaning;
+
+    /// Inserts those records whose ids have none, and shows what then is there, as far as the statement saw it.
+    fn offer(
+        session: &mut Session<'_, Self>,
+        records: &[(&RecordId, Record)],
+    ) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+
+    /// Writes `next` where the record still has the status, owner, fence and lease of `seen`. Gives whether it did.
+    fn replace(
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        seen: &Record,
+        next: &Record,
+    ) -> impl Future<Output = Result<bool, Trouble>> + Send;
+
+    /// Makes the lease of a claim longer where that is held and ends earlier. Gives whether it did.
+    fn renew(
+        session: &mut Session<'_, Self>,
+        claim: &Claim,
+        renewal: &Renewal,
+    ) -> impl Future<Output = Result<bool, Trouble>> + Send;
+
+    /// Ends those claims, of different keys and in the order of their ids, that are held. Gives how many.
+    fn end(
+        session: &mut Session<'_, Self>,
+        endings: &[&(Claim, Settlement)],
+    ) -> impl Future<Output = Result<usize, Trouble>> + Send;
+
+    /// Begins a transaction that sees what was committed before each statement, and waits a second for locks.
+    const BEGIN: &'static str;
+
+    /// Commits, and leaves the connection as others of the pool are.
+    const COMMIT: &'static str;
+
+    /// The same for rolling back.
+    const ROLLBACK: &'static str;
+
+    /// Gives the open transaction to a handler: it waits for locks as the server's settings say, and is ended by the server
+    /// when it is idle for as long as a lease lasts. Gives the connection's number at the server.
+    fn hand_over(
+        session: &mut Session<'_, Self>,
+        lease: std::time::Duration,
+    ) -> impl Future<Output = Result<i64, Trouble>> + Send;
+
+    /// Ends the statement, and with it the transaction, of a connection of this number whose client is gone.
+    fn kill(connection: i64) -> String;
+
+    /// Sends one of these.
+    fn control(
+        session: &mut Session<'_, Self>,
+        operation: &str,
+        text: String,
+    ) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// The records of these ids, as they are now.
+    fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+}

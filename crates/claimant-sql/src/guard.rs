@@ -1,0 +1,140 @@
+//! What a handler may not send in the claim's transaction: whatever would end it, or hide that it does.
+
+/// What a database takes for a statement that touches the transaction itself.
+pub(crate) struct Rules {
+    /// First words of statements.
+    words: &'static [&'static str],
+    /// Whether these are all that is let through, or all that is not.
+    allowed: bool,
+    /// What a handler is told whose statement is refused for its first word.
+    why: &'static str,
+    /// Beginnings of comments that are none.
+    executed_comments: &'static [&'static str],
+    /// Whether comments nest.
+    nested_comments: bool,
+    /// Whether `#` begins a comment.
+    hash_comments: bool,
+}
+
+/// PostgreSQL refuses to end a transaction from inside a function, a procedure or a DO block; what is left are these, and
+/// they cannot be hidden. Definitions are part of the transaction.
+#[cfg(feature = "postgres")]
+pub(crate) const POSTGRES: Rules = Rules {
+    words: &["ABORT", "BEGIN", "COMMIT", "END", "PREPARE", "RELEASE", "ROLLBACK", "SAVEPOINT", "START"],
+    allowed: false,
+    why: "the transaction is the claim's, and ends with the handler: return Ok to commit, an error to roll back",
+    executed_comments: &[],
+    nested_comments: true,
+    hash_comments: false,
+};
+
+/// On MySQL nearly everything can commit: definitions, SET, LOCK TABLES, a procedure, a prepared statement.
+#[cfg(feature = "mysql")]
+pub(crate) const MYSQL: Rules = Rules {
+    words: &[
+        "DELETE", "DESC", "DESCRIBE", "DO", "EXPLAIN", "INSERT", "REPLACE", "SELECT", "SHOW", "TABLE", "UPDATE",
+        "VALUES", "WITH",
+    ],
+    allowed: true,
+    why: "only statements that read and write rows are let through, since nearly all others can commit: the transaction is the \
+         claim's, and ends with the handler: return Ok to commit, an error to roll back",
+    executed_comments: &["/*!", "/*M!"],
+    nested_comments: false,
+    hash_comments: true,
+};
+
+/// Why a statement is refused, if it is. `bound`: it goes as one with bound values, of which servers take one at a time.
+pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static str> {
+    // Whatever is a literal or a comment to whom: a text that may hold several statements is not looked at more closely.
+    if !bound && sql.trim_end().trim_end_matches([';', ' ', '\t', '\r', '\n']).contains(';') {
+        return Some(
+            "several statements in one text are refused, and `;` in a text without bound values: send it by sqlx::query",
+        );
+    }
+    if rules.executed_comments.iter().any(|comment| sql.contains(comment)) {
+        return Some("comments that the server executes are refused");
+    }
+    let word = first_word(sql, rules).to_ascii_uppercase();
+    (rules.words.contains(&word.as_str()) != rules.allowed).then_some(rules.why)
+}
+
+/// The first word of a statement, after comments, parentheses and empty statements.
+fn first_word<'a>(sql: &'a str, rules: &Rules) -> &'a str {
+    let mut rest = sql;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '(');
+        rest = if rest.starts_with("--") || (rules.hash_comments && rest.starts_with('#')) {
+            rest.split_once('\n').map_or("", |(_, rest)| rest)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            after_comment(comment, rules.nested_comments)
+        } else {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            return &rest[..end];
+        };
+    }
+}
+
+/// What follows a comment, whose beginning was just passed.
+fn after_comment(mut rest: &str, nested: bool) -> &str {
+    let mut depth = 1_u32;
+    while depth > 0 {
+        let (end, begin) = (rest.find("*/"), rest.find("/*").filter(|_| nested));
+        (rest, depth) = match (end, begin) {
+            (Some(end), Some(begin)) if begin < end => (&rest[begin + 2..], depth + 1),
+            (Some(end), _) => (&rest[end + 2..], depth - 1),
+            (None, _) => return "",
+        };
+    }
+    rest
+}
+
+#[cfg(all(test, feature = "mysql", feature = "postgres"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_the_transaction_is_refused_however_it_is_dressed() {
+        // The text, whether it goes with bound values, and whether each database's rules let it through.
+        let rows = [
+            ("SELECT 1", true, true, true),
+            ("select 1;", false, true, true),
+            (" ( SELECT 1 ) ; ", false, true, true),
+            ("/* a note */ UPDATE t SET a = 1 -- COMMIT", true, true, true),
+            ("INSERT INTO t VALUES ('COMMIT; BEGIN')", true, true, true),
+            ("INSERT INTO t VALUES ('a;b')", false, false, false),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", true, true, true),
+            ("COMMIT", true, false, false),
+            ("commit;", false, false, false),
+            ("\n\tRollback", true, false, false),
+            ("-- why not\nCOMMIT", true, false, false),
+            ("/* a */ /* b */ END", true, false, false),
+            // To MySQL, a SELECT that does not parse.
+            ("/* a /* b */ SELECT 1 */ COMMIT", true, false, true),
+            (";;COMMIT", true, false, false),
+            ("BEGIN", true, false, false),
+            ("START TRANSACTION", true, false, false),
+            ("SAVEPOINT a", true, false, false),
+            ("RELEASE SAVEPOINT a", true, false, false),
+            ("PREPARE TRANSACTION 'a'", true, false, false),
+            ("SELECT 1; COMMIT; SELECT 2", false, false, false),
+            ("SELECT 1;COMMIT", false, false, false),
+            ("COMMITTED", true, true, false),
+            ("CREATE TABLE t (id int)", true, true, false),
+            ("SET LOCAL app.tenant = '7'", true, true, false),
+            ("CALL settle_up()", true, true, false),
+            ("SET autocommit = 1", true, true, false),
+            ("LOCK TABLES t WRITE", true, true, false),
+            ("XA END 'a'", true, true, false),
+            ("EXECUTE hidden", true, true, false),
+            ("/*!50000 COMMIT */", true, true, false),
+            ("SELECT 1 /*M! , 2 */", true, true, false),
+            ("", true, true, false),
+        ];
+        for (sql, bound, postgres, mysql) in rows {
+            assert_eq!(refusal(sql, bound, &POSTGRES).is_none(), postgres, "PostgreSQL: {sql}");
+            assert_eq!(refusal(sql, bound, &MYSQL).is_none(), mysql, "MySQL: {sql}");
+        }
+        let hash = "# a note\nCOMMIT";
+        assert!(refusal(hash, true, &MYSQL).is_some());
+    }
+}

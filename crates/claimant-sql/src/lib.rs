@@ -1,0 +1,48 @@
+//! claimant's records in PostgreSQL, and in MySQL or MariaDB: for teams that have no DynamoDB.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `postgres`, `mysql` | [`PostgresStore`], [`MySqlStore`]: opening, the statements, what the error codes mean |
+//! | `dialect` | what a database's statements must do |
+//! | `rounds` | how claims and settlements go on until their answer is clear: the same for both |
+//! | `transactions` | [`PostgresTransactions`], [`MySqlTransactions`]: claims that carry a transaction |
+//! | `transaction`, `guard` | the transaction as its handler has it, and what is refused in it |
+//! | `record` | records as rows |
+//! | `session` | a connection for one call, within the time of the call |
+//! | `trouble` | what went wrong, in the words of a store |
+//! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
+//!
+//! # Permissions
+//!
+//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; `DELETE` for `delete_expired`; for `migrate` what it
+//! takes to create tables.
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod dialect;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod guard;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod migrations;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod record;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod rounds;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod session;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod transaction;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod transactions;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod trouble;
+
+#[cfg(feature = "mysql")]
+pub use mysql::{MySqlStore, MySqlTransaction, MySqlTransactions};
+#[cfg(feature = "postgres")]
+pub use postgres::{PgTransaction, PostgresStore, PostgresTransactions};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub use transaction::SqlTransaction;

@@ -1,0 +1,31 @@
+//! What the error numbers of MySQL and MariaDB mean.
+
+use claimant_core::StoreErrorKind::{Denied, Misconfigured, Other, Throttled, TooLarge, Unreachable};
+
+use crate::trouble::{MIGRATE, Meaning};
+
+pub(crate) fn meaning(_: &str, number: u16) -> Meaning {
+    match number {
+        // Lock wait timeout, deadlock, and MariaDB's record that changed since it was read.
+        1205 | 1213 | 1020 => Meaning::contended(),
+        1040 | 1203 | 1226 | 1461 => Meaning::of(Throttled, ". The server or the user has no more connections to give"),
+        1044 | 1045 | 1698 | 1251 | 2061 => {
+            Meaning::of(Denied, ". Are user and password right, and may the user connect from here?")
+        }
+        1142 | 1143 | 1227 | 1370 => {
+            Meaning::of(Denied, ". The user needs SELECT, INSERT and UPDATE on the table claimant_records")
+        }
+        1046 | 1049 => Meaning::of(Misconfigured, ". Create the database, or name the one that exists in the URL"),
+        1146 | 1054 => Meaning::of(Misconfigured, MIGRATE),
+        // Values that do not fit their column: these messages show them.
+        1048 | 1062 | 1136 | 1264 | 1265 | 1292 | 1364 | 1366 | 3819 | 4025 => {
+            Meaning::of(Misconfigured, MIGRATE).silent()
+        }
+        1118 | 1153 | 1406 => Meaning::of(TooLarge, "").silent(),
+        1290 | 1792 | 1836 => {
+            Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer").silent()
+        }
+        1053 | 1077 | 1152 | 1158..=1161 | 1317 | 1927 | 1969 | 3024 | 4031 => Meaning::of(Unreachable, ""),
+        _ => Meaning::of(Other, "").silent(),
+    }
+}

@@ -1,0 +1,236 @@
+//! Every statement and its guard: those that MySQL and MariaDB have in common.
+
+use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
+use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use sqlx::mysql::MySqlArguments;
+use sqlx::query::Query;
+use sqlx::{MySql, QueryBuilder, query};
+
+use super::meaning::meaning;
+use crate::dialect::Dialect;
+use crate::record::{Seen, bigint, columns, key, number, seen, time};
+use crate::session::Session;
+use crate::trouble::{Meaning, Trouble};
+
+type Statement<'q> = Query<'q, MySql, MySqlArguments>;
+
+const INSERT: &str = concat!("INSERT INTO claimant_records (", columns!(), ") ");
+
+const READ: &str = concat!("SELECT ", columns!(), " FROM claimant_records WHERE id IN (");
+
+const REPLACE: &str = "UPDATE claimant_records SET status = ?, owner = ?, fence = ?, lease_until = ?, attempts = ?, \
+    message_id = ?, fingerprint = ?, created_at = ?, updated_at = ?, completed_at = ?, expires_at_s = ?, result = ?, \
+    error = ? WHERE id = ? AND status = ? AND owner = ? AND fence = ? AND lease_until = ?";
+
+const RENEW: &str = "UPDATE claimant_records SET lease_until = ?, updated_at = ?, expires_at_s = ? \
+    WHERE id = ? AND owner = ? AND fence = ? AND status = 'IN_PROGRESS' AND lease_until < ?";
+
+const DELETE_EXPIRED: &str = "DELETE FROM claimant_records \
+    WHERE expires_at_s < ? AND (status <> 'IN_PROGRESS' OR lease_until < ?) ORDER BY expires_at_s LIMIT ?";
+
+/// Of records whose window ended before this time.
+pub(super) fn delete_expired<'q>(before: Timestamp, portion: u32) -> Statement<'q> {
+    query(DELETE_EXPIRED).bind(bigint(before.as_millis() / 1_000)).bind(time(before)).bind(i64::from(portion))
+}
+
+fn insert(records: &[(&RecordId, Record)]) -> QueryBuilder<MySql> {
+    let mut text = QueryBuilder::new(INSERT);
+    text.push_values(records, |mut row, (id, r)| {
+        row.push_bind(key(id).to_vec())
+            .push_bind(r.status.as_str())
+            .push_bind(r.owner.as_str().as_bytes().to_vec())
+            .push_bind(bigint(r.fence.get()))
+            .push_bind(time(r.lease_until))
+            .push_bind(i64::from(r.attempts))
+            .push_bind(r.message_id.as_str().as_bytes().to_vec())
+            .push_bind(r.fingerprint.as_bytes().to_vec())
+            .push_bind(time(r.created_at))
+            .push_bind(time(r.updated_at))
+            .push_bind(r.completed_at.map(time))
+            .push_bind(bigint(r.expires_at_s))
+            .push_bind(bytes(r.result.as_deref()))
+            .push_bind(bytes(r.error.as_deref()));
+    });
+    text
+}
+
+pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
+    query(REPLACE)
+        .bind(next.status.as_str())
+        .bind(next.owner.as_str().as_bytes())
+        .bind(bigint(next.fence.get()))
+        .bind(time(next.lease_until))
+        .bind(i64::from(next.attempts))
+        .bind(next.message_id.as_str().as_bytes())
+        .bind(next.fingerprint.as_bytes().as_slice())
+        .bind(time(next.created_at))
+        .bind(time(next.updated_at))
+        .bind(next.completed_at.map(time))
+        .bind(bigint(next.expires_at_s))
+        .bind(next.result.as_deref().map(str::as_bytes))
+        .bind(next.error.as_deref().map(str::as_bytes))
+        .bind(key(id))
+        .bind(seen.status.as_str())
+        .bind(seen.owner.as_str().as_bytes())
+        .bind(bigint(seen.fence.get()))
+        .bind(time(seen.lease_until))
+}
+
+/// What an ending writes: claims that end alike share a statement.
+#[derive(PartialEq)]
+struct Written<'a> {
+    status: Status,
+    now: Timestamp,
+    expires_at_s: u64,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+    attempts_back: u32,
+}
+
+impl<'a> Written<'a> {
+    fn by(settlement: &'a Settlement) -> Self {
+        Self {
+            status: settlement.ending.status(),
+            now: settlement.now,
+            expires_at_s: window_end(settlement.now, &settlement.policy),
+            result: settlement.ending.result(),
+            error: settlement.ending.error(),
+            attempts_back: settlement.ending.attempts_back(),
+        }
+    }
+}
+
+fn end(written: &Written<'_>, claims: &[&Claim]) -> QueryBuilder<MySql> {
+    let mut text = QueryBuilder::new("UPDATE claimant_records SET status = ");
+    text.push_bind(written.status.as_str());
+    text.push(", updated_at = ").push_bind(time(written.now));
+    text.push(", completed_at = ").push_bind((written.status == Status::Completed).then(|| time(written.now)));
+    text.push(", expires_at_s = ").push_bind(bigint(written.expires_at_s));
+    text.push(", result = ").push_bind(bytes(written.result));
+    text.push(", error = ").push_bind(bytes(written.error));
+    text.push(", attempts = GREATEST(attempts - ").push_bind(i64::from(written.attempts_back));
+    // By the key alone for the index, which goes through it in one order everywhere.
+    text.push(", 0) WHERE status = 'IN_PROGRESS' AND id IN (");
+    list(&mut text, claims.iter().map(|claim| &claim.id));
+    text.push(") AND (id, owner, fence) IN ");
+    text.push_tuples(claims, |mut row, claim| {
+        row.push_bind(key(&claim.id).to_vec())
+            .push_bind(claim.owner.as_str().as_bytes().to_vec())
+            .push_bind(bigint(claim.fence.get()));
+    });
+    text
+}
+
+fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
+    text.map(|text| text.as_bytes().to_vec())
+}
+
+fn list<'a>(text: &mut QueryBuilder<MySql>, ids: impl Iterator<Item = &'a RecordId>) {
+    let mut list = text.separated(", ");
+    for id in ids {
+        list.push_bind(key(id).to_vec());
+    }
+}
+
+/// Of many records, the text of a statement depends on their number: it is not kept prepared, since a server keeps only so
+/// many for all its clients.
+fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
+    text.build().persistent(records == 1)
+}
+
+impl Dialect for MySql {
+    fn meaning(code: &str, number: u16) -> Meaning {
+        meaning(code, number)
+    }
+
+    // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
+    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1; \
+                                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    const COMMIT: &'static str =
+        "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
+    const ROLLBACK: &'static str =
+        "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
+
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
+        let text = format!(
+            "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
+            lease.as_millis().div_ceil(1_000).max(1)
+        );
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+    }
+
+    fn kill(connection: i64) -> String {
+        format!("KILL CONNECTION {connection}")
+    }
+
+    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
+        session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
+    }
+
+    /// A plain INSERT, which all fresh keys pass at once; where one is not, those that are fresh, and then a look at all.
+    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
+        let mut text = insert(records);
+        match session.execute("claiming", prepared(&mut text, records.len())).await {
+            Ok(_) => return Ok(records.iter().map(|(id, record)| (key(id).to_vec(), record.clone())).collect()),
+            Err(trouble) if !trouble.duplicate => return Err(trouble),
+            Err(_) if records.len() > 1 => {
+                let mut text = insert(records);
+                text.push(" ON DUPLICATE KEY UPDATE id = VALUES(id)");
+                session.execute("claiming", prepared(&mut text, records.len())).await?;
+            }
+            Err(_) => {}
+        }
+        let ids: Vec<_> = records.iter().map(|(id, _)| *id).collect();
+        read(session, &ids).await
+    }
+
+    async fn replace(
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        seen: &Record,
+        next: &Record,
+    ) -> Result<bool, Trouble> {
+        Ok(session.execute("claiming", replace(id, seen, next)).await?.rows_affected() == 1)
+    }
+
+    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, Trouble> {
+        let statement = query(RENEW)
+            .bind(time(renewal.lease_until))
+            .bind(time(renewal.now))
+            .bind(bigint(expiry(renewal.now, renewal.lease_until, &renewal.policy)))
+            .bind(key(&claim.id))
+            .bind(claim.owner.as_str().as_bytes())
+            .bind(bigint(claim.fence.get()))
+            .bind(time(renewal.lease_until));
+        Ok(session.execute("renewing a lease", statement).await?.rows_affected() == 1)
+    }
+
+    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, Trouble> {
+        let mut alike: Vec<(Written<'_>, Vec<&Claim>)> = Vec::new();
+        for (claim, settlement) in endings {
+            let written = Written::by(settlement);
+            match alike.iter_mut().find(|(other, _)| *other == written) {
+                Some((_, claims)) => claims.push(claim),
+                None => alike.push((written, vec![claim])),
+            }
+        }
+        let mut ended = 0;
+        for (written, claims) in alike {
+            let mut text = end(&written, &claims);
+            ended += session.execute("settling", prepared(&mut text, claims.len())).await?.rows_affected();
+        }
+        // OK because it is at most the number of the endings: a row counts where it was found, as sqlx asks for.
+        Ok(ended as usize)
+    }
+
+    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
+        read(session, ids).await
+    }
+}
+
+async fn read(session: &mut Session<'_, MySql>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
+    let mut text = QueryBuilder::new(READ);
+    list(&mut text, ids.iter().copied());
+    text.push(")");
+    seen(&session.rows("reading records", prepared(&mut text, ids.len())).await?, meaning)
+}

@@ -1,0 +1,183 @@
+//! Records in PostgreSQL.
+
+mod meaning;
+mod statements;
+mod transactions;
+
+use std::fmt;
+use std::time::Duration;
+
+use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
+    StoreFuture, Timestamp,
+};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool};
+
+use crate::migrations;
+use crate::rounds;
+use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
+use meaning::meaning;
+
+pub use transactions::{PgTransaction, PostgresTransactions};
+
+/// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
+/// after its caller has gone; each statement sees what was committed before it; and a statement whose client is gone ends, as
+/// far as the server's version and platform can tell.
+const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
+    SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
+    DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', false); \
+    EXCEPTION WHEN OTHERS THEN NULL; END $$";
+
+/// Records in one table, `claimant_records`, of a PostgreSQL database.
+///
+/// A claim of a fresh key is one statement, and so is that of finished work; a failed or abandoned key takes two. Several keys
+/// share a statement. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct PostgresStore {
+    pool: PgPool,
+}
+
+impl PostgresStore {
+    /// The database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
+    /// at most this many connections, made when they are needed: a server that is down fails the calls, not this.
+    ///
+    /// Needs a Tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL is none.
+    pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
+        let options: PgConnectOptions = url.parse().map_err(|e: sqlx::Error| {
+            Error::new("the database URL is not usable: postgres://user:password@host:port/database is needed")
+                .caused_by(e)
+        })?;
+        let options = match options.get_application_name() {
+            Some(_) => options,
+            None => options.application_name("claimant"),
+        };
+        // Statements have no values in them, but they are a matter of claimant's own.
+        let options = options.disable_statement_logging();
+        Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))
+    }
+
+    /// The database that `CLAIMANT_DATABASE_URL` names, with `CLAIMANT_DATABASE_CONNECTIONS`.
+    ///
+    /// # Errors
+    /// When it is not set, or is not the URL of a PostgreSQL database.
+    pub async fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        let url = settings.database_url.as_ref().ok_or_else(|| {
+            Error::new("CLAIMANT_DATABASE_URL is not set: give it postgres://user:password@host:port/database")
+        })?;
+        if !url.has_scheme(&["postgres", "postgresql"]) {
+            return Err(Error::new(
+                "CLAIMANT_DATABASE_URL does not begin with postgres:// and this function's store is PostgreSQL",
+            ));
+        }
+        Self::connect(url.expose(), settings.database_connections).await
+    }
+
+    /// The store on a pool of the caller's. Make it with [`pool_options`](Self::pool_options), or set its connections up
+    /// as that does: with a `lock_timeout` of about a second and a `statement_timeout` of a few, and READ COMMITTED.
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool }
+    }
+
+    /// The options of the pools that [`connect`](Self::connect) makes: connections with time limits of their own on the
+    /// server, tried out before use only after they were idle for a while.
+    #[must_use]
+    pub fn pool_options() -> PgPoolOptions {
+        pool_options().max_connections(POOL_DEFAULT).after_connect(|connection: &mut PgConnection, _| {
+            Box::pin(async move { connection.execute(SESSION).await.map(|_| ()) })
+        })
+    }
+
+    /// The pool, for looking at and for closing.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Makes the table `claimant_records`, or brings it up to date, by migrations that are noted in `claimant_migrations`;
+    /// any number of callers may do so at once. For deployments and tests: a function's role need not be allowed to.
+    ///
+    /// # Errors
+    /// When the database cannot be reached, refuses, or was migrated by a later version.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let migrator = migrations::migrator(&[(1, "records", include_str!("../../migrations/postgres/1_records.sql"))]);
+        let failed = |error: &_| migrations::store_error(error, meaning);
+        // A connection of its own, without the short time limits, and gone afterwards.
+        let mut connection = self.pool.acquire().await.map_err(|e| failed(&e.into()))?.detach();
+        let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
+        connection.execute(unlimited).await.map_err(|e| failed(&e.into()))?;
+        migrator.run(&mut connection).await.map_err(|e| failed(&e))?;
+        connection.close().await.map_err(|e| failed(&e.into()))
+    }
+
+    /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer than
+    /// `portion` when there are no more. Records that expired count as absent anyway; this gives their space back.
+    ///
+    /// # Errors
+    /// When the database gave no answer within this time.
+    pub async fn delete_expired(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
+        let meter = Meter::default();
+        let budget = Budget::of(Call { within, meter: &meter });
+        let mut session = Session::open(&self.pool, budget).await?;
+        Ok(session
+            .execute("deleting expired records", statements::delete_expired(before, portion))
+            .await?
+            .rows_affected())
+    }
+}
+
+// Not derived: the options of a pool are nothing to log.
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("connections", &self.pool.size()).finish_non_exhaustive()
+    }
+}
+
+impl Store for PostgresStore {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(rounds::claim(&self.pool, request, Budget::of(call)))
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(rounds::claim_all(&self.pool, requests, call))
+    }
+
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(rounds::settle_all(&self.pool, settlements, call))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        Box::pin(rounds::renew(&self.pool, claim, renewal, Budget::of(call)))
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        let ending = (claim, settlement.clone());
+        Box::pin(async move { rounds::settle(&self.pool, &ending, Budget::of(call)).await })
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        Box::pin(rounds::look(&self.pool, id, Budget::of(call)))
+    }
+}

@@ -1,0 +1,188 @@
+//! Every statement and its guard.
+
+use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
+use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{Postgres, query};
+
+use super::meaning::meaning;
+use crate::dialect::Dialect;
+use crate::record::{Seen, bigint, columns, key, number, seen, time};
+use crate::session::Session;
+use crate::trouble::{Meaning, Trouble};
+
+type Statement<'q> = Query<'q, Postgres, PgArguments>;
+
+/// Both parts see the table as it was when the statement began: what the first inserts is not among what the second finds.
+const OFFER: &str = concat!(
+    "WITH offered AS (SELECT * FROM unnest($1::bytea[], $2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], \
+     $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[]) AS o (",
+    columns!(),
+    ")), written AS (INSERT INTO claimant_records (",
+    columns!(),
+    ") SELECT * FROM offered ORDER BY id ON CONFLICT (id) DO NOTHING RETURNING ",
+    columns!(),
+    ") SELECT ",
+    columns!(),
+    " FROM written UNION ALL SELECT ",
+    columns!(),
+    " FROM claimant_records WHERE id = ANY($1)"
+);
+
+const READ: &str = concat!("SELECT ", columns!(), " FROM claimant_records WHERE id = ANY($1)");
+
+const REPLACE: &str = "UPDATE claimant_records SET status = $2, owner = $3, fence = $4, lease_until = $5, attempts = $6, \
+    message_id = $7, fingerprint = $8, created_at = $9, updated_at = $10, completed_at = $11, expires_at_s = $12, \
+    result = $13, error = $14 \
+    WHERE id = $1 AND status = $15 AND owner = $16 AND fence = $17 AND lease_until = $18";
+
+const RENEW: &str = "UPDATE claimant_records SET lease_until = $4, updated_at = $5, expires_at_s = $6 \
+    WHERE id = $1 AND owner = $2 AND fence = $3 AND status = 'IN_PROGRESS' AND lease_until < $4";
+
+/// The rows are locked in the order of their ids first, so that two batches do not wait for each other.
+const END: &str = "WITH ended AS (SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::text[], $5::bigint[], \
+    $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::bigint[]) AS e (id, owner, fence, status, updated_at, \
+    completed_at, expires_at_s, result, error, attempts_back)), \
+    held AS MATERIALIZED (SELECT e.* FROM ended e JOIN claimant_records r ON r.id = e.id AND r.owner = e.owner \
+    AND r.fence = e.fence AND r.status = 'IN_PROGRESS' ORDER BY r.id FOR UPDATE OF r) \
+    UPDATE claimant_records r SET status = h.status, updated_at = h.updated_at, completed_at = h.completed_at, \
+    expires_at_s = h.expires_at_s, result = h.result, error = h.error, \
+    attempts = GREATEST(r.attempts - h.attempts_back, 0) \
+    FROM held h WHERE r.id = h.id AND r.owner = h.owner AND r.fence = h.fence AND r.status = 'IN_PROGRESS'";
+
+const DELETE_EXPIRED: &str = "DELETE FROM claimant_records WHERE id IN (SELECT id FROM claimant_records \
+    WHERE expires_at_s < $1 AND (status <> 'IN_PROGRESS' OR lease_until < $2) ORDER BY expires_at_s LIMIT $3 \
+    FOR UPDATE SKIP LOCKED)";
+
+/// Of records whose window ended before this time.
+pub(super) fn delete_expired<'q>(before: Timestamp, portion: u32) -> Statement<'q> {
+    query(DELETE_EXPIRED).bind(bigint(before.as_millis() / 1_000)).bind(time(before)).bind(i64::from(portion))
+}
+
+fn offer<'q>(records: &[(&RecordId, Record)]) -> Statement<'q> {
+    query(OFFER)
+        .bind(each(records, |(id, _)| key(id).to_vec()))
+        .bind(each(records, |(_, r)| r.status.as_str()))
+        .bind(each(records, |(_, r)| r.owner.as_str().as_bytes().to_vec()))
+        .bind(each(records, |(_, r)| bigint(r.fence.get())))
+        .bind(each(records, |(_, r)| time(r.lease_until)))
+        .bind(each(records, |(_, r)| i64::from(r.attempts)))
+        .bind(each(records, |(_, r)| r.message_id.as_str().as_bytes().to_vec()))
+        .bind(each(records, |(_, r)| r.fingerprint.as_bytes().to_vec()))
+        .bind(each(records, |(_, r)| time(r.created_at)))
+        .bind(each(records, |(_, r)| time(r.updated_at)))
+        .bind(each(records, |(_, r)| r.completed_at.map(time)))
+        .bind(each(records, |(_, r)| bigint(r.expires_at_s)))
+        .bind(each(records, |(_, r)| bytes(r.result.as_deref())))
+        .bind(each(records, |(_, r)| bytes(r.error.as_deref())))
+}
+
+pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
+    query(REPLACE)
+        .bind(key(id))
+        .bind(next.status.as_str())
+        .bind(next.owner.as_str().as_bytes())
+        .bind(bigint(next.fence.get()))
+        .bind(time(next.lease_until))
+        .bind(i64::from(next.attempts))
+        .bind(next.message_id.as_str().as_bytes())
+        .bind(next.fingerprint.as_bytes().as_slice())
+        .bind(time(next.created_at))
+        .bind(time(next.updated_at))
+        .bind(next.completed_at.map(time))
+        .bind(bigint(next.expires_at_s))
+        .bind(next.result.as_deref().map(str::as_bytes))
+        .bind(next.error.as_deref().map(str::as_bytes))
+        .bind(seen.status.as_str())
+        .bind(seen.owner.as_str().as_bytes())
+        .bind(bigint(seen.fence.get()))
+        .bind(time(seen.lease_until))
+}
+
+fn end<'q>(endings: &[&(Claim, Settlement)]) -> Statement<'q> {
+    let completed = |s: &Settlement| (s.ending.status() == Status::Completed).then(|| time(s.now));
+    query(END)
+        .bind(each(endings, |(c, _)| key(&c.id).to_vec()))
+        .bind(each(endings, |(c, _)| c.owner.as_str().as_bytes().to_vec()))
+        .bind(each(endings, |(c, _)| bigint(c.fence.get())))
+        .bind(each(endings, |(_, s)| s.ending.status().as_str()))
+        .bind(each(endings, |(_, s)| time(s.now)))
+        .bind(each(endings, |(_, s)| completed(s)))
+        .bind(each(endings, |(_, s)| bigint(window_end(s.now, &s.policy))))
+        .bind(each(endings, |(_, s)| bytes(s.ending.result())))
+        .bind(each(endings, |(_, s)| bytes(s.ending.error())))
+        .bind(each(endings, |(_, s)| i64::from(s.ending.attempts_back())))
+}
+
+fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
+    text.map(|text| text.as_bytes().to_vec())
+}
+
+/// One value of each, for an array.
+fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
+    all.iter().map(value).collect()
+}
+
+impl Dialect for Postgres {
+    fn meaning(code: &str, number: u16) -> Meaning {
+        meaning(code, number)
+    }
+
+    const BEGIN: &'static str =
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
+    const COMMIT: &'static str = "COMMIT";
+    const ROLLBACK: &'static str = "ROLLBACK";
+
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
+        let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);
+        let text = format!(
+            "SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; \
+             SET LOCAL idle_in_transaction_session_timeout = {idle}; SELECT pg_backend_pid()::bigint"
+        );
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+    }
+
+    fn kill(connection: i64) -> String {
+        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {connection} AND state = 'active'")
+    }
+
+    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
+        session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
+    }
+
+    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
+        seen(&session.rows("claiming", offer(records)).await?, meaning)
+    }
+
+    async fn replace(
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        seen: &Record,
+        next: &Record,
+    ) -> Result<bool, Trouble> {
+        Ok(session.execute("claiming", replace(id, seen, next)).await?.rows_affected() == 1)
+    }
+
+    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, Trouble> {
+        let statement = query(RENEW)
+            .bind(key(&claim.id))
+            .bind(claim.owner.as_str().as_bytes())
+            .bind(bigint(claim.fence.get()))
+            .bind(time(renewal.lease_until))
+            .bind(time(renewal.now))
+            .bind(bigint(expiry(renewal.now, renewal.lease_until, &renewal.policy)));
+        Ok(session.execute("renewing a lease", statement).await?.rows_affected() == 1)
+    }
+
+    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, Trouble> {
+        let ended = session.execute("settling", end(endings)).await?.rows_affected();
+        // OK because it is at most the number of the endings.
+        Ok(ended as usize)
+    }
+
+    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
+        let statement = query(READ).bind(each(ids, |id| key(id).to_vec()));
+        seen(&session.rows("reading records", statement).await?, meaning)
+    }
+}

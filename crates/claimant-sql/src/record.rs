@@ -1,0 +1,125 @@
+//! Records as rows, and back.
+
+use std::collections::HashMap;
+
+use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId, Status, StoreErrorKind, Timestamp};
+use sqlx::{ColumnIndex, Decode, Row, Type};
+
+use crate::trouble::{Meaning, Trouble};
+
+/// The columns, in the order in which every statement names them.
+macro_rules! columns {
+    () => {
+        "id, status, owner, fence, lease_until, attempts, message_id, fingerprint, created_at, updated_at, completed_at, \
+         expires_at_s, result, error"
+    };
+}
+pub(crate) use columns;
+
+/// Records that a statement showed, by their ids.
+pub(crate) type Seen = HashMap<Vec<u8>, Record>;
+
+/// A number as `bigint` holds it. OK because no time, fence or count gets near the end of it, which stands for all beyond.
+pub(crate) fn bigint(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn time(time: Timestamp) -> i64 {
+    bigint(time.as_millis())
+}
+
+/// A record's id as its column holds it.
+pub(crate) fn key(id: &RecordId) -> &[u8] {
+    id.as_str().as_bytes()
+}
+
+/// The records that rows of [`columns`] hold.
+pub(crate) fn seen<R>(rows: &[R], meaning: fn(&str, u16) -> Meaning) -> Result<Seen, Trouble>
+where
+    R: Row,
+    usize: ColumnIndex<R>,
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let read = |row| Fields { row, meaning }.record();
+    rows.iter().map(read).collect()
+}
+
+/// The number that a statement gives.
+pub(crate) fn number<R>(rows: &[R], meaning: fn(&str, u16) -> Meaning) -> Result<i64, Trouble>
+where
+    R: Row,
+    usize: ColumnIndex<R>,
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let row = rows.first().ok_or_else(|| Trouble::new(StoreErrorKind::Other, "the server gave no number"))?;
+    row.try_get(0).map_err(|error| Trouble::of("reading a number", &error, meaning))
+}
+
+struct Fields<'r, R> {
+    row: &'r R,
+    meaning: fn(&str, u16) -> Meaning,
+}
+
+impl<'r, R> Fields<'r, R>
+where
+    R: Row,
+    usize: ColumnIndex<R>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+    Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn record(&self) -> Result<(Vec<u8>, Record), Trouble> {
+        let status: String = self.value(1)?;
+        let fingerprint: Vec<u8> = self.value(7)?;
+        let record = Record {
+            status: status.parse::<Status>().map_err(|_| corrupt("status"))?,
+            owner: OwnerToken::from_stored(self.text("owner", self.value(2)?)?),
+            fence: Fence::new(self.number(3, "fence")?),
+            lease_until: self.time(4, "lease_until")?,
+            attempts: u32::try_from(self.number(5, "attempts")?).map_err(|_| corrupt("attempts"))?,
+            message_id: MessageId::new(self.text("message_id", self.value(6)?)?).map_err(|_| corrupt("message_id"))?,
+            fingerprint: fingerprint.try_into().map(Fingerprint::from_stored).map_err(|_| corrupt("fingerprint"))?,
+            created_at: self.time(8, "created_at")?,
+            updated_at: self.time(9, "updated_at")?,
+            completed_at: self
+                .value::<Option<i64>>(10)?
+                .map(|n| unsigned(n, "completed_at").map(Timestamp::from_millis))
+                .transpose()?,
+            expires_at_s: self.number(11, "expires_at_s")?,
+            result: self.value::<Option<_>>(12)?.map(|bytes| self.text("result", bytes)).transpose()?,
+            error: self.value::<Option<_>>(13)?.map(|bytes| self.text("error", bytes)).transpose()?,
+        };
+        Ok((self.value(0)?, record))
+    }
+
+    fn value<T: Decode<'r, R::Database> + Type<R::Database>>(&self, place: usize) -> Result<T, Trouble> {
+        self.row.try_get(place).map_err(|error| Trouble::of("reading a record", &error, self.meaning))
+    }
+
+    fn number(&self, place: usize, column: &str) -> Result<u64, Trouble> {
+        unsigned(self.value(place)?, column)
+    }
+
+    fn time(&self, place: usize, column: &str) -> Result<Timestamp, Trouble> {
+        self.number(place, column).map(Timestamp::from_millis)
+    }
+
+    fn text(&self, column: &str, bytes: Vec<u8>) -> Result<String, Trouble> {
+        String::from_utf8(bytes).map_err(|_| corrupt(column))
+    }
+}
+
+fn unsigned(number: i64, column: &str) -> Result<u64, Trouble> {
+    u64::try_from(number).map_err(|_| corrupt(column))
+}
+
+fn corrupt(column: &str) -> Trouble {
+    Trouble::new(
+        StoreErrorKind::Corrupt,
+        format!(
+            "a record's column {column} is not of the form that claimant writes: is the table used by something else?"
+        ),
+    )
+}

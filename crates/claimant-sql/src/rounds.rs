@@ -1,0 +1,286 @@
+//! How claims and settlements go on until their answer is clear: the same for every database.
+//!
+//! A statement writes only under its guard. Whatever did not write, or gave no answer, is resolved from the record as it
+//! then stands, by the same pure functions that every store calls.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
+use claimant_core::{Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, StoreError, StoreErrorKind};
+use futures_util::future::join_all;
+use sqlx::Pool;
+
+use crate::dialect::Dialect;
+use crate::record::{Seen, key};
+use crate::session::{Budget, Session};
+use crate::trouble::Trouble;
+
+/// Records in one statement.
+const BATCH_MAX: usize = 50;
+
+/// How often a call is tried anew where the record changed in between, or where no answer came.
+pub(crate) const ROUNDS_MAX: u32 = 4;
+
+/// The base of the waits before a statement is tried again.
+const RETRY_BASE_MS: u64 = 12;
+
+/// What a claim came to.
+pub(crate) enum Claimed {
+    Granted(Box<Grant>),
+    Refused(Refusal),
+}
+
+/// A claim that is written.
+#[derive(Clone)]
+pub(crate) struct Grant {
+    /// The record that it replaced, if there was one.
+    pub(crate) before: Option<Record>,
+    /// The record that it wrote.
+    pub(crate) now: Record,
+    /// Whether another owner had left the key in progress.
+    pub(crate) taken_over: bool,
+}
+
+/// What a claim is about to write over what it saw.
+struct Wish {
+    seen: Record,
+    next: Record,
+    taken_over: bool,
+}
+
+/// Claims a key on this connection, without a second try where a statement fails.
+pub(crate) async fn claim_on<D: Dialect>(
+    session: &mut Session<'_, D>,
+    request: &ClaimRequest,
+) -> Result<Claimed, Trouble> {
+    let mut wish: Option<Wish> = None;
+    for _ in 0..ROUNDS_MAX {
+        let mut shown = match &wish {
+            None => D::offer(session, &[(&request.id, protocol::fresh_claim(request))]).await?,
+            Some(wish) if D::replace(session, &request.id, &wish.seen, &wish.next).await? => {
+                Seen::from([(key(&request.id).to_vec(), wish.next.clone())])
+            }
+            Some(_) => D::read(session, &[&request.id]).await?,
+        };
+        // Absent: deleted, or inserted by another one, in between.
+        let Some(now) = shown.remove(key(&request.id)) else {
+            wish = None;
+            continue;
+        };
+        wish = match protocol::decide(Some(&now), request) {
+            Decision::Held => {
+                let (before, taken_over) = wish.map_or((None, false), |wish| (Some(wish.seen), wish.taken_over));
+                return Ok(Claimed::Granted(Box::new(Grant { before, now, taken_over })));
+            }
+            Decision::Refuse(refusal) => return Ok(Claimed::Refused(refusal)),
+            Decision::Grant { next, taken_over } => Some(Wish { seen: now, next, taken_over }),
+            Decision::Park { next } => Some(Wish { seen: now, next, taken_over: false }),
+        };
+    }
+    Err(Trouble::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
+}
+
+pub(crate) async fn claim<D: Dialect>(
+    pool: &Pool<D>,
+    request: &ClaimRequest,
+    mut budget: Budget<'_>,
+) -> Result<ClaimAnswer, StoreError> {
+    for round in 0.. {
+        let claimed = match Session::open(pool, budget).await {
+            Ok(mut session) => claim_on(&mut session, request).await,
+            Err(trouble) => Err(trouble),
+        };
+        match claimed {
+            Ok(Claimed::Granted(grant)) => return Ok(granted(request, &grant.now, grant.taken_over)),
+            Ok(Claimed::Refused(refusal)) => return Ok(ClaimAnswer::Refused(refusal)),
+            // What was written although its answer was lost is recognised by its owner.
+            Err(trouble) if trouble.is_final() || !wait(round, budget).await => return Err(trouble.into()),
+            Err(_) => budget = budget.wary(),
+        }
+    }
+    Err(StoreError::no_answer(budget.left()))
+}
+
+/// Claims keys in company: one statement for all that have no record. A key that has one and can be claimed all the same is
+/// left to be claimed by itself, as is a key's second request, and everything where somebody's lock is in the way.
+pub(crate) async fn claim_all<D: Dialect>(
+    pool: &Pool<D>,
+    requests: &[ClaimRequest],
+    call: Call<'_>,
+) -> Vec<Result<Option<ClaimAnswer>, StoreError>> {
+    let budget = Budget::of(call);
+    let mut named = HashSet::new();
+    let mut together: Vec<usize> = (0..requests.len()).filter(|place| named.insert(&requests[*place].id)).collect();
+    // In one order everywhere, so that two batches with the same keys do not wait for each other.
+    together.sort_unstable_by_key(|place| &requests[*place].id);
+    let mut answers: Vec<_> = requests.iter().map(|_| Ok(None)).collect();
+    let chunks = together.chunks(BATCH_MAX).map(|places| async move {
+        let fresh = |place: &usize| (&requests[*place].id, protocol::fresh_claim(&requests[*place]));
+        let records: Vec<_> = places.iter().map(fresh).collect();
+        let shown = match Session::open(pool, budget).await {
+            Ok(mut session) => D::offer(&mut session, &records).await,
+            Err(trouble) => Err(trouble),
+        };
+        (places, shown)
+    });
+    for (places, shown) in join_all(chunks).await {
+        for place in places {
+            answers[*place] = match &shown {
+                Ok(seen) => Ok(in_company(&requests[*place], seen)),
+                Err(trouble) if trouble.contended => Ok(None),
+                Err(trouble) => Err(trouble.clone().into()),
+            };
+        }
+    }
+    answers
+}
+
+fn in_company(request: &ClaimRequest, seen: &Seen) -> Option<ClaimAnswer> {
+    let record = seen.get(key(&request.id))?;
+    match protocol::decide(Some(record), request) {
+        Decision::Held => Some(granted(request, record, false)),
+        Decision::Refuse(refusal) => Some(ClaimAnswer::Refused(refusal)),
+        Decision::Grant { .. } | Decision::Park { .. } => None,
+    }
+}
+
+pub(crate) async fn renew<D: Dialect>(
+    pool: &Pool<D>,
+    claim: &mut Claim,
+    renewal: Renewal,
+    mut budget: Budget<'_>,
+) -> Result<Renewed, StoreError> {
+    let mut trouble =
+        Trouble::new(StoreErrorKind::Throttled, "the record changed each time its lease was to be renewed");
+    for round in 0..ROUNDS_MAX {
+        let renewed = match Session::open(pool, budget).await {
+            Ok(mut session) => renew_on(&mut session, claim, &renewal).await,
+            Err(trouble) => Err(trouble),
+        };
+        match renewed {
+            Ok(Some(renewed)) => return Ok(renewed),
+            Ok(None) => {}
+            Err(new) if new.is_final() => return Err(new.into()),
+            Err(new) => (trouble, budget) = (new, budget.wary()),
+        }
+        if !wait(round, budget).await {
+            break;
+        }
+    }
+    Err(trouble.into())
+}
+
+/// Renews a lease on this connection; `None` where the record changed in between.
+async fn renew_on<D: Dialect>(
+    session: &mut Session<'_, D>,
+    claim: &mut Claim,
+    renewal: &Renewal,
+) -> Result<Option<Renewed>, Trouble> {
+    if D::renew(session, claim, renewal).await? {
+        claim.lease_until = renewal.lease_until;
+        return Ok(Some(Renewed::Held));
+    }
+    let seen = D::read(session, &[&claim.id]).await?.remove(key(&claim.id));
+    Ok(match (protocol::renew(seen.as_ref(), claim, renewal), seen) {
+        (SettleDecision::Already, Some(seen)) => {
+            claim.lease_until = seen.lease_until;
+            Some(Renewed::Held)
+        }
+        (SettleDecision::Write(_), _) => None,
+        _ => Some(Renewed::Lost),
+    })
+}
+
+pub(crate) async fn settle<D: Dialect>(
+    pool: &Pool<D>,
+    ending: &(Claim, Settlement),
+    mut budget: Budget<'_>,
+) -> Settled {
+    let mut unknown = StoreError::no_answer(budget.left());
+    for round in 0..ROUNDS_MAX {
+        let decision = match Session::open(pool, budget).await {
+            Ok(mut session) => settle_on(&mut session, ending).await,
+            Err(trouble) => Err(trouble),
+        };
+        match decision {
+            Ok(SettleDecision::Already) => return Settled::Done,
+            Ok(SettleDecision::Lost) => return Settled::Lost,
+            Ok(SettleDecision::Write(_)) => {}
+            // No try can mend these, and they say that nothing was written.
+            Err(trouble) if trouble.is_final() => return Settled::Unknown(trouble.into()),
+            // No answer: the next round finds the record as the lost write left it.
+            Err(trouble) => (unknown, budget) = (trouble.into(), budget.wary()),
+        }
+        if !wait(round, budget).await {
+            break;
+        }
+    }
+    Settled::Unknown(unknown)
+}
+
+/// Ends a claim on this connection; where its guard did not hold, the record says what that means.
+async fn settle_on<D: Dialect>(
+    session: &mut Session<'_, D>,
+    ending: &(Claim, Settlement),
+) -> Result<SettleDecision, Trouble> {
+    let (claim, settlement) = ending;
+    if D::end(session, &[ending]).await? == 1 {
+        return Ok(SettleDecision::Already);
+    }
+    let seen = D::read(session, &[&claim.id]).await?.remove(key(&claim.id));
+    Ok(protocol::settle(seen.as_ref(), claim, settlement))
+}
+
+/// Ends claims in company; where not all of them were held, or no answer came, each is ended by itself, which tells.
+pub(crate) async fn settle_all<D: Dialect>(
+    pool: &Pool<D>,
+    endings: Vec<(Claim, Settlement)>,
+    call: Call<'_>,
+) -> Vec<Settled> {
+    let budget = Budget::of(call);
+    let chunks = endings.chunks(BATCH_MAX).map(|chunk| async move {
+        let mut together: Vec<&(Claim, Settlement)> = chunk.iter().collect();
+        together.sort_unstable_by_key(|(claim, _)| &claim.id);
+        let ended = match Session::open(pool, budget).await {
+            Ok(mut session) => D::end(&mut session, &together).await,
+            Err(trouble) => Err(trouble),
+        };
+        match ended {
+            Ok(count) if count == chunk.len() => return chunk.iter().map(|_| Settled::Done).collect(),
+            Err(trouble) if trouble.is_final() => {
+                return chunk.iter().map(|_| Settled::Unknown(trouble.clone().into())).collect();
+            }
+            _ => {}
+        }
+        join_all(chunk.iter().map(|ending| settle(pool, ending, budget))).await
+    });
+    join_all(chunks).await.into_iter().flatten().collect()
+}
+
+pub(crate) async fn look<D: Dialect>(
+    pool: &Pool<D>,
+    id: &RecordId,
+    budget: Budget<'_>,
+) -> Result<Option<Record>, StoreError> {
+    let mut session = Session::open(pool, budget).await?;
+    Ok(D::read(&mut session, &[id]).await?.remove(key(id)))
+}
+
+fn granted(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnswer {
+    ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
+}
+
+/// Waits before the round after this one, doubling, and spread over its upper half by the clock's last digits. Gives whether
+/// there is one.
+pub(crate) async fn wait(round: u32, budget: Budget<'_>) -> bool {
+    let left = budget.left();
+    let full = RETRY_BASE_MS << round.min(8);
+    let spread = u64::from(left.subsec_nanos()) % (full / 2 + 1);
+    let wait = Duration::from_millis(full / 2 + spread);
+    let again = round + 1 < ROUNDS_MAX && wait < left;
+    if again {
+        tokio::time::sleep(wait).await;
+    }
+    again
+}

@@ -1,0 +1,217 @@
+//! The transaction that a claim carries, as its handler has it.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
+use sqlx::error::BoxDynError;
+use sqlx::pool::PoolConnection;
+use sqlx::{Database, Describe, Either, Error, Execute, Executor, SqlStr};
+
+use crate::guard;
+use crate::rounds::Grant;
+
+/// The transaction of a claim, in which its handler reads and writes: `sqlx::query(…).execute(&mut *tx)`.
+///
+/// What is done in it is there exactly when the claim is completed. Statements that would end it, or nest another one in it,
+/// are refused with [`sqlx::Error::InvalidArgument`]: the handler returns `Ok` to commit, and an error to roll back. Dropping it
+/// closes its connection, at which the server rolls back.
+///
+/// What is cut off in the middle, such as a query in a time-out of the handler's own, lets the commit fail: return the error.
+pub struct SqlTransaction<D: Database> {
+    /// There until the transaction is over.
+    connection: Option<PoolConnection<D>>,
+    /// Whether a statement is under way, or was dropped before its answer came.
+    cut_off: bool,
+    /// The connection's number at the server.
+    number: i64,
+    grant: Box<Grant>,
+}
+
+/// What is left of a transaction.
+pub(crate) struct Remains<D: Database> {
+    /// Its connection, if that is at rest.
+    pub(crate) connection: Option<PoolConnection<D>>,
+    /// The number of a connection that was cut off: its statement may still run at the server.
+    pub(crate) cut_off: Option<i64>,
+    pub(crate) grant: Box<Grant>,
+}
+
+impl<D: Database> SqlTransaction<D> {
+    pub(crate) fn new(connection: Option<PoolConnection<D>>, number: i64, grant: Box<Grant>) -> Self {
+        Self { connection, cut_off: false, number, grant }
+    }
+
+    pub(crate) fn into_remains(mut self) -> Remains<D> {
+        let cut_off = (self.cut_off && self.connection.is_some()).then_some(self.number);
+        let connection = if self.cut_off { None } else { self.connection.take() };
+        Remains { connection, cut_off, grant: self.grant.clone() }
+    }
+}
+
+// Closes the connection without a word: the server rolls back, and whoever dropped this need not wait for it.
+impl<D: Database> Drop for SqlTransaction<D> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(connection.detach());
+        }
+    }
+}
+
+impl<D: Database> fmt::Debug for SqlTransaction<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqlTransaction").finish_non_exhaustive()
+    }
+}
+
+/// A statement that was looked at.
+struct Checked<D: Database> {
+    sql: SqlStr,
+    arguments: Option<D::Arguments>,
+    persistent: bool,
+}
+
+impl<D: Database> Checked<D> {
+    fn new<'q>(mut query: impl Execute<'q, D>, rules: &guard::Rules) -> Result<Self, Error> {
+        let arguments = query.take_arguments().map_err(Error::Encode)?;
+        let persistent = query.persistent();
+        let sql = query.sql();
+        match guard::refusal(sql.as_str(), arguments.is_some(), rules) {
+            Some(why) => Err(Error::InvalidArgument(why.to_owned())),
+            None => Ok(Self { sql, arguments, persistent }),
+        }
+    }
+}
+
+impl<D: Database> Execute<'_, D> for Checked<D> {
+    fn sql(self) -> SqlStr {
+        self.sql
+    }
+
+    fn statement(&self) -> Option<&D::Statement> {
+        None
+    }
+
+    fn take_arguments(&mut self) -> Result<Option<D::Arguments>, BoxDynError> {
+        Ok(self.arguments.take())
+    }
+
+    fn persistent(&self) -> bool {
+        self.persistent
+    }
+}
+
+/// A statement on its way, which notes whether it was dropped in the middle.
+struct Watched<'e, F> {
+    inner: F,
+    cut_off: &'e mut bool,
+}
+
+impl<F: Future + Unpin> Future for Watched<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let polled = Pin::new(&mut self.inner).poll(cx);
+        *self.cut_off = polled.is_pending();
+        polled
+    }
+}
+
+impl<F: Stream + Unpin> Stream for Watched<'_, F> {
+    type Item = F::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Item>> {
+        let polled = self.inner.poll_next_unpin(cx);
+        *self.cut_off = polled.is_pending();
+        polled
+    }
+}
+
+impl<D: Database> SqlTransaction<D> {
+    /// The connection, and where it is noted that a statement was cut off.
+    fn parts(&mut self) -> Result<(&mut D::Connection, &mut bool), Error> {
+        match &mut self.connection {
+            Some(_) if self.cut_off => Err(Error::InvalidArgument(
+                "a statement before this one was cut off in the middle of its answer: return the error, and the work is tried again"
+                    .to_owned(),
+            )),
+            Some(connection) => Ok((&mut **connection, &mut self.cut_off)),
+            None => Err(Error::InvalidArgument("the transaction is over".to_owned())),
+        }
+    }
+}
+
+type Step<D> = Either<<D as Database>::QueryResult, <D as Database>::Row>;
+
+/// sqlx's `Executor`, which cannot be implemented for all databases at once.
+macro_rules! executor {
+    ($database:ty, $rules:path) => {
+        impl<'c> Executor<'c> for &'c mut SqlTransaction<$database> {
+            type Database = $database;
+
+            fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Result<Step<$database>, Error>>
+            where
+                'c: 'e,
+                E: 'q + Execute<'q, $database>,
+            {
+                let checked = Checked::new(query, &$rules);
+                match self.parts().and_then(|parts| Ok((parts, checked?))) {
+                    Ok(((connection, cut_off), query)) => {
+                        Watched { inner: connection.fetch_many(query), cut_off }.boxed()
+                    }
+                    Err(error) => stream::once(async { Err(error) }).boxed(),
+                }
+            }
+
+            fn fetch_optional<'e, 'q: 'e, E>(
+                self,
+                query: E,
+            ) -> BoxFuture<'e, Result<Option<<$database as Database>::Row>, Error>>
+            where
+                'c: 'e,
+                E: 'q + Execute<'q, $database>,
+            {
+                let checked = Checked::new(query, &$rules);
+                match self.parts().and_then(|parts| Ok((parts, checked?))) {
+                    Ok(((connection, cut_off), query)) => {
+                        Box::pin(Watched { inner: connection.fetch_optional(query), cut_off })
+                    }
+                    Err(error) => Box::pin(async { Err(error) }),
+                }
+            }
+
+            fn prepare_with<'e>(
+                self,
+                sql: SqlStr,
+                parameters: &'e [<$database as Database>::TypeInfo],
+            ) -> BoxFuture<'e, Result<<$database as Database>::Statement, Error>>
+            where
+                'c: 'e,
+            {
+                match self.parts() {
+                    Ok((connection, cut_off)) => {
+                        Box::pin(Watched { inner: connection.prepare_with(sql, parameters), cut_off })
+                    }
+                    Err(error) => Box::pin(async { Err(error) }),
+                }
+            }
+
+            fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<Describe<$database>, Error>>
+            where
+                'c: 'e,
+            {
+                match self.parts() {
+                    Ok((connection, cut_off)) => Box::pin(Watched { inner: connection.describe(sql), cut_off }),
+                    Err(error) => Box::pin(async { Err(error) }),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(feature = "mysql")]
+executor!(sqlx::MySql, guard::MYSQL);
+#[cfg(feature = "postgres")]
+executor!(sqlx::Postgres, guard::POSTGRES);

@@ -1,0 +1,207 @@
+//! Claims that carry a transaction: from the claim to the commit, the same for both databases.
+//!
+//! The record of a claim is written inside its transaction, so nobody else sees it: a second claimant waits for its lock, a
+//! short while, and is told that the key is busy. Whatever ends the connection ends the claim and its effect together.
+
+use claimant_core::protocol::{self, ClaimRequest, Ending, Refusal, SettleDecision, Settlement};
+use claimant_core::{Carried, Claim, ClaimAnswer, Failure, Settled, StoreError, StoreErrorKind};
+use sqlx::Pool;
+
+use crate::dialect::Dialect;
+use crate::record::{Seen, key};
+use crate::rounds::{self, Claimed, Grant, ROUNDS_MAX, wait};
+use crate::session::{Budget, Session};
+use crate::transaction::{Remains, SqlTransaction};
+use crate::trouble::Trouble;
+
+pub(crate) async fn claim<D: Dialect>(
+    pool: &Pool<D>,
+    request: &ClaimRequest,
+    mut budget: Budget<'_>,
+) -> Result<ClaimAnswer, StoreError> {
+    let mut round = 0;
+    loop {
+        match claim_once(pool, request, budget).await {
+            Ok(answer) => return Ok(answer),
+            // Whoever has the lock ends no later than a claim made now would: a lease is as long for all.
+            Err(trouble) if trouble.contended => {
+                let until = request.lease_until.plus(request.policy.skew);
+                return Ok(ClaimAnswer::Refused(Refusal::Busy { until }));
+            }
+            // Nothing was committed, so that there is nothing to find out before the next try.
+            Err(trouble) if trouble.is_final() || !wait(round, budget).await => return Err(trouble.into()),
+            Err(_) => (round, budget) = (round + 1, budget.wary()),
+        }
+    }
+}
+
+async fn claim_once<D: Dialect>(
+    pool: &Pool<D>,
+    request: &ClaimRequest,
+    budget: Budget<'_>,
+) -> Result<ClaimAnswer, Trouble> {
+    let mut session = Session::open(pool, budget).await?;
+    session.begin().await?;
+    match rounds::claim_on(&mut session, request).await {
+        Ok(Claimed::Granted(grant)) => {
+            let (connection, number) = session.hand_over(request.lease_until.since(request.now)).await?;
+            let mut claim = protocol::claim_of(request.id.clone(), &grant.now, grant.taken_over);
+            claim.carried = Some(Carried::new(SqlTransaction::new(connection, number, grant)));
+            Ok(ClaimAnswer::Granted(claim))
+        }
+        // Abandoned work may have been parked.
+        Ok(Claimed::Refused(refusal)) => session.commit().await.map(|()| ClaimAnswer::Refused(refusal)),
+        Err(trouble) => {
+            session.roll_back().await;
+            Err(trouble)
+        }
+    }
+}
+
+pub(crate) async fn settle<D: Dialect>(
+    pool: &Pool<D>,
+    mut claim: Claim,
+    settlement: &Settlement,
+    budget: Budget<'_>,
+) -> Settled {
+    let Some(transaction) = claim.carried.take().and_then(Carried::unpack::<SqlTransaction<D>>) else {
+        return Settled::Lost;
+    };
+    let Remains { connection, cut_off, grant } = transaction.into_remains();
+    let mut session = connection.map(|connection| Session::resume(connection, budget));
+    if let Some(number) = cut_off {
+        // Else the key is locked until the statement has come to its end for nobody.
+        if let Ok(mut other) = Session::open(pool, budget).await {
+            let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;
+        }
+    }
+    if let Ending::Completed { .. } = settlement.ending {
+        return complete(pool, claim, grant, settlement, session, budget).await;
+    }
+    if let Some(session) = &mut session {
+        session.roll_back().await;
+    }
+    match settlement.ending {
+        Ending::Released => Settled::Done,
+        _ => record_failure(pool, &claim, &grant, settlement, session, budget).await,
+    }
+}
+
+/// Writes the completion into the transaction and commits it.
+async fn complete<D: Dialect>(
+    pool: &Pool<D>,
+    claim: Claim,
+    grant: Box<Grant>,
+    settlement: &Settlement,
+    session: Option<Session<'_, D>>,
+    budget: Budget<'_>,
+) -> Settled {
+    let ending = (claim, settlement.clone());
+    let aborted = |(mut claim, _): (Claim, Settlement), why: String| {
+        claim.carried = Some(Carried::new(SqlTransaction::<D>::new(None, 0, grant)));
+        Settled::Aborted { claim, failure: Failure::retry(format!("the transaction was rolled back: {why}")) }
+    };
+    let Some(mut session) = session else {
+        return aborted(ending, "a statement of the handler was cut off before its answer came".to_owned());
+    };
+    match D::end(&mut session, &[&ending]).await {
+        Ok(1) => {}
+        Ok(_) => {
+            session.roll_back().await;
+            return aborted(
+                ending,
+                "the database had ended it, after an error that the handler did not return".to_owned(),
+            );
+        }
+        Err(trouble) => {
+            session.roll_back().await;
+            return aborted(ending, refused("the completion", &trouble));
+        }
+    }
+    match session.commit().await {
+        Ok(()) => Settled::Done,
+        Err(trouble) if trouble.code.is_empty() || trouble.kind == StoreErrorKind::Unreachable => {
+            drop(session);
+            find_out(pool, &ending, trouble, budget.wary()).await
+        }
+        Err(trouble) => {
+            session.roll_back().await;
+            aborted(ending, refused("the commit", &trouble))
+        }
+    }
+}
+
+/// By its code alone: the server's message can be about the handler's own rows.
+fn refused(what: &str, trouble: &Trouble) -> String {
+    match trouble.code.as_str() {
+        "" => format!("{what} had no answer: {}", trouble.text),
+        "25P02" => "a statement of the handler had failed, and it went on".to_owned(),
+        code => format!("the database refused {what} (code {code})"),
+    }
+}
+
+/// Whether a commit without an answer came through, as the record tells; where it does not show it, the commit can still be on
+/// its way.
+async fn find_out<D: Dialect>(
+    pool: &Pool<D>,
+    (claim, settlement): &(Claim, Settlement),
+    trouble: Trouble,
+    budget: Budget<'_>,
+) -> Settled {
+    let mut round = 0;
+    while wait(round, budget).await {
+        let seen = match Session::open(pool, budget).await {
+            Ok(mut session) => D::read(&mut session, &[&claim.id]).await,
+            Err(trouble) => Err(trouble),
+        };
+        let seen = seen.map(|mut seen| seen.remove(key(&claim.id)));
+        if seen.is_ok_and(|seen| protocol::settle(seen.as_ref(), claim, settlement) == SettleDecision::Already) {
+            return Settled::Done;
+        }
+        round += 1;
+    }
+    Settled::Unknown(trouble.into())
+}
+
+/// Writes how the claim ended over what it had found, in a short transaction of its own, after its own was rolled back.
+async fn record_failure<D: Dialect>(
+    pool: &Pool<D>,
+    claim: &Claim,
+    grant: &Grant,
+    settlement: &Settlement,
+    mut session: Option<Session<'_, D>>,
+    mut budget: Budget<'_>,
+) -> Settled {
+    let SettleDecision::Write(ended) = protocol::settle(Some(&grant.now), claim, settlement) else {
+        return Settled::Lost;
+    };
+    let mut unknown = StoreError::no_answer(budget.left());
+    for round in 0..ROUNDS_MAX {
+        let opened = match session.take().filter(Session::is_usable) {
+            Some(session) => Ok(session),
+            None => Session::open(pool, budget).await,
+        };
+        let shown = match opened {
+            Err(trouble) => Err(trouble),
+            Ok(mut session) => match &grant.before {
+                None => D::offer(&mut session, &[(&claim.id, (*ended).clone())]).await,
+                Some(before) => match D::replace(&mut session, &claim.id, before, &ended).await {
+                    Ok(true) => Ok(Seen::from([(key(&claim.id).to_vec(), (*ended).clone())])),
+                    Ok(false) => D::read(&mut session, &[&claim.id]).await,
+                    Err(trouble) => Err(trouble),
+                },
+            },
+        };
+        let seen = shown.map(|mut seen| seen.remove(key(&claim.id)));
+        match seen.map(|seen| protocol::settle(seen.as_ref(), claim, settlement)) {
+            Ok(SettleDecision::Already) => return Settled::Done,
+            Ok(_) => return Settled::Lost,
+            Err(trouble) if trouble.is_final() => return Settled::Unknown(trouble.into()),
+            Err(trouble) => (unknown, budget) = (trouble.into(), budget.wary()),
+        }
+        if !wait(round, budget).await {
+            break;
+        }
+    }
+    Settled::Unknown(unknown)
+}

@@ -1,0 +1,226 @@
+//! What a store says of a database that is not as it should be.
+
+use std::time::{Duration, Instant};
+
+use claimant_core::error::Chain;
+use claimant_core::{Call, Meter, Settings, StoreErrorKind};
+use claimant_sql::{MySqlStore, PostgresStore};
+
+use super::world::{Database, KEY, NOW, Party, claim, granted, id};
+
+/// How long a call that cannot succeed is given, and how long after that it has answered.
+const WITHIN: Duration = Duration::from_millis(800);
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What is done to the database, or to the URL, and what must be said: the kind, and a word of it.
+struct Fault {
+    name: &'static str,
+    sql: &'static [&'static str],
+    url: fn(String) -> String,
+    kind: StoreErrorKind,
+    says: &'static str,
+}
+
+const AS_IT_IS: fn(String) -> String = |url| url;
+
+const FAULTS: &[Fault] = &[
+    Fault {
+        name: "wrong password",
+        sql: &[],
+        url: |url| url.replace(":claimant@", ":wrong@"),
+        kind: StoreErrorKind::Denied,
+        says: "Are user and password right",
+    },
+    Fault {
+        name: "unknown database",
+        sql: &[],
+        url: |url| url.replace("/claimant", "/nowhere").replace("//nowhere:", "//claimant:"),
+        kind: StoreErrorKind::Misconfigured,
+        says: "nowhere",
+    },
+    Fault {
+        name: "user without rights",
+        sql: &[],
+        url: |url| url.replace("//claimant:", "//stranger:"),
+        kind: StoreErrorKind::Denied,
+        says: "needs SELECT, INSERT and UPDATE",
+    },
+    Fault {
+        name: "no table",
+        sql: &["DROP TABLE claimant_records"],
+        url: AS_IT_IS,
+        kind: StoreErrorKind::Misconfigured,
+        says: "apply the migrations",
+    },
+    Fault {
+        name: "a column is missing",
+        sql: &["ALTER TABLE claimant_records DROP COLUMN attempts"],
+        url: AS_IT_IS,
+        kind: StoreErrorKind::Misconfigured,
+        says: "apply the migrations",
+    },
+    Fault {
+        name: "a column has another type",
+        sql: &[
+            "ALTER TABLE claimant_records DROP COLUMN owner",
+            "ALTER TABLE claimant_records ADD COLUMN owner integer",
+        ],
+        url: AS_IT_IS,
+        kind: StoreErrorKind::Misconfigured,
+        says: "apply the migrations",
+    },
+    Fault {
+        name: "somebody else's record",
+        sql: &["UPDATE claimant_records SET fence = -1"],
+        url: AS_IT_IS,
+        kind: StoreErrorKind::Corrupt,
+        says: "column fence",
+    },
+    Fault {
+        name: "nobody listens",
+        sql: &[],
+        url: |url| with_port(&url, "1"),
+        kind: StoreErrorKind::Unreachable,
+        says: "is the server up",
+    },
+];
+
+fn with_port(url: &str, port: &str) -> String {
+    let (before, rest) = url.rsplit_once(':').unwrap();
+    let (_, database) = rest.split_once('/').unwrap();
+    format!("{before}:{port}/{database}")
+}
+
+/// A user that may connect and nothing else.
+async fn make_stranger(party: &mut Party) {
+    let sql = match party {
+        Party::Postgres(_) => "CREATE ROLE stranger LOGIN PASSWORD 'claimant'",
+        Party::MariaDb(_) => {
+            "CREATE USER stranger@'%' IDENTIFIED BY 'claimant'; CREATE TABLE claimant.open (id int); \
+             GRANT SELECT ON claimant.open TO stranger@'%'"
+        }
+    };
+    party.run(sql).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn what_is_wrong_is_said_with_its_mend_and_in_time() {
+    for database in Database::both() {
+        let mut party = database.party().await;
+        make_stranger(&mut party).await;
+        for fault in FAULTS {
+            let name = format!("{}, {}", database.name(), fault.name);
+            drop(granted(&database.store(2).await, KEY).await);
+            for sql in fault.sql {
+                party.run(sql).await;
+            }
+            let broken = database.store_at(&(fault.url)(database.url()), 2).await;
+            let start = Instant::now();
+            let error = claim(&broken, KEY, WITHIN).await.expect_err(&name);
+            assert!(start.elapsed() < WITHIN + GRACE, "{name}: {:?}", start.elapsed());
+            let text = format!("{} {error:?}", Chain(&error));
+            assert_eq!(error.kind(), fault.kind, "{name}: {text}");
+            assert!(text.contains(fault.says), "{name}: {text}");
+            assert!(
+                !text.contains(KEY) && !text.contains("6164614065") && !text.contains(":claimant@"),
+                "{name}: {text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_url_of_another_database_is_refused_and_never_shown() {
+    let settings = |url: &str| {
+        let vars = [("CLAIMANT_DATABASE_URL".to_owned(), url.to_owned())];
+        Settings::from_vars(vars.into(), &[]).unwrap()
+    };
+    let (postgres, mysql) = (settings("postgresql://u:secret@h/d"), settings("mysql://u:secret@h/d"));
+    assert!(PostgresStore::from_settings(&postgres).await.is_ok() && MySqlStore::from_settings(&mysql).await.is_ok());
+    let errors = [
+        PostgresStore::from_settings(&mysql).await.map(drop),
+        MySqlStore::from_settings(&postgres).await.map(drop),
+        PostgresStore::from_settings(&Settings::from_vars([].into(), &[]).unwrap()).await.map(drop),
+        PostgresStore::connect("postgres://u:secret@h:port/d", 1).await.map(drop),
+        MySqlStore::connect("mysql://u:secret@h/d?ssl-mode=maybe", 1).await.map(drop),
+    ];
+    for error in errors {
+        let text = format!("{:?}", error.unwrap_err());
+        assert!(!text.contains("secret") && !text.is_empty(), "{text}");
+    }
+    assert!(!format!("{mysql:?}").contains("secret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn silence_and_a_pool_in_use_end_in_time() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    for database in Database::both() {
+        let store = database.store_at(&with_port(&database.url(), &port), 2).await;
+        let error = claim(&store, KEY, WITHIN).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+
+        let store = database.store(1).await;
+        store.all_returned().await;
+        let start = Instant::now();
+        let error = {
+            let _held = store.hold().await;
+            claim(&store, KEY, WITHIN).await.unwrap_err()
+        };
+        assert!(start.elapsed() < WITHIN + GRACE);
+        assert!(error.to_string().contains("all 1 of the pool are in use"), "{error}");
+        drop(granted(&store, KEY).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn connections_that_the_server_closed_cost_no_claim() {
+    for database in Database::both() {
+        let store = database.store(4).await;
+        let (store, mut party) = (&store, database.party().await);
+        let keys: Vec<String> = (0..4).map(|n| format!("before {n}")).collect();
+        let claims = keys.iter().map(|key| granted(store, key));
+        futures_util::future::join_all(claims).await;
+        store.all_returned().await;
+        party.end_all_others().await;
+        for n in 0..4 {
+            drop(granted(store, &format!("after {n}")).await);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn migrations_can_be_applied_by_many_and_again() {
+    for database in Database::both() {
+        database.party().await.run("DROP TABLE IF EXISTS claimant_records, claimant_migrations").await;
+        let store = database.store_at(&database.url(), 4).await;
+        let all = futures_util::future::join_all((0..4).map(|_| store.migrate())).await;
+        assert!(all.iter().all(Result::is_ok), "{}: {all:?}", database.name());
+        drop(granted(&store, KEY).await);
+        store.migrate().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn expired_records_are_deleted_in_portions_and_no_others() {
+    for database in Database::both() {
+        let store = database.store(2).await;
+        let mut party = database.party().await;
+        for n in 0..5 {
+            party.run(&database.insert(&format!("old {n}"))).await;
+        }
+        drop(granted(&store, "live").await);
+        let mut deleted = Vec::new();
+        for _ in 0..4 {
+            deleted.push(store.delete_expired(NOW, 2).await.unwrap());
+        }
+        assert_eq!(deleted, [2, 2, 1, 0], "{}", database.name());
+        let call = Call { within: Duration::from_secs(20), meter: &Meter::default() };
+        assert!(store.shared().look(&id("live"), call).await.unwrap().is_some());
+    }
+}

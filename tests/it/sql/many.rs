@@ -1,0 +1,87 @@
+//! Many keys at once, and what they cost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::protocol::ClaimRequest;
+use claimant_core::{Call, Claim, ClaimAnswer, Meter, Settled};
+use futures_util::future::join_all;
+
+use super::world::{Database, completed, granted, request, settle};
+
+const WITHIN: Duration = Duration::from_secs(30);
+const KEYS: usize = 60;
+const BATCHES: usize = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn batches_with_the_same_keys_in_any_order_grant_each_once() {
+    for database in Database::both() {
+        let name = database.name();
+        let store = database.store(10).await.shared();
+        let batches = (0..BATCHES).map(|batch| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                // Each batch has the keys in an order of its own.
+                let key = |n: usize| format!("key {}", (n * (2 * batch + 7) + batch) % KEYS);
+                let requests: Vec<ClaimRequest> = (0..KEYS).map(|n| request(&key(n))).collect();
+                let meter = Meter::default();
+                let mut held = Vec::new();
+                for (request, answer) in
+                    requests.iter().zip(store.claim_all(&requests, Call { within: WITHIN, meter: &meter }).await)
+                {
+                    let answer = match answer.unwrap() {
+                        Some(answer) => answer,
+                        None => store.claim(request, Call { within: WITHIN, meter: &meter }).await.unwrap(),
+                    };
+                    if let ClaimAnswer::Granted(claim) = answer {
+                        held.push((claim, completed()));
+                    }
+                }
+                let granted = held.len();
+                let settled = store.settle_all(held, Call { within: WITHIN, meter: &meter }).await;
+                assert!(settled.iter().all(|settled| matches!(settled, Settled::Done)), "{settled:?}");
+                granted
+            })
+        });
+        let granted: usize = join_all(batches).await.into_iter().map(Result::unwrap).sum();
+        assert_eq!(granted, KEYS, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn many_fresh_keys_cost_one_statement_to_claim_and_one_to_complete() {
+    for database in Database::both() {
+        let name = database.name();
+        let whole = database.store(2).await;
+        let store = whole.shared();
+        let meter = Meter::default();
+        let requests: Vec<ClaimRequest> = (0..25).map(|n| request(&format!("key {n}"))).collect();
+        let answers = store.claim_all(&requests, Call { within: WITHIN, meter: &meter }).await;
+        let claims: Vec<Claim> = answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(Some(ClaimAnswer::Granted(claim))) => claim,
+                other => panic!("{name}: {other:?}"),
+            })
+            .collect();
+        assert_eq!(meter.usage().requests, 1, "{name}");
+        let endings = claims.into_iter().map(|claim| (claim, completed())).collect();
+        let settled = store.settle_all(endings, Call { within: WITHIN, meter: &meter }).await;
+        assert!(settled.iter().all(|settled| matches!(settled, Settled::Done)), "{name}: {settled:?}");
+        assert_eq!(meter.usage().requests, 2, "{name}");
+
+        // A stale ending among good ones is told apart.
+        let (good, stale) = (granted(&whole, "good").await, granted(&whole, "stale").await);
+        let again = super::world::copy(&stale);
+        assert!(matches!(settle(&whole, stale, WITHIN).await, Settled::Done));
+        let failed = claimant_core::protocol::Settlement {
+            ending: claimant_core::protocol::Ending::Failed { error: "late".into() },
+            ..completed()
+        };
+        let mixed = vec![(good, completed()), (again, failed)];
+        let settled = store.settle_all(mixed, Call { within: WITHIN, meter: &meter }).await;
+        assert!(matches!(settled[..], [Settled::Done, Settled::Lost]), "{name}: {settled:?}");
+    }
+}

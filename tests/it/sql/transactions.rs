@@ -1,0 +1,322 @@
+//! Transactional consumers: the effect is there exactly when the key is completed.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use claimant_core::limits::MARGIN_DEFAULT_MS;
+use claimant_core::{
+    Call, ClaimAnswer, Consumer, Context, Engine, HandlerError, Key, Lent, Meter, NoQueue, RecordId, Schedule, Settled,
+    Status, Store, Transactional,
+};
+use claimant_sql::{MySqlTransactions, PostgresTransactions, SqlTransaction};
+use claimant_testkit::faulty::{Call as Faulty, Fault};
+use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::{MovableClock, outcomes};
+use sqlx::{AssertSqlSafe, Database as SqlDatabase, Executor, IntoArguments};
+
+use super::cut::Cut;
+use super::world::{AnyStore, Database, NOW, completed, request};
+
+/// How long an invocation may take.
+const INVOCATION: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(20);
+
+/// Transactions that handlers did not give back.
+type Kept<D> = Arc<Mutex<Vec<Lent<SqlTransaction<D>>>>>;
+
+/// Makes an effect, and then does what its message says.
+async fn act<D>(
+    work: Work,
+    mut tx: Lent<SqlTransaction<D>>,
+    cx: Context,
+    kept: Kept<D>,
+) -> Result<Option<String>, HandlerError>
+where
+    D: SqlDatabase<Arguments: IntoArguments<D>>,
+    for<'c> &'c mut SqlTransaction<D>: Executor<'c, Database = D>,
+{
+    let effect = AssertSqlSafe(format!("INSERT INTO effects VALUES ('{}')", work.id));
+    (&mut *tx).execute(sqlx::query::<D>(effect)).await?;
+    match work.action.as_str() {
+        "ok" => {}
+        "value" => return Ok(Some("made".to_owned())),
+        "flaky" if cx.attempt() > 1 => {}
+        "slow" if cx.attempt() > 1 => tokio::time::sleep(INVOCATION / 2).await,
+        "fail" | "flaky" | "slow" => return Err(HandlerError::retry("no luck")),
+        "reject" => return Err(HandlerError::terminal("no use")),
+        "panic" => panic!("on purpose"),
+        "hang" => std::future::pending().await,
+        "pause" => tokio::time::sleep(INVOCATION / 2).await,
+        "commit" => drop((&mut *tx).execute(sqlx::query::<D>("COMMIT")).await?),
+        "hide" => drop((&mut *tx).execute("SELECT 1; COMMIT; SELECT 2").await?),
+        "nest" => drop((&mut *tx).execute(sqlx::query::<D>("SAVEPOINT a")).await?),
+        "ignore" => drop((&mut *tx).execute("COMMIT").await),
+        "cut" if cx.attempt() == 1 => {
+            let sleep = if D::NAME == "PostgreSQL" { "SELECT pg_sleep(9)" } else { "SELECT SLEEP(9)" };
+            let _ = tokio::time::timeout(Duration::from_millis(50), (&mut *tx).execute(sqlx::query::<D>(sleep))).await;
+        }
+        "die" if cx.attempt() == 1 => {
+            let end = if D::NAME == "PostgreSQL" { "SELECT pg_terminate_backend(pg_backend_pid())" } else { "DO 1" };
+            drop((&mut *tx).execute(sqlx::query::<D>(end)).await);
+            if D::NAME != "PostgreSQL" {
+                return Err(HandlerError::retry("MariaDB lets nobody kill himself by a statement that is let through"));
+            }
+        }
+        "keep" => kept.lock().unwrap().push(tx),
+        _ => {}
+    }
+    Ok(None)
+}
+
+/// A consumer on a transactional store, and its clock.
+struct World {
+    engine: Engine<Work>,
+    store: Arc<dyn Store>,
+}
+
+impl World {
+    fn new<S, D>(store: S) -> Self
+    where
+        S: Transactional<Transaction = SqlTransaction<D>> + Clone,
+        D: SqlDatabase<Arguments: IntoArguments<D>>,
+        for<'c> &'c mut SqlTransaction<D>: Executor<'c, Database = D>,
+    {
+        let (kept, shared) = (Kept::<D>::default(), Arc::new(store.clone()));
+        let handler = move |work, tx, cx| act(work, tx, cx, Arc::clone(&kept));
+        let consumer = Consumer::transactional("effects", store, handler).key(|w: &Work| &w.id);
+        let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(MovableClock::start()));
+        Self { engine, store: shared }
+    }
+
+    fn on(store: &AnyStore) -> Self {
+        match store {
+            AnyStore::Postgres(store) => Self::new(PostgresTransactions::new(store.clone())),
+            AnyStore::MySql(store) => Self::new(MySqlTransactions::new(store.clone())),
+        }
+    }
+
+    async fn deliver(&self, text: &str, number: u32) -> String {
+        let (now, margin) = (self.engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
+        let schedule = Schedule::new(now, now.plus(INVOCATION), margin);
+        let report = self.engine.process(&[message(0, text, number)], schedule, &NoQueue).await;
+        report.entries()[0].outcome.word().to_owned()
+    }
+
+    async fn status(&self, key: &str) -> Option<Status> {
+        let id = RecordId::new(self.engine.name(), &Key::new(key).unwrap());
+        let call = Call { within: LONG, meter: &Meter::default() };
+        self.store.look(&id, call).await.unwrap().map(|record| record.status)
+    }
+}
+
+async fn table(database: &Database) {
+    let sql = "DROP TABLE IF EXISTS effects; CREATE TABLE effects (id varchar(100))";
+    database.party().await.run(sql).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn effects_are_there_exactly_when_the_key_is_completed() {
+    use Status::{Completed, Failed, Rejected};
+    // What the handler does, what two deliveries come to, where the key stands, how often its effect is there.
+    let rows = [
+        ("ok", "completed duplicate", Some(Completed), 1),
+        ("value", "completed duplicate", Some(Completed), 1),
+        ("flaky", "retry completed", Some(Completed), 1),
+        ("fail", "retry retry", Some(Failed), 0),
+        ("reject", "rejected rejected", Some(Rejected), 0),
+        ("panic", "retry retry", Some(Failed), 0),
+        ("hang", "cancelled cancelled", Some(Failed), 0),
+        ("commit", "retry retry", Some(Failed), 0),
+        ("hide", "retry retry", Some(Failed), 0),
+        ("nest", "retry retry", Some(Failed), 0),
+        ("ignore", "completed duplicate", Some(Completed), 1),
+        ("cut", "retry completed", Some(Completed), 1),
+        ("die", "retry completed", Some(Completed), 1),
+        ("keep", "lost busy", None, 0),
+    ];
+    for database in Database::both() {
+        let store = database.store(4).await;
+        table(&database).await;
+        let world = World::on(&store);
+        for (action, wanted, status, effects) in rows {
+            let (name, text) = (format!("{}, {action}", database.name()), format!("{action}-key {action}"));
+            let seen = [world.deliver(&text, 1).await, world.deliver(&text, 2).await];
+            assert_eq!(seen.join(" "), wanted, "{name}");
+            assert_eq!(world.status(&format!("{action}-key")).await, status, "{name}");
+            let count = database.party().await.count(&format!("effects WHERE id = '{action}-key'")).await;
+            assert_eq!(count, effects, "{name}");
+        }
+        drop(world);
+        store.all_returned().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn errors_that_the_handler_keeps_to_itself_do_not_commit_half_of_its_work() {
+    for database in Database::both() {
+        let (store, name) = (database.store(4).await, database.name());
+        let mut party = database.party().await;
+        party.run("DROP TABLE IF EXISTS effects; CREATE TABLE effects (id varchar(100))").await;
+        match database {
+            // A constraint that is looked at by the commit alone.
+            Database::Postgres(_) => {
+                party.run("ALTER TABLE effects ADD UNIQUE (id) DEFERRABLE INITIALLY DEFERRED").await;
+                party.run("INSERT INTO effects VALUES ('a')").await;
+            }
+            // A table without transactions is nobody's to mend; a trigger that fails is.
+            Database::MariaDb(_) => {
+                party.run("CREATE TRIGGER no BEFORE INSERT ON effects FOR EACH ROW SIGNAL SQLSTATE '45000'").await;
+            }
+        }
+        let world = World::on(&store);
+        assert_eq!(world.deliver("a ok", 1).await, "retry", "{name}");
+        assert_eq!(world.status("a").await, Some(Status::Failed), "{name}");
+        store.all_returned().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_duplicate_at_the_same_time_is_busy_soon_and_runs_nothing() {
+    for database in Database::both() {
+        let (store, name) = (database.store(4).await, database.name());
+        table(&database).await;
+        // One key without a record, and one that failed before.
+        let (first, second) = (World::on(&store), World::on(&store));
+        assert_eq!(first.deliver("old slow", 1).await, "retry");
+        for text in ["new pause", "old slow"] {
+            let key = &text[..3];
+            let both = async {
+                let start = Instant::now();
+                // The first one has it after a moment, in whatever order the two are polled.
+                let other = async {
+                    while database.party().await.locks().await == 0 && start.elapsed() < LONG {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    (second.deliver(text, 2).await, start.elapsed())
+                };
+                tokio::join!(first.deliver(text, 1), other)
+            };
+            let (one, (other, took)) = both.await;
+            assert_eq!((one.as_str(), other.as_str()), ("completed", "busy"), "{name}, {key}");
+            assert!(took < INVOCATION + LONG, "{name}: {took:?}");
+            assert_eq!(second.deliver(text, 3).await, "duplicate", "{name}, {key}");
+            assert_eq!(database.party().await.count(&format!("effects WHERE id = '{key}'")).await, 1, "{name}");
+        }
+    }
+}
+
+fn transactional(store: &AnyStore) -> Arc<dyn Store> {
+    match store {
+        AnyStore::Postgres(store) => Arc::new(PostgresTransactions::new(store.clone())),
+        AnyStore::MySql(store) => Arc::new(MySqlTransactions::new(store.clone())),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn claims_that_are_dropped_or_forgotten_give_their_keys_back() {
+    for database in Database::both() {
+        let (whole, name) = (database.store(2).await, database.name());
+        let store = transactional(&whole);
+        let meter = Meter::default();
+        let call = Call { within: LONG, meter: &meter };
+        let granted = async |key: &str, lease: Duration| {
+            let mut request = request(key);
+            request.lease_until = NOW.plus(lease);
+            match store.claim(&request, call).await.unwrap() {
+                ClaimAnswer::Granted(claim) => claim,
+                ClaimAnswer::Refused(refusal) => panic!("{name}: {refusal:?}"),
+            }
+        };
+        for _ in 0..5 {
+            drop(granted("dropped", LONG).await);
+        }
+        whole.all_returned().await;
+
+        // A process that stopped, as far as the server can see: its lease was a second.
+        let forgotten = granted("forgotten", Duration::from_secs(1)).await;
+        let patience = Instant::now() + LONG;
+        let claim = loop {
+            match store.claim(&request("forgotten"), call).await.unwrap() {
+                ClaimAnswer::Granted(claim) => break claim,
+                ClaimAnswer::Refused(_) => assert!(Instant::now() < patience, "{name}: it is never given back"),
+            }
+        };
+        let settled = store.settle(forgotten, &completed(), call).await;
+        let Settled::Aborted { claim: aborted, .. } = settled else { panic!("{name}: {settled:?}") };
+        assert!(matches!(store.settle(claim, &completed(), call).await, Settled::Done), "{name}");
+        let failed = claimant_core::protocol::Settlement {
+            ending: claimant_core::protocol::Ending::Failed { error: "late".into() },
+            ..completed()
+        };
+        assert!(matches!(store.settle(aborted, &failed, call).await, Settled::Lost), "{name}");
+        whole.all_returned().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn connections_cut_at_every_piece_of_traffic_leave_one_effect() {
+    for database in Database::both() {
+        let name = database.name();
+        drop(database.store(2).await);
+        table(&database).await;
+        let (mut cuts, mut unanswered) = (0, 0);
+        for arrives in [true, false] {
+            for piece in 1.. {
+                let cut = Cut::start(&database.url(), piece, arrives).await;
+                let (key, text) = (format!("{piece}{arrives}"), format!("{piece}{arrives} ok"));
+                let first = World::on(&database.store_at(&cut.url, 2).await).deliver(&text, 1).await;
+                let came_to_it = cut.happened();
+                drop(cut);
+                let again = World::on(&database.store_at(&database.url(), 2).await);
+                let mut last = first.clone();
+                for number in 2..20 {
+                    // A server notices after a moment that the other end is gone.
+                    if last == "completed" || last == "duplicate" {
+                        break;
+                    }
+                    last = again.deliver(&text, number).await;
+                }
+                let count = database.party().await.count(&format!("effects WHERE id = '{key}'")).await;
+                assert_eq!(count, 1, "{name}: cut at piece {piece}, which arrives: {arrives}; {first}, {last}");
+                assert_eq!(
+                    again.status(&key).await,
+                    Some(Status::Completed),
+                    "{name}: {piece} {arrives} {first} {last}"
+                );
+                if !came_to_it {
+                    break;
+                }
+                cuts += 1;
+                unanswered += usize::from(first != "completed");
+            }
+        }
+        println!("{name}: {cuts} cuts, {unanswered} of them seen by the message");
+        assert!(cuts > 20, "{name}: {cuts}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn transactions_come_to_every_outcome_that_others_do() {
+    for database in Database::both() {
+        let store = database.store(10).await;
+        // A claim that is dropped leaves nothing behind, so there are no orphans; nor can anybody rob an open transaction.
+        let applies = |case: &outcomes::Case| {
+            let orphans = |fault: &(Faulty, Fault)| match fault {
+                (Faulty::Claim, fault) => *fault == Fault::AnswerLost,
+                (Faulty::Settle, fault) => *fault != Fault::AnswerLost,
+                (Faulty::Renew, _) => false,
+            };
+            let robs = case.deliveries.iter().flat_map(|delivery| delivery.batch).any(|text| text.contains("robbed"));
+            !robs && !case.faults.iter().any(orphans)
+        };
+        let cases = outcomes::check_where(transactional(&store), INVOCATION, applies).await;
+        println!("{}: {cases} cases", database.name());
+        store.all_returned().await;
+    }
+}

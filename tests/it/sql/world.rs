@@ -1,0 +1,248 @@
+//! A database, stores on it, and a second party that changes and locks what is in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Settled, Store,
+    StoreError, Timestamp,
+};
+use claimant_sql::{MySqlStore, PostgresStore};
+use claimant_tests::services::{MariaDb, Postgres};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgConnection};
+
+/// A key that no error may show.
+pub(crate) const KEY: &str = "ada@example.com";
+
+/// When everything here happens.
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// How long a lease lasts.
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+pub(crate) enum Database {
+    Postgres(Postgres),
+    MariaDb(MariaDb),
+}
+
+pub(crate) enum AnyStore {
+    Postgres(PostgresStore),
+    MySql(MySqlStore),
+}
+
+/// A connection beside the store's.
+pub(crate) enum Party {
+    Postgres(PgConnection),
+    MariaDb(MySqlConnection),
+}
+
+impl Database {
+    pub(crate) fn both() -> [Self; 2] {
+        [Self::Postgres(Postgres::start()), Self::MariaDb(MariaDb::start())]
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "PostgreSQL",
+            Self::MariaDb(_) => "MariaDB",
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Postgres(server) => server.url(),
+            Self::MariaDb(server) => server.url(),
+        }
+    }
+
+    pub(crate) async fn store_at(&self, url: &str, connections: u32) -> AnyStore {
+        match self {
+            Self::Postgres(_) => AnyStore::Postgres(PostgresStore::connect(url, connections).await.unwrap()),
+            Self::MariaDb(_) => AnyStore::MySql(MySqlStore::connect(url, connections).await.unwrap()),
+        }
+    }
+
+    /// A store with its table, empty.
+    pub(crate) async fn store(&self, connections: u32) -> AnyStore {
+        self.party().await.run("DROP TABLE IF EXISTS claimant_records, claimant_migrations").await;
+        let store = self.store_at(&self.url(), connections).await;
+        store.migrate().await.unwrap();
+        store
+    }
+
+    pub(crate) async fn party(&self) -> Party {
+        match self {
+            Self::Postgres(server) => Party::Postgres(PgConnection::connect(&server.url()).await.unwrap()),
+            Self::MariaDb(server) => {
+                let mut party = Party::MariaDb(MySqlConnection::connect(&server.url()).await.unwrap());
+                // It locks the records that it touches, not all places where one could be.
+                party.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await;
+                party
+            }
+        }
+    }
+
+    /// A statement that makes a record of this key, in the words of the database.
+    pub(crate) fn insert(&self, key: &str) -> String {
+        let hex: String = id(key).as_str().bytes().map(|b| format!("{b:02x}")).collect();
+        let (id, bytes) = match self {
+            Self::Postgres(_) => (format!("decode('{hex}', 'hex')"), "decode(repeat('00', 32), 'hex')"),
+            Self::MariaDb(_) => (format!("X'{hex}'"), "UNHEX(REPEAT('00', 32))"),
+        };
+        format!(
+            "INSERT INTO claimant_records (id, status, owner, fence, lease_until, attempts, message_id, fingerprint, \
+             created_at, updated_at, expires_at_s) VALUES ({id}, 'FAILED', 'o', 1, 0, 1, 'm', {bytes}, 0, 0, 1)"
+        )
+    }
+}
+
+impl AnyStore {
+    pub(crate) fn shared(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Postgres(store) => Arc::new(store.clone()),
+            Self::MySql(store) => Arc::new(store.clone()),
+        }
+    }
+
+    pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres(store) => store.migrate().await,
+            Self::MySql(store) => store.migrate().await,
+        }
+    }
+
+    pub(crate) async fn delete_expired(&self, before: Timestamp, portion: u32) -> Result<u64, StoreError> {
+        let within = Duration::from_secs(20);
+        match self {
+            Self::Postgres(store) => store.delete_expired(before, portion, within).await,
+            Self::MySql(store) => store.delete_expired(before, portion, within).await,
+        }
+    }
+
+    /// Takes a connection of the pool.
+    pub(crate) async fn hold(&self) -> Box<dyn std::any::Any + Send> {
+        match self {
+            Self::Postgres(store) => Box::new(store.pool().acquire().await.unwrap()),
+            Self::MySql(store) => Box::new(store.pool().acquire().await.unwrap()),
+        }
+    }
+
+    /// Connections that are in use.
+    pub(crate) fn in_use(&self) -> usize {
+        let (size, idle) = match self {
+            Self::Postgres(store) => (store.pool().size(), store.pool().num_idle()),
+            Self::MySql(store) => (store.pool().size(), store.pool().num_idle()),
+        };
+        size as usize - idle.min(size as usize)
+    }
+
+    /// Waits until every connection is back.
+    pub(crate) async fn all_returned(&self) {
+        let all_back = async {
+            while self.in_use() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), all_back).await.expect("the connections come back");
+    }
+}
+
+impl Party {
+    pub(crate) async fn run(&mut self, sql: &str) {
+        let sql = AssertSqlSafe(sql.to_owned());
+        match self {
+            Self::Postgres(connection) => drop(connection.execute(sqlx::raw_sql(sql)).await.unwrap()),
+            Self::MariaDb(connection) => drop(connection.execute(sqlx::raw_sql(sql)).await.unwrap()),
+        }
+    }
+
+    /// How many rows there are.
+    pub(crate) async fn count(&mut self, rows: &str) -> i64 {
+        let sql = AssertSqlSafe(format!("SELECT count(*) FROM {rows}"));
+        match self {
+            Self::Postgres(connection) => sqlx::query_scalar(sql).fetch_one(connection).await.unwrap(),
+            Self::MariaDb(connection) => sqlx::query_scalar(sql).fetch_one(connection).await.unwrap(),
+        }
+    }
+
+    /// How many transactions of others have written something and are open.
+    pub(crate) async fn locks(&mut self) -> i64 {
+        self.count(match self {
+            Self::Postgres(_) => "pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()",
+            Self::MariaDb(_) => "information_schema.innodb_trx WHERE trx_rows_modified > 0",
+        })
+        .await
+    }
+
+    /// Lets the server close every other client's connection.
+    pub(crate) async fn end_all_others(&mut self) {
+        match self {
+            Self::Postgres(_) => {
+                let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                              WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'";
+                self.run(others).await;
+            }
+            Self::MariaDb(connection) => {
+                let others =
+                    "SELECT id FROM information_schema.processlist WHERE user = 'claimant' AND id <> connection_id()";
+                let others: Vec<i64> = sqlx::query_scalar(others).fetch_all(connection).await.unwrap();
+                for id in others {
+                    self.run(&format!("KILL CONNECTION {id}")).await;
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn id(key: &str) -> RecordId {
+    RecordId::new(&ConsumerName::new("sql").unwrap(), &Key::new(key).unwrap())
+}
+
+pub(crate) fn request(key: &str) -> ClaimRequest {
+    ClaimRequest {
+        id: id(key),
+        owner: OwnerToken::draw().unwrap(),
+        message_id: MessageId::new("m").unwrap(),
+        fingerprint: Fingerprint::of_bytes(b"p"),
+        now: NOW,
+        lease_until: NOW.plus(LEASE),
+        policy: ClaimPolicy::default(),
+        first_delivery: true,
+    }
+}
+
+pub(crate) fn completed() -> Settlement {
+    Settlement { ending: Ending::Completed { result: None }, now: NOW, policy: ClaimPolicy::default() }
+}
+
+/// A claim of a key, within this time.
+pub(crate) async fn claim(store: &AnyStore, key: &str, within: Duration) -> Result<ClaimAnswer, StoreError> {
+    store.shared().claim(&request(key), Call { within, meter: &Meter::default() }).await
+}
+
+/// A claim that is granted.
+pub(crate) async fn granted(store: &AnyStore, key: &str) -> Claim {
+    match claim(store, key, Duration::from_secs(20)).await.unwrap() {
+        ClaimAnswer::Granted(claim) => claim,
+        ClaimAnswer::Refused(refusal) => panic!("{key} was refused: {refusal:?}"),
+    }
+}
+
+/// A copy of a claim, for settling it again.
+pub(crate) fn copy(claim: &Claim) -> Claim {
+    let Claim { id, owner, fence, lease_until, attempt, taken_over, .. } = claim;
+    Claim {
+        id: id.clone(),
+        owner: owner.clone(),
+        fence: *fence,
+        lease_until: *lease_until,
+        attempt: *attempt,
+        taken_over: *taken_over,
+        carried: None,
+    }
+}
+
+pub(crate) async fn settle(store: &AnyStore, claim: Claim, within: Duration) -> Settled {
+    store.shared().settle(claim, &completed(), Call { within, meter: &Meter::default() }).await
+}
