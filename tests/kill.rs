@@ -22,6 +22,17 @@ pub const LOCKS: &str = "kill-locks";
 /// The table of effects that it counts in.
 pub const EFFECTS: &str = "kill-effects";
 
+/// Counts an effect in PostgreSQL.
+pub const COUNT_POSTGRES: &str = "INSERT INTO kill_effects (id, effects) VALUES ($1, 1) \
+    ON CONFLICT (id) DO UPDATE SET effects = kill_effects.effects + 1";
+
+/// Counts an effect in MySQL and MariaDB.
+pub const COUNT_MYSQL: &str = "INSERT INTO kill_effects (id, effects) VALUES (?, 1) \
+    ON DUPLICATE KEY UPDATE effects = effects + 1";
+
+/// Makes the table of effects in either database.
+pub const CREATE_EFFECTS: &str = "CREATE TABLE kill_effects (id varchar(200) PRIMARY KEY, effects int NOT NULL)";
+
 /// How often a message is delivered after its first process was killed before the test gives up.
 const DELIVERIES_MAX: u32 = 100;
 

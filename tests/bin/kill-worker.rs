@@ -4,18 +4,21 @@
 //! processes are over.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{Clock, Consumer, Engine, Message, MessageId, NoQueue, Schedule, SystemClock, Timestamp};
 use claimant_dynamodb::LockTable;
-use claimant_tests::kill::{EFFECTS, LOCKS, count_effect};
+use claimant_sql::{MySqlStore, MySqlTransactions, PostgresStore, PostgresTransactions};
+use claimant_tests::kill::{COUNT_MYSQL, COUNT_POSTGRES, EFFECTS, LOCKS, count_effect};
 use serde::Deserialize;
 
 /// How long one delivery may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Connections of a store: one for the claim, and one for what comes after a lost answer.
+const CONNECTIONS: u32 = 2;
 
 #[derive(Debug, Deserialize)]
 struct Work {
@@ -36,9 +39,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let [store, endpoint, key, receive_count, hours] = &arguments[..] else {
         return Err("usage: kill-worker STORE ENDPOINT KEY RECEIVE-COUNT HOURS".into());
     };
-    let consumer = consumer(store, endpoint)?.key(|work: &Work| &work.id);
-    let ahead = Ahead(Duration::from_secs(hours.parse::<u64>()? * 3_600));
-    let engine = Engine::with_defaults(consumer)?.clock(Arc::new(ahead));
+    let consumer = match store.split_once('-') {
+        Some(("dynamodb", guarantee)) => dynamodb(guarantee, endpoint)?,
+        Some(("postgres", guarantee)) => postgres(guarantee, endpoint).await?,
+        Some(("mysql", guarantee)) => mysql(guarantee, endpoint).await?,
+        _ => return Err(format!("there is no store {store}").into()),
+    };
+    let ahead = std::sync::Arc::new(Ahead(Duration::from_secs(hours.parse::<u64>()? * 3_600)));
+    let engine = Engine::with_defaults(consumer.key(|work: &Work| &work.id))?.clock(ahead);
     let message = Message {
         id: MessageId::new(format!("message of {key}"))?,
         body: format!(r#"{{"id":"{key}"}}"#),
@@ -52,29 +60,66 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn consumer(store: &str, endpoint: &str) -> Result<Consumer<Work>, Box<dyn Error>> {
+// "leased" is what the transactions prevent: effect and completion one after the other.
+
+fn dynamodb(guarantee: &str, endpoint: &str) -> Result<Consumer<Work>, Box<dyn Error>> {
     let client = claimant_tests::dynamodb::client(endpoint);
     let table = LockTable::new(client.clone(), LOCKS);
-    Ok(match store {
-        "dynamodb-transactions" => {
-            Consumer::transactional("kill", table.transactions(), |work: Work, mut tx, _| async move {
-                tx.update(count_effect(&work.id)?);
-                Ok(())
-            })
-        }
-        "dynamodb-optimistic" => {
+    Ok(match guarantee {
+        "transactions" => Consumer::transactional("kill", table.transactions(), |work: Work, mut tx, _| async move {
+            tx.update(count_effect(&work.id)?);
+            Ok(())
+        }),
+        "optimistic" => {
             Consumer::transactional("kill", table.optimistic_transactions(), |work: Work, mut tx, _| async move {
                 tx.update(count_effect(&work.id)?);
                 Ok(())
             })
         }
-        // What the transaction prevents: effect and completion one after the other.
-        "dynamodb-leased" => Consumer::new("kill", table, move |work: Work, _| {
+        "leased" => Consumer::new("kill", table, move |work: Work, _| {
             let update = client.update_item().table_name(EFFECTS).key("id", AttributeValue::S(work.id));
             let update = update.update_expression("ADD effects :one");
             let update = update.expression_attribute_values(":one", AttributeValue::N("1".into()));
             async move { Ok(update.send().await.map(drop)?) }
         }),
-        other => return Err(format!("there is no store {other}").into()),
+        other => return Err(format!("there is no guarantee {other}").into()),
+    })
+}
+
+async fn postgres(guarantee: &str, url: &str) -> Result<Consumer<Work>, Box<dyn Error>> {
+    let store = PostgresStore::connect(url, CONNECTIONS).await?;
+    let pool = store.pool().clone();
+    Ok(match guarantee {
+        "transactions" => {
+            let store = PostgresTransactions::new(store);
+            Consumer::transactional("kill", store, |work: Work, mut tx, _| async move {
+                sqlx::query(COUNT_POSTGRES).bind(work.id).execute(&mut *tx).await?;
+                Ok(())
+            })
+        }
+        "leased" => Consumer::new("kill", store, move |work: Work, _| {
+            let pool = pool.clone();
+            async move { Ok(sqlx::query(COUNT_POSTGRES).bind(work.id).execute(&pool).await.map(drop)?) }
+        }),
+        other => return Err(format!("there is no guarantee {other}").into()),
+    })
+}
+
+async fn mysql(guarantee: &str, url: &str) -> Result<Consumer<Work>, Box<dyn Error>> {
+    let store = MySqlStore::connect(url, CONNECTIONS).await?;
+    let pool = store.pool().clone();
+    Ok(match guarantee {
+        "transactions" => {
+            let store = MySqlTransactions::new(store);
+            Consumer::transactional("kill", store, |work: Work, mut tx, _| async move {
+                sqlx::query(COUNT_MYSQL).bind(work.id).execute(&mut *tx).await?;
+                Ok(())
+            })
+        }
+        "leased" => Consumer::new("kill", store, move |work: Work, _| {
+            let pool = pool.clone();
+            async move { Ok(sqlx::query(COUNT_MYSQL).bind(work.id).execute(&pool).await.map(drop)?) }
+        }),
+        other => return Err(format!("there is no guarantee {other}").into()),
     })
 }

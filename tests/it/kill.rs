@@ -4,8 +4,15 @@
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
+use claimant_sql::{MySqlStore, PostgresStore};
 use claimant_tests::dynamodb::DynamoDb;
-use claimant_tests::kill::{EFFECTS, LOCKS, Run, Step, Victim};
+use claimant_tests::kill::{CREATE_EFFECTS, EFFECTS, LOCKS, Run, Step, Victim};
+use claimant_tests::services::{MariaDb, Postgres};
+
+const WORKER: &str = env!("CARGO_BIN_EXE_kill-worker");
+
+/// How a server's address is given to the worker.
+type Endpoint = fn(std::net::SocketAddr) -> String;
 
 /// How often each step is tried.
 const ROUNDS: usize = 5;
@@ -61,18 +68,18 @@ async fn dynamodb(dynamodb: DynamoDb) {
         item.get("effects").map_or(0, |n| n.as_n().unwrap().parse().unwrap())
     };
     let server = dynamodb.endpoint.strip_prefix("http://").unwrap().parse().unwrap();
+    let endpoint: Endpoint = |address| format!("http://{address}");
     for (store, exactly_once) in
         [("dynamodb-transactions", true), ("dynamodb-optimistic", true), ("dynamodb-leased", false)]
     {
-        let victim = Victim {
-            program: env!("CARGO_BIN_EXE_kill-worker"),
-            store,
-            server,
-            endpoint: |address| format!("http://{address}"),
-        };
-        let count = kill_at_every_step(&victim, &effects).await;
-        assert_eq!(count.repeated == 0, exactly_once, "{store}: {count:?}");
+        check(Victim { program: WORKER, store, server, endpoint }, exactly_once, &effects).await;
     }
+}
+
+/// Whether the effect of every key is there once, or, where it is not to be, that some are there more often.
+async fn check(victim: Victim, exactly_once: bool, effects: impl AsyncFn(String) -> u32) {
+    let count = kill_at_every_step(&victim, effects).await;
+    assert_eq!(count.repeated == 0, exactly_once, "{}: {count:?}", victim.store);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,4 +91,42 @@ async fn killed_at_every_step_on_the_embedded_dynamodb() {
 #[ignore = "needs DynamoDB Local: make test"]
 async fn killed_at_every_step_on_dynamodb_local() {
     dynamodb(DynamoDb::local().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn killed_at_every_step_on_postgres() {
+    let postgres = Postgres::start();
+    let store = PostgresStore::connect(&postgres.url(), 2).await.unwrap();
+    store.migrate().await.unwrap();
+    sqlx::query(CREATE_EFFECTS).execute(store.pool()).await.unwrap();
+    let effects = async |key: String| {
+        let read = sqlx::query_scalar("SELECT effects FROM kill_effects WHERE id = $1").bind(key);
+        let effects: Option<i32> = read.fetch_optional(store.pool()).await.unwrap();
+        u32::try_from(effects.unwrap_or_default()).unwrap()
+    };
+    let server = postgres.0.address.parse().unwrap();
+    let endpoint: Endpoint = |address| format!("postgres://claimant:claimant@{address}/claimant");
+    for (store, exactly_once) in [("postgres-transactions", true), ("postgres-leased", false)] {
+        check(Victim { program: WORKER, store, server, endpoint }, exactly_once, &effects).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs MariaDB: make test"]
+async fn killed_at_every_step_on_mariadb() {
+    let mariadb = MariaDb::start();
+    let store = MySqlStore::connect(&mariadb.url(), 2).await.unwrap();
+    store.migrate().await.unwrap();
+    sqlx::query(CREATE_EFFECTS).execute(store.pool()).await.unwrap();
+    let effects = async |key: String| {
+        let read = sqlx::query_scalar("SELECT effects FROM kill_effects WHERE id = ?").bind(key);
+        let effects: Option<i32> = read.fetch_optional(store.pool()).await.unwrap();
+        u32::try_from(effects.unwrap_or_default()).unwrap()
+    };
+    let server = mariadb.0.address.parse().unwrap();
+    let endpoint: Endpoint = |address| format!("mysql://claimant:claimant@{address}/claimant");
+    for (store, exactly_once) in [("mysql-transactions", true), ("mysql-leased", false)] {
+        check(Victim { program: WORKER, store, server, endpoint }, exactly_once, &effects).await;
+    }
 }

@@ -35,7 +35,8 @@ impl Outgoing {
     /// The message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its
     /// own. On a standard queue, it is a tenant for fair queues, and without this there is none.
     ///
-    /// Any text: what SQS does not take as it is, is hashed.
+    /// Any text: what SQS does not take as it is, is hashed. Give a key the same group each time: queues that deduplicate by
+    /// group know a key again only there.
     #[must_use]
     pub fn group(mut self, group: impl AsRef<str>) -> Self {
         self.group = Some(id::of(group.as_ref()));

@@ -14,6 +14,7 @@ pub mod contract;
 pub mod faulty;
 pub mod ledger;
 pub mod outcomes;
+mod player;
 pub mod queue;
 mod script;
 

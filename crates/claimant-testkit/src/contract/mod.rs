@@ -20,6 +20,7 @@
 //! | `examiner` | what was checked, and what came of it |
 //! | `scene` | a fresh key, a request for it, a call |
 //! | `rules` | scripts with what each step must show: clauses 1 and 4 to 9 |
+//! | `clocks` | the same scripts at other times: clause 9 |
 //! | `races` | many claimants at once: clauses 2, 3, 5 and 7 |
 //! | `stale` | whoever does not hold the claim writes nothing: clauses 3 and 6 |
 //! | `batches` | many keys in one call: clauses 1 and 2 |
@@ -32,6 +33,7 @@
 //! | `trips` | how many requests the common calls take |
 
 mod batches;
+mod clocks;
 mod dropped;
 mod examiner;
 mod hurry;
@@ -91,6 +93,7 @@ async fn examine(examiner: &mut Examiner) {
     races::check(examiner).await;
     stale::check(examiner).await;
     rules::check(examiner).await;
+    clocks::check(examiner).await;
     hurry::check(examiner).await;
     dropped::check(examiner).await;
     silence::check(examiner).await;

@@ -155,7 +155,8 @@ async fn against_takeover(store: &Arc<dyn Store>, renews: bool) -> Finding {
 async fn renewals_at_once(store: &Arc<dyn Store>) -> Finding {
     let id = fresh_id("renewals");
     let claim = granted(store.as_ref(), &request(&id, 0)).await?;
-    let ends = (0..20).map(|n| 2_000 + (n * 7 % 20) * 100);
+    // A few: an owner renews its lease again while an answer is late, and a store need not try for ever.
+    let ends = [3_000, 3_900, 2_000];
     let renewals = join_all(ends.map(|until| renewed(store.as_ref(), &claim, 10, until))).await;
     for end in renewals {
         ensure(end?.is_some(), || "a renewal by the owner was lost".into())?;

@@ -5,8 +5,9 @@ use claimant_core::{Conflicts, MemoryStore, Store};
 
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{fresh_id, play};
+use crate::player::Player;
 use crate::script::{
-    ClaimStep, LEASE_MS, Player, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle,
+    ClaimStep, LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle,
 };
 
 /// The environment variable that names the seed of the random calls, to play those of another run again.

@@ -9,7 +9,8 @@ use claimant_core::{
 };
 
 use crate::clock::TEST_EPOCH;
-use crate::script::{LEASE_MS, Player, Step, WITHIN, copy, no_answer, policy};
+use crate::player::Player;
+use crate::script::{LEASE_MS, Step, WITHIN, copy, no_answer, policy};
 
 pub(super) fn consumer() -> ConsumerName {
     ConsumerName::new("contract").expect("it is a name")

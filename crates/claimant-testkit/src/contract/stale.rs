@@ -4,9 +4,8 @@ use claimant_core::protocol::Ending;
 
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::fresh_id;
-use crate::script::{
-    LEASE_MS, Player, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle,
-};
+use crate::player::Player;
+use crate::script::{LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle};
 
 pub(super) async fn check(examiner: &mut Examiner) {
     for batched in [false, true] {

@@ -1,0 +1,190 @@
+//! Plays scripts on a store, with everything that can be seen written down.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, ConsumerName, Fence, Fingerprint, Key, MessageId, Meter, OwnerToken, Record, RecordId,
+    Renewed, Settled, Store, Timestamp,
+};
+
+use crate::clock::TEST_EPOCH;
+use crate::script::{ClaimStep, LEASE_MS, Step, WITHIN, copy, no_answer, owner, policy};
+
+/// One store and one key, and the claims held on it.
+pub(crate) struct Player<'a> {
+    store: &'a dyn Store,
+    /// Whether claims and settlements go in company, so that a store takes its path for many.
+    pub(crate) batched: bool,
+    id: RecordId,
+    epoch: Timestamp,
+    meter: Meter,
+    held: HashMap<&'static str, Claim>,
+    /// Claims of other keys, made in company and not settled yet.
+    company: Vec<Claim>,
+}
+
+impl<'a> Player<'a> {
+    pub(crate) fn new(store: &'a dyn Store, id: RecordId, batched: bool) -> Self {
+        let (held, company) = (HashMap::new(), Vec::new());
+        Self { store, batched, id, epoch: TEST_EPOCH, meter: Meter::default(), held, company }
+    }
+
+    /// The same player at another time.
+    pub(crate) fn at(self, epoch: Timestamp) -> Self {
+        Self { epoch, ..self }
+    }
+
+    /// Whether `who` was ever granted a claim.
+    pub(crate) fn has(&self, who: &str) -> bool {
+        self.held.contains_key(who)
+    }
+
+    fn call(&self) -> Call<'_> {
+        Call { within: WITHIN, meter: &self.meter }
+    }
+
+    fn time(&self, after: u64) -> Timestamp {
+        self.epoch.plus(Duration::from_millis(after))
+    }
+
+    /// Plays a script and gives one line for each step, and one for the record at the end.
+    ///
+    /// # Errors
+    /// When the store gave no answer, or one that cannot be.
+    pub(crate) async fn play(&mut self, steps: &[Step]) -> Result<Vec<String>, String> {
+        let mut seen = Vec::with_capacity(steps.len() + 1);
+        for step in steps {
+            seen.push(self.step(step).await?);
+        }
+        seen.push(self.look().await?);
+        Ok(seen)
+    }
+
+    /// Plays one step and gives its line.
+    ///
+    /// # Errors
+    /// When the store gave no answer, or one that cannot be.
+    pub(crate) async fn step(&mut self, step: &Step) -> Result<String, String> {
+        match step {
+            Step::Claim(step) => self.claim(step).await,
+            Step::Settle { who, ending, at } => {
+                let policy = policy(Abandoned::Rerun, Conflicts::Reject);
+                let settlement = Settlement { ending: ending.clone(), now: self.time(*at), policy };
+                match self.settle(self.copy(who)?, settlement).await? {
+                    Settled::Done => Ok("done".into()),
+                    Settled::Lost => Ok("lost".into()),
+                    Settled::Aborted { failure, .. } => Ok(format!("aborted: {}", failure.why)),
+                    Settled::Refused(refusal) => Ok(format!("refused: {refusal:?}")),
+                    Settled::Unknown(error) => Err(no_answer(&error)),
+                }
+            }
+            Step::Renew { who, at, until } => {
+                let mut claim = self.copy(who)?;
+                let policy = policy(Abandoned::Rerun, Conflicts::Reject);
+                let renewal = Renewal { lease_until: self.time(*until), now: self.time(*at), policy };
+                let renewed = self.store.renew(&mut claim, renewal, self.call()).await.map_err(|e| no_answer(&e))?;
+                Ok(match renewed {
+                    Renewed::Held => format!("held until {}", claim.lease_until.since(self.epoch).as_millis()),
+                    Renewed::Lost => "lost".into(),
+                })
+            }
+            Step::Forge { who, owner: name, fence } => {
+                let (id, fence) = (self.id.clone(), Fence::new(*fence));
+                let lease_until = self.time(LEASE_MS);
+                let claim =
+                    Claim { id, owner: owner(name), fence, lease_until, attempt: 1, taken_over: false, carried: None };
+                self.held.insert(who, claim);
+                Ok("forged".into())
+            }
+            Step::Look => self.look().await,
+        }
+    }
+
+    async fn look(&self) -> Result<String, String> {
+        let record = self.store.look(&self.id, self.call()).await.map_err(|e| no_answer(&e))?;
+        Ok(describe(record.as_ref()))
+    }
+
+    async fn claim(&mut self, step: &ClaimStep) -> Result<String, String> {
+        let request = ClaimRequest {
+            id: self.id.clone(),
+            owner: owner(step.who),
+            message_id: MessageId::new(step.message).expect("scripts name messages within the bounds"),
+            fingerprint: Fingerprint::of_bytes(step.payload.as_bytes()),
+            now: self.time(step.at),
+            lease_until: self.time(step.until),
+            policy: policy(step.abandoned, step.conflicts),
+            // A batched claim of a first delivery is the path that has to find out about a record by itself.
+            first_delivery: self.batched || step.first_delivery,
+        };
+        Ok(match self.claim_once(request).await? {
+            ClaimAnswer::Refused(refusal) => format!("refused: {refusal:?}"),
+            ClaimAnswer::Granted(claim) => {
+                let Claim { fence, attempt, taken_over, .. } = &claim;
+                let until = claim.lease_until.since(self.epoch).as_millis();
+                let text = format!("granted: fence {fence}, attempt {attempt}, taken over {taken_over}, until {until}");
+                if (&claim.id, &claim.owner) != (&self.id, &owner(step.who)) {
+                    return Err("the claim granted is another one than was asked for".into());
+                }
+                self.held.insert(step.who, claim);
+                text
+            }
+        })
+    }
+
+    async fn claim_once(&mut self, request: ClaimRequest) -> Result<ClaimAnswer, String> {
+        if !self.batched {
+            return self.store.claim(&request, self.call()).await.map_err(|e| no_answer(&e));
+        }
+        let token = OwnerToken::draw().expect("a test machine has random bytes");
+        let key = Key::new(token.as_str()).expect("a token is a key");
+        let consumer = ConsumerName::new("company").expect("it is a name");
+        let other = ClaimRequest { id: RecordId::new(&consumer, &key), owner: token, ..request.clone() };
+        let requests = [request, other];
+        let mut answers = self.store.claim_all(&requests, self.call()).await.into_iter();
+        let (Some(answer), Some(other), None) = (answers.next(), answers.next(), answers.next()) else {
+            return Err("claim_all gives one answer for each request".into());
+        };
+        let other = other.map_err(|e| no_answer(&e))?;
+        let answer = answer.map_err(|e| no_answer(&e))?;
+        let other = match other {
+            Some(other) => other,
+            None => self.store.claim(&requests[1], self.call()).await.map_err(|e| no_answer(&e))?,
+        };
+        match other {
+            ClaimAnswer::Granted(claim) => self.company.push(claim),
+            ClaimAnswer::Refused(why) => return Err(format!("a fresh key in company was refused: {why:?}")),
+        }
+        match answer {
+            Some(answer) => Ok(answer),
+            None => self.store.claim(&requests[0], self.call()).await.map_err(|e| no_answer(&e)),
+        }
+    }
+
+    async fn settle(&mut self, claim: Claim, settlement: Settlement) -> Result<Settled, String> {
+        let company = if self.batched { self.company.pop() } else { None };
+        let Some(company) = company else {
+            return Ok(self.store.settle(claim, &settlement, self.call()).await);
+        };
+        let both = vec![(company, settlement.clone()), (claim, settlement)];
+        let mut settled = self.store.settle_all(both, self.call()).await.into_iter();
+        let (Some(company), Some(settled), None) = (settled.next(), settled.next(), settled.next()) else {
+            return Err("settle_all gives one answer for each claim".into());
+        };
+        match company {
+            Settled::Unknown(error) => Err(no_answer(&error)),
+            Settled::Done => Ok(settled),
+            other => Err(format!("a claim in company was not settled: {other:?}")),
+        }
+    }
+
+    fn copy(&self, who: &str) -> Result<Claim, String> {
+        self.held.get(who).map(copy).ok_or_else(|| format!("{who:?} was not granted the claim that it is to use"))
+    }
+}
+
+fn describe(record: Option<&Record>) -> String {
+    record.map_or_else(|| "no record".into(), |r| format!("{r:?} {}", r.owner.as_str()))
+}

@@ -1,0 +1,93 @@
+//! The business: an order line takes its goods out of the free stock.
+//!
+//! All of it runs in the transaction that completes the line's key: the stock is taken exactly when the line is done.
+
+use claimant::{Context, HandlerError, Lent, PgTransaction, Terminal};
+use serde::{Deserialize, Serialize};
+
+/// The most pieces of one reservation.
+const QUANTITY_MAX: i64 = 10_000;
+
+/// A line of an order, as the shop sends it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Reservation {
+    /// Of the line: one order has several.
+    pub(crate) reservation_id: String,
+    sku: String,
+    quantity: i64,
+}
+
+/// What was reserved, and what is free after that.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Reserved {
+    quantity: i64,
+    free: i64,
+}
+
+/// Reserves stock.
+pub(crate) async fn reserve(
+    line: Reservation,
+    mut tx: Lent<PgTransaction>,
+    _: Context,
+) -> Result<Reserved, HandlerError> {
+    check(&line).terminal()?;
+    let free: Option<(i64,)> =
+        sqlx::query_as("UPDATE stock SET free = free - $2 WHERE sku = $1 AND free >= $2 RETURNING free")
+            .bind(&line.sku)
+            .bind(line.quantity)
+            .fetch_optional(&mut *tx)
+            .await?;
+    let Some((free,)) = free else {
+        return Err(HandlerError::terminal("there is not enough of this article in stock"));
+    };
+    sqlx::query("INSERT INTO reservations (reservation_id, sku, quantity) VALUES ($1, $2, $3)")
+        .bind(&line.reservation_id)
+        .bind(&line.sku)
+        .bind(line.quantity)
+        .execute(&mut *tx)
+        .await?;
+    Ok(Reserved { quantity: line.quantity, free })
+}
+
+fn check(line: &Reservation) -> Result<(), Unfit> {
+    match line {
+        _ if line.quantity < 1 => Err(Unfit("the quantity is less than 1")),
+        _ if line.quantity > QUANTITY_MAX => Err(Unfit("the quantity is more than one line may have")),
+        _ if line.sku.contains('\0') || line.reservation_id.contains('\0') => {
+            Err(Unfit("an id has a NUL, which PostgreSQL's texts cannot hold"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Why a line cannot be reserved, without its data.
+#[derive(Debug)]
+struct Unfit(&'static str);
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_no_retry_mends_are_unfit() {
+        let line = |id: &str, sku: &str, quantity| Reservation { reservation_id: id.into(), sku: sku.into(), quantity };
+        assert!(check(&line("r-1", "tea", 1)).is_ok() && check(&line("r-1", "tea", QUANTITY_MAX)).is_ok());
+        for unfit in [
+            line("r", "tea", 0),
+            line("r", "tea", -1),
+            line("r", "tea", i64::MAX),
+            line("r\0", "tea", 1),
+            line("r", "\0", 1),
+        ] {
+            assert!(check(&unfit).is_err(), "{unfit:?}");
+        }
+    }
+}
