@@ -81,12 +81,15 @@ impl Worker {
         let transaction = home.take().and_then(Carried::unpack::<Transaction>);
         match (ran, transaction) {
             (Ran::StillRunning, _) => {
-                tracing::error!("handler did not stop when cancelled: its row is locked until it does, or the server ends it");
+                tracing::error!(
+                    "handler did not stop when cancelled: its row is locked until it does, or the server ends it"
+                );
                 Ended::Unknown
             }
             (Ran::Returned(Ok(())), Some(transaction)) => self.finish(taken, transaction, number).await,
             (Ran::Returned(Ok(())), None) => {
-                let why = "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
+                let why =
+                    "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
                 self.fail(taken, Failure::retry(why)).await
             }
             (Ran::Returned(Err(failure)), transaction) => {

@@ -38,7 +38,8 @@ impl Handlers {
             let handler = Arc::clone(&handler);
             // All of it is the user's code, decoding too: it runs in the handler's task, where a panic is caught.
             Box::pin(async move {
-                let payload = decode_json::<P>(cx.body()).map_err(|rejection| Failure::terminal(rejection.to_string()))?;
+                let payload =
+                    decode_json::<P>(cx.body()).map_err(|rejection| Failure::terminal(rejection.to_string()))?;
                 let transaction = home.lend().ok_or_else(|| Failure::retry("the attempt has no transaction"))?;
                 // What is left of the home would keep the transaction from those who end it.
                 drop(home);

@@ -167,12 +167,7 @@ impl Inbox {
     ///
     /// # Errors
     /// When the database gave no answer within this time.
-    pub async fn delete_finished(
-        &self,
-        before: Timestamp,
-        portion: u32,
-        within: Duration,
-    ) -> Result<u64, StoreError> {
+    pub async fn delete_finished(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
         let statement = operate::delete_finished(before, portion);
         rows::written(&link::rows(&self.pool, end_of(within), "deleting finished messages", statement).await?)
     }

@@ -102,7 +102,9 @@ impl Intake {
             call.meter.request();
             let answer = link::rows(&self.pool, until, "storing messages", offer::offer(slips)).await;
             let trouble = match answer.and_then(|rows| offer::records(&rows)) {
-                Ok(records) if slips.iter().all(|(slip, _)| records.contains_key(slip.request.id.as_str().as_bytes())) => {
+                Ok(records)
+                    if slips.iter().all(|(slip, _)| records.contains_key(slip.request.id.as_str().as_bytes())) =>
+                {
                     return Ok(records);
                 }
                 // Somebody else's row came in between: the next statement sees it.
@@ -136,11 +138,7 @@ fn unknown(error: &StoreError) -> Settled {
 }
 
 impl Store for Intake {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        _: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    fn claim<'a>(&'a self, request: &'a ClaimRequest, _: Call<'a>) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         let mut claim = protocol::claim_of(request.id.clone(), &protocol::fresh_claim(request), false);
         claim.carried = Some(Carried::new(Slip { request: request.clone(), page: None }));
         Box::pin(std::future::ready(Ok(ClaimAnswer::Granted(claim))))
@@ -162,7 +160,11 @@ impl Store for Intake {
         Box::pin(async move { settling.await.pop().unwrap_or(Settled::Lost) })
     }
 
-    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             // What was not to be stored left nothing behind: its ending is there by itself.
             let mut answers: Vec<Settled> = settlements.iter().map(|_| Settled::Done).collect();

@@ -161,7 +161,8 @@ impl Shift {
                 () = &mut shutdown, if open => open = false,
             }
         }
-        let failed = |error| Error::new(format!("the inbox of {} cannot be worked off", self.worker.consumer)).caused_by(error);
+        let failed =
+            |error| Error::new(format!("the inbox of {} cannot be worked off", self.worker.consumer)).caused_by(error);
         broken.map_or(Ok(self.summary), |error: StoreError| Err(failed(error)))
     }
 

@@ -20,9 +20,12 @@ pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
             (kind, format!("{message} (code {code}){mend}"))
         }
         sqlx::Error::Io(error) => (Unreachable, format!("the connection failed: {error}")),
-        sqlx::Error::Tls(error) => {
-            (Unreachable, format!("no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?"))
-        }
+        sqlx::Error::Tls(error) => (
+            Unreachable,
+            format!(
+                "no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?"
+            ),
+        ),
         sqlx::Error::Configuration(error) => (Misconfigured, format!("the URL or its options are wrong: {error}")),
         sqlx::Error::PoolTimedOut => (Unreachable, NO_CONNECTION.to_owned()),
         sqlx::Error::PoolClosed => (Misconfigured, "the pool was closed".to_owned()),

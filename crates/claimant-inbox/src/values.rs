@@ -47,6 +47,8 @@ pub(crate) fn count(row: &PgRow, name: &str) -> Result<u32, StoreError> {
 pub(crate) fn corrupt(column: &str) -> StoreError {
     StoreError::new(
         StoreErrorKind::Corrupt,
-        format!("a row's column {column} is not of the form that claimant writes: is the table claimant_inbox used by something else?"),
+        format!(
+            "a row's column {column} is not of the form that claimant writes: is the table claimant_inbox used by something else?"
+        ),
     )
 }

@@ -127,7 +127,8 @@ impl Worker {
             faults.push(format!("the event type {event_type:?} has two handlers"));
         }
         for event_type in self.handlers.types().filter(|name| !(1..=EVENT_TYPE_MAX_BYTES).contains(&name.len())) {
-            faults.push(format!("an event type has {} bytes; 1 to {EVENT_TYPE_MAX_BYTES} are allowed", event_type.len()));
+            faults
+                .push(format!("an event type has {} bytes; 1 to {EVENT_TYPE_MAX_BYTES} are allowed", event_type.len()));
         }
         let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
         let bounds = [

@@ -7,7 +7,6 @@ use claimant_inbox::{InboxContext, Summary, Transaction};
 use serde::Deserialize;
 
 use super::world::{ATTEMPTS, LATER, World, body, record, run};
-use crate::lambda::world::Logs;
 
 /// What a message asks for, what is then said of it, after one attempt and in the end.
 struct Case {
@@ -25,10 +24,21 @@ const CASES: &[Case] = &[
     Case { kind: "panic", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "the handler panicked" },
     Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "cancelled at its time-out" },
     Case { kind: "commit", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "leave COMMIT and ROLLBACK" },
-    Case { kind: "swallow", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "an earlier statement of the handler" },
+    Case {
+        kind: "swallow",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "an earlier statement of the handler",
+    },
     Case { kind: "cut", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "terminat" },
-    Case { kind: "keep", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "kept its transaction" },
-    Case { kind: "nobody-knows", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "no handler for the message's event type" },
+    Case {
+        kind: "nobody-knows",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "no handler for the message's event type",
+    },
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,6 +70,18 @@ async fn every_attempt_ends_as_it_must() {
     assert_eq!(run(&worker).await, Summary::default(), "the dead are left alone");
 }
 
+/// A transaction that outlives its handler keeps its row locked, and nothing of it is ever committed.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_transaction_that_is_kept_is_not_committed() {
+    let world = World::start(4).await;
+    world.put(&["keep"]).await;
+    assert_eq!(world.run().await, Summary { unknown: 1, ..Summary::default() });
+    world.clock.advance(LATER);
+    assert_eq!(world.run().await, Summary::default());
+    assert_eq!((world.state("keep").await.0.as_str(), world.effects().await), ("PENDING", vec![]));
+}
+
 /// Backoff, and a delay that the handler asks for.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
@@ -69,6 +91,7 @@ async fn what_failed_waits() {
     let tried = |summary: Summary| summary.failed + summary.dead;
     assert_eq!(tried(world.run().await), 2);
     // The first backoff is one to two seconds, the next five to ten.
+    assert_eq!(tried(world.run().await), 0);
     world.clock.advance(Duration::from_secs(2));
     assert_eq!(tried(world.run().await), 1);
     assert_eq!((world.state("fail").await.1, world.state("soon").await.1), (2, 1));
@@ -77,7 +100,7 @@ async fn what_failed_waits() {
     assert_eq!(world.state("soon").await.1, 2);
     let due = world.entry("fail").await.next_attempt_at;
     let wait = due.since(world.entry("fail").await.received_at);
-    assert!((Duration::from_secs(7)..Duration::from_secs(30)).contains(&wait), "{wait:?}");
+    assert!((Duration::from_secs(7)..=Duration::from_secs(12)).contains(&wait), "{wait:?}");
 }
 
 #[derive(Deserialize)]
@@ -95,14 +118,12 @@ async fn never(_: Other, _: Lent<Transaction>, _: InboxContext) -> Result<(), Ha
 #[ignore = "needs PostgreSQL: make test"]
 async fn a_body_of_another_shape_is_dead_at_once() {
     let world = World::start(2).await;
-    let logs = Logs::record();
     world.deliver(vec![record("m1", &body("ada@example.com", "other"))]).await;
     let summary = run(&world.bare_worker().on("other", never)).await;
     assert_eq!(summary, Summary { dead: 1, ..Summary::default() });
     let (status, _, error) = world.state("ada@example.com").await;
     assert_eq!(status, "DEAD");
     assert!(error.contains("field `amount` is missing"), "{error}");
-    assert!(logs.text().contains("message is dead") && !logs.text().contains("ada@"), "{}", logs.text());
 }
 
 async fn shown(_: serde_json::Value, _: Lent<Transaction>, cx: InboxContext) -> Result<(), HandlerError> {
@@ -110,7 +131,13 @@ async fn shown(_: serde_json::Value, _: Lent<Transaction>, cx: InboxContext) -> 
     assert!(cx.remaining() <= Duration::from_secs(5) && !cx.remaining().is_zero());
     let shown = format!(
         "{} {} {} {} {:?} {} {} {trace}",
-        cx.consumer(), cx.key(), cx.message_id(), cx.event_type(), cx.group(), cx.attempt(), cx.fence()
+        cx.consumer(),
+        cx.key(),
+        cx.message_id(),
+        cx.event_type(),
+        cx.group(),
+        cx.attempt(),
+        cx.fence()
     );
     Err(HandlerError::retry(shown))
 }

@@ -1,12 +1,13 @@
 //! An inbox, what is put into it, and what its handlers leave behind.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant::lambda::Service;
-use claimant::{Clock, Consumer, HandlerError, Lent};
+use claimant::{Clock, Consumer, HandlerError, Lent, Timestamp};
 use claimant_inbox::{Entry, Inbox, InboxContext, Limits, Summary, Transaction, Worker};
-use claimant_testkit::MovableClock;
+use claimant_testkit::clock::TEST_EPOCH;
 use claimant_tests::services::Postgres;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -36,10 +37,26 @@ pub(crate) struct Work {
     pub(crate) n: u64,
 }
 
+/// A clock that stands still until it is moved, however slow the machine is. Clones show the same time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StandingClock(Arc<AtomicU64>);
+
+impl StandingClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.0.fetch_add(u64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for StandingClock {
+    fn now(&self) -> Timestamp {
+        TEST_EPOCH.plus(Duration::from_millis(self.0.load(Ordering::SeqCst)))
+    }
+}
+
 pub(crate) struct World {
     pub(crate) server: Postgres,
     pub(crate) inbox: Inbox,
-    pub(crate) clock: MovableClock,
+    pub(crate) clock: StandingClock,
 }
 
 impl World {
@@ -48,7 +65,7 @@ impl World {
         let server = Postgres::start();
         let inbox = Inbox::connect(&server.url(), connections).await.unwrap();
         inbox.migrate().await.unwrap();
-        let world = Self { server, inbox, clock: MovableClock::start() };
+        let world = Self { server, inbox, clock: StandingClock::default() };
         world.sql("CREATE TABLE effects (id bigserial PRIMARY KEY, key text NOT NULL)").await;
         world
     }
@@ -149,7 +166,7 @@ pub(crate) async fn act(work: Work, mut tx: Lent<Transaction>, _: InboxContext) 
 /// Transactions that a handler kept.
 static KEPT: Mutex<Vec<Lent<Transaction>>> = Mutex::new(Vec::new());
 
-async fn slow(work: Work, mut tx: Lent<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+pub(crate) async fn slow(work: Work, mut tx: Lent<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
     affect(&work.id, &mut tx).await?;
     tokio::time::sleep(Duration::from_millis(200)).await;
     Ok(())
