@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use crate::context::InboxContext;
 use crate::inbox::close;
-use crate::link::{self, STATEMENT_MAX, end_of};
+use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, Closing, Taken};
 use crate::transaction::{self, Transaction};
 use crate::trouble;
@@ -103,7 +103,7 @@ impl Worker {
 
     /// The row's lock, in a transaction of its own; `None` where the row is no longer that of this attempt.
     async fn hold(&self, taken: &Taken) -> Result<Option<Held>, StoreError> {
-        let until = end_of(STATEMENT_MAX);
+        let until = end_of(BEGIN_MAX);
         let mut transaction = transaction::begin(&self.pool, self.timeout + SERVER_GRACE, until).await?;
         let lock = rows::lock(taken.id, taken.fence);
         let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;

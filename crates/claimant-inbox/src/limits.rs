@@ -21,9 +21,11 @@ pub const POLL_MIN_MS: u64 = 10;
 /// The longest time between two looks of an idle worker.
 pub const POLL_MAX_MS: u64 = 3_600_000;
 
-/// The longest that an attempt takes beside its handler: it is taken, begins, ends, or is noted as failed, each within the
-/// time of a statement.
-pub(crate) const AROUND_ATTEMPT_MAX_MS: u64 = 4 * STATEMENT_MAX_MS;
+/// The longest that an attempt takes beside its handler: it is taken, begins, ends, or is noted as failed.
+pub(crate) const AROUND_ATTEMPT_MAX_MS: u64 = 2 * BEGIN_MAX_MS + 2 * STATEMENT_MAX_MS;
+
+/// The longest that the beginning of something takes, which may have to open a connection first.
+pub(crate) const BEGIN_MAX_MS: u64 = 5_000;
 
 /// The longest that one short statement may take: silence on a connection that died while the function was frozen leaves
 /// time for another one.

@@ -9,7 +9,7 @@ use sqlx::query::Query;
 use sqlx::{PgPool, Postgres};
 use tokio::time::{Instant, timeout_at};
 
-use crate::limits::{CALL_MAX_MS, STATEMENT_MAX_MS};
+use crate::limits::{BEGIN_MAX_MS, CALL_MAX_MS, STATEMENT_MAX_MS};
 use crate::trouble;
 
 /// A statement with its values.
@@ -17,6 +17,9 @@ pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
 /// The time that one short statement is given.
 pub(crate) const STATEMENT_MAX: Duration = Duration::from_millis(STATEMENT_MAX_MS);
+
+/// The time that the beginning of something is given.
+pub(crate) const BEGIN_MAX: Duration = Duration::from_millis(BEGIN_MAX_MS);
 
 /// When this much time is over.
 pub(crate) fn end_of(within: Duration) -> Instant {

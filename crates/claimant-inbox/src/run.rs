@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::attempt::Ended;
 use crate::limits::{AROUND_ATTEMPT_MAX_MS, GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
-use crate::link::{self, STATEMENT_MAX, end_of};
+use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, Found, Wanted};
 use crate::trouble;
 use crate::worker::Worker;
@@ -197,7 +197,7 @@ impl Shift {
         // OK because there are at most as many places as the concurrency allows.
         let window = self.window + rows as u32;
         let wanted = Wanted { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
-        let answer = link::rows(&worker.pool, end_of(STATEMENT_MAX), "taking messages", rows::take(wanted)).await?;
+        let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
         let Found { taken, more, suspects } = rows::found(&answer, window)?;
         let found = taken.len();
         // OK because usize is at most 64 bits wide.

@@ -45,7 +45,7 @@ const CASES: &[Case] = &[
 #[ignore = "needs PostgreSQL: make test"]
 async fn every_attempt_ends_as_it_must() {
     let world = World::start(12).await;
-    let worker = world.worker().timeout(Duration::from_millis(500));
+    let worker = world.worker().timeout(Duration::from_millis(500)).concurrency(3);
     for case in CASES {
         world.put(&[case.kind]).await;
     }

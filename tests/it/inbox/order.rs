@@ -35,8 +35,8 @@ async fn note(work: Work, mut tx: Lent<Transaction>, cx: InboxContext, runs: Run
     let _running = Running { runs, group, n: work.n };
     affect(&work.id, &mut tx).await?;
     tokio::time::sleep(Duration::from_millis(work.n % 4)).await;
-    assert!(work.n % 5 != 0 || cx.attempt() > 1, "on purpose");
-    if work.n % 3 == 0 && cx.attempt() < 3 {
+    assert!(!work.n.is_multiple_of(5) || cx.attempt() > 1, "on purpose");
+    if work.n.is_multiple_of(3) && cx.attempt() < 3 {
         return Err(HandlerError::retry("not yet").after(Duration::ZERO));
     }
     drop(tx);

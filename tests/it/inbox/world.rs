@@ -154,10 +154,10 @@ pub(crate) async fn act(work: Work, mut tx: Lent<Transaction>, _: InboxContext) 
         "reject" => return Err(HandlerError::terminal("no use")),
         "panic" => panic!("on purpose"),
         "hang" => std::future::pending().await,
-        "commit" => drop(tx.execute("ROLLBACK").await?),
+        "commit" => _ = tx.execute("ROLLBACK").await?,
         "swallow" => assert!(tx.execute("SELECT nonsense").await.is_err()),
         "keep" => KEPT.lock().unwrap().push(tx),
-        "cut" => drop(tx.execute("SELECT pg_terminate_backend(pg_backend_pid())").await?),
+        "cut" => _ = tx.execute("SELECT pg_terminate_backend(pg_backend_pid())").await?,
         kind => panic!("{kind} is none of {KINDS:?}"),
     }
     Ok(())
