@@ -5,4 +5,4 @@ mod mapping;
 mod report;
 mod together;
 mod visibility;
-mod world;
+pub(crate) mod world;

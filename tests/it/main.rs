@@ -5,6 +5,7 @@
 
 mod cloud;
 mod contract;
+mod inbox;
 mod kill;
 mod lambda;
 mod lock_table;

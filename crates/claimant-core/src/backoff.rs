@@ -9,7 +9,8 @@ use crate::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, REJECTED_BA
 /// half of it so that messages that failed together do not come back together.
 ///
 /// The spread comes from the message id, not from a random generator: the same run gives the same delays.
-pub(crate) fn delay(attempt: u32, message_id: &MessageId) -> Duration {
+#[must_use]
+pub fn delay(attempt: u32, message_id: &MessageId) -> Duration {
     let full = ceiling(BACKOFF_BASE_MS, BACKOFF_FACTOR, attempt);
     let half = full / 2;
     Duration::from_millis(half + spread(message_id, attempt) % (full - half + 1))

@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,10 +25,13 @@ use crate::transaction::{Home, Lent, Transactional};
 
 /// A handler's run: what it gives is the result to keep, as JSON.
 pub(crate) type Run = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
-type Handler<T> = Box<dyn Fn(T, &Home, Context) -> Run + Send + Sync>;
+type Handler<T> = Box<dyn Fn(T, &Message, &Home, Context) -> Run + Send + Sync>;
 type KeyRule<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
 type FingerprintRule<T> = Box<dyn Fn(&T) -> Fingerprint + Send + Sync>;
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
+
+/// A store that is not as its type says.
+const NO_TRANSACTION: &str = "the store gave the claim no transaction";
 
 /// A duplicate of finished work, as shown to [`Consumer::on_duplicate`].
 #[derive(Debug)]
@@ -101,7 +104,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
         R: Serialize,
     {
-        let handler: Handler<T> = Box::new(move |payload, _, cx| as_run(handler(payload, cx)));
+        let handler: Handler<T> = Box::new(move |payload, _, _, cx| as_run(handler(payload, cx)));
         Self::with_handler(name.into(), Arc::new(store), handler, false)
     }
 
@@ -118,9 +121,26 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
         R: Serialize,
     {
-        let handler: Handler<T> = Box::new(move |payload, home, cx| match home.lend() {
+        let handler: Handler<T> = Box::new(move |payload, _, home, cx| match home.lend() {
             Some(transaction) => as_run(handler(payload, transaction, cx)),
-            None => Box::pin(async { Err(Failure::retry("the store gave the claim no transaction")) }),
+            None => Box::pin(ready(Err(Failure::retry(NO_TRANSACTION)))),
+        });
+        Self::with_handler(name.into(), Arc::new(store), handler, true)
+    }
+
+    /// A consumer that runs nothing: its store keeps the messages themselves, such as an inbox does. `note` writes into the
+    /// claim's transaction what is to be kept of a message, and the completion of the claim stores it. It must not block.
+    pub fn storing<S, F>(name: impl Into<String>, store: S, note: F) -> Self
+    where
+        S: Transactional,
+        F: Fn(&T, &Message, &mut S::Transaction) -> Result<(), HandlerError> + Send + Sync + 'static,
+    {
+        let handler: Handler<T> = Box::new(move |payload, message, home, _| {
+            let noted = match home.lend::<S::Transaction>() {
+                Some(mut transaction) => note(&payload, message, &mut transaction).map_err(Failure::from),
+                None => Err(Failure::retry(NO_TRANSACTION)),
+            };
+            Box::pin(ready(noted.map(|()| None)))
         });
         Self::with_handler(name.into(), Arc::new(store), handler, true)
     }
@@ -308,7 +328,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 
     /// The handler's run for this message, with the transaction in `home`; nothing happens until it is polled.
     pub(crate) fn run(&self, message: &Message, home: &Home, cx: Context) -> Result<Run, Rejection> {
-        catch_unwind(AssertUnwindSafe(|| Ok((self.handler)(decode_json(&message.body)?, home, cx))))
+        catch_unwind(AssertUnwindSafe(|| Ok((self.handler)(decode_json(&message.body)?, message, home, cx))))
             .unwrap_or_else(|_| Err(Rejection::new("the handler panicked before it returned a future")))
     }
 

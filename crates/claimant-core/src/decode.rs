@@ -19,7 +19,11 @@ pub(crate) fn of_body(body: &str) -> Fingerprint {
     json.map_or_else(|| Fingerprint::of_bytes(body.as_bytes()), |value| Fingerprint::of_json(&value))
 }
 
-pub(crate) fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
+/// A JSON body as a payload.
+///
+/// # Errors
+/// When it is none: where it is wrong, never what it says.
+pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
     let mut json = serde_json::Deserializer::from_str(body);
     let payload =
         serde_path_to_error::deserialize(&mut json).map_err(|e| describe(e.inner(), &field_path(e.path())))?;

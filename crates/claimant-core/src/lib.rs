@@ -8,18 +8,18 @@
 //! | [`transaction`] | a transaction that a claim carries and its handler borrows |
 //! | [`message`], [`handler`], [`context`], [`consumer`] | what a user's function sees |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
-//! | `decode` | bodies, and what is said of a bad one |
+//! | [`decode`], [`backoff`] | bodies, and what is said of a bad one; when what failed is tried again |
 //! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
 //! | [`settings`], [`secret`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
 
-mod backoff;
+pub mod backoff;
 pub mod claim;
 pub mod clock;
 pub mod consumer;
 pub mod context;
 pub mod deadline;
-mod decode;
+pub mod decode;
 mod ending;
 pub mod engine;
 pub mod error;
@@ -63,4 +63,4 @@ pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
 pub use settings::Settings;
 pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
-pub use transaction::{Carried, Lent, Transactional};
+pub use transaction::{Carried, Home, Lent, Transactional};

@@ -95,6 +95,7 @@ pub struct Record {
 }
 
 /// `text` cut to at most `max` bytes, at a character boundary.
-pub(crate) fn bounded(text: &str, max: usize) -> &str {
+#[must_use]
+pub fn bounded(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

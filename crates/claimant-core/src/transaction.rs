@@ -81,17 +81,20 @@ impl<X: Send + 'static> Drop for Lent<X> {
     }
 }
 
-/// Where a transaction waits before its handler has it, and where it goes back to.
+/// Where a transaction waits before its handler has it, and where it goes back to: for whoever runs handlers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Home(Arc<Mutex<Option<Carried>>>);
+pub struct Home(Arc<Mutex<Option<Carried>>>);
 
 impl Home {
     /// A place with what a claim carries, if anything.
-    pub(crate) fn of(carried: Option<Carried>) -> Self {
+    #[must_use]
+    pub fn of(carried: Option<Carried>) -> Self {
         Self(Arc::new(Mutex::new(carried)))
     }
 
-    pub(crate) fn take(&self) -> Option<Carried> {
+    /// What is there: nothing while a handler has it.
+    #[must_use]
+    pub fn take(&self) -> Option<Carried> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -100,7 +103,8 @@ impl Home {
     }
 
     /// The transaction for its handler; `None` where there is none of this type.
-    pub(crate) fn lend<X: Send + 'static>(&self) -> Option<Lent<X>> {
+    #[must_use]
+    pub fn lend<X: Send + 'static>(&self) -> Option<Lent<X>> {
         let transaction = self.take()?.unpack()?;
         Some(Lent { transaction: Some(transaction), home: self.clone() })
     }

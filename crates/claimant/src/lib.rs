@@ -49,6 +49,14 @@ pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions};
 #[cfg(feature = "postgres")]
 pub use claimant_sql::{PgTransaction, PostgresStore, PostgresTransactions};
 
+/// The inbox: messages are stored in PostgreSQL first, then worked off in transactions.
+#[cfg(feature = "inbox")]
+pub mod inbox {
+    pub use claimant_inbox::{
+        AfterDeath, Counts, Entry, Inbox, InboxContext, Limits, Summary, Transaction, Worker, limits,
+    };
+}
+
 /// AWS Lambda: SQS events in, partial batch responses out.
 #[cfg(feature = "lambda")]
 pub mod lambda {

@@ -127,7 +127,7 @@ fn attributes(message: &Received) -> BTreeMap<&str, Value> {
 }
 
 /// The event with these records.
-pub(super) fn event(records: Vec<Value>) -> SqsEvent {
+pub(crate) fn event(records: Vec<Value>) -> SqsEvent {
     serde_json::from_value(json!({ "Records": records })).unwrap()
 }
 
@@ -144,7 +144,7 @@ pub(super) async fn aws(endpoint: &str, wire: Wire) -> SdkConfig {
 }
 
 /// Settings from these variables; the mapping is not looked at unless they say so.
-pub(super) fn settings(variables: &[(&str, &str)]) -> Settings {
+pub(crate) fn settings(variables: &[(&str, &str)]) -> Settings {
     let off = [("CLAIMANT_MAPPING_CHECK", "off")];
     let variables = off.iter().chain(variables).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Settings::from_vars(variables.collect(), &[]).unwrap()
@@ -156,18 +156,18 @@ pub(super) async fn invoke(service: &Service<Work>, event: SqsEvent) -> Result<S
 }
 
 /// The ids reported failed.
-pub(super) fn failures(response: &SqsBatchResponse) -> Vec<&str> {
+pub(crate) fn failures(response: &SqsBatchResponse) -> Vec<&str> {
     response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect()
 }
 
 /// What is logged on this thread while the guard lives.
-pub(super) struct Logs {
+pub(crate) struct Logs {
     text: Arc<Mutex<Vec<u8>>>,
     _guard: tracing::subscriber::DefaultGuard,
 }
 
 impl Logs {
-    pub(super) fn record() -> Self {
+    pub(crate) fn record() -> Self {
         let text = Arc::<Mutex<Vec<u8>>>::default();
         let sink = Arc::clone(&text);
         let writer = move || Sink(Arc::clone(&sink));
@@ -175,7 +175,7 @@ impl Logs {
         Self { text, _guard: tracing::subscriber::set_default(logs.finish()) }
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
     }
 }

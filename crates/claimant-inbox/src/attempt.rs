@@ -1,0 +1,239 @@
+//! One attempt at one row: its transaction, its handler, its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::backoff;
+use claimant_core::limits::CANCEL_GRACE_MS;
+use claimant_core::record::{ERROR_MAX_BYTES, bounded};
+use claimant_core::{Carried, Failure, Home, StoreError};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::Instrument as _;
+
+use crate::context::InboxContext;
+use crate::inbox::close;
+use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
+use crate::rows::{self, Closing, Taken};
+use crate::transaction::{self, Transaction};
+use crate::trouble;
+use crate::values::column;
+use crate::worker::{AfterDeath, Worker};
+
+/// How much longer than its handler may take a transaction is let be by the server: a host that is gone locks no row for
+/// ever.
+const SERVER_GRACE: Duration = Duration::from_secs(5);
+
+/// After how long a row whose handler could not be started is due again.
+const NOT_STARTED: Duration = Duration::from_secs(1);
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The handler's work and the end of the row are committed.
+    Done,
+    /// It is tried again later.
+    Failed,
+    /// It is left for a person to decide.
+    Dead,
+    /// Somebody else had the row, or no transaction could begin; no handler ran.
+    NotStarted,
+    /// The server gave no answer. The row is as the last committed write left it: done, or due again after its backoff.
+    Unknown,
+}
+
+/// The end of a handler's run.
+enum Ran {
+    Returned(Result<(), Failure>),
+    /// It was told to stop and did not. What it holds is given up when it ends, or by the server.
+    StillRunning,
+}
+
+/// A transaction that holds a row, and its number.
+struct Held {
+    transaction: Transaction,
+    number: i64,
+}
+
+impl Worker {
+    /// Works on a row that was taken. Dropping the future cancels the handler and gives up what it did.
+    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken) -> Ended {
+        let taken = Arc::new(taken);
+        let span = tracing::info_span!(
+            "message", consumer = %taken.consumer, message_id = %taken.message_id, inbox_id = taken.id,
+            attempt = taken.attempt, trace = taken.trace.as_deref()
+        );
+        self.work(&taken).instrument(span).await
+    }
+
+    async fn work(&self, taken: &Arc<Taken>) -> Ended {
+        if taken.attempt > self.attempts_max {
+            let why = "its last attempt did not tell how it ended: the worker was killed, or lost its database";
+            return self.bury(taken, why).await;
+        }
+        let Held { transaction, number } = match self.hold(taken).await {
+            Ok(Some(held)) => held,
+            Ok(None) => return Ended::NotStarted,
+            Err(error) => return self.give_back(taken, &error).await,
+        };
+        let home = Home::of(Some(Carried::new(transaction)));
+        let ran = self.run(taken, &home).await;
+        let transaction = home.take().and_then(Carried::unpack::<Transaction>);
+        match (ran, transaction) {
+            (Ran::StillRunning, _) => {
+                tracing::error!(
+                    "handler did not stop when cancelled: its row is locked until it does, or the server ends it"
+                );
+                Ended::Unknown
+            }
+            (Ran::Returned(Ok(())), Some(transaction)) => self.finish(taken, transaction, number).await,
+            (Ran::Returned(Ok(())), None) => {
+                let why =
+                    "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
+                self.fail(taken, Failure::retry(why)).await
+            }
+            (Ran::Returned(Err(failure)), transaction) => {
+                if let Some(transaction) = transaction {
+                    transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
+                }
+                self.fail(taken, failure).await
+            }
+        }
+    }
+
+    /// The row's lock, in a transaction of its own; `None` where the row is no longer that of this attempt.
+    async fn hold(&self, taken: &Taken) -> Result<Option<Held>, StoreError> {
+        let until = end_of(BEGIN_MAX);
+        let mut transaction = transaction::begin(&self.pool, self.timeout + SERVER_GRACE, until).await?;
+        let lock = rows::lock(taken.id, taken.fence);
+        let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;
+        match rows.first() {
+            Some(row) => Ok(Some(Held { number: column(row, "transaction")?, transaction })),
+            None => {
+                transaction::give_up(transaction, until).await;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Runs the handler until it ends or its time is over.
+    async fn run(&self, taken: &Arc<Taken>, home: &Home) -> Ran {
+        let cancel_at = Instant::now() + self.timeout;
+        let cx = InboxContext::new(Arc::clone(taken), cancel_at);
+        let run = match self.handlers.run(home.clone(), cx) {
+            Ok(run) => run,
+            Err(failure) => return Ran::Returned(Err(failure)),
+        };
+        let mut task = AbortOnDrop(tokio::spawn(run.in_current_span()));
+        if let Ok(joined) = timeout_at(cancel_at, &mut task.0).await {
+            return Ran::Returned(ended(joined));
+        }
+        task.0.abort();
+        match timeout(Duration::from_millis(CANCEL_GRACE_MS), &mut task.0).await {
+            Ok(joined) => Ran::Returned(ended(joined)),
+            Err(_) => Ran::StillRunning,
+        }
+    }
+
+    /// Ends the row in the handler's own transaction, and commits that.
+    async fn finish(&self, taken: &Taken, mut transaction: Transaction, number: i64) -> Ended {
+        let until = end_of(STATEMENT_MAX);
+        let closing = Closing { transaction: Some(number), ..self.closing(taken, "DONE") };
+        let closed = transaction::rows(&mut transaction, until, "ending a message", rows::close(closing)).await;
+        match closed.and_then(|rows| rows::written(&rows)) {
+            Ok(1) => {}
+            Ok(_) => {
+                transaction::give_up(transaction, until).await;
+                let why = "the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker";
+                return self.fail(taken, Failure::retry(why)).await;
+            }
+            Err(error) => {
+                transaction::give_up(transaction, until).await;
+                return self.fail(taken, trouble::uncommitted(&error)).await;
+            }
+        }
+        match transaction::commit(transaction, until).await {
+            Ok(()) => Ended::Done,
+            // If it was committed after all, the row is done, and this writes nothing.
+            Err(error) => self.fail(taken, trouble::uncommitted(&error)).await,
+        }
+    }
+
+    /// Notes why an attempt failed, and when the next one is due.
+    async fn fail(&self, taken: &Taken, failure: Failure) -> Ended {
+        let Failure { why, terminal, retry_after } = failure;
+        if terminal || taken.attempt >= self.attempts_max {
+            return self.bury(taken, &why).await;
+        }
+        tracing::warn!(error = why, "attempt failed");
+        let now = self.clock.now();
+        let delay = retry_after.unwrap_or_else(|| backoff::delay(taken.attempt, &taken.message_id));
+        let error = bounded(&why, ERROR_MAX_BYTES);
+        let statement = rows::again(taken, Some(error), false, now.plus(delay), now);
+        match link::rows(&self.pool, end_of(STATEMENT_MAX), "noting a failure", statement).await {
+            Ok(rows) if rows.is_empty() => Ended::Unknown,
+            Ok(_) => Ended::Failed,
+            Err(error) => unwritten(&error),
+        }
+    }
+
+    /// Leaves a row for a person to decide.
+    async fn bury(&self, taken: &Taken, why: &str) -> Ended {
+        tracing::error!(error = why, "message is dead: nobody tries it again until a person says so");
+        let closing = Closing { error: Some(bounded(why, ERROR_MAX_BYTES)), ..self.closing(taken, "DEAD") };
+        match close(&self.pool, closing, end_of(STATEMENT_MAX)).await {
+            Ok(true) => Ended::Dead,
+            Ok(false) => Ended::Unknown,
+            Err(error) => unwritten(&error),
+        }
+    }
+
+    /// An attempt without a transaction was none. Where this is not written either, it counts.
+    async fn give_back(&self, taken: &Taken, error: &StoreError) -> Ended {
+        tracing::warn!(%error, "no attempt could be made");
+        let now = self.clock.now();
+        let statement = rows::again(taken, None, true, now.plus(NOT_STARTED), now);
+        if let Err(error) = link::rows(&self.pool, end_of(STATEMENT_MAX), "giving an attempt back", statement).await {
+            unwritten(&error);
+        }
+        Ended::NotStarted
+    }
+
+    fn closing<'a>(&self, taken: &Taken, status: &'static str) -> Closing<'a> {
+        Closing {
+            id: taken.id,
+            fence: Some(taken.fence),
+            status,
+            holds_group: status == "DEAD" && self.after_death == AfterDeath::GroupWaits,
+            error: None,
+            attempts_max: self.attempts_max,
+            now: self.clock.now(),
+            transaction: None,
+        }
+    }
+}
+
+/// The end of an attempt could not be written: the row is as it was when the attempt began, due again after its backoff.
+fn unwritten(error: &StoreError) -> Ended {
+    tracing::warn!(%error, "how the attempt ended could not be noted");
+    Ended::Unknown
+}
+
+fn ended(joined: Result<Result<(), Failure>, JoinError>) -> Result<(), Failure> {
+    joined.unwrap_or_else(|end| {
+        Err(Failure::retry(if end.is_panic() {
+            "the handler panicked"
+        } else {
+            "the handler was cancelled at its time-out"
+        }))
+    })
+}
+
+/// A handler's task, cancelled when this is dropped.
+struct AbortOnDrop(JoinHandle<Result<(), Failure>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

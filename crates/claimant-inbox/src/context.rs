@@ -1,0 +1,107 @@
+//! What a handler may know about its run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::{Fence, Timestamp};
+use tokio::time::Instant;
+
+use crate::rows::Taken;
+
+/// What a handler of the inbox may know about its run. Cheap to clone; gives no power over the row.
+#[derive(Clone)]
+pub struct InboxContext {
+    run: Arc<Run>,
+}
+
+struct Run {
+    taken: Arc<Taken>,
+    cancelled_at: Instant,
+}
+
+impl InboxContext {
+    pub(crate) fn new(taken: Arc<Taken>, cancelled_at: Instant) -> Self {
+        Self { run: Arc::new(Run { taken, cancelled_at }) }
+    }
+
+    pub(crate) fn body(&self) -> &str {
+        &self.run.taken.body
+    }
+
+    /// The key of the work; its SHA-256 in hex where the inbox has only that, see
+    /// [`hashed_keys`](claimant_core::Consumer::hashed_keys) and
+    /// [`RECORD_ID_PLAIN_MAX_BYTES`](claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES). Hand it to a system that has an effect
+    /// outside the transaction, so that it can recognise a repeat.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.run.taken.key
+    }
+
+    /// The number of the message in the inbox, for finding it again.
+    #[must_use]
+    pub fn id(&self) -> i64 {
+        self.run.taken.id
+    }
+
+    /// The consumer that took it in.
+    #[must_use]
+    pub fn consumer(&self) -> &str {
+        &self.run.taken.consumer
+    }
+
+    /// The event type that its handler was found by.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        &self.run.taken.event_type
+    }
+
+    /// The group whose messages are worked off in order, if it has one.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.run.taken.group.as_deref()
+    }
+
+    /// Which attempt this is: 1 for the first, and for the first after a person's [`retry`](crate::Inbox::retry).
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.run.taken.attempt
+    }
+
+    /// Grows with each attempt, for ever, so that a system that keeps the largest one seen can refuse a late write of an
+    /// earlier one.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        Fence::new(self.run.taken.fence)
+    }
+
+    /// The id of the message that brought the work.
+    #[must_use]
+    pub fn message_id(&self) -> &str {
+        self.run.taken.message_id.as_str()
+    }
+
+    /// When it was stored, by the clock of whoever did.
+    #[must_use]
+    pub fn received_at(&self) -> Timestamp {
+        self.run.taken.received_at
+    }
+
+    /// The trace that the producer sent the message in, as the header that continues it.
+    #[must_use]
+    pub fn trace(&self) -> Option<&str> {
+        self.run.taken.trace.as_deref()
+    }
+
+    /// How long the handler has until it is cancelled. Zero means no time, never "no limit".
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.run.cancelled_at.saturating_duration_since(Instant::now())
+    }
+}
+
+// Neither bodies nor keys reach a log.
+impl std::fmt::Debug for InboxContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InboxContext").field("id", &self.id()).field("attempt", &self.attempt()).finish_non_exhaustive()
+    }
+}

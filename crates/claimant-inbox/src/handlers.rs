@@ -1,0 +1,88 @@
+//! Handlers by event type.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use claimant_core::decode::decode_json;
+use claimant_core::{Failure, HandlerError, Home, Lent};
+use serde::de::DeserializeOwned;
+
+use crate::context::InboxContext;
+use crate::transaction::Transaction;
+
+/// A handler's run, from the body to its end.
+pub(crate) type Run = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+
+type Handler = Arc<dyn Fn(Home, InboxContext) -> Run + Send + Sync>;
+
+/// One handler for each event type.
+#[derive(Default, Clone)]
+pub(crate) struct Handlers {
+    by_type: HashMap<String, Handler>,
+    /// Types that were given twice.
+    pub(crate) repeated: Vec<String>,
+}
+
+impl Handlers {
+    pub(crate) fn add<P, F, Fut>(&mut self, event_type: String, handler: F)
+    where
+        P: DeserializeOwned + Send + 'static,
+        F: Fn(P, Lent<Transaction>, InboxContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), HandlerError>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let run: Handler = Arc::new(move |home, cx| {
+            let handler = Arc::clone(&handler);
+            // All of it is the user's code, decoding too: it runs in the handler's task, where a panic is caught.
+            Box::pin(async move {
+                let payload =
+                    decode_json::<P>(cx.body()).map_err(|rejection| Failure::terminal(rejection.to_string()))?;
+                let transaction = home.lend().ok_or_else(|| Failure::retry("the attempt has no transaction"))?;
+                // What is left of the home would keep the transaction from those who end it.
+                drop(home);
+                handler(payload, transaction, cx).await.map_err(Failure::from)
+            })
+        });
+        if self.by_type.insert(event_type.clone(), run).is_some() {
+            self.repeated.push(event_type);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_type.is_empty()
+    }
+
+    /// The event types that have one.
+    pub(crate) fn types(&self) -> impl Iterator<Item = &str> {
+        self.by_type.keys().map(String::as_str)
+    }
+
+    /// The run of this message's handler.
+    ///
+    /// # Errors
+    /// When there is none for its type. To be tried again: a worker that knows a new type may be deployed after the
+    /// first message of that type came.
+    pub(crate) fn run(&self, home: Home, cx: InboxContext) -> Result<Run, Failure> {
+        match self.by_type.get(cx.event_type()) {
+            Some(handler) => Ok(handler(home, cx)),
+            None => {
+                let mut known: Vec<_> = self.types().collect();
+                known.sort_unstable();
+                Err(Failure::retry(format!(
+                    "this worker has no handler for the message's event type, only for {}: add one, deploy it, and retry \
+                     the message if it is dead by then",
+                    known.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.by_type.keys()).finish()
+    }
+}

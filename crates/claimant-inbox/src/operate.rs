@@ -1,0 +1,147 @@
+//! What people see of the inbox: statements, and their answers.
+
+use std::fmt;
+
+use claimant_core::{StoreError, Timestamp};
+use sqlx::postgres::PgRow;
+use sqlx::query;
+
+use crate::link::Statement;
+use crate::values::{column, count, number, optional_text, text, time, timestamp};
+
+const COUNTS: &str = "SELECT count(*) FILTER (WHERE status = 'PENDING') AS pending, \
+    count(*) FILTER (WHERE status = 'PENDING' AND next_attempt_at <= $2) AS due, \
+    count(*) FILTER (WHERE status = 'DONE') AS done, count(*) FILTER (WHERE status = 'DEAD') AS dead, \
+    count(*) FILTER (WHERE status = 'DISCARDED') AS discarded, \
+    min(received_at) FILTER (WHERE status = 'PENDING') AS oldest FROM claimant_inbox WHERE consumer = $1";
+
+macro_rules! entry {
+    () => {
+        "SELECT id, consumer, event_type, group_name, message_id, status, attempts, next_attempt_at, received_at, \
+         finished_at, error, octet_length(body) AS body_bytes FROM claimant_inbox WHERE "
+    };
+}
+
+const DEAD: &str = concat!(entry!(), "status = 'DEAD' AND consumer = $1 AND id > $2 ORDER BY id LIMIT $3");
+
+const LOOK: &str = concat!(entry!(), "id = $1");
+
+/// The error stays: it says why the message was dead.
+const RETRY: &str = "UPDATE claimant_inbox SET status = 'PENDING', open = true, waiting = false, cut_off = false, \
+    attempts = 0, next_attempt_at = $2, updated_at = $2, finished_at = NULL WHERE id = $1 AND status = 'DEAD' RETURNING id";
+
+const DELETE_FINISHED: &str = "WITH gone AS (DELETE FROM claimant_inbox WHERE id IN (SELECT id FROM claimant_inbox \
+    WHERE status IN ('DONE', 'DISCARDED') AND finished_at < $1 ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED) \
+    RETURNING 1) SELECT count(*) AS rows FROM gone";
+
+/// How many messages of a consumer there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// To be worked off, now, later, or behind others of their group; those being worked on are among them.
+    pub pending: u64,
+    /// Of these, those whose time has come.
+    pub due: u64,
+    /// Worked off.
+    pub done: u64,
+    /// Left for a person to decide.
+    pub dead: u64,
+    /// Given up by a person.
+    pub discarded: u64,
+    /// When the oldest pending one came: how far behind the workers are.
+    pub oldest: Option<Timestamp>,
+}
+
+impl Counts {
+    pub(crate) fn read(rows: &[PgRow]) -> Result<Self, StoreError> {
+        // OK because an aggregate without groups has one row.
+        let row = rows.first().ok_or_else(|| crate::values::corrupt("pending"))?;
+        let oldest: Option<i64> = column(row, "oldest")?;
+        Ok(Self {
+            pending: number(row, "pending")?,
+            due: number(row, "due")?,
+            done: number(row, "done")?,
+            dead: number(row, "dead")?,
+            discarded: number(row, "discarded")?,
+            oldest: oldest.is_some().then(|| timestamp(row, "oldest")).transpose()?,
+        })
+    }
+}
+
+/// One message as people see it. Its body is in the table alone: `convert_from(body, 'UTF8')`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub id: i64,
+    /// The consumer that took it in.
+    pub consumer: String,
+    /// What finds its handler.
+    pub event_type: String,
+    /// Its group, where it has one.
+    pub group: Option<String>,
+    /// The id of the message that brought it.
+    pub message_id: String,
+    /// `PENDING`, `DONE`, `DEAD` or `DISCARDED`.
+    pub status: String,
+    /// Attempts so far, since a person last retried it.
+    pub attempts: u32,
+    /// When the next one is due; means nothing once it is finished.
+    pub next_attempt_at: Timestamp,
+    /// When it was stored.
+    pub received_at: Timestamp,
+    /// When it was done, dead or discarded.
+    pub finished_at: Option<Timestamp>,
+    /// The last failure, without payload data but what the handler put into its error.
+    pub error: Option<String>,
+    /// The length of its body.
+    pub body_bytes: u32,
+}
+
+impl Entry {
+    pub(crate) fn read(row: &PgRow) -> Result<Self, StoreError> {
+        let finished: Option<i64> = column(row, "finished_at")?;
+        Ok(Self {
+            id: column(row, "id")?,
+            consumer: column(row, "consumer")?,
+            event_type: text(row, "event_type")?,
+            group: optional_text(row, "group_name")?,
+            message_id: text(row, "message_id")?,
+            status: column(row, "status")?,
+            attempts: count(row, "attempts")?,
+            next_attempt_at: timestamp(row, "next_attempt_at")?,
+            received_at: timestamp(row, "received_at")?,
+            finished_at: finished.is_some().then(|| timestamp(row, "finished_at")).transpose()?,
+            error: optional_text(row, "error")?,
+            body_bytes: count(row, "body_bytes")?,
+        })
+    }
+}
+
+// A group can be personal data.
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, status, attempts, error, .. } = self;
+        let mut shown = f.debug_struct("Entry");
+        shown.field("id", id).field("status", status).field("attempts", attempts).field("error", error);
+        shown.finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn counts(consumer: &str, now: Timestamp) -> Statement<'_> {
+    query(COUNTS).bind(consumer).bind(time(now))
+}
+
+pub(crate) fn dead(consumer: &str, after: i64, most: u32) -> Statement<'_> {
+    query(DEAD).bind(consumer).bind(after).bind(i64::from(most))
+}
+
+pub(crate) fn look<'q>(id: i64) -> Statement<'q> {
+    query(LOOK).bind(id)
+}
+
+pub(crate) fn retry<'q>(id: i64, now: Timestamp) -> Statement<'q> {
+    query(RETRY).bind(id).bind(time(now))
+}
+
+pub(crate) fn delete_finished<'q>(before: Timestamp, portion: u32) -> Statement<'q> {
+    query(DELETE_FINISHED).bind(time(before)).bind(i64::from(portion))
+}

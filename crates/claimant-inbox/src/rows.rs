@@ -1,0 +1,228 @@
+//! Taking rows to work on, and how their attempts end: every statement of the worker.
+//!
+//! What is open keeps later rows of its group from being taken; that alone keeps the order. `waiting` only takes rows out of
+//! the way of those who look for work: it is set on a row while its predecessor is open and nobody works on that, and
+//! taken back by the transaction that closes the predecessor. So none is forgotten, whoever dies when.
+
+use claimant_core::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS};
+use claimant_core::{MessageId, StoreError, Timestamp};
+use sqlx::postgres::PgRow;
+use sqlx::query;
+
+use crate::limits::ATTEMPTS_MAX;
+use crate::link::Statement;
+use crate::offer::parts;
+use crate::values::{bigint, column, corrupt, count, number, optional_text, text, time, timestamp};
+
+/// A row that was taken: one attempt at it, which is counted.
+pub(crate) struct Taken {
+    pub(crate) id: i64,
+    pub(crate) fence: u64,
+    pub(crate) attempt: u32,
+    pub(crate) consumer: String,
+    pub(crate) key: String,
+    pub(crate) group: Option<String>,
+    pub(crate) event_type: String,
+    pub(crate) body: String,
+    pub(crate) message_id: MessageId,
+    pub(crate) trace: Option<String>,
+    pub(crate) received_at: Timestamp,
+}
+
+/// What was found when rows were to be taken.
+pub(crate) struct Found {
+    pub(crate) taken: Vec<Taken>,
+    /// There may be more behind what was looked at.
+    pub(crate) more: bool,
+    /// A row that cut off its last worker can be taken, if it was not.
+    pub(crate) suspects: bool,
+}
+
+/// Which rows are taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) consumer: &'a str,
+    pub(crate) now: Timestamp,
+    /// How many due rows are looked at.
+    pub(crate) window: u32,
+    /// How many are taken at most.
+    pub(crate) rows: usize,
+    /// Those whose last attempt did not tell how it ended, or the others.
+    pub(crate) suspects: bool,
+}
+
+/// Counts the attempt and writes what becomes of the row if nobody ever tells how it ended: it is due again after the
+/// backoff. Whoever comes to be looking at the same row sees it locked, or not due.
+const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FROM claimant_inbox \
+    WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
+    ORDER BY next_attempt_at, id LIMIT $3), \
+    heads AS MATERIALIZED (SELECT d.id, d.cut_off FROM due d WHERE d.group_name IS NULL OR (SELECT e.id \
+    FROM claimant_inbox e WHERE e.consumer = $1 AND e.group_name = d.group_name AND e.group_name IS NOT NULL AND e.open \
+    AND e.id < d.id ORDER BY e.id LIMIT 1) IS NULL), \
+    locked AS MATERIALIZED (SELECT i.id FROM claimant_inbox i WHERE i.id IN (SELECT id FROM heads WHERE cut_off = $4) \
+    AND i.status = 'PENDING' AND NOT i.waiting AND i.next_attempt_at <= $2 \
+    ORDER BY i.next_attempt_at, i.id LIMIT $5 FOR UPDATE SKIP LOCKED), \
+    suspect AS MATERIALIZED (SELECT i.id FROM claimant_inbox i WHERE i.id IN (SELECT id FROM heads WHERE cut_off) \
+    AND i.status = 'PENDING' AND i.next_attempt_at <= $2 LIMIT 1 FOR UPDATE SKIP LOCKED), \
+    taken AS (UPDATE claimant_inbox i SET attempts = i.attempts + 1, fence = i.fence + 1, cut_off = true, updated_at = $2, \
+    next_attempt_at = $2 + least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint \
+    FROM locked WHERE i.id = locked.id RETURNING i.*) \
+    SELECT (SELECT count(*) FROM due) AS looked_at, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.* \
+    FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id";
+
+/// Takes due rows that stand behind another one out of the way. Their predecessor is held meanwhile: nobody who closes it
+/// can have looked for its successors before.
+const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claimant_inbox \
+    WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
+    ORDER BY next_attempt_at, id LIMIT $3 FOR UPDATE SKIP LOCKED), \
+    behind AS MATERIALIZED (SELECT d.id, (SELECT e.id FROM claimant_inbox e WHERE e.consumer = $1 \
+    AND e.group_name = d.group_name AND e.group_name IS NOT NULL AND e.open AND e.id < d.id ORDER BY e.id DESC LIMIT 1) \
+    AS before FROM due d WHERE d.group_name IS NOT NULL), \
+    held AS MATERIALIZED (SELECT p.id FROM claimant_inbox p WHERE p.id IN (SELECT before FROM behind) AND p.open \
+    FOR SHARE SKIP LOCKED), \
+    parked AS (UPDATE claimant_inbox i SET waiting = true FROM behind b JOIN held h ON h.id = b.before \
+    WHERE i.id = b.id AND i.status = 'PENDING' AND NOT i.waiting RETURNING 1) SELECT count(*) AS rows FROM parked";
+
+/// Locks a row for its attempt, until its transaction ends, however that comes about.
+const LOCK: &str = "SELECT txid_current() AS transaction FROM claimant_inbox \
+    WHERE id = $1 AND fence = $2 AND status = 'PENDING' FOR UPDATE SKIP LOCKED";
+
+/// The same for whoever ends it without an attempt: waits for one that is under way, as long as locks are waited for.
+const HOLD: &str = "SELECT id FROM claimant_inbox WHERE id = $1 FOR UPDATE";
+
+/// Ends a row that is locked, and shows the next one of its group to those who look for work: since nobody parks rows behind
+/// one that is locked, this statement sees all that were. In the transaction `$8` alone, where that is said: a handler that
+/// ended it has not ended its row.
+const CLOSE: &str = "WITH closed AS (UPDATE claimant_inbox SET status = $3, open = $4 AND group_name IS NOT NULL, \
+    waiting = false, cut_off = false, error = CASE WHEN $3 = 'DONE' THEN NULL ELSE coalesce($5, error) END, \
+    attempts = least(attempts, $6), updated_at = $7, finished_at = $7 \
+    WHERE id = $1 AND ($2::bigint IS NULL OR fence = $2) AND ($8::bigint IS NULL OR txid_current() = $8) \
+    AND (status = 'PENDING' OR status = 'DEAD' AND $3 = 'DISCARDED') RETURNING consumer, group_name, id, open), \
+    next AS (UPDATE claimant_inbox SET waiting = false WHERE waiting AND id = (SELECT n.id FROM closed c \
+    JOIN claimant_inbox n ON n.consumer = c.consumer AND n.group_name = c.group_name AND n.id > c.id \
+    WHERE n.group_name IS NOT NULL AND n.open AND NOT c.open ORDER BY n.id LIMIT 1)) SELECT count(*) AS rows FROM closed";
+
+/// Notes that an attempt failed, or gives it back.
+const AGAIN: &str = "UPDATE claimant_inbox SET cut_off = false, error = coalesce($3, error), attempts = attempts - $4, \
+    next_attempt_at = $5, updated_at = $6 WHERE id = $1 AND fence = $2 AND status = 'PENDING' RETURNING id";
+
+pub(crate) fn take<'q>(wanted: Wanted<'q>) -> Statement<'q> {
+    query(TAKE)
+        .bind(wanted.consumer)
+        .bind(time(wanted.now))
+        .bind(i64::from(wanted.window))
+        .bind(wanted.suspects)
+        // OK because it is bounded by the concurrency.
+        .bind(wanted.rows as i64)
+        .bind(BACKOFF_MAX_MS as f64)
+        .bind(BACKOFF_BASE_MS as f64)
+        .bind(BACKOFF_FACTOR as f64)
+}
+
+pub(crate) fn park<'q>(wanted: Wanted<'q>) -> Statement<'q> {
+    query(PARK).bind(wanted.consumer).bind(time(wanted.now)).bind(i64::from(wanted.window))
+}
+
+pub(crate) fn lock<'q>(id: i64, fence: u64) -> Statement<'q> {
+    query(LOCK).bind(id).bind(bigint(fence))
+}
+
+pub(crate) fn hold<'q>(id: i64) -> Statement<'q> {
+    query(HOLD).bind(id)
+}
+
+/// How a row ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Closing<'a> {
+    pub(crate) id: i64,
+    /// Of the attempt; a person has none.
+    pub(crate) fence: Option<u64>,
+    pub(crate) status: &'static str,
+    /// Whether later rows of its group still have to wait.
+    pub(crate) holds_group: bool,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) attempts_max: u32,
+    pub(crate) now: Timestamp,
+    /// The only transaction that may do so.
+    pub(crate) transaction: Option<i64>,
+}
+
+impl Closing<'_> {
+    /// A person gives a message up.
+    pub(crate) fn discard(id: i64, now: Timestamp) -> Self {
+        Self {
+            id,
+            fence: None,
+            status: "DISCARDED",
+            holds_group: false,
+            error: None,
+            attempts_max: ATTEMPTS_MAX,
+            now,
+            transaction: None,
+        }
+    }
+}
+
+pub(crate) fn close<'q>(closing: Closing<'q>) -> Statement<'q> {
+    query(CLOSE)
+        .bind(closing.id)
+        .bind(closing.fence.map(bigint))
+        .bind(closing.status)
+        .bind(closing.holds_group)
+        .bind(closing.error.map(str::as_bytes))
+        .bind(i32::try_from(closing.attempts_max).unwrap_or(i32::MAX))
+        .bind(time(closing.now))
+        .bind(closing.transaction)
+}
+
+/// `given_back` where the handler was not run: the attempt does not count.
+pub(crate) fn again<'q>(
+    taken: &Taken,
+    error: Option<&'q str>,
+    given_back: bool,
+    due: Timestamp,
+    now: Timestamp,
+) -> Statement<'q> {
+    query(AGAIN)
+        .bind(taken.id)
+        .bind(bigint(taken.fence))
+        .bind(error.map(str::as_bytes))
+        .bind(i32::from(given_back))
+        .bind(time(due))
+        .bind(time(now))
+}
+
+/// How many rows a statement says that it wrote.
+pub(crate) fn written(rows: &[PgRow]) -> Result<u64, StoreError> {
+    rows.first().map_or(Ok(0), |row| number(row, "rows"))
+}
+
+pub(crate) fn found(rows: &[PgRow], window: u32) -> Result<Found, StoreError> {
+    let Some(first) = rows.first() else { return Err(corrupt("looked_at")) };
+    let mut taken = Vec::new();
+    for row in rows {
+        if column::<Option<i64>>(row, "id")?.is_some() {
+            taken.push(read(row)?);
+        }
+    }
+    let more = number(first, "looked_at")? >= u64::from(window);
+    Ok(Found { taken, more, suspects: column(first, "suspects")? })
+}
+
+fn read(row: &PgRow) -> Result<Taken, StoreError> {
+    let record_id = text(row, "record_id")?;
+    let (consumer, key) = parts(&record_id);
+    Ok(Taken {
+        id: column(row, "id")?,
+        fence: number(row, "fence")?,
+        attempt: count(row, "attempts")?,
+        consumer: consumer.to_owned(),
+        key: key.to_owned(),
+        group: optional_text(row, "group_name")?,
+        event_type: text(row, "event_type")?,
+        body: text(row, "body")?,
+        message_id: MessageId::new(text(row, "message_id")?).map_err(|_| corrupt("message_id"))?,
+        trace: optional_text(row, "trace")?,
+        received_at: timestamp(row, "received_at")?,
+    })
+}

@@ -1,0 +1,231 @@
+//! A worker's life: take, work, and look again.
+
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::{Error, StoreError};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::attempt::Ended;
+use crate::limits::{AROUND_ATTEMPT_MAX_MS, GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
+use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
+use crate::rows::{self, Found, Wanted};
+use crate::trouble;
+use crate::worker::Worker;
+
+/// How much of the work one [`run_once`](Worker::run_once) does.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    within: Duration,
+    messages: u64,
+}
+
+impl Limits {
+    /// As much as is done within this time: a function's remaining time, less what it needs for itself.
+    #[must_use]
+    pub const fn within(time: Duration) -> Self {
+        Self { within: time, messages: u64::MAX }
+    }
+
+    /// And at most this many messages.
+    #[must_use]
+    pub const fn messages(self, messages: u64) -> Self {
+        Self { messages, ..self }
+    }
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Messages whose handler's work is committed.
+    pub done: u64,
+    /// Attempts that failed and are tried again later.
+    pub failed: u64,
+    /// Messages that are dead: left for a person to decide.
+    pub dead: u64,
+    /// Attempts at which no handler ran: somebody else had the message, or no transaction could begin.
+    pub not_started: u64,
+    /// Attempts whose end is not known, for want of an answer: done, or due again.
+    pub unknown: u64,
+}
+
+impl Summary {
+    fn count(&mut self, ended: Ended) {
+        let count = match ended {
+            Ended::Done => &mut self.done,
+            Ended::Failed => &mut self.failed,
+            Ended::Dead => &mut self.dead,
+            Ended::NotStarted => &mut self.not_started,
+            Ended::Unknown => &mut self.unknown,
+        };
+        *count += 1;
+    }
+}
+
+/// A worker at work.
+struct Shift {
+    worker: Arc<Worker>,
+    under_way: JoinSet<Ended>,
+    summary: Summary,
+    /// How many messages may still be taken.
+    rest: u64,
+    /// Until when an attempt may begin.
+    until: Option<Instant>,
+    /// Whether it ends when nothing is due.
+    once: bool,
+    look_at: Instant,
+    window: u32,
+    /// A message has cut off its worker: it is tried alone, so that it takes no others with it.
+    suspects: bool,
+    /// The last look found nothing, and nothing has ended since.
+    idle: bool,
+}
+
+impl Worker {
+    /// Works off what is due, until nothing is or a limit is reached: for a function that runs on a schedule. Returns in time:
+    /// an attempt begins only while a handler's whole time-out is left, and the time to write its end.
+    ///
+    /// Does not wait for what is due later. Needs a Tokio runtime; handlers are its tasks. Cancel safe: dropping the future
+    /// cancels the handlers and gives up what they did; their attempts count.
+    ///
+    /// # Errors
+    /// When the settings are not usable, when the time given is shorter than a handler's time-out and what its end takes, or
+    /// when the database refuses or gives no answer. What was under way is then ended first.
+    pub async fn run_once(&self, limits: Limits) -> Result<Summary, Error> {
+        let worker = self.checked()?;
+        let needed = worker.timeout + Duration::from_millis(AROUND_ATTEMPT_MAX_MS);
+        if limits.within <= needed {
+            return Err(Error::new(format!(
+                "the inbox is to be worked off within {} ms, and one attempt can take {} ms with its beginning and its end: give \
+                 the function more time, or the handlers a shorter time-out (Worker::timeout)",
+                limits.within.as_millis(),
+                needed.as_millis()
+            )));
+        }
+        let until = end_of(limits.within - needed);
+        Shift::new(worker, limits.messages, Some(until), true).work(pending()).await
+    }
+
+    /// Works off messages until `shutdown` is ready; then takes no more, waits for those under way to end, each within its
+    /// time-out, and returns. An idle worker looks for messages each [`poll`](Self::poll). While the database cannot be
+    /// reached, it looks again as often.
+    ///
+    /// # Errors
+    /// When the settings are not usable, or the database refuses: what no retry mends.
+    pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
+        Shift::new(self.checked()?, u64::MAX, None, false).work(shutdown).await
+    }
+}
+
+impl Shift {
+    fn new(worker: Arc<Worker>, rest: u64, until: Option<Instant>, once: bool) -> Self {
+        Self {
+            worker,
+            under_way: JoinSet::new(),
+            summary: Summary::default(),
+            rest,
+            until,
+            once,
+            look_at: Instant::now(),
+            window: WINDOW_SPARE,
+            suspects: false,
+            idle: false,
+        }
+    }
+
+    async fn work(mut self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
+        let mut shutdown = pin!(shutdown);
+        let mut open = true;
+        let mut broken = None;
+        loop {
+            open &= self.rest > 0 && self.until.is_none_or(|until| Instant::now() < until);
+            if open && self.may_look() {
+                if let Err(error) = self.look().await {
+                    open = !self.once && trouble::passes(&error);
+                    tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
+                    broken = (!open).then_some(error);
+                    self.look_at = Instant::now() + self.worker.poll;
+                    self.idle = true;
+                }
+                continue;
+            }
+            if self.under_way.is_empty() && (!open || (self.once && self.idle)) {
+                break;
+            }
+            tokio::select! {
+                Some(ended) = self.under_way.join_next() => self.end(ended),
+                () = sleep_until(self.look_at), if open && self.has_room() => {}
+                () = &mut shutdown, if open => open = false,
+            }
+        }
+        let failed =
+            |error| Error::new(format!("the inbox of {} cannot be worked off", self.worker.consumer)).caused_by(error);
+        broken.map_or(Ok(self.summary), |error: StoreError| Err(failed(error)))
+    }
+
+    /// Whether there is a place for what a look would find.
+    fn has_room(&self) -> bool {
+        if self.suspects { self.under_way.is_empty() } else { self.under_way.len() < self.worker.concurrency }
+    }
+
+    fn may_look(&self) -> bool {
+        self.has_room() && self.look_at <= Instant::now() && !(self.once && self.idle)
+    }
+
+    /// An attempt ended: its place is free, and another message of its group may be due.
+    fn end(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
+        // One that panicked or was aborted has not told how it ended.
+        self.summary.count(ended.unwrap_or(Ended::Unknown));
+        let soon = Instant::now() + Duration::from_millis(GATHER_MS);
+        // The first of several that end together says when.
+        if self.idle || self.look_at > soon || self.look_at <= Instant::now() {
+            self.look_at = soon;
+        }
+        self.idle = false;
+    }
+
+    /// Looks for messages once, and begins with those that it takes.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let worker = Arc::clone(&self.worker);
+        let room = if self.suspects { 1 } else { worker.concurrency - self.under_way.len() };
+        // OK because the smaller of the two fits a usize.
+        let rows = self.rest.min(room as u64) as usize;
+        let now = worker.clock.now();
+        // OK because there are at most as many places as the concurrency allows.
+        let window = self.window + rows as u32;
+        let wanted = Wanted { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
+        let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
+        let Found { taken, more, suspects } = rows::found(&answer, window)?;
+        let found = taken.len();
+        // OK because usize is at most 64 bits wide.
+        self.rest -= found as u64;
+        for row in taken {
+            self.under_way.spawn(Arc::clone(&worker).attempt(row));
+        }
+        let (alone, some_left) = (self.suspects, found == rows);
+        self.suspects = suspects || (alone && found > 0);
+        // Fewer than wanted, though more are due: those in front are being worked on, or stand behind others.
+        let again = more && !some_left && !alone && self.make_way(wanted).await?;
+        if !again {
+            self.window = WINDOW_SPARE;
+        }
+        self.idle = !(some_left || again || alone || suspects);
+        self.look_at = Instant::now() + if self.idle { worker.poll } else { Duration::ZERO };
+        Ok(())
+    }
+
+    /// Takes those that stand behind others out of the way; or looks further, where that is none of them. Gives whether to
+    /// look again at once.
+    async fn make_way(&mut self, wanted: Wanted<'_>) -> Result<bool, StoreError> {
+        let pool = &self.worker.pool;
+        let answer = link::rows(pool, end_of(STATEMENT_MAX), "ordering messages", rows::park(wanted)).await?;
+        let (parked, looked_at) = (rows::written(&answer)?, self.window);
+        if parked == 0 {
+            self.window = looked_at.saturating_mul(4).min(WINDOW_MAX);
+        }
+        Ok(parked > 0 || self.window > looked_at)
+    }
+}

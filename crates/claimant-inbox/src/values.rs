@@ -1,0 +1,54 @@
+//! Values as columns hold them, and back.
+
+use claimant_core::{StoreError, StoreErrorKind, Timestamp};
+use sqlx::postgres::PgRow;
+use sqlx::{Decode, Postgres, Row as _, Type};
+
+use crate::trouble;
+
+/// A number as `bigint` holds it. OK because no time, fence or count gets near the end of it, which stands for all beyond.
+pub(crate) fn bigint(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn time(time: Timestamp) -> i64 {
+    bigint(time.as_millis())
+}
+
+/// One column of a row.
+pub(crate) fn column<'r, V>(row: &'r PgRow, name: &str) -> Result<V, StoreError>
+where
+    V: Decode<'r, Postgres> + Type<Postgres>,
+{
+    row.try_get(name).map_err(|error| trouble::explain("reading the inbox", &error))
+}
+
+pub(crate) fn text(row: &PgRow, name: &str) -> Result<String, StoreError> {
+    optional_text(row, name)?.ok_or_else(|| corrupt(name))
+}
+
+pub(crate) fn optional_text(row: &PgRow, name: &str) -> Result<Option<String>, StoreError> {
+    let bytes: Option<Vec<u8>> = column(row, name)?;
+    bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| corrupt(name))).transpose()
+}
+
+pub(crate) fn number(row: &PgRow, name: &str) -> Result<u64, StoreError> {
+    u64::try_from(column::<i64>(row, name)?).map_err(|_| corrupt(name))
+}
+
+pub(crate) fn timestamp(row: &PgRow, name: &str) -> Result<Timestamp, StoreError> {
+    number(row, name).map(Timestamp::from_millis)
+}
+
+pub(crate) fn count(row: &PgRow, name: &str) -> Result<u32, StoreError> {
+    u32::try_from(column::<i32>(row, name)?).map_err(|_| corrupt(name))
+}
+
+pub(crate) fn corrupt(column: &str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        format!(
+            "a row's column {column} is not of the form that claimant writes: is the table claimant_inbox used by something else?"
+        ),
+    )
+}

@@ -1,0 +1,160 @@
+//! A worker: handlers by event type, and how they are run.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, LEASE_MAX_MS};
+use claimant_core::{Clock, ConsumerName, Error, HandlerError, Lent, SystemClock};
+use serde::de::DeserializeOwned;
+use sqlx::PgPool;
+
+use crate::context::InboxContext;
+use crate::handlers::Handlers;
+use crate::limits::{self, EVENT_TYPE_MAX_BYTES, POLL_MAX_MS, POLL_MIN_MS};
+use crate::transaction::Transaction;
+
+/// What becomes of a group when one of its messages is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterDeath {
+    /// Its later messages wait until a person has retried or discarded the dead one: they may build on it.
+    #[default]
+    GroupWaits,
+    /// Its later messages go on without it. A dead message that is retried then comes after those that went on.
+    GroupGoesOn,
+}
+
+/// Works off the messages of one consumer: a handler for each event type. Any number of workers may run at once, in one
+/// process or in many; give them the same settings.
+#[derive(Clone)]
+pub struct Worker {
+    pub(crate) pool: PgPool,
+    pub(crate) consumer: String,
+    pub(crate) handlers: Handlers,
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) attempts_max: u32,
+    pub(crate) poll: Duration,
+    pub(crate) after_death: AfterDeath,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Worker {
+    pub(crate) fn new(pool: PgPool, consumer: String) -> Self {
+        Self {
+            pool,
+            consumer,
+            handlers: Handlers::default(),
+            concurrency: CONCURRENCY_DEFAULT,
+            timeout: Duration::from_millis(limits::TIMEOUT_DEFAULT_MS),
+            attempts_max: limits::ATTEMPTS_DEFAULT,
+            poll: Duration::from_millis(limits::POLL_DEFAULT_MS),
+            after_death: AfterDeath::default(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// The handler of messages of this event type, whose bodies are JSON of the shape `P`.
+    ///
+    /// What it does with the transaction and the end of the message are there together, exactly once, or neither is. It
+    /// neither commits nor rolls back: it returns `Ok` or an error. A body that is no `P` is dead at once.
+    #[must_use]
+    pub fn on<P, F, Fut>(mut self, event_type: impl Into<String>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        F: Fn(P, Lent<Transaction>, InboxContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), HandlerError>> + Send + 'static,
+    {
+        self.handlers.add(event_type.into(), handler);
+        self
+    }
+
+    /// How many messages are worked on at once: 1 to [`CONCURRENCY_MAX`], and never more than the pool has
+    /// connections, since each holds one.
+    #[must_use]
+    pub fn concurrency(mut self, messages: usize) -> Self {
+        self.concurrency = messages;
+        self
+    }
+
+    /// How long a handler may take before it is cancelled and the message tried again: 1 ms to [`LEASE_MAX_MS`]
+    /// (default 30 s).
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How often a message is tried before it is dead, at least once (default 12). An attempt that killed its worker counts.
+    #[must_use]
+    pub fn attempts_max(mut self, attempts: u32) -> Self {
+        self.attempts_max = attempts;
+        self
+    }
+
+    /// How often an idle worker looks for messages: [`POLL_MIN_MS`] to [`POLL_MAX_MS`] (default 1 s).
+    #[must_use]
+    pub fn poll(mut self, interval: Duration) -> Self {
+        self.poll = interval;
+        self
+    }
+
+    /// What becomes of a group when one of its messages is dead.
+    #[must_use]
+    pub fn after_death(mut self, after_death: AfterDeath) -> Self {
+        self.after_death = after_death;
+        self
+    }
+
+    /// The same worker with another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The worker, if its settings are usable.
+    pub(crate) fn checked(&self) -> Result<Arc<Self>, Error> {
+        let mut faults = Vec::new();
+        if let Err(fault) = ConsumerName::new(self.consumer.as_str()) {
+            faults.push(fault.to_string());
+        }
+        if self.handlers.is_empty() {
+            faults.push("it has no handler: add one for each event type".to_owned());
+        }
+        for event_type in &self.handlers.repeated {
+            faults.push(format!("the event type {event_type:?} has two handlers"));
+        }
+        for event_type in self.handlers.types().filter(|name| !(1..=EVENT_TYPE_MAX_BYTES).contains(&name.len())) {
+            faults
+                .push(format!("an event type has {} bytes; 1 to {EVENT_TYPE_MAX_BYTES} are allowed", event_type.len()));
+        }
+        let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        let bounds = [
+            // OK because usize is at most 64 bits wide.
+            ("the concurrency", self.concurrency as u64, 1, CONCURRENCY_MAX as u64, "messages"),
+            ("the time-out", millis(self.timeout), 1, LEASE_MAX_MS, "ms"),
+            ("the limit of attempts", self.attempts_max.into(), 1, limits::ATTEMPTS_MAX.into(), "attempts"),
+            ("the time between two looks", millis(self.poll), POLL_MIN_MS, POLL_MAX_MS, "ms"),
+        ];
+        for (what, value, min, max, unit) in bounds {
+            if !(min..=max).contains(&value) {
+                faults.push(format!("{what} is {value} {unit}; {min} to {max} are allowed"));
+            }
+        }
+        Error::unless_empty("the worker's settings are not usable", &faults)?;
+        // OK because a u32 fits any usize.
+        let connections = self.pool.options().get_max_connections() as usize;
+        Ok(Arc::new(Self { concurrency: self.concurrency.min(connections).max(1), ..self.clone() }))
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { consumer, handlers, concurrency, .. } = self;
+        let mut shown = f.debug_struct("Worker");
+        shown.field("consumer", consumer).field("handlers", handlers).field("concurrency", concurrency);
+        shown.finish_non_exhaustive()
+    }
+}

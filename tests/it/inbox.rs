@@ -1,0 +1,8 @@
+//! The inbox on PostgreSQL: what it takes in, how it is worked off, and what people do with it.
+
+mod attempts;
+mod crashes;
+mod intake;
+mod operate;
+mod order;
+mod world;

@@ -1,0 +1,156 @@
+//! How attempts end, and what is left of their effects.
+
+use std::time::Duration;
+
+use claimant::{HandlerError, Lent};
+use claimant_inbox::{InboxContext, Summary, Transaction};
+use serde::Deserialize;
+
+use super::world::{ATTEMPTS, LATER, World, body, record, run};
+
+/// What a message asks for, what is then said of it, after one attempt and in the end.
+struct Case {
+    kind: &'static str,
+    first: &'static str,
+    last: &'static str,
+    attempts: u32,
+    says: &'static str,
+}
+
+const CASES: &[Case] = &[
+    Case { kind: "ok", first: "DONE", last: "DONE", attempts: 1, says: "" },
+    Case { kind: "fail", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "no luck" },
+    Case { kind: "reject", first: "DEAD", last: "DEAD", attempts: 1, says: "no use" },
+    Case { kind: "panic", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "the handler panicked" },
+    Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "cancelled at its time-out" },
+    Case { kind: "commit", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "leave COMMIT and ROLLBACK" },
+    Case {
+        kind: "swallow",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "an earlier statement of the handler",
+    },
+    Case { kind: "cut", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "terminat" },
+    Case {
+        kind: "nobody-knows",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "no handler for the message's event type",
+    },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn every_attempt_ends_as_it_must() {
+    let world = World::start(12).await;
+    let worker = world.worker().timeout(Duration::from_millis(500)).concurrency(3);
+    for case in CASES {
+        world.put(&[case.kind]).await;
+    }
+    run(&worker).await;
+    for case in CASES {
+        let (status, attempts, _) = world.state(case.kind).await;
+        assert_eq!((status.as_str(), attempts), (case.first, 1), "{}", case.kind);
+    }
+    // What failed is due only after its backoff.
+    assert_eq!(run(&worker).await, Summary::default());
+    for _ in 1..ATTEMPTS {
+        world.clock.advance(LATER);
+        run(&worker).await;
+    }
+    for case in CASES {
+        let (status, attempts, error) = world.state(case.kind).await;
+        assert_eq!((status.as_str(), attempts), (case.last, case.attempts), "{}: {error}", case.kind);
+        assert!(error.contains(case.says), "{}: {error}", case.kind);
+    }
+    assert_eq!(world.effects().await, ["ok"]);
+    world.clock.advance(LATER);
+    assert_eq!(run(&worker).await, Summary::default(), "the dead are left alone");
+}
+
+/// A transaction that outlives its handler keeps its row locked, and nothing of it is ever committed.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_transaction_that_is_kept_is_not_committed() {
+    let world = World::start(4).await;
+    world.put(&["keep"]).await;
+    assert_eq!(world.run().await, Summary { unknown: 1, ..Summary::default() });
+    world.clock.advance(LATER);
+    assert_eq!(world.run().await, Summary::default());
+    assert_eq!((world.state("keep").await.0.as_str(), world.effects().await), ("PENDING", vec![]));
+}
+
+/// Backoff, and a delay that the handler asks for.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_failed_waits() {
+    let world = World::start(4).await;
+    world.put(&["fail", "soon"]).await;
+    let tried = |summary: Summary| summary.failed + summary.dead;
+    assert_eq!(tried(world.run().await), 2);
+    // The first backoff is one to two seconds, the next five to ten.
+    assert_eq!(tried(world.run().await), 0);
+    world.clock.advance(Duration::from_secs(2));
+    assert_eq!(tried(world.run().await), 1);
+    assert_eq!((world.state("fail").await.1, world.state("soon").await.1), (2, 1));
+    world.clock.advance(Duration::from_secs(5));
+    world.run().await;
+    assert_eq!(world.state("soon").await.1, 2);
+    let due = world.entry("fail").await.next_attempt_at;
+    let wait = due.since(world.entry("fail").await.received_at);
+    assert!((Duration::from_secs(7)..=Duration::from_secs(12)).contains(&wait), "{wait:?}");
+}
+
+#[derive(Deserialize)]
+#[allow(dead_code, reason = "only its shape matters")]
+struct Other {
+    amount: u32,
+}
+
+async fn never(_: Other, _: Lent<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+    panic!("no body of these tests is one")
+}
+
+/// A body that is of another shape than its handler's is dead at once, and its error says where it is wrong.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_body_of_another_shape_is_dead_at_once() {
+    let world = World::start(2).await;
+    world.deliver(vec![record("m1", &body("ada@example.com", "other"))]).await;
+    let summary = run(&world.bare_worker().on("other", never)).await;
+    assert_eq!(summary, Summary { dead: 1, ..Summary::default() });
+    let (status, _, error) = world.state("ada@example.com").await;
+    assert_eq!(status, "DEAD");
+    assert!(error.contains("field `amount` is missing"), "{error}");
+}
+
+async fn shown(_: serde_json::Value, _: Lent<Transaction>, cx: InboxContext) -> Result<(), HandlerError> {
+    let trace = cx.trace().unwrap_or("none");
+    assert!(cx.remaining() <= Duration::from_secs(5) && !cx.remaining().is_zero());
+    let shown = format!(
+        "{} {} {} {} {:?} {} {} {trace}",
+        cx.consumer(),
+        cx.key(),
+        cx.message_id(),
+        cx.event_type(),
+        cx.group(),
+        cx.attempt(),
+        cx.fence()
+    );
+    Err(HandlerError::retry(shown))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_handler_sees_its_context() {
+    let world = World::start(2).await;
+    world.deliver(vec![super::world::nth("g", "shown", 1)]).await;
+    let worker = world.bare_worker().on("shown", shown);
+    run(&worker).await;
+    assert_eq!(world.state("g-1").await.2, "orders g-1 g-1 shown Some(\"g\") 1 1 none");
+    world.clock.advance(LATER);
+    run(&worker).await;
+    assert_eq!(world.state("g-1").await.2, "orders g-1 g-1 shown Some(\"g\") 2 2 none");
+}

@@ -1,0 +1,171 @@
+//! What people do with an inbox, and what it says of a database that is not as it should be.
+
+use std::time::Duration;
+
+use claimant::error::Chain;
+use claimant::{Clock, StoreErrorKind};
+use claimant_inbox::{AfterDeath, Inbox, Limits, Summary};
+
+use super::world::{CONSUMER, LATER, WITHIN, World, run};
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn people_see_and_decide() {
+    let world = World::start(4).await;
+    world.put(&["ok", "fail", "reject"]).await;
+    let before = world.clock.now();
+    assert_eq!(world.inbox.counts(CONSUMER, before, WITHIN).await.unwrap().due, 3);
+    world.run().await;
+    let counts = world.inbox.counts(CONSUMER, before, WITHIN).await.unwrap();
+    assert_eq!((counts.pending, counts.due, counts.done, counts.dead), (1, 0, 1, 1));
+    assert_eq!(counts.oldest, Some(before));
+    let dead = world.inbox.dead(CONSUMER, 0, 10, WITHIN).await.unwrap();
+    assert_eq!((dead.len(), dead[0].event_type.as_str(), dead[0].error.as_deref()), (1, "reject", Some("no use")));
+    assert!(world.inbox.dead(CONSUMER, dead[0].id, 10, WITHIN).await.unwrap().is_empty());
+    assert!(world.inbox.retry(dead[0].id, before, WITHIN).await.unwrap());
+    let retried = world.entry("reject").await;
+    assert_eq!((retried.status.as_str(), retried.attempts), ("PENDING", 0));
+    assert_eq!(world.run().await.dead, 1);
+    assert!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap());
+    assert!(!world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap());
+    assert_eq!(world.entry("reject").await.status, "DISCARDED");
+    assert_eq!(world.inbox.look(-1, WITHIN).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn finished_messages_are_deleted_in_portions() {
+    let world = World::start(4).await;
+    world.put(&["ok", "slow", "fail", "reject"]).await;
+    for n in 0..5 {
+        world.deliver(vec![super::world::record("m", &super::world::body(&format!("k{n}"), "ok"))]).await;
+    }
+    run(&world.worker().after_death(AfterDeath::GroupGoesOn)).await;
+    let now = world.clock.now();
+    assert_eq!(world.inbox.delete_finished(now, 100, WITHIN).await.unwrap(), 0, "not before their time");
+    let later = now.plus(LATER);
+    let mut portions = Vec::new();
+    while portions.last() != Some(&0) {
+        portions.push(world.inbox.delete_finished(later, 3, WITHIN).await.unwrap());
+    }
+    assert_eq!(portions, [3, 3, 1, 0]);
+    let counts = world.inbox.counts(CONSUMER, later, WITHIN).await.unwrap();
+    assert_eq!((counts.pending, counts.dead, counts.done), (1, 1, 0));
+}
+
+/// A worker that runs on takes what comes, and ends what it has begun before it stops.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_worker_runs_until_it_is_told_to_stop() {
+    let world = World::start(6).await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = world.worker();
+    let running = tokio::spawn(async move { worker.run_until(async { drop(stopped.await) }).await.unwrap() });
+    world.put(&["ok", "slow"]).await;
+    let begun = async {
+        while world.entry("ok").await.status != "DONE" || world.entry("slow").await.attempts == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, begun).await.unwrap();
+    stop.send(()).unwrap();
+    let summary = tokio::time::timeout(WITHIN, running).await.unwrap().unwrap();
+    assert_eq!(summary, Summary { done: 2, ..Summary::default() });
+}
+
+/// What is done to the database or its URL, and what is said then.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_database_that_is_not_as_it_should_be_says_how_to_mend_it() {
+    let world = World::start(2).await;
+    world.sql("CREATE ROLE stranger LOGIN PASSWORD 'claimant'").await;
+    let url = world.server.url();
+    for (url, drop_table, kind, says) in [
+        (url.replace(":claimant@", ":wrong@"), false, StoreErrorKind::Denied, "Are user and password right"),
+        (url.replace("//claimant:", "//stranger:"), false, StoreErrorKind::Denied, "needs SELECT, INSERT and UPDATE"),
+        (url.clone(), true, StoreErrorKind::Misconfigured, "apply the migrations"),
+    ] {
+        if drop_table {
+            world.sql("DROP TABLE claimant_inbox").await;
+        }
+        let inbox = Inbox::connect(&url, 2).await.unwrap();
+        let error = inbox.counts(CONSUMER, world.clock.now(), WITHIN).await.unwrap_err();
+        assert!(error.kind() == kind && error.to_string().contains(says), "{error}");
+        let worker = inbox.worker(CONSUMER).on("ok", super::world::act);
+        // No retry mends it, so a worker that runs on ends too.
+        let error = worker.run_until(std::future::pending()).await.unwrap_err();
+        assert!(Chain(&error).to_string().contains(says), "{error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn settings_that_are_not_usable_are_named() {
+    let world = World::start(2).await;
+    let worker = world.inbox.worker("a b").concurrency(0).attempts_max(0).poll(Duration::ZERO).timeout(Duration::ZERO);
+    let error = worker.run_until(std::future::pending()).await.unwrap_err().to_string();
+    for says in ["6 faults", "consumer name", "no handler", "concurrency", "attempts", "time-out", "between two looks"]
+    {
+        assert!(error.contains(says), "{says} in {error}");
+    }
+    let twice = world.worker().on("ok", super::world::act);
+    let error = twice.run_once(Limits::within(Duration::from_secs(60))).await.unwrap_err().to_string();
+    assert!(error.contains("has two handlers"), "{error}");
+    let error = world.worker().run_once(Limits::within(Duration::from_secs(9))).await.unwrap_err().to_string();
+    assert!(error.contains("give the function more time"), "{error}");
+    let worker = world.worker();
+    let few = worker.run_once(Limits::within(Duration::from_secs(60)).messages(1));
+    assert_eq!(few.await.unwrap(), Summary::default());
+}
+
+/// Any number of deployments may migrate at once.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn migrations_may_run_at_once() {
+    let world = World::start(6).await;
+    world.sql("DROP TABLE claimant_inbox, claimant_inbox_migrations").await;
+    let migrated = tokio::join!(world.inbox.migrate(), world.inbox.migrate(), world.inbox.migrate());
+    assert!(migrated.0.is_ok() && migrated.1.is_ok() && migrated.2.is_ok());
+}
+
+/// Of 100,000 messages, a look reads few.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn taking_does_not_read_the_table() {
+    let world = World::start(4).await;
+    world.put(&["ok"]).await;
+    world.sql(
+        "INSERT INTO claimant_inbox (record_id, consumer, group_name, event_type, body, fingerprint, message_id, owner, \
+         next_attempt_at, received_at, updated_at, status, open, finished_at) SELECT convert_to('orders#' || n, 'UTF8'), \
+         consumer, CASE WHEN n % 2 = 0 THEN convert_to((n % 5000)::text, 'UTF8') END, event_type, \
+         convert_to('{\"id\":\"' || n || '\",\"type\":\"ok\"}', 'UTF8'), fingerprint, message_id, owner, next_attempt_at, \
+         received_at, updated_at, CASE WHEN n % 4 < 2 THEN 'DONE' ELSE 'PENDING' END, n % 4 >= 2, \
+         CASE WHEN n % 4 < 2 THEN received_at END FROM claimant_inbox, generate_series(1, 100000) n",
+    )
+    .await;
+    world.sql("ANALYZE claimant_inbox").await;
+    let read = "SELECT pg_stat_clear_snapshot()::text || coalesce(seq_scan, 0) || ' ' || coalesce(idx_tup_fetch, 0) \
+                FROM pg_stat_user_tables WHERE relname = 'claimant_inbox'";
+    let figures = async || {
+        let text: String = sqlx::query_scalar(read).fetch_one(&mut world.party().await).await.unwrap();
+        let figures: Vec<u64> = text.split(' ').map(|figure| figure.parse().unwrap()).collect();
+        (figures[0], figures[1])
+    };
+    let before = figures().await;
+    let inbox = Inbox::connect(&world.server.url(), 4).await.unwrap();
+    let worker = inbox.worker(CONSUMER).on("ok", super::world::act).clock(std::sync::Arc::new(world.clock.clone()));
+    let summary = worker.run_once(Limits::within(Duration::from_secs(60)).messages(40)).await.unwrap();
+    assert_eq!(summary.done, 40);
+    // A connection's figures are there when it is gone.
+    inbox.pool().close().await;
+    let fetched = async {
+        while figures().await.1 == before.1 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, fetched).await.unwrap();
+    let after = figures().await;
+    assert_eq!(after.0, before.0, "the table was read through");
+    println!("{} rows were fetched for 40", after.1 - before.1);
+    assert!(after.1 - before.1 < 20_000, "{} rows were fetched for 40", after.1 - before.1);
+}

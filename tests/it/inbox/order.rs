@@ -1,0 +1,130 @@
+//! The order within groups, with several workers at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant::{HandlerError, Lent};
+use claimant_inbox::{AfterDeath, InboxContext, Transaction, Worker};
+
+use super::world::{LATER, WITHIN, Work, World, affect, body, nth, record, run};
+
+/// The runs of every group in their order: the number of each message, and whether it began or ended.
+type Runs = Arc<Mutex<BTreeMap<String, Vec<(u64, bool)>>>>;
+
+const GROUPS: u64 = 6;
+const LENGTH: u64 = 15;
+
+/// Marks the end of a run, whatever that is.
+struct Running {
+    runs: Runs,
+    group: String,
+    n: u64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.runs.lock().unwrap().entry(self.group.clone()).or_default().push((self.n, false));
+    }
+}
+
+/// Fails each third message twice, panics at each fifth once.
+async fn note(work: Work, mut tx: Lent<Transaction>, cx: InboxContext, runs: Runs) -> Result<(), HandlerError> {
+    let group = cx.group().unwrap_or_default().to_owned();
+    runs.lock().unwrap().entry(group.clone()).or_default().push((work.n, true));
+    let _running = Running { runs, group, n: work.n };
+    affect(&work.id, &mut tx).await?;
+    tokio::time::sleep(Duration::from_millis(work.n % 4)).await;
+    assert!(!work.n.is_multiple_of(5) || cx.attempt() > 1, "on purpose");
+    if work.n.is_multiple_of(3) && cx.attempt() < 3 {
+        return Err(HandlerError::retry("not yet").after(Duration::ZERO));
+    }
+    drop(tx);
+    Ok(())
+}
+
+fn noting(world: &World, runs: &Runs) -> Worker {
+    let runs = Arc::clone(runs);
+    world.bare_worker().on("note", move |work, tx, cx| note(work, tx, cx, Arc::clone(&runs))).attempts_max(9)
+}
+
+/// No run begins before the one before it ended, and none is of an earlier message than that.
+fn check(runs: &Runs) {
+    for (group, runs) in runs.lock().unwrap().iter() {
+        for pair in runs.chunks(2) {
+            assert!(pair[0] == (pair[1].0, true) && !pair[1].1, "two at once in {group}: {runs:?}");
+        }
+        assert!(runs.is_sorted_by_key(|(n, _)| n), "out of order in {group}: {runs:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn groups_keep_their_order_whoever_works_on_them() {
+    let world = World::start(20).await;
+    let runs = Runs::default();
+    for n in 1..=LENGTH {
+        let batch = (1..=GROUPS).map(|group| nth(&format!("g{group}"), "note", n)).collect();
+        assert_eq!(world.deliver(batch).await, [""; 0]);
+    }
+    let worker = noting(&world, &runs).concurrency(4);
+    // Panics wait for their backoff.
+    for _ in 0..9 {
+        let (a, b, c, d) = tokio::join!(run(&worker), run(&worker), run(&worker), run(&worker));
+        assert_eq!(a.dead + b.dead + c.dead + d.dead, 0);
+        world.clock.advance(LATER);
+    }
+    check(&runs);
+    let mut wanted: Vec<_> = (1..=GROUPS).flat_map(|g| (1..=LENGTH).map(move |n| format!("g{g}-{n}"))).collect();
+    wanted.sort();
+    assert_eq!(world.effects().await, wanted);
+}
+
+/// A group that is stuck, with many messages before all others, holds up nobody else.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_long_group_that_is_stuck_is_in_nobodys_way() {
+    let world = World::start(4).await;
+    world.deliver(vec![nth("stuck", "reject", 0)]).await;
+    let many = "INSERT INTO claimant_inbox (record_id, consumer, group_name, event_type, body, fingerprint, message_id, owner, \
+                next_attempt_at, received_at, updated_at) SELECT convert_to('orders#s' || n, 'UTF8'), consumer, group_name, 'ok', \
+                convert_to('{\"id\":\"s' || n || '\",\"type\":\"ok\"}', 'UTF8'), fingerprint, message_id, owner, next_attempt_at, \
+                received_at, updated_at FROM claimant_inbox, generate_series(1, 1500) n";
+    world.sql(many).await;
+    world.deliver(vec![record("m1", &body("free", "ok"))]).await;
+    let summary = world.run().await;
+    assert_eq!((summary.dead, summary.done), (1, 1));
+    assert_eq!(world.effects().await, ["free"]);
+    let stuck = world.entry("stuck-0").await.id;
+    assert!(world.inbox.discard(stuck, claimant::Timestamp::from_millis(0), WITHIN).await.unwrap());
+    assert_eq!(world.run().await.done, 1_500);
+}
+
+/// What a person does about a dead message, and what of its group is done before and after that.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_group_does_after_a_death_as_it_was_told() {
+    for after_death in [AfterDeath::GroupWaits, AfterDeath::GroupGoesOn] {
+        for retried in [true, false] {
+            let world = World::start(4).await;
+            let worker = world.worker().after_death(after_death);
+            world.deliver(vec![nth("g", "ok", 1), nth("g", "reject", 2), nth("g", "ok", 3), nth("g", "ok", 4)]).await;
+            run(&worker).await;
+            let waits = after_death == AfterDeath::GroupWaits;
+            let before: &[&str] = if waits { &["g-1"] } else { &["g-1", "g-3", "g-4"] };
+            assert_eq!(world.effects().await, before);
+            let (dead, now) = (world.entry("g-2").await.id, claimant::Clock::now(&world.clock));
+            if retried {
+                // It is mended meanwhile.
+                world.sql("UPDATE claimant_inbox SET event_type = 'ok', body = replace(convert_from(body, 'UTF8'), 'reject', 'ok')::bytea").await;
+                assert!(world.inbox.retry(dead, now, WITHIN).await.unwrap());
+            } else {
+                assert!(world.inbox.discard(dead, now, WITHIN).await.unwrap());
+            }
+            assert!(!world.inbox.retry(dead, now, WITHIN).await.unwrap());
+            run(&worker).await;
+            let after: &[&str] = if retried { &["g-1", "g-2", "g-3", "g-4"] } else { &["g-1", "g-3", "g-4"] };
+            assert_eq!(world.effects().await, after, "{after_death:?}, retried {retried}");
+        }
+    }
+}
