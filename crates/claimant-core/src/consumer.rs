@@ -349,11 +349,11 @@ fn as_run<R: Serialize>(run: impl Future<Output = Result<R, HandlerError>> + Sen
 /// A handler's result as it is kept: nothing for `()` and `None`.
 fn kept<R: Serialize>(result: &R) -> Result<Option<String>, HandlerError> {
     let json =
-        serde_json::to_string(result).map_err(|_| HandlerError::terminal("the result cannot be written as JSON"))?;
+        serde_json::to_string(result).map_err(|_| HandlerError::unkeepable("the result cannot be written as JSON"))?;
     match json.len() {
         _ if json == "null" => Ok(None),
-        n if n > RESULT_MAX_BYTES => Err(HandlerError::terminal(format!(
-            "the work was done, but its result has {n} bytes of JSON and at most {RESULT_MAX_BYTES} can be kept: return less"
+        n if n > RESULT_MAX_BYTES => Err(HandlerError::unkeepable(format!(
+            "the handler has done its work, but the result has {n} bytes of JSON and at most {RESULT_MAX_BYTES} can be kept: return less"
         ))),
         _ => Ok(Some(json)),
     }

@@ -41,6 +41,8 @@ pub enum FailureKind {
     Terminal,
     /// The work may be done.
     Uncertain,
+    /// The work may be done, and another try would end like this one.
+    Unkeepable,
 }
 
 impl HandlerError {
@@ -75,6 +77,11 @@ impl HandlerError {
         Self { kind: FailureKind::Uncertain, ..Self::retry(why) }
     }
 
+    /// A handler that did its work and returned what cannot be kept.
+    pub(crate) fn unkeepable(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { kind: FailureKind::Unkeepable, ..Self::retry(why) }
+    }
+
     /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
     /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), since SQS hides a message for 12 hours at most.
     #[must_use]
@@ -86,7 +93,7 @@ impl HandlerError {
     /// Whether the message is rejected for good.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
-        matches!(self.kind, FailureKind::Terminal)
+        matches!(self.kind, FailureKind::Terminal | FailureKind::Unkeepable)
     }
 
     /// Whether the work may be done all the same.
@@ -122,6 +129,7 @@ impl fmt::Debug for HandlerError {
             FailureKind::Retry => "retry",
             FailureKind::Terminal => "terminal",
             FailureKind::Uncertain => "uncertain",
+            FailureKind::Unkeepable => "unkeepable",
         };
         write!(f, "HandlerError({kind}: {self})")
     }

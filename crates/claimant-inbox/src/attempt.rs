@@ -6,7 +6,7 @@ use std::time::Duration;
 use claimant_core::backoff;
 use claimant_core::limits::CANCEL_GRACE_MS;
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
-use claimant_core::{Carried, Failure, Home, StoreError};
+use claimant_core::{Carried, Failure, FailureKind, Home, StoreError};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
@@ -161,8 +161,9 @@ impl Worker {
 
     /// Notes why an attempt failed, and when the next one is due.
     async fn fail(&self, taken: &Taken, failure: Failure) -> Ended {
-        let Failure { why, terminal, retry_after } = failure;
-        if terminal || taken.attempt >= self.attempts_max {
+        let Failure { why, kind, retry_after } = failure;
+        let is_final = matches!(kind, FailureKind::Terminal | FailureKind::Unkeepable);
+        if is_final || taken.attempt >= self.attempts_max {
             return self.bury(taken, &why).await;
         }
         tracing::warn!(error = why, "attempt failed");

@@ -310,6 +310,14 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "nor is work run again whose result cannot be kept: it was done",
+        setting: |consumer| consumer.at_most_once(),
+        deliveries: &[now(&["a big"], "parked"), now(&["a big @m9"], "parked")],
+        runs: "a/1",
+        status: Some(Parked),
+        ..PLAIN
+    },
+    Case {
         name: "a result that is too large is an error, and no success (fault 31)",
         deliveries: &[now(&["a big", "b value"], "rejected completed")],
         runs: "a/1 b/1",
