@@ -7,4 +7,5 @@ mod cloud;
 mod contract;
 mod lambda;
 mod lock_table;
+mod model;
 mod transactions;

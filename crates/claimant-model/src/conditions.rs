@@ -70,7 +70,7 @@ pub enum Guarded<'a> {
 }
 
 /// Alternatives, each of terms that must all hold.
-type Condition = &'static [&'static [Term]];
+pub type Condition = &'static [&'static [Term]];
 
 const ABSENT: Condition = &[&[Term::Absent]];
 
@@ -89,6 +89,16 @@ const RENEW: Condition = &[&[Term::InProgress, Term::SameOwner, Term::SameFence,
 const HELD: Condition = &[&[Term::InProgress, Term::SameOwner, Term::SameFence]];
 
 impl Guarded<'_> {
+    /// Every condition there is; that of a claim in the form that has all of its terms.
+    pub const CONDITIONS: &'static [(Kind, Condition)] = &[
+        (Kind::Insert, ABSENT),
+        (Kind::Claim, CLAIM),
+        (Kind::Replace, REPLACE),
+        (Kind::Create, ABSENT),
+        (Kind::Renew, RENEW),
+        (Kind::Settle, HELD),
+    ];
+
     /// Which request it is.
     #[must_use]
     pub const fn kind(&self) -> Kind {

@@ -138,3 +138,20 @@ pub fn small() -> Vec<Checked> {
         ),
     ]
 }
+
+/// The world that `make model` explores beside them.
+#[must_use]
+pub fn large() -> Checked {
+    of(
+        Config {
+            form: Form::Conditional,
+            finishes: ENDS,
+            losses: 2,
+            deaths: 1,
+            ticks: 5,
+            drained: false,
+            ..Config::new("large: clocks within the margin, lock table")
+        },
+        &[],
+    )
+}

@@ -10,12 +10,14 @@
 //! | [`state`], [`store`], [`answers`], [`steps`], [`moves`] | a state, and every step from it |
 //! | [`drain`], [`properties`], [`checked`] | what must hold; the model as the checker takes it |
 
+pub mod ablation;
 pub mod answers;
 pub mod checked;
 pub mod conditions;
 pub mod config;
 pub mod configurations;
 pub mod drain;
+pub mod explore;
 pub mod moves;
 pub mod properties;
 pub mod rules;

@@ -1,24 +1,60 @@
-//! scratch
-use claimant_model::configurations::small;
-use claimant_model::words::trace;
-use stateright::{Checker, Model};
-fn main() {
-    let only = std::env::args().nth(1);
-    let limit: usize = std::env::args().nth(2).map_or(20_000_000, |n| n.parse().unwrap());
-    for model in small() {
-        if only.as_ref().is_some_and(|o| !model.config.name.contains(o.as_str())) { continue; }
-        let start = std::time::Instant::now();
-        let name = model.config.name;
-        let checker = model.clone().checker().threads(1).target_state_count(limit).spawn_bfs().join();
-        println!("{name}: {} unique, {} in all, depth {}, {:?} {}", checker.unique_state_count(), checker.state_count(), checker.max_depth(), start.elapsed(), if checker.state_count() < limit {"whole"} else {""});
-        let found = checker.discoveries();
-        for p in checker.model().properties() {
-            let bad = p.expectation.discovery_is_failure();
-            if bad && found.contains_key(p.name) {
-                println!("  VIOLATED {}", p.name);
-                println!("{}", trace(&model, checker.discovery(p.name).unwrap()));
-            }
-            if !bad && !found.contains_key(p.name) { println!("  not seen {}", p.name); }
+//! `make model`: explores worlds and prints what was found.
+//!
+//! Without an argument, the small worlds and the large one; `small` or `large` for those alone; `ablation` for what breaks
+//! without each clause, with the traces.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a report on the terminal")]
+
+use std::process::ExitCode;
+
+use claimant_model::ablation::{ABLATIONS, Breaks};
+use claimant_model::configurations::{large, small};
+use claimant_model::explore::{Extent, Found, explore};
+
+/// Threads that explore; they share one table of states.
+const THREADS: usize = 2;
+
+/// States of the large world that are met at most, unless another number is given after `large`.
+const LARGE_STATES_MAX: usize = 1_000_000_000;
+
+fn main() -> ExitCode {
+    let what = std::env::args().nth(1).unwrap_or_default();
+    let mut sound = true;
+    if matches!(what.as_str(), "" | "small") {
+        for model in small() {
+            sound &= print(explore(model, Extent::whole(THREADS)));
         }
     }
+    if matches!(what.as_str(), "" | "large") {
+        let states_max = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(LARGE_STATES_MAX);
+        let watch = |unique| eprintln!("{unique} unique states so far");
+        sound &= print(explore(large(), Extent { threads: THREADS, states_max: Some(states_max), watch }));
+    }
+    if what == "ablation" {
+        sound &= ablate();
+    }
+    if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn print(found: Found) -> bool {
+    println!("{found}");
+    found.is_sound()
+}
+
+/// Prints what breaks without each clause; whether that is what the table says.
+fn ablate() -> bool {
+    let mut as_said = true;
+    for ablation in ABLATIONS {
+        let world = ablation.config();
+        match (ablation.counterexample(), ablation.breaks) {
+            (Some(found), Breaks::Promise(_)) => {
+                println!("Without {:?}, in the world \"{}\", \"{}\" breaks in {} steps:\n{}", ablation.clause, world.name, found.promise, found.steps, found.trace);
+            }
+            (None, Breaks::Nothing(why)) => println!("Without {:?} nothing breaks: {why}.\n", ablation.clause),
+            (found, _) => {
+                as_said = false;
+                println!("Without {:?}, in the world \"{}\", not as the table says: {found:?}\n", ablation.clause, world.name);
+            }
+        }
+    }
+    as_said
 }

@@ -60,6 +60,9 @@ impl State {
             Ask::Insert(req) | Ask::Claim(req) | Ask::Replace { req, .. } => {
                 if next.status == Status::InProgress {
                     self.check_claim(config, req, &next);
+                } else {
+                    // Parking, too, leaves completed work alone.
+                    self.blame(Flaw::S5, self.record.is_some_and(|record| record.status == Status::Completed));
                 }
                 self.check_decision(config, rules, req, &next);
             }
