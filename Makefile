@@ -12,7 +12,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench model clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ build: ## Make the deployable artefact in .aws-sam/build
 
 bench: ## Measure claimant beside what one would use instead, and write docs/performance.md
 	@scripts/bench
+
+model: ## Model-check the protocol, small worlds and the large one; WORLD=small, WORLD=large or WORLD=ablation for one part
+	cargo run --release --locked -p claimant-model -- $(WORLD)
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

@@ -82,7 +82,12 @@ fn record_id(key: &str) -> RecordId {
 }
 
 fn policy(abandoned: Abandoned) -> ClaimPolicy {
-    ClaimPolicy { abandoned, skew: Duration::from_millis(500), window: Duration::from_secs(60), ..ClaimPolicy::default() }
+    ClaimPolicy {
+        abandoned,
+        skew: Duration::from_millis(500),
+        window: Duration::from_secs(60),
+        ..ClaimPolicy::default()
+    }
 }
 
 fn request(key: &str, abandoned: Abandoned) -> ClaimRequest {

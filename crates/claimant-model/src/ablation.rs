@@ -4,9 +4,9 @@ use claimant_core::Abandoned;
 use stateright::{Checker as _, HasDiscoveries, Model as _};
 
 use crate::checked::Checked;
+use crate::clause::{Branch, Clause};
 use crate::conditions::{Kind, Term};
 use crate::config::{Clocks, Config, Finish, Form};
-use crate::rules::{Branch, Clause};
 use crate::words::trace;
 
 /// States that are looked at before a clause is taken to be needless, counting those met again.
@@ -161,7 +161,13 @@ fn rejects() -> Config {
 }
 
 fn conflicts() -> Config {
-    Config { finishes: &[Finish::Ok, Finish::Fail], payloads: &[0, 1], ticks: 1, receives: 1, ..Config::new("two payloads") }
+    Config {
+        finishes: &[Finish::Ok, Finish::Fail],
+        payloads: &[0, 1],
+        ticks: 1,
+        receives: 1,
+        ..Config::new("two payloads")
+    }
 }
 
 fn jumping() -> Config {
@@ -195,7 +201,14 @@ fn renewals() -> Config {
 }
 
 fn renewals_and_windows() -> Config {
-    Config { renewed: true, window: 1, ttl: true, losses: 1, receives: 2, ..Config::new("renewed leases, windows that end") }
+    Config {
+        renewed: true,
+        window: 1,
+        ttl: true,
+        losses: 1,
+        receives: 2,
+        ..Config::new("renewed leases, windows that end")
+    }
 }
 
 fn batched() -> Config {
@@ -204,5 +217,12 @@ fn batched() -> Config {
 
 fn optimistic() -> Config {
     let finishes = &[Finish::Ok, Finish::Fail];
-    Config { form: Form::Optimistic, finishes, stops: false, losses: 2, ticks: 1, ..Config::new("optimistic transactions") }
+    Config {
+        form: Form::Optimistic,
+        finishes,
+        stops: false,
+        losses: 2,
+        ticks: 1,
+        ..Config::new("optimistic transactions")
+    }
 }

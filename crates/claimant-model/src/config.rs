@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{Abandoned, ClaimPolicy, Conflicts};
 
-use crate::rules::{Clause, Rules};
+use crate::clause::Clause;
+use crate::rules::Rules;
 use crate::values::{FOREVER, Time};
 
 /// How a store carries out decisions.

@@ -25,11 +25,18 @@ fn of(config: Config, sights: &'static [&'static str]) -> Checked {
 pub fn small() -> Vec<Checked> {
     vec![
         of(
-            Config { finishes: ENDS, losses: 1, deaths: 1, ticks: 4, ..Config::new("clocks within the margin") },
+            Config {
+                finishes: ENDS,
+                losses: 1,
+                deaths: 1,
+                ticks: 4,
+                receives: 2,
+                ..Config::new("clocks within the margin")
+            },
             &["completed", "lost answer resolved", "duplicate", "busy", "retry", "takeover", "everything done"],
         ),
         of(
-            Config { renewed: true, losses: 1, ticks: 4, receives: 2, ..Config::new("renewed leases") },
+            Config { renewed: true, losses: 2, ticks: 4, receives: 2, ..Config::new("renewed leases") },
             &["completed", "busy"],
         ),
         of(
@@ -37,8 +44,11 @@ pub fn small() -> Vec<Checked> {
                 form: Form::Conditional,
                 clocks: JUMPS,
                 stops: false,
+                finishes: ENDS,
                 losses: 1,
+                deaths: 1,
                 ticks: 2,
+                receives: 2,
                 ..Config::new("jumping clocks, lock table")
             },
             &["completed", "duplicate", "busy", "takeover", "stale settlement refused", "two effects"],
@@ -49,7 +59,8 @@ pub fn small() -> Vec<Checked> {
                 stops: false,
                 finishes: ENDS,
                 losses: 2,
-                ticks: 1,
+                deaths: 1,
+                ticks: 3,
                 receives: 2,
                 ..Config::new("claims in company")
             },
@@ -62,7 +73,6 @@ pub fn small() -> Vec<Checked> {
                 stops: false,
                 finishes: CUTS,
                 losses: 1,
-                deaths: 1,
                 ticks: 3,
                 receives: 2,
                 letters: true,
@@ -118,6 +128,7 @@ pub fn small() -> Vec<Checked> {
                 losses: 2,
                 deaths: 1,
                 ticks: 1,
+                receives: 2,
                 ..Config::new("optimistic transactions")
             },
             &["completed", "lost answer resolved", "duplicate", "rejected"],

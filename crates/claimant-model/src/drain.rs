@@ -21,7 +21,8 @@ impl State {
         if self.flaws != 0 || self.delayed.iter().any(Option::is_some) {
             return true;
         }
-        let calm = Config { clocks: Clocks::Within, skew: config.skew, receives: u8::MAX, drained: false, ..config.clone() };
+        let calm =
+            Config { clocks: Clocks::Within, skew: config.skew, receives: u8::MAX, drained: false, ..config.clone() };
         let mut state = self.clone();
         for worker in 0..config.workers {
             if state.work_off(&calm, worker).is_none() {

@@ -48,7 +48,11 @@ impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unique, states, depth, took, whole, .. } = self;
         let extent = if *whole { "the whole world" } else { "a part of it" };
-        write!(f, "{name}: {unique} unique states, {extent} ({states} met, {depth} steps deep), {:.1} s", took.as_secs_f64())?;
+        write!(
+            f,
+            "{name}: {unique} unique states, {extent} ({states} met, {depth} steps deep), {:.1} s",
+            took.as_secs_f64()
+        )?;
         for (promise, trace) in &self.broken {
             write!(f, "\n  {promise} is broken:\n{trace}")?;
         }

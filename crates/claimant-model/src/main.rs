@@ -47,12 +47,18 @@ fn ablate() -> bool {
         let world = ablation.config();
         match (ablation.counterexample(), ablation.breaks) {
             (Some(found), Breaks::Promise(_)) => {
-                println!("Without {:?}, in the world \"{}\", \"{}\" breaks in {} steps:\n{}", ablation.clause, world.name, found.promise, found.steps, found.trace);
+                println!(
+                    "Without {:?}, in the world \"{}\", \"{}\" breaks in {} steps:\n{}",
+                    ablation.clause, world.name, found.promise, found.steps, found.trace
+                );
             }
             (None, Breaks::Nothing(why)) => println!("Without {:?} nothing breaks: {why}.\n", ablation.clause),
             (found, _) => {
                 as_said = false;
-                println!("Without {:?}, in the world \"{}\", not as the table says: {found:?}\n", ablation.clause, world.name);
+                println!(
+                    "Without {:?}, in the world \"{}\", not as the table says: {found:?}\n",
+                    ablation.clause, world.name
+                );
             }
         }
     }

@@ -76,7 +76,9 @@ pub const PROMISES: &[Promise] = &[
                 Conflicts::Ignore => state.done.contains(&true),
             };
             let messages = config.payloads.iter().zip(&state.messages);
-            messages.filter(|(_, message)| message.place == Place::Deleted).all(|(p, message)| message.copied || known(*p))
+            messages
+                .filter(|(_, message)| message.place == Place::Deleted)
+                .all(|(p, message)| message.copied || known(*p))
         },
     },
     Promise {

@@ -115,11 +115,26 @@ pub enum Out {
 pub enum Worker {
     Idle,
     /// It waits for an answer; `lost` once it knows that none will come.
-    Asking { id: u8, until: Time, ask: Ask, lost: bool, resolving: bool },
+    Asking {
+        id: u8,
+        until: Time,
+        ask: Ask,
+        lost: bool,
+        resolving: bool,
+    },
     /// Its handler runs.
-    Running { id: u8, until: Time, held: Held, base: Option<Base> },
+    Running {
+        id: u8,
+        until: Time,
+        held: Held,
+        base: Option<Base>,
+    },
     /// It has an outcome; `letter` says whether a dead letter was confirmed, once one was sent.
-    Reporting { id: u8, out: Out, letter: Option<bool> },
+    Reporting {
+        id: u8,
+        out: Out,
+        letter: Option<bool>,
+    },
 }
 
 /// Where a message is.

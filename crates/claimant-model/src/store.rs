@@ -2,9 +2,10 @@
 
 use claimant_core::{Conflicts, Status};
 
-use crate::config::{Clocks, Config, Form};
+use crate::clause::Clause;
 use crate::conditions::Kind;
-use crate::rules::{Clause, End, Rules, Settling, Verdict};
+use crate::config::{Clocks, Config, Form};
+use crate::rules::{End, Rules, Settling, Verdict};
 use crate::state::{Ask, EFFECTS_MAX, Flaw, State};
 use crate::values::{Held, Rec, Req, Time};
 
@@ -94,7 +95,8 @@ impl State {
         let over = old.expires < req.now;
         if old.status == Status::Completed {
             // By the claimant's own clock; and, as far as clocks agree, by the true one.
-            let early = config.clocks == Clocks::Within && self.now + config.skew <= self.done_at.saturating_add(config.window);
+            let early =
+                config.clocks == Clocks::Within && self.now + config.skew <= self.done_at.saturating_add(config.window);
             self.blame(Flaw::S5, !over || config.windows_end() && early);
         }
         let live = old.status == Status::InProgress && req.now <= old.lease.saturating_add(config.skew);
@@ -115,7 +117,8 @@ impl State {
     fn check_decision(&mut self, config: &Config, rules: &Rules, req: &Req, next: &Rec) {
         // A condition is held against the whole decision, a decision that lacks a branch against itself.
         let whole = Rules { off: rules.off.filter(|off| matches!(off, Clause::Branch(_))), ..*rules };
-        let (Verdict::Grant { next: wanted, .. } | Verdict::Park { next: wanted }) = whole.decide(self.record, req) else {
+        let (Verdict::Grant { next: wanted, .. } | Verdict::Park { next: wanted }) = whole.decide(self.record, req)
+        else {
             return self.blame(Flaw::OneDecision, true);
         };
         let wanted = if config.attempts { wanted } else { Rec { attempts: 0, ..wanted } };

@@ -59,7 +59,9 @@ fn coming_to(before: &State, after: &State) -> String {
                 format!("runs its handler under owner o{}, fence {}", held.owner, held.fence)
             }
             (_, Worker::Reporting { out, letter: None, .. }) => format!("knows: {}", out_in_words(*out)),
-            (Worker::Asking { .. }, Worker::Asking { ask, lost: false, .. }) => format!("goes on to {}", ask_in_words(ask)),
+            (Worker::Asking { .. }, Worker::Asking { ask, lost: false, .. }) => {
+                format!("goes on to {}", ask_in_words(ask))
+            }
             _ => return None,
         };
         Some(format!("; {} {what}", name(worker)))
@@ -138,13 +140,16 @@ fn step_in_words(before: &State, step: Step) -> String {
             format!("{} renews its lease at {clock}: {}", name(worker), fate_in_words(fate))
         }
         Step::Letter { worker, confirmed } => {
-            let what = if confirmed { "sends a dead letter" } else { "sends a dead letter, whose confirmation is lost" };
+            let what =
+                if confirmed { "sends a dead letter" } else { "sends a dead letter, whose confirmation is lost" };
             format!("{} {what}", name(worker))
         }
         Step::Report { worker, heard } => {
             format!("{} reports{}", name(worker), if heard { "" } else { ", and the queue does not hear it" })
         }
-        Step::Die { worker, applied: true } => format!("{} dies; what it asked arrives: {}", name(worker), asked(worker)),
+        Step::Die { worker, applied: true } => {
+            format!("{} dies; what it asked arrives: {}", name(worker), asked(worker))
+        }
         Step::Die { worker, applied: false } => format!("{} dies", name(worker)),
         Step::Land { place } => format!("the delayed write arrives: {}", delayed(place)),
         Step::Vanish { place } => format!("the delayed write is lost for good: {}", delayed(place)),

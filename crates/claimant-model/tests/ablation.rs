@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use claimant_model::ablation::{ABLATIONS, Breaks};
+use claimant_model::clause::Clause;
 use claimant_model::conditions::{Guarded, Kind, Term};
-use claimant_model::rules::Clause;
 
 #[test]
 fn without_a_clause_a_promise_breaks() {

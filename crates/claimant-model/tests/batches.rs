@@ -82,7 +82,8 @@ fn check(batch: &Batch, report: &Report, runs: &[usize]) {
     for (place, (group, key, _)) in batch.iter().enumerate() {
         let success = entries[place].outcome.is_success();
         // S8: nothing of an ordered group runs after a failure, and all of it is reported failed.
-        let after_failure = (0..place).any(|p| group.is_some() && batch[p].0 == *group && !entries[p].outcome.is_success());
+        let after_failure =
+            (0..place).any(|p| group.is_some() && batch[p].0 == *group && !entries[p].outcome.is_success());
         assert!(!after_failure || !success && !runs.contains(&place), "place {place}");
         // S4: a success is of work that was done.
         let done = runs.iter().any(|p| batch[*p].1 == *key && batch[*p].2 == "ok");
