@@ -9,8 +9,8 @@ use crate::conditions::{Kind, Term};
 use crate::config::{Clocks, Config, Finish, Form};
 use crate::words::trace;
 
-/// States that are looked at before a clause is taken to be needless, counting those met again.
-const STATES_MAX: usize = 3_000_000;
+/// States that a world has at most, counting those met again.
+pub const STATES_MAX: usize = 3_000_000;
 
 /// One clause, and what breaks without it.
 pub struct Ablation {
@@ -57,6 +57,9 @@ impl Ablation {
     }
 
     /// The shortest way to a broken promise, if there is one.
+    ///
+    /// # Panics
+    /// When none was found in [`STATES_MAX`] states and there are more.
     #[must_use]
     pub fn counterexample(&self) -> Option<Counterexample> {
         let only = match self.breaks {
@@ -68,6 +71,8 @@ impl Ablation {
         let checker = model.clone().checker().threads(1).target_state_count(STATES_MAX);
         let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
         let found = checker.discoveries().into_iter();
+        let whole = checker.state_count() < STATES_MAX;
+        assert!(whole || found.len() > 0, "{:?}: the world is too large to say that nothing breaks", self.clause);
         let (promise, path) = found.min_by_key(|(_, path)| path.clone().into_actions().len())?;
         let steps = path.clone().into_actions().len();
         Some(Counterexample { promise, steps, trace: trace(&model, path) })

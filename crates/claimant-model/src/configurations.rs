@@ -118,7 +118,14 @@ pub fn small() -> Vec<Checked> {
                 ticks: 3,
                 ..Config::new("transactions")
             },
-            &["completed", "lost answer resolved", "takeover", "stale settlement refused"],
+            &[
+                "completed",
+                "lost answer resolved",
+                "takeover",
+                "stale settlement refused",
+                "settlement unknown",
+                "claim unanswered",
+            ],
         ),
         of(
             Config {
