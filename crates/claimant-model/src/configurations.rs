@@ -111,6 +111,20 @@ pub fn small() -> Vec<Checked> {
         ),
         of(
             Config {
+                window: WINDOW,
+                ttl: true,
+                clocks: JUMPS,
+                stops: false,
+                finishes: RETRIES,
+                losses: 1,
+                ticks: 3,
+                receives: 2,
+                ..Config::new("jumping clocks, windows that end")
+            },
+            &["completed", "takeover", "two effects"],
+        ),
+        of(
+            Config {
                 transactional: true,
                 form: Form::Conditional,
                 stops: false,
