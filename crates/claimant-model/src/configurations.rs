@@ -171,7 +171,7 @@ pub fn small() -> Vec<Checked> {
     ]
 }
 
-/// The world that `make model` explores beside them.
+/// The world that `make model` explores beside them: 64 million states.
 #[must_use]
 pub fn large() -> Checked {
     of(
