@@ -12,7 +12,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench: ## Measure claimant beside what one would use instead, and write docs/per
 
 stores: tools ## Hold every store to the contract, and write docs/stores.md
 	CLAIMANT_STORES=write cargo test -p claimant-tests --locked --test it contract:: -- --include-ignored
+
+model: ## Model-check the protocol, small worlds and the large one; WORLD=small, WORLD=large or WORLD=ablation for one part
+	cargo run --release --locked -p claimant-model -- $(WORLD)
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

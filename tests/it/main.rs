@@ -9,6 +9,7 @@ mod inbox;
 mod kill;
 mod lambda;
 mod lock_table;
+mod model;
 mod producer;
 mod redis;
 mod services;
