@@ -31,7 +31,9 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored
 
-lint: ## Check format and lints
+lint: ## Check format, lints, licences, and which crate may use which
+	@scripts/tools deny
+	cargo-deny --offline --log-level error check licenses bans sources
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
