@@ -135,10 +135,15 @@ impl OptimisticTransactions {
                     self.table.read(&request.id, budget).await.map(Seen::Read)
                 }
             };
-            match read {
-                Ok(read) => seen = read,
+            seen = match read {
+                // A write before this one may have applied, and somebody went on from it: to write again would count the run twice.
+                Ok(read @ Seen::Refused(_)) if unknown.is_some() => match lock(read) {
+                    Break(settled) => return settled,
+                    Continue(_) => return Settled::Lost,
+                },
+                Ok(read) => read,
                 Err(error) => return Settled::Unknown(unknown.unwrap_or(error)),
-            }
+            };
         }
         Settled::Unknown(unknown.unwrap_or_else(|| StoreError::no_answer(budget.left())))
     }
