@@ -103,7 +103,7 @@ pub const VISIBILITY_MAX_S: u64 = 43_200 - 900;
 const _: () = assert!(WINDOW_DEFAULT_S > QUEUE_RETENTION_MAX_S);
 const _: () = assert!(WINDOW_MIN_S <= WINDOW_DEFAULT_S && WINDOW_DEFAULT_S <= WINDOW_MAX_S);
 const _: () = assert!(SKEW_DEFAULT_MS <= SKEW_MAX_MS);
-// A record's window never ends before its lease and the margin are over: see "Ablation" in docs/reliability.md.
+// A record's window never ends before its lease and the margin are over: see "What each clause is for" in docs/reliability.md.
 const _: () = assert!(SKEW_MAX_MS <= WINDOW_MIN_S * 1_000);
 const _: () = assert!(CANCEL_GRACE_MS * 2 <= SETTLE_RESERVE_MAX_MS);
 const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
