@@ -12,7 +12,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench simulate clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored
+	cargo test -p claimant-sim --locked -- --include-ignored
 
 lint: ## Check format and lints
 	cargo fmt --all --check
@@ -49,6 +50,9 @@ build: ## Make the deployable artefact in .aws-sam/build
 
 bench: ## Measure claimant beside what one would use instead, and write docs/performance.md
 	@scripts/bench
+
+simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1
+	cargo run --profile simulation --locked -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants,--seeds $(or $(SEEDS),10000)))) $(if $(FROM),--from $(FROM))
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)
