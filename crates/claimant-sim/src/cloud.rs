@@ -47,7 +47,8 @@ impl Cloud {
     /// Runs the scenario from the first message to the end.
     pub async fn run(mut self) {
         let producers = self.world.scenario.messages.iter().enumerate();
-        let mut producers: JoinSet<()> = producers.map(|(place, spec)| produce(self.world.clone(), place, spec.clone())).collect();
+        let mut producers: JoinSet<()> =
+            producers.map(|(place, spec)| produce(self.world.clone(), place, spec.clone())).collect();
         let timers: Vec<_> = self.world.scenario.faults.iter().filter_map(timer).collect();
         for (at_ms, fault) in timers {
             let world = self.world.clone();
@@ -214,7 +215,8 @@ fn receive(world: &World) -> Vec<Delivery> {
     // OK because a run has far fewer events.
     let round = state.history.events.len() as u32;
     let max = world.scenario.queue.batch_max;
-    let (batch, dead) = state.sqs.receive(now, max, |place| world.random(8, round.wrapping_add(place.wrapping_mul(7_919))));
+    let (batch, dead) =
+        state.sqs.receive(now, max, |place| world.random(8, round.wrapping_add(place.wrapping_mul(7_919))));
     for message in dead {
         state.note(Event::Exhausted { id: message.id });
     }

@@ -230,7 +230,9 @@ fn fault(rng: &mut Rng, scenario: &Scenario) -> Fault {
         26 => Fault::LoseDelete { nth: rng.u32(..10) },
         27 => Fault::ShowAgain { nth: rng.u32(..10) },
         28 => Fault::TwiceInBatch { nth: rng.u32(..10) },
-        29 => Fault::Jump { at_ms: rng.u64(..10_000), process, by_ms: one(rng, &[-3_600_000, -5_000, 5_000, 3_600_000]) },
+        29 => {
+            Fault::Jump { at_ms: rng.u64(..10_000), process, by_ms: one(rng, &[-3_600_000, -5_000, 5_000, 3_600_000]) }
+        }
         30 => Fault::Terminate { at_ms: rng.u64(..10_000), process },
         _ => Fault::Queue { nth: rng.u32(..3), fate: Fate::Lost },
     }

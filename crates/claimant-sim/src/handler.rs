@@ -65,7 +65,11 @@ fn settings(scenario: &Scenario) -> Settings {
     ];
     if scenario.queue.letters {
         let name = if scenario.queue.fifo_groups.is_some() { "dead.fifo" } else { "dead" };
-        let url = if name == "dead" { "https://sqs.us-east-1.amazonaws.com/123456789012/dead" } else { "https://sqs.us-east-1.amazonaws.com/123456789012/dead.fifo" };
+        let url = if name == "dead" {
+            "https://sqs.us-east-1.amazonaws.com/123456789012/dead"
+        } else {
+            "https://sqs.us-east-1.amazonaws.com/123456789012/dead.fifo"
+        };
         vars.push(("CLAIMANT_DEAD_LETTER_QUEUE_URL", url));
     }
     let vars = vars.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));

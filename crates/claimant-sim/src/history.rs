@@ -91,7 +91,13 @@ pub enum Event {
     /// A batch was handed to a process.
     Invoked { invocation: InvocationNo, life: u32, process: usize, batch: Vec<Delivered>, ends_ms: u64 },
     /// The function asks the store.
-    Asked { request: RequestNo, invocation: Option<InvocationNo>, operation: String, calls: Vec<Call>, fate: Option<Fate> },
+    Asked {
+        request: RequestNo,
+        invocation: Option<InvocationNo>,
+        operation: String,
+        calls: Vec<Call>,
+        fate: Option<Fate>,
+    },
     /// The request arrived at the store.
     Arrived { request: RequestNo, abandoned: bool },
     /// A lock record was changed; without a request, by DynamoDB itself.
@@ -107,7 +113,17 @@ pub enum Event {
     /// A message was hidden, or not.
     Hidden { invocation: Option<InvocationNo>, id: String, for_s: u64, done: bool },
     /// A handler began.
-    RunStarted { run: RunNo, invocation: InvocationNo, life: u32, key: usize, message_id: String, attempt: u32, fence: u64, work: Work, blocked: bool },
+    RunStarted {
+        run: RunNo,
+        invocation: InvocationNo,
+        life: u32,
+        key: usize,
+        message_id: String,
+        attempt: u32,
+        fence: u64,
+        work: Work,
+        blocked: bool,
+    },
     /// It had its effect; by itself, or in a transaction that was carried out.
     Effect { run: RunNo, key: usize },
     /// It ended.

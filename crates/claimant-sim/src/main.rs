@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{Parser, ValueEnum as _};
 use claimant_sim::draw::draw;
 use claimant_sim::judge::{Summary, Verdict, caught, judge, judge_many, smallest};
 use claimant_sim::mutant::Mutant;
 use claimant_sim::scenario::Scenario;
+use clap::{Parser, ValueEnum as _};
 
 /// From so many seeds on, each fault must have occurred.
 const ALL_FAULTS_SEEDS: u64 = 10_000;
@@ -94,7 +94,7 @@ fn many(from: u64, seeds: u64) -> bool {
     let start = Instant::now();
     let (shows, step) = (std::io::stderr().is_terminal(), (seeds / 100).max(1));
     let progress = |done: u64, summary: &Summary| {
-        if done % step == 0 || done == seeds {
+        if done.is_multiple_of(step) || done == seeds {
             let per_s = done as f64 / start.elapsed().as_secs_f64();
             let (line_end, failed) = (if shows { "\r" } else { "\n" }, summary.failures.len());
             eprint!("{done} of {seeds} seeds, {per_s:.0} a second, {failed} failed {line_end}");

@@ -49,7 +49,8 @@ pub enum Mutant {
 impl Mutant {
     /// The request to the store as the wrong runtime would have sent it.
     pub fn bend_request(self, operation: &str, request: &mut Value) {
-        let is_claim = |update: &Value| update["UpdateExpression"].as_str().is_some_and(|e| e.contains("#attempts, :zero"));
+        let is_claim =
+            |update: &Value| update["UpdateExpression"].as_str().is_some_and(|e| e.contains("#attempts, :zero"));
         let is_ending = |update: &Value| update["ExpressionAttributeValues"].get(":ended").is_some();
         match (self, operation) {
             (Self::ClaimsWithoutCondition, "UpdateItem") if is_claim(request) => {

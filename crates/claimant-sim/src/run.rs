@@ -62,9 +62,7 @@ fn aws(wire: Wire) -> SdkConfig {
         .region(Region::new("us-east-1"))
         .credentials_provider(SharedCredentialsProvider::new(Credentials::new("sim", "sim", None, None, "sim")))
         .http_client(wire)
-        .retry_config(
-            RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)),
-        )
+        .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
         .sleep_impl(SharedAsyncSleep::new(TokioSleep::new()))
         .time_source(SharedTimeSource::new(StaticTimeSource::from_secs(1_800_000_000)))
         // It measures throughput, which bodies in memory do not have.

@@ -24,12 +24,12 @@ pub fn shrink(scenario: &Scenario, fails: impl Fn(&Scenario) -> bool) -> Scenari
 
 fn changes(scenario: &Scenario) -> Vec<Change> {
     // From the end, so that places stay what they are.
-    let messages = (0..scenario.messages.len()).rev().map(|place| -> Change {
-        Box::new(move |s| without(s, |s| remove(&mut s.messages, place)))
-    });
-    let faults = (0..scenario.faults.len()).rev().map(|place| -> Change {
-        Box::new(move |s| without(s, |s| remove(&mut s.faults, place)))
-    });
+    let messages = (0..scenario.messages.len())
+        .rev()
+        .map(|place| -> Change { Box::new(move |s| without(s, |s| remove(&mut s.messages, place))) });
+    let faults = (0..scenario.faults.len())
+        .rev()
+        .map(|place| -> Change { Box::new(move |s| without(s, |s| remove(&mut s.faults, place))) });
     let clocks = (1..scenario.function.clocks_ms.len()).rev().map(|place| -> Change {
         let used = move |s: &Scenario| s.faults.iter().any(|fault| uses(fault, place));
         Box::new(move |s| if used(s) { None } else { without(s, |s| remove(&mut s.function.clocks_ms, place)) })

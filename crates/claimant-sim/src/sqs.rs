@@ -88,17 +88,13 @@ impl Sqs {
 
     /// Receives up to `max` messages; `order` gives each candidate a place. The second list are those that were received
     /// too often and are dead now.
-    pub fn receive(
-        &mut self,
-        now_ms: u64,
-        max: usize,
-        order: impl Fn(u32) -> u64,
-    ) -> (Vec<Delivery>, Vec<Message>) {
+    pub fn receive(&mut self, now_ms: u64, max: usize, order: impl Fn(u32) -> u64) -> (Vec<Delivery>, Vec<Message>) {
         self.advance(now_ms);
         let locked: BTreeSet<Option<u32>> =
             self.messages.values().filter(|m| self.fifo && m.in_flight).map(|m| m.group).collect();
         let is_ready = |m: &Message| !m.in_flight && m.hidden_until_ms <= now_ms && !locked.contains(&m.group);
-        let mut ready: Vec<u32> = self.messages.iter().filter(|(_, m)| is_ready(m)).map(|(number, _)| *number).collect();
+        let mut ready: Vec<u32> =
+            self.messages.iter().filter(|(_, m)| is_ready(m)).map(|(number, _)| *number).collect();
         if !self.fifo {
             ready.sort_by_cached_key(|number| (order(*number), *number));
         }
@@ -162,7 +158,6 @@ impl Sqs {
     }
 
     /// The messages that are in the queue.
-    #[must_use]
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.messages.values()
     }

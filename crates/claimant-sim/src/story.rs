@@ -214,16 +214,8 @@ impl<'a> Story<'a> {
             Event::Invoked { invocation, life, batch, ends_ms, .. } => {
                 let (life, batch) = (*life, batch.clone());
                 let (returned, timed_out, report_lost, disturbed) = (None, false, false, 0);
-                let told = Invocation {
-                    life,
-                    batch,
-                    began: at,
-                    ends: *ends_ms,
-                    returned,
-                    timed_out,
-                    report_lost,
-                    disturbed,
-                };
+                let told =
+                    Invocation { life, batch, began: at, ends: *ends_ms, returned, timed_out, report_lost, disturbed };
                 self.invocations.insert(*invocation, told);
             }
             Event::Returned { invocation, failures } => {

@@ -136,7 +136,7 @@ impl World {
             history: History::default(),
             owners: Owners::default(),
             clocks_ms: scenario.function.clocks_ms.clone(),
-            processes: vec![Weak::new(); scenario.function.clocks_ms.len()],
+            processes: scenario.function.clocks_ms.iter().map(|_| Weak::new()).collect(),
             served: None,
             faults: true,
             begin,

@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use clap::ValueEnum as _;
 use claimant_sim::draw::draw;
 use claimant_sim::judge::{caught, judge, judge_many};
 use claimant_sim::mutant::Mutant;
 use claimant_sim::run::run;
 use claimant_sim::scenario::Scenario;
+use clap::ValueEnum as _;
 
 /// Seeds of the long form.
 const SEEDS: u64 = 3_000;

@@ -26,10 +26,8 @@ pub(super) fn check(story: &Story<'_>, found: &mut Found) {
                 queued.remove(id.as_str());
                 busy_to_death(story, *at, id, found);
             }
-            Event::Lettered { id, .. } => {
-                if story.spec(id).is_some_and(|spec| expected::completes(story.scenario, spec)) {
-                    found.add("unexpected", *at, format!("{id} is rejected, though nothing is wrong with it"));
-                }
+            Event::Lettered { id, .. } if must_complete(story, id) => {
+                found.add("unexpected", *at, format!("{id} is rejected, though nothing is wrong with it"));
             }
             Event::Drained { left } => {
                 queued.retain(|id, _| !left.iter().any(|other| other == id));
@@ -42,13 +40,17 @@ pub(super) fn check(story: &Story<'_>, found: &mut Found) {
         found.add("S6", at, format!("{id} is lost"));
     }
     for id in &story.dead {
-        if story.spec(id).is_some_and(|spec| expected::completes(story.scenario, spec)) {
+        if must_complete(story, id) {
             found.add("L2", end, format!("{id} is dead, though nothing is wrong with it and faults have stopped"));
         }
     }
     if !matches!(story.history.events.last(), Some((_, Event::Drained { .. }))) {
         found.add("L2", end, "the run did not end");
     }
+}
+
+fn must_complete(story: &Story<'_>, id: &str) -> bool {
+    story.spec(id).is_some_and(|spec| expected::completes(story.scenario, spec))
 }
 
 /// L5: a message that found its key busy each time did not wait long enough.
@@ -73,7 +75,8 @@ fn busy_to_death(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
             return;
         };
         let blocked = queue.fifo_groups.is_some();
-        if ran || blocked || invocation.disturbed > 0 || story.was_frozen(invocation.life, invocation.began, *returned) {
+        if ran || blocked || invocation.disturbed > 0 || story.was_frozen(invocation.life, invocation.began, *returned)
+        {
             return;
         }
         owners.push(record.owner);

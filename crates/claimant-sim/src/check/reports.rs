@@ -62,7 +62,14 @@ fn sound(no: InvocationNo, invocation: &Invocation, at: u64, failures: &[String]
 }
 
 /// S8, within a batch.
-fn in_order(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, at: u64, failures: &[String], found: &mut Found) {
+fn in_order(
+    story: &Story<'_>,
+    no: InvocationNo,
+    invocation: &Invocation,
+    at: u64,
+    failures: &[String],
+    found: &mut Found,
+) {
     let Some(groups) = story.scenario.queue.fifo_groups else { return };
     let mut failed = BTreeSet::new();
     for delivered in &invocation.batch {
@@ -94,13 +101,20 @@ fn acknowledged(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, at
     let record = record_of(spec.key);
     let mut states = story.record_between(&record, invocation.began, at);
     let completed = states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)));
-    if !lettered && !(completed && spec.shape == Shape::Good) {
+    if !lettered && (!completed || spec.shape != Shape::Good) {
         found.add("S4", at, format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered"));
     }
 }
 
 /// L4: what was done is reported done; and a failure is hidden as long as it is to wait.
-fn not_in_vain(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, at: u64, failures: &[String], found: &mut Found) {
+fn not_in_vain(
+    story: &Story<'_>,
+    no: InvocationNo,
+    invocation: &Invocation,
+    at: u64,
+    failures: &[String],
+    found: &mut Found,
+) {
     for run in story.runs.values().filter(|run| run.invocation == no && failures.contains(&run.message_id)) {
         let id = &run.message_id;
         if invocation.batch.iter().filter(|delivered| delivered.id == *id).count() > 1 {

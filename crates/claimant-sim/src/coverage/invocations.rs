@@ -43,7 +43,8 @@ fn killed(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage
     for run in story.runs.values().filter(|run| run.invocation == no) {
         let ended = run.end.map_or(u64::MAX, |(end, _)| end);
         coverage.add(3, usize::from(run.end.is_some_and(|(end, how)| end >= at && how == End::Dropped)));
-        let had_effect = run.effect.is_some_and(|effect| effect <= at) || ended < at && run.end.is_some_and(|(_, how)| how == End::Good);
+        let had_effect = run.effect.is_some_and(|effect| effect <= at)
+            || ended < at && run.end.is_some_and(|(_, how)| how == End::Good);
         coverage.add(4, usize::from(had_effect && wrote("COMPLETED") == 0));
     }
 }
@@ -65,7 +66,8 @@ fn batch(story: &Story<'_>, invocation: &Invocation, coverage: &mut Coverage) {
 fn reported(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage: &mut Coverage) {
     let Some((_, failures)) = &invocation.returned else { return };
     let mine = || story.requests.values().filter(move |request| request.invocation == Some(no));
-    let cut = mine().count() > 1 && mine().all(|request| request.answered.is_none_or(|(_, good)| !good && request.fate.is_some()));
+    let cut = mine().count() > 1
+        && mine().all(|request| request.answered.is_none_or(|(_, good)| !good && request.fate.is_some()));
     coverage.add(32, usize::from(cut));
     coverage.add(34, usize::from(failures.is_none() && story.scenario.function.mapping_reports == Some(false)));
     let failures = failures.as_deref().unwrap_or_default();
@@ -99,7 +101,8 @@ fn handlers(story: &Story<'_>, coverage: &mut Coverage) {
         let panicked = run.end.is_some_and(|(_, end)| end == End::Panicked);
         coverage.add(27, usize::from(panicked));
         coverage.add(28, usize::from(run.work == Work::Hang || run.blocked));
-        coverage.add(31, usize::from(run.work == Work::Large && run.effect.is_some() || run.work == Work::Large && story.scenario.consumer.guarantee.is_transactional()));
+        let returned = run.end.is_some_and(|(_, end)| end == End::Good);
+        coverage.add(31, usize::from(run.work == Work::Large && returned));
         let end = run.end.map_or(u64::MAX, |(at, _)| at);
         let again = story.invocations.values().any(|other| {
             let delivered = other.batch.iter().any(|delivered| delivered.id == run.message_id);
@@ -125,13 +128,21 @@ fn rest(story: &Story<'_>, coverage: &mut Coverage) {
     coverage.add(35, letters_asked);
     let far = scenario.function.clocks_ms.iter().any(|off| off.abs() >= 20_000);
     coverage.add(17, usize::from(far));
-    let idle: BTreeSet<u32> = story.history.events.iter().filter_map(|(_, event)| match event {
-        Event::Frozen { life, idle: true } => Some(*life),
-        _ => None,
-    }).collect();
-    let thawed = story.history.events.iter().filter(|(_, event)| matches!(event, Event::Thawed { life } if idle.contains(life)));
+    let idle: BTreeSet<u32> = story
+        .history
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::Frozen { life, idle: true } => Some(*life),
+            _ => None,
+        })
+        .collect();
+    let thawed =
+        story.history.events.iter().filter(|(_, event)| matches!(event, Event::Thawed { life } if idle.contains(life)));
     coverage.add(18, thawed.count());
-    let nameless = |no: &InvocationNo| scenario.faults.iter().any(|f| matches!(f, Fault::Nameless { invocation } if invocation == no));
+    let nameless = |no: &InvocationNo| {
+        scenario.faults.iter().any(|f| matches!(f, Fault::Nameless { invocation } if invocation == no))
+    };
     let failed = story.invocations.iter().filter(|(no, i)| nameless(no) && matches!(i.returned, Some((_, None))));
     coverage.add(25, failed.count());
 }

@@ -28,7 +28,9 @@ fn completes(request: &Request) -> bool {
 
 fn claims(story: &Story<'_>, request: &Request) -> bool {
     let optimistic = story.scenario.consumer.guarantee == Guarantee::Optimistic;
-    !optimistic && request.calls.iter().any(|call| matches!(call.kind, Kind::Claim | Kind::Replace)) && !completes(request)
+    !optimistic
+        && request.calls.iter().any(|call| matches!(call.kind, Kind::Claim | Kind::Replace))
+        && !completes(request)
 }
 
 fn answers(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {

@@ -227,10 +227,7 @@ mod tests {
         }
         let update = "SET #a = #a + :one, #none = if_not_exists(#none, :ten) - :one REMOVE #b";
         let next = updated(update, &item, &placeholders).unwrap();
-        assert_eq!(
-            next,
-            Item::from([("a".to_owned(), json!({ "N": "3" })), ("none".to_owned(), json!({ "N": "9" }))])
-        );
+        assert_eq!(next, Item::from([("a".to_owned(), json!({ "N": "3" })), ("none".to_owned(), json!({ "N": "9" }))]));
         assert!(holds("size(#a) < :one", &item, &placeholders).is_err());
     }
 }

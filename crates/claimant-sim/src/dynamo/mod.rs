@@ -122,10 +122,8 @@ impl Dynamo {
         let (table, id) = (text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
         let before = self.item(table, id);
         let item = before.cloned().unwrap_or_default();
-        let placeholders = Placeholders {
-            names: &request["ExpressionAttributeNames"],
-            values: &request["ExpressionAttributeValues"],
-        };
+        let placeholders =
+            Placeholders { names: &request["ExpressionAttributeNames"], values: &request["ExpressionAttributeValues"] };
         if let Some(condition) = request["ConditionExpression"].as_str()
             && !expression::holds(condition, &item, &placeholders)?
         {
@@ -136,8 +134,7 @@ impl Dynamo {
             None => item,
         };
         after.insert("id".to_owned(), json!({ "S": id }));
-        let change =
-            Change { table: table.to_owned(), id: id.to_owned(), before: before.cloned(), after: Some(after) };
+        let change = Change { table: table.to_owned(), id: id.to_owned(), before: before.cloned(), after: Some(after) };
         Ok(Ok(change))
     }
 
@@ -172,7 +169,8 @@ impl Dynamo {
                     responses.push(json!({ "TableName": statement.table }));
                 }
                 Err((code, message)) => {
-                    responses.push(json!({ "TableName": statement.table, "Error": { "Code": code, "Message": message } }));
+                    responses
+                        .push(json!({ "TableName": statement.table, "Error": { "Code": code, "Message": message } }));
                 }
             }
         }
