@@ -23,7 +23,9 @@ pub fn draw(seed: u64) -> Scenario {
     let consumer = consumer(rng);
     let function = function(rng);
     let mut queue = queue(rng, &function);
-    let keys: Vec<_> = (0..rng.usize(1..=5)).map(|_| key(rng, &consumer, &function)).collect();
+    // Now and then more than one request holds.
+    let keys = if rarely(rng, 24) { rng.usize(12..=28) } else { rng.usize(1..=5) };
+    let keys: Vec<_> = (0..keys).map(|_| key(rng, &consumer, &function)).collect();
     let mut messages = messages(rng, keys.len());
     if rng.bool() {
         // All at once, so that they come in one batch.
@@ -156,7 +158,8 @@ fn faults(rng: &mut Rng, scenario: &Scenario) -> Vec<Fault> {
     if rarely(rng, 16) {
         return Vec::new();
     }
-    let mut faults: Vec<Fault> = (0..rng.u32(1..=6)).map(|_| fault(rng, scenario)).collect();
+    let most = if rarely(rng, 8) { 24 } else { 6 };
+    let mut faults: Vec<Fault> = (0..rng.u32(1..=most)).map(|_| fault(rng, scenario)).collect();
     match scenario.consumer.guarantee {
         // Renewals are few among all requests.
         Guarantee::Renewed(_) => {

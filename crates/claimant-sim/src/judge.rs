@@ -1,6 +1,8 @@
 //! Runs and judges: one scenario, or many on all cores.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -89,9 +91,21 @@ pub fn judge_many(first: u64, count: u64, progress: impl Fn(u64, &Summary) + Syn
     summary
 }
 
+/// In how many of these seeds each rule sees the mutant, and the first of them.
+#[must_use]
+pub fn seen_by(mutant: Mutant, seeds: Range<u64>) -> (Option<u64>, BTreeMap<&'static str, u64>) {
+    let (mut first, mut rules) = (None, BTreeMap::new());
+    for seed in seeds {
+        let broken: BTreeSet<_> = judge(&draw(seed), Some(mutant)).violations.iter().map(|v| v.rule).collect();
+        first = first.or((!broken.is_empty()).then_some(seed));
+        broken.into_iter().for_each(|rule| *rules.entry(rule).or_default() += 1);
+    }
+    (first, rules)
+}
+
 /// The first of these seeds on which the checker sees the mutant, if it does.
 #[must_use]
-pub fn caught(mutant: Mutant, seeds: std::ops::Range<u64>) -> Option<Failure> {
+pub fn caught(mutant: Mutant, seeds: Range<u64>) -> Option<Failure> {
     seeds.into_iter().find_map(|seed| {
         let violations = judge(&draw(seed), Some(mutant)).violations;
         (!violations.is_empty()).then_some(Failure { seed, violations })
