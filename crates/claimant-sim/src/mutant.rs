@@ -16,6 +16,8 @@ pub enum Mutant {
     LiveLeasesTakenOver,
     /// Endings are written whoever holds the claim.
     SettlesUnguarded,
+    /// Endings are written whoever holds the claim, as long as somebody does.
+    SettlesForOthers,
     /// Transactions commit whoever holds the claim.
     CommitsUnguarded,
     /// Claims do not count.
@@ -68,6 +70,9 @@ impl Mutant {
             }
             (Self::SettlesUnguarded, "UpdateItem") if is_ending(request) => {
                 request["ConditionExpression"] = Value::Null;
+            }
+            (Self::SettlesForOthers, "UpdateItem") if is_ending(request) => {
+                request["ConditionExpression"] = json!("#status = :in_progress");
             }
             (Self::CommitsUnguarded, "TransactWriteItems") => {
                 request["TransactItems"][0]["Update"]["ConditionExpression"] = Value::Null;

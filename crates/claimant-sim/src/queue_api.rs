@@ -55,7 +55,7 @@ fn send(world: &World, request: &Value) -> Value {
         return json!({ "MessageId": "none" });
     }
     let mut state = world.state();
-    let group = state.sqs.messages().find(|message| message.id == id).and_then(|message| message.group);
+    let group = request["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
     let copy = state.sqs.send_dead(text(&request["MessageBody"]), group);
     state.note(Event::Lettered { id, copy: copy.clone() });
     json!({ "MessageId": copy })

@@ -1,7 +1,7 @@
 //! What is written to the store.
 
 use super::Found;
-use crate::history::{Event, Kind, Record};
+use crate::history::{Call, Event, Kind, Record};
 use crate::scenario::{Guarantee, Scenario};
 use crate::story::{Request, Story};
 
@@ -43,7 +43,11 @@ fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
             found.add("S1", at, format!("{id} begins with fence {}", after.fence));
         }
         (Some(before), Some(after)) if before.owner == after.owner && before.fence == after.fence => {
-            if before.status != "IN_PROGRESS" {
+            let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));
+            let foreign = |call: &&Call| call.kind != Kind::Replace && call.owner != Some(before.owner);
+            if call.filter(foreign).is_some() {
+                found.add("S3", at, format!("{id} is written in the name of another than its owner"));
+            } else if before.status != "IN_PROGRESS" {
                 found.add("S3", at, format!("{id} goes from {} to {} under one claim", before.status, after.status));
             } else if after.lease_until < before.lease_until {
                 found.add("S3", at, format!("the lease of {id} gets shorter"));
