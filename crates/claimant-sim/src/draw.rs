@@ -43,6 +43,8 @@ pub fn draw(seed: u64) -> Scenario {
         forgotten(rng, &mut scenario);
     } else if rarely(rng, 24) {
         overtaken(rng, &mut scenario);
+    } else if rarely(rng, 24) {
+        cut_off(rng, &mut scenario);
     }
     scenario
 }
@@ -201,14 +203,30 @@ fn forgotten(rng: &mut Rng, scenario: &mut Scenario) {
 
 /// An owner whose lease is over for another one whose clock is far ahead.
 fn overtaken(rng: &mut Rng, scenario: &mut Scenario) {
-    let ms = rng.u64(1_000..3_000);
-    scenario.consumer.timeout_ms = None;
-    scenario.function = FunctionSpec { timeout_ms: 15_000, clocks_ms: vec![0, 3_600_000], ..scenario.function.clone() };
-    (scenario.queue.visibility_s, scenario.queue.fifo_groups, scenario.queue.batch_max) = (90, None, 1);
-    scenario.keys = vec![vec![Work::Good { before_ms: ms, after_ms: ms }]];
-    let message = MessageSpec { at_ms: 0, key: 0, variant: 0, shape: Shape::Good, count: 1 };
-    scenario.messages = vec![message.clone(), MessageSpec { at_ms: rng.u64(100..2_000), ..message }];
+    let (run_ms, later_ms) = (rng.u64(2_000..6_000), rng.u64(100..2_000));
+    two_of_one_key(scenario, run_ms, later_ms);
+    scenario.function.clocks_ms = vec![0, 3_600_000];
     scenario.faults.truncate(1);
+}
+
+/// An owner that cannot renew its lease, and another one that wants it when the store is back.
+fn cut_off(rng: &mut Rng, scenario: &mut Scenario) {
+    let (run_ms, later_ms) = (rng.u64(6_000..7_500), rng.u64(3_000..6_000));
+    two_of_one_key(scenario, run_ms, later_ms);
+    scenario.consumer.guarantee = Guarantee::Renewed(3_000);
+    scenario.function.clocks_ms = vec![0, rng.i64(-500..500)];
+    let fate = one(rng, &[Fate::Lost, Fate::Silence, Fate::Throttled]);
+    scenario.faults = vec![Fault::Outage { from_ms: rng.u64(100..1_500), for_ms: rng.u64(2_500..5_000), fate }];
+}
+
+/// Two messages of one key for two processes, whose handlers run for so long.
+fn two_of_one_key(scenario: &mut Scenario, run_ms: u64, later_ms: u64) {
+    scenario.consumer.timeout_ms = None;
+    scenario.function.timeout_ms = 15_000;
+    (scenario.queue.visibility_s, scenario.queue.fifo_groups, scenario.queue.batch_max) = (90, None, 1);
+    scenario.keys = vec![vec![Work::Good { before_ms: run_ms / 2, after_ms: run_ms / 2 }]];
+    let message = MessageSpec { at_ms: 0, key: 0, variant: 0, shape: Shape::Good, count: 1 };
+    scenario.messages = vec![message.clone(), MessageSpec { at_ms: later_ms, ..message }];
 }
 
 fn fault(rng: &mut Rng, scenario: &Scenario) -> Fault {

@@ -38,6 +38,8 @@ pub enum Mutant {
     FailuresForgotten,
     /// FIFO groups are not kept in order.
     GroupsIgnored,
+    /// A renewal counts as made, whatever its answer.
+    RenewalsPretended,
     /// Abandoned work of an at-most-once consumer is run again.
     AbandonedRerun,
     /// Two payloads of one key count as the same work.
@@ -84,7 +86,14 @@ impl Mutant {
     /// Whether it is the store's answers that are wrong.
     #[must_use]
     pub const fn bends_answers(self) -> bool {
-        matches!(self, Self::BusyIsDone | Self::UnknownIsDone | Self::LostIsDone | Self::WritesAfterReturn)
+        matches!(
+            self,
+            Self::BusyIsDone
+                | Self::UnknownIsDone
+                | Self::LostIsDone
+                | Self::WritesAfterReturn
+                | Self::RenewalsPretended
+        )
     }
 }
 
@@ -150,7 +159,15 @@ impl<S: Store + Clone> Store for Bent<S> {
         renewal: Renewal,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.inner.renew(claim, renewal, call)
+        if self.mutant != Mutant::RenewalsPretended {
+            return self.inner.renew(claim, renewal, call);
+        }
+        Box::pin(async move {
+            // OK because nobody is to know.
+            let _ = self.inner.renew(claim, renewal, call).await;
+            claim.lease_until = claim.lease_until.max(renewal.lease_until);
+            Ok(Renewed::Held)
+        })
     }
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {

@@ -97,6 +97,7 @@ fn claimed(scenario: &Scenario, change: &Change<'_>, before: &Record, after: &Re
 /// L1: a dead owner's key can be claimed.
 fn refused(story: &Story<'_>, at: u64, request: &Request, call: usize, seen: &Record, found: &mut Found) {
     let Some(call) = request.calls.get(call) else { return };
+    own_claim(story, at, request, call, seen, found);
     let scenario = story.scenario;
     let conflict = scenario.messages.iter().any(|message| message.variant > 0);
     let parks = scenario.consumer.guarantee == Guarantee::AtMostOnce;
@@ -108,6 +109,25 @@ fn refused(story: &Story<'_>, at: u64, request: &Request, call: usize, seen: &Re
     let dead = seen.status == "IN_PROGRESS" && seen.lease_until + (Scenario::SKEW_MS as u64) < now;
     if dead && call.owner != Some(seen.owner) && seen.expires_s * 1_000 > now {
         found.add("L1", at, format!("{} is refused though its owner's lease is over", call.id));
+    }
+}
+
+/// A claim whose answer was lost is recognised when it is tried again, and used or given back.
+fn own_claim(story: &Story<'_>, at: u64, request: &Request, call: &Call, seen: &Record, found: &mut Found) {
+    let own = call.kind == Kind::Claim && call.owner == Some(seen.owner) && seen.status == "IN_PROGRESS";
+    let told = request.operation == "UpdateItem" && request.answered.is_some();
+    let Some(no) = request.invocation.filter(|_| own && told) else { return };
+    let Some(invocation) = story.invocations.get(&no) else { return };
+    let Some((returned, _)) = &invocation.returned else { return };
+    let used = story
+        .runs
+        .values()
+        .any(|run| run.invocation == no && run.fence == seen.fence && run.message_id == seen.message_id);
+    let mut later =
+        story.requests.values().filter(|other| other.invocation == Some(no) && other.asked >= request.asked);
+    let ended = later.any(|other| other.calls.iter().any(|c| c.kind != Kind::Claim && c.owner == call.owner));
+    if !used && !ended && !story.was_frozen(invocation.life, invocation.began, *returned) {
+        found.add("own claim", at, format!("{} is refused to its own owner, who does not take it", call.id));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Found, record_of};
-use crate::history::Event;
+use crate::history::{End, Event};
 use crate::scenario::{Guarantee, Shape};
 use crate::story::{Run, Story};
 
@@ -18,6 +18,9 @@ pub(super) fn check(story: &Story<'_>, found: &mut Found) {
     }
     for (key, runs) in &by_key {
         effects(story, *key, runs, found);
+        if story.scenario.consumer.guarantee == Guarantee::AtMostOnce {
+            cut_off(*key, runs, found);
+        }
         if story.scenario.consumer.guarantee != Guarantee::Optimistic {
             overlaps(story, *key, runs, found);
         }
@@ -54,6 +57,15 @@ fn effects(story: &Story<'_>, key: usize, runs: &[&Run], found: &mut Found) {
         if !runs.iter().any(|run| run.fence == fence && run.effect.is_some_and(|effect| effect <= at)) {
             found.add("effects", at, format!("key {key} is completed under fence {fence} without an effect"));
         }
+    }
+}
+
+/// At most once: what was cut off, by whatever, is never run again.
+fn cut_off(key: usize, runs: &[&Run], found: &mut Found) {
+    let is_cut = |run: &&Run| !run.end.is_some_and(|(_, end)| matches!(end, End::Good | End::Failed));
+    let first = runs.iter().position(|run| is_cut(run));
+    if let Some(again) = first.and_then(|first| runs.get(first + 1)) {
+        found.add("at most once", again.start, format!("key {key} runs again after it was cut off"));
     }
 }
 
