@@ -2,9 +2,10 @@
 
 use std::future::{Future, pending};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use aws_config::SdkConfig;
+use aws_config::{Region, SdkConfig};
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant_core::{
     Conflicts, Consumer, Context, HandlerError, Lease, Lent, Settings, Store, Terminal as _, Transactional,
@@ -42,6 +43,7 @@ pub struct Payload {
 #[must_use]
 pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Service<Payload> {
     let scenario = &world.scenario;
+    let aws = &own_process(aws);
     // Nobody here looks at signatures, which take a third of a request's time.
     let config = aws_sdk_dynamodb::config::Builder::from(aws).allow_no_auth().build();
     let client = aws_sdk_dynamodb::Client::from_conf(config);
@@ -54,6 +56,14 @@ pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Servic
     let service = Service::with_aws(&settings(scenario), consumer, Some(aws));
     let clock: Arc<Process> = Arc::clone(process);
     service.expect("scenarios keep within the bounds of the settings").clock(clock)
+}
+
+/// The same configuration with retries of its own. The SDK counts them for a whole process, by service and Region: runs
+/// would change each other, and one process would leave its successor none.
+fn own_process(aws: &SdkConfig) -> SdkConfig {
+    static PROCESSES: AtomicU64 = AtomicU64::new(0);
+    let region = format!("sim-{}", PROCESSES.fetch_add(1, Ordering::Relaxed));
+    aws.clone().into_builder().region(Region::new(region)).build()
 }
 
 fn settings(scenario: &Scenario) -> Settings {

@@ -63,7 +63,7 @@ fn effects(story: &Story<'_>, key: usize, runs: &[&Run], found: &mut Found) {
 /// At most once: what was cut off, by whatever, is never run again.
 fn cut_off(key: usize, runs: &[&Run], found: &mut Found) {
     let is_cut = |run: &&Run| !run.end.is_some_and(|(_, end)| matches!(end, End::Good | End::Failed));
-    let first = runs.iter().position(|run| is_cut(run));
+    let first = runs.iter().position(is_cut);
     if let Some(again) = first.and_then(|first| runs.get(first + 1)) {
         found.add("at most once", again.start, format!("key {key} runs again after it was cut off"));
     }
