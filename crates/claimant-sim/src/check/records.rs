@@ -115,7 +115,7 @@ fn refused(story: &Story<'_>, at: u64, request: &Request, call: usize, seen: &Re
 /// A claim whose answer was lost is recognised when it is tried again, and used or given back.
 fn own_claim(story: &Story<'_>, at: u64, request: &Request, call: &Call, seen: &Record, found: &mut Found) {
     let own = call.kind == Kind::Claim && call.owner == Some(seen.owner) && seen.status == "IN_PROGRESS";
-    let told = request.operation == "UpdateItem" && request.answered.is_some();
+    let told = request.operation == "UpdateItem" && request.answered.is_some() && request.fate.is_none();
     let Some(no) = request.invocation.filter(|_| own && told) else { return };
     let Some(invocation) = story.invocations.get(&no) else { return };
     let Some((returned, _)) = &invocation.returned else { return };
