@@ -12,7 +12,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored
+	cargo test -p claimant-sim --locked -- --include-ignored
 
 lint: ## Check format, lints, licences, and which crate may use which
 	@scripts/tools deny
@@ -58,6 +59,9 @@ stores: tools ## Hold every store to the contract, and write docs/stores.md
 
 model: ## Model-check the protocol, small worlds and the large one; WORLD=small, WORLD=large or WORLD=ablation for one part
 	cargo run --release --locked -p claimant-model -- $(WORLD)
+
+simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1
+	cargo run --locked -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

@@ -113,6 +113,8 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
         };
         let mut task = AbortOnDrop(self.handlers.spawn(run.instrument(self.span(attempt))));
         tokio::select! {
+            // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
+            biased;
             joined = &mut task.0 => ended(joined, why),
             () = sleep_until(cancel_at) => stop(task, why, self.grace()).await,
             () = lost => match stop(task, why, self.grace()).await {

@@ -1,0 +1,87 @@
+//! What becomes of every message.
+
+use std::collections::BTreeMap;
+
+use super::{Found, record_of};
+use crate::expected;
+use crate::history::Event;
+use crate::scenario::{MessageSpec, Scenario, Shape};
+use crate::story::Story;
+
+/// How much longer than the function's time-out a lease lasts, with the jitter of those who wait for its end.
+const LEASE_BEYOND_MS: u64 = 2_000;
+
+pub(super) fn check(story: &Story<'_>, found: &mut Found) {
+    let end = story.history.events.last().map_or(0, |(at, _)| *at);
+    let mut queued: BTreeMap<&str, u64> = BTreeMap::new();
+    for (at, event) in &story.history.events {
+        match event {
+            Event::Sent { id, .. } | Event::Redriven { again: id, .. } => {
+                queued.insert(id, *at);
+            }
+            Event::Deleted { id, done: true, .. } => {
+                queued.remove(id.as_str());
+            }
+            Event::Exhausted { id } => {
+                queued.remove(id.as_str());
+                busy_to_death(story, *at, id, found);
+            }
+            Event::Lettered { id, .. } if must_complete(story, id) => {
+                found.add("unexpected", *at, format!("{id} is rejected, though nothing is wrong with it"));
+            }
+            Event::Drained { left } => {
+                queued.retain(|id, _| !left.iter().any(|other| other == id));
+                left.iter().for_each(|id| found.add("L2", *at, format!("{id} never ends")));
+            }
+            _ => {}
+        }
+    }
+    for (id, at) in queued {
+        found.add("S6", at, format!("{id} is lost"));
+    }
+    for id in &story.dead {
+        if must_complete(story, id) {
+            found.add("L2", end, format!("{id} is dead, though nothing is wrong with it and faults have stopped"));
+        }
+    }
+    if !matches!(story.history.events.last(), Some((_, Event::Drained { .. }))) {
+        found.add("L2", end, "the run did not end");
+    }
+}
+
+fn must_complete(story: &Story<'_>, id: &str) -> bool {
+    story.spec(id).is_some_and(|spec| expected::completes(story.scenario, spec))
+}
+
+/// L5: a message that found its key busy each time did not wait long enough.
+fn busy_to_death(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
+    let scenario = story.scenario;
+    let queue = &scenario.queue;
+    let lease = scenario.function.timeout_ms + LEASE_BEYOND_MS + Scenario::SKEW_MS as u64;
+    let waits = u64::from(queue.max_receives - 1) * queue.visibility_s * 1_000;
+    let good = |spec: &&MessageSpec| spec.shape == Shape::Good && !expected::conflicts(scenario, spec);
+    let Some(spec) = story.spec(id).filter(good) else { return };
+    if waits <= lease || !scenario.clocks_agree() {
+        return;
+    }
+    let deliveries = story.invocations.iter().filter(|(_, i)| i.batch.iter().any(|delivered| delivered.id == id));
+    let mut owners = Vec::new();
+    for (no, invocation) in deliveries {
+        let Some((returned, Some(_))) = &invocation.returned else { return };
+        let ran = story.runs.values().any(|run| run.invocation == *no && run.message_id == id);
+        let name = record_of(spec.key);
+        let record = story.record_between(&name, *returned, *returned).last().flatten();
+        let Some(record) = record.filter(|record| record.status == "IN_PROGRESS" && record.message_id != id) else {
+            return;
+        };
+        let blocked = queue.fifo_groups.is_some();
+        if ran || blocked || invocation.disturbed > 0 || story.was_frozen(invocation.life, invocation.began, *returned)
+        {
+            return;
+        }
+        owners.push(record.owner);
+    }
+    if owners.windows(2).all(|pair| pair[0] == pair[1]) {
+        found.add("L5", at, format!("{id} waited for a busy key until it was received too often"));
+    }
+}

@@ -1,0 +1,146 @@
+//! What is written to the store.
+
+use super::Found;
+use crate::history::{Call, Event, Kind, Record};
+use crate::scenario::{Guarantee, Scenario};
+use crate::story::{Request, Story};
+
+pub(super) fn check(story: &Story<'_>, found: &mut Found) {
+    for (at, event) in &story.history.events {
+        match event {
+            Event::Changed { request, id, before, after } => {
+                let request = request.and_then(|request| story.requests.get(&request));
+                let change = Change { at: *at, id, before: before.as_ref(), after: after.as_ref(), request };
+                changed(story.scenario, &change, found);
+            }
+            Event::Refused { request, call, seen: Some(seen) } => {
+                if let Some(request) = story.requests.get(request) {
+                    refused(story, *at, request, *call, seen, found);
+                }
+            }
+            Event::Asked { request, .. } => {
+                if let Some(request) = story.requests.get(request) {
+                    asked(story, *at, request, found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Change<'a> {
+    at: u64,
+    id: &'a str,
+    before: Option<&'a Record>,
+    after: Option<&'a Record>,
+    request: Option<&'a Request>,
+}
+
+fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
+    let Change { at, id, before, after, request } = *change;
+    match (before, after) {
+        (None, Some(after)) if after.fence != 1 => {
+            found.add("S1", at, format!("{id} begins with fence {}", after.fence));
+        }
+        (Some(before), Some(after)) if before.owner == after.owner && before.fence == after.fence => {
+            let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));
+            let foreign = |call: &&Call| call.kind != Kind::Replace && call.owner != Some(before.owner);
+            if call.filter(foreign).is_some() {
+                found.add("S3", at, format!("{id} is written in the name of another than its owner"));
+            } else if before.status != "IN_PROGRESS" {
+                found.add("S3", at, format!("{id} goes from {} to {} under one claim", before.status, after.status));
+            } else if after.lease_until < before.lease_until {
+                found.add("S3", at, format!("the lease of {id} gets shorter"));
+            }
+        }
+        (Some(before), Some(after)) if after.fence == before.fence + 1 => {
+            // The sender's time: the rules promise nothing about clocks.
+            let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));
+            let now = call.and_then(|call| call.now).unwrap_or(u64::MAX);
+            claimed(scenario, change, before, after, now, found);
+        }
+        (Some(before), Some(after)) => {
+            found.add("S1", at, format!("the fence of {id} goes from {} to {}", before.fence, after.fence));
+        }
+        (Some(_), None) if request.is_some() => found.add("S3", at, format!("{id} is deleted by a request")),
+        _ => {}
+    }
+}
+
+/// A claim of a key that has a record.
+fn claimed(scenario: &Scenario, change: &Change<'_>, before: &Record, after: &Record, now: u64, found: &mut Found) {
+    let Change { at, id, .. } = *change;
+    // OK because the margin is positive.
+    let live = before.status == "IN_PROGRESS" && now <= before.lease_until + Scenario::SKEW_MS as u64;
+    if live && before.owner != after.owner {
+        return found.add("S11", at, format!("{id} is claimed while its lease lives"));
+    }
+    if before.expires_s * 1_000 < now {
+        return;
+    }
+    match before.status.as_str() {
+        "COMPLETED" => {
+            let rule = if after.status == "COMPLETED" { "S2" } else { "S5" };
+            found.add(rule, at, format!("{id} was completed and is {} again", after.status));
+        }
+        "PARKED" => found.add("S5", at, format!("{id} was parked and is {}", after.status)),
+        "REJECTED" if before.message_id == after.message_id => {
+            found.add("S5", at, format!("{id} was rejected and is claimed by the same message"));
+        }
+        "IN_PROGRESS" if scenario.consumer.guarantee == Guarantee::AtMostOnce => {
+            found.add("at most once", at, format!("abandoned work of {id} is claimed again"));
+        }
+        _ => {}
+    }
+}
+
+/// L1: a dead owner's key can be claimed.
+fn refused(story: &Story<'_>, at: u64, request: &Request, call: usize, seen: &Record, found: &mut Found) {
+    let Some(call) = request.calls.get(call) else { return };
+    own_claim(story, at, request, call, seen, found);
+    let scenario = story.scenario;
+    let conflict = scenario.messages.iter().any(|message| message.variant > 0);
+    let parks = scenario.consumer.guarantee == Guarantee::AtMostOnce;
+    if call.kind != Kind::Claim || request.operation != "UpdateItem" || conflict || parks {
+        return;
+    }
+    let now = call.now.unwrap_or_default();
+    // OK because the margin is positive.
+    let dead = seen.status == "IN_PROGRESS" && seen.lease_until + (Scenario::SKEW_MS as u64) < now;
+    if dead && call.owner != Some(seen.owner) && seen.expires_s * 1_000 > now {
+        found.add("L1", at, format!("{} is refused though its owner's lease is over", call.id));
+    }
+}
+
+/// A claim whose answer was lost is recognised when it is tried again, and used or given back.
+fn own_claim(story: &Story<'_>, at: u64, request: &Request, call: &Call, seen: &Record, found: &mut Found) {
+    let own = call.kind == Kind::Claim && call.owner == Some(seen.owner) && seen.status == "IN_PROGRESS";
+    let told = request.operation == "UpdateItem" && request.answered.is_some() && request.fate.is_none();
+    let Some(no) = request.invocation.filter(|_| own && told) else { return };
+    let Some(invocation) = story.invocations.get(&no) else { return };
+    let Some((returned, _)) = &invocation.returned else { return };
+    let used = story
+        .runs
+        .values()
+        .any(|run| run.invocation == no && run.fence == seen.fence && run.message_id == seen.message_id);
+    let mut later =
+        story.requests.values().filter(|other| other.invocation == Some(no) && other.asked >= request.asked);
+    let ended = later.any(|other| other.calls.iter().any(|c| c.kind != Kind::Claim && c.owner == call.owner));
+    if !used && !ended && !story.was_frozen(invocation.life, invocation.began, *returned) {
+        found.add("own claim", at, format!("{} is refused to its own owner, who does not take it", call.id));
+    }
+}
+
+/// S9: nothing is written when nobody works.
+fn asked(story: &Story<'_>, at: u64, request: &Request, found: &mut Found) {
+    if request.calls.iter().all(|call| call.kind == Kind::Read) {
+        return;
+    }
+    let over = match request.invocation.and_then(|no| story.invocations.get(&no)) {
+        Some(invocation) => invocation.over(story) < at,
+        None => true,
+    };
+    if over {
+        found.add("S9", at, format!("{} after its invocation was over", request.operation));
+    }
+}

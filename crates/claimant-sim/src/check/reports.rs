@@ -1,0 +1,143 @@
+//! What is told to the event source mapping.
+
+use std::collections::BTreeSet;
+
+use super::{Found, record_of};
+use crate::history::{End, Event, InvocationNo, Record};
+use crate::scenario::Shape;
+use crate::story::{Invocation, Story};
+
+/// By how much before its deadline an invocation has returned: `CLAIMANT_MARGIN_MS`.
+const MARGIN_MS: u64 = 500;
+
+/// Timers are a millisecond coarse, and there are a few in a row.
+const COARSE_MS: u64 = 20;
+
+pub(super) fn check(story: &Story<'_>, found: &mut Found) {
+    for (no, invocation) in &story.invocations {
+        in_time(story, *no, invocation, found);
+        if let (Some((at, Some(failures))), false) = (&invocation.returned, invocation.timed_out) {
+            sound(*no, invocation, *at, failures, found);
+            in_order(story, *no, invocation, *at, failures, found);
+            not_in_vain(story, *no, invocation, *at, failures, found);
+            for id in done(invocation, failures) {
+                acknowledged(story, *no, invocation, *at, id, found);
+            }
+        }
+    }
+    for (at, event) in &story.history.events {
+        if let Event::Deleted { invocation, id, done: true } = event
+            && let Some(told) = story.invocations.get(invocation)
+        {
+            acknowledged(story, *invocation, told, *at, id, found);
+        }
+    }
+}
+
+/// The ids that were reported done, each once.
+fn done<'a>(invocation: &'a Invocation, failures: &[String]) -> BTreeSet<&'a str> {
+    let ids = invocation.batch.iter().map(|delivered| delivered.id.as_str());
+    ids.filter(|id| !failures.iter().any(|failed| failed == id)).collect()
+}
+
+/// L3.
+fn in_time(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, found: &mut Found) {
+    let frozen = story.was_frozen(invocation.life, invocation.began, invocation.ends);
+    let over = invocation.over(story);
+    let late = invocation.timed_out || over != u64::MAX && over + MARGIN_MS > invocation.ends + COARSE_MS;
+    let killed = story.lives.get(&invocation.life).and_then(|life| life.died);
+    let killed = killed.is_some_and(|(at, why)| at == over && why != "timed out");
+    if late && !frozen && !killed {
+        found.add("L3", over, format!("invocation {no} was to end {MARGIN_MS} ms before {}", invocation.ends));
+    }
+}
+
+/// S7.
+fn sound(no: InvocationNo, invocation: &Invocation, at: u64, failures: &[String], found: &mut Found) {
+    let unique: BTreeSet<_> = failures.iter().collect();
+    let foreign = failures.iter().any(|id| !invocation.batch.iter().any(|delivered| delivered.id == *id));
+    if unique.len() != failures.len() || foreign {
+        found.add("S7", at, format!("invocation {no} reports {failures:?}"));
+    }
+}
+
+/// S8, within a batch.
+fn in_order(
+    story: &Story<'_>,
+    no: InvocationNo,
+    invocation: &Invocation,
+    at: u64,
+    failures: &[String],
+    found: &mut Found,
+) {
+    let Some(groups) = story.scenario.queue.fifo_groups else { return };
+    let mut failed = BTreeSet::new();
+    for delivered in &invocation.batch {
+        let id = &delivered.id;
+        // OK because there are a few keys.
+        let group = story.spec(id).map(|spec| spec.key as u32 % groups);
+        if failed.contains(&group) {
+            let ran = story.runs.values().any(|run| run.invocation == no && run.message_id == *id);
+            if ran || !failures.contains(id) {
+                found.add("S8", at, format!("invocation {no}: {id} was not left behind a failure of its group"));
+            }
+        }
+        if failures.contains(id) {
+            failed.insert(group);
+        }
+    }
+}
+
+/// S4 and S10: what is reported done is done, or safely dead-lettered.
+fn acknowledged(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, at: u64, id: &str, found: &mut Found) {
+    let lettered = story.letters.get(id).is_some_and(|times| times.iter().any(|time| *time <= at));
+    let Some(spec) = story.spec(id) else {
+        return found.add("S6", at, format!("invocation {no} was done with {id}, which nobody sent"));
+    };
+    let same = |message_id: &str| {
+        let theirs = story.spec(message_id).map(|spec| spec.variant);
+        story.scenario.consumer.ignores_conflicts || theirs == Some(spec.variant)
+    };
+    let record = record_of(spec.key);
+    let mut states = story.record_between(&record, invocation.began, at);
+    let completed = states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)));
+    if !lettered && (!completed || spec.shape != Shape::Good) {
+        found.add("S4", at, format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered"));
+    }
+}
+
+/// L4: what was done is reported done; and a failure is hidden as long as it is to wait.
+fn not_in_vain(
+    story: &Story<'_>,
+    no: InvocationNo,
+    invocation: &Invocation,
+    at: u64,
+    failures: &[String],
+    found: &mut Found,
+) {
+    for run in story.runs.values().filter(|run| run.invocation == no && failures.contains(&run.message_id)) {
+        let id = &run.message_id;
+        if invocation.batch.iter().filter(|delivered| delivered.id == *id).count() > 1 {
+            continue;
+        }
+        let record = record_of(run.key);
+        let mine = |r: &Record| r.status == "COMPLETED" && r.message_id == *id;
+        let completed = story.requests.values().any(|request| {
+            let good = request.answered.is_some_and(|(_, good)| good);
+            let answered = request.invocation == Some(no) && good;
+            let mut changes = request.changed.iter().filter(|(changed, _, _)| answered && *changed == record);
+            changes.any(|(_, _, after)| after.as_ref().is_some_and(mine))
+        });
+        if completed {
+            found.add("L4", at, format!("invocation {no} completed {id} and reports it failed"));
+        }
+        let failed = run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));
+        let healthy = invocation.disturbed == 0 && !story.was_frozen(invocation.life, invocation.began, at);
+        let hidden = story.history.events.iter().any(|(_, event)| {
+            matches!(event, Event::Hidden { invocation: Some(of), id: hidden, .. } if *of == no && hidden == id)
+        });
+        if failed && healthy && story.scenario.queue.changes_visibility && !hidden {
+            found.add("visibility", at, format!("invocation {no} did not say when {id} is to come back"));
+        }
+    }
+}

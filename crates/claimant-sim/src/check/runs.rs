@@ -1,0 +1,130 @@
+//! What handlers do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Found, record_of};
+use crate::history::{End, Event};
+use crate::scenario::{Guarantee, Shape};
+use crate::story::{Run, Story};
+
+pub(super) fn check(story: &Story<'_>, found: &mut Found) {
+    let mut by_key: BTreeMap<usize, Vec<&Run>> = BTreeMap::new();
+    for run in story.runs.values() {
+        by_key.entry(run.key).or_default().push(run);
+        let meant = story.spec(&run.message_id).is_some_and(|s| s.key == run.key && s.shape == Shape::Good);
+        if !meant {
+            found.add("unexpected", run.start, format!("{} runs for key {}", run.message_id, run.key));
+        }
+    }
+    for (key, runs) in &by_key {
+        effects(story, *key, runs, found);
+        if story.scenario.consumer.guarantee == Guarantee::AtMostOnce {
+            cut_off(*key, runs, found);
+        }
+        if story.scenario.consumer.guarantee != Guarantee::Optimistic {
+            overlaps(story, *key, runs, found);
+        }
+    }
+    order(story, found);
+}
+
+/// Effects of one key beside its completions.
+fn effects(story: &Story<'_>, key: usize, runs: &[&Run], found: &mut Found) {
+    let times: Vec<u64> = runs.iter().filter_map(|run| run.effect).collect();
+    let completions: Vec<(u64, u64)> = story
+        .requests
+        .values()
+        .flat_map(|request| request.changed.iter().map(|change| (request.arrived, change)))
+        .filter_map(|(arrived, (id, _, after))| {
+            let after = after.as_ref().filter(|r| *id == record_of(key) && r.status == "COMPLETED")?;
+            Some((arrived?.0, after.fence))
+        })
+        .collect();
+    let guarantee = story.scenario.consumer.guarantee;
+    let last = times.last().copied().unwrap_or_default();
+    if guarantee.is_transactional() {
+        // Completions of one key beyond the first are another rule's business.
+        if times.len() != completions.len() {
+            let what = format!("key {key} has {} effects and {} completions", times.len(), completions.len());
+            found.add("effects", last, what);
+        }
+        return;
+    }
+    if guarantee == Guarantee::AtMostOnce && times.len() > 1 {
+        found.add("at most once", last, format!("key {key} has {} effects", times.len()));
+    }
+    for (at, fence) in completions {
+        if !runs.iter().any(|run| run.fence == fence && run.effect.is_some_and(|effect| effect <= at)) {
+            found.add("effects", at, format!("key {key} is completed under fence {fence} without an effect"));
+        }
+    }
+}
+
+/// At most once: what was cut off, by whatever, is never run again.
+fn cut_off(key: usize, runs: &[&Run], found: &mut Found) {
+    let is_cut = |run: &&Run| !run.end.is_some_and(|(_, end)| matches!(end, End::Good | End::Failed));
+    let first = runs.iter().position(is_cut);
+    if let Some(again) = first.and_then(|first| runs.get(first + 1)) {
+        found.add("at most once", again.start, format!("key {key} runs again after it was cut off"));
+    }
+}
+
+/// S11: no two handlers of one key at once, if clocks agree and handlers stop when told.
+fn overlaps(story: &Story<'_>, key: usize, runs: &[&Run], found: &mut Found) {
+    if !story.scenario.clocks_agree() {
+        return;
+    }
+    let end = |run: &Run| run.end.map_or(u64::MAX, |(at, _)| at);
+    let stops = |run: &Run| !run.blocked && !story.was_frozen(run.life, run.start, end(run));
+    for (place, first) in runs.iter().enumerate() {
+        for second in &runs[place + 1..] {
+            if second.start < end(first) && first.start < end(second) && stops(first) && stops(second) {
+                let what = format!("key {key}: fences {} and {} run at once", first.fence, second.fence);
+                found.add("S11", second.start, what);
+            }
+        }
+    }
+}
+
+/// S8, over the whole run: nothing of a group runs while an earlier message of it is neither done nor dead-lettered.
+fn order(story: &Story<'_>, found: &mut Found) {
+    let Some(groups) = story.scenario.queue.fifo_groups else { return };
+    if story.scenario.consumer.window_s.is_some() {
+        return;
+    }
+    let number = |id: &str| id.trim_start_matches("m-").parse::<u32>().unwrap_or_default();
+    let mut queued: BTreeSet<u32> = BTreeSet::new();
+    let mut lettered: BTreeSet<u32> = BTreeSet::new();
+    let mut completed: BTreeSet<String> = BTreeSet::new();
+    for (at, event) in &story.history.events {
+        match event {
+            Event::Sent { id, .. } | Event::Redriven { again: id, .. } => {
+                queued.insert(number(id));
+            }
+            Event::Deleted { id, done: true, .. } | Event::Exhausted { id } => {
+                queued.remove(&number(id));
+            }
+            Event::Lettered { id, .. } => {
+                lettered.insert(number(id));
+            }
+            Event::Changed { id, after: Some(after), .. } if after.status == "COMPLETED" => {
+                completed.insert(id.clone());
+            }
+            Event::RunStarted { message_id, key, .. } => {
+                let before = |other: &&u32| {
+                    // OK because there are a few keys.
+                    let spec = story.spec(&format!("m-{other}"));
+                    let theirs = spec.map(|spec| spec.key);
+                    **other < number(message_id)
+                        && theirs.is_some_and(|theirs| theirs as u32 % groups == *key as u32 % groups)
+                        && !lettered.contains(other)
+                        && !theirs.is_some_and(|theirs| completed.contains(&record_of(theirs)))
+                };
+                if let Some(other) = queued.iter().find(before) {
+                    found.add("S8", *at, format!("{message_id} runs before m-{other} of its group is done"));
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Faults of processes, invocations and handlers.
+
+use std::collections::BTreeSet;
+
+use super::Coverage;
+use crate::history::{End, Event, InvocationNo, Kind};
+use crate::scenario::{Fault, Shape, Work};
+use crate::story::{Invocation, Story};
+
+/// From so many messages on, a batch is a large one.
+const LARGE: usize = 10_000;
+
+/// From this receive on, a message is near its end.
+const NEAR: u32 = 4;
+
+pub(super) fn count(story: &Story<'_>, coverage: &mut Coverage) {
+    for (no, invocation) in &story.invocations {
+        killed(story, *no, invocation, coverage);
+        batch(story, invocation, coverage);
+        reported(story, *no, invocation, coverage);
+    }
+    handlers(story, coverage);
+    rest(story, coverage);
+}
+
+fn killed(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage: &mut Coverage) {
+    let died = story.lives.get(&invocation.life).and_then(|life| life.died);
+    let Some((at, why)) = died.filter(|_| invocation.returned.is_none()) else { return };
+    let mine: Vec<_> = story.requests.values().filter(|request| request.invocation == Some(no)).collect();
+    let wrote = |status: &str| {
+        let before = mine.iter().filter(|request| request.arrived.is_some_and(|(arrived, _)| arrived <= at));
+        let changes = before.flat_map(|request| &request.changed);
+        changes.filter(|(_, _, after)| after.as_ref().is_some_and(|r| r.status == status)).count()
+    };
+    let unanswered = mine.iter().filter(|request| {
+        let claims = request.calls.iter().any(|call| call.kind == Kind::Claim);
+        claims && !request.changed.is_empty() && request.answered.is_none_or(|(answered, _)| answered >= at)
+    });
+    coverage.add(1, usize::from(wrote("IN_PROGRESS") == 0 && wrote("COMPLETED") == 0));
+    coverage.add(2, unanswered.count());
+    coverage.add(5, wrote("COMPLETED"));
+    coverage.add(29, usize::from(why == "terminated"));
+    for run in story.runs.values().filter(|run| run.invocation == no) {
+        let ended = run.end.map_or(u64::MAX, |(end, _)| end);
+        coverage.add(3, usize::from(run.end.is_some_and(|(end, how)| end >= at && how == End::Dropped)));
+        let had_effect = run.effect.is_some_and(|effect| effect <= at)
+            || ended < at && run.end.is_some_and(|(_, how)| how == End::Good);
+        coverage.add(4, usize::from(had_effect && wrote("COMPLETED") == 0));
+    }
+}
+
+fn batch(story: &Story<'_>, invocation: &Invocation, coverage: &mut Coverage) {
+    let mut keys = BTreeSet::new();
+    let specs = invocation.batch.iter().filter_map(|delivered| story.spec(&delivered.id));
+    let good = specs.clone().filter(|spec| spec.shape == Shape::Good);
+    coverage.add(19, good.filter(|spec| !keys.insert(spec.key)).count());
+    coverage.add(24, specs.filter(|spec| spec.shape != Shape::Good).count());
+    let failures = invocation.returned.as_ref().and_then(|(_, failures)| failures.as_ref());
+    coverage.add(30, usize::from(failures.is_some_and(|failures| failures.len() >= LARGE)));
+    let beside = story.invocations.values().filter(|other| {
+        other.life == invocation.life && other.began > invocation.began && other.began < invocation.over(story)
+    });
+    coverage.add(20, beside.count());
+}
+
+fn reported(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage: &mut Coverage) {
+    let Some((_, failures)) = &invocation.returned else { return };
+    let mine = || story.requests.values().filter(move |request| request.invocation == Some(no));
+    let cut = mine().count() > 1
+        && mine().all(|request| request.answered.is_none_or(|(_, good)| !good && request.fate.is_some()));
+    coverage.add(32, usize::from(cut));
+    coverage.add(34, usize::from(failures.is_none() && story.scenario.function.mapping_reports == Some(false)));
+    let failures = failures.as_deref().unwrap_or_default();
+    for delivered in &invocation.batch {
+        let Some(spec) = story.spec(&delivered.id).filter(|_| failures.contains(&delivered.id)) else { continue };
+        let ran = story.runs.values().find(|run| run.invocation == no && run.message_id == delivered.id);
+        let good = ran.is_some_and(|run| run.end.is_some_and(|(_, end)| end == End::Good));
+        coverage.add(9, usize::from(good && invocation.disturbed > 0));
+        let record = crate::check::record_of(spec.key);
+        let busy = mine().flat_map(|request| request.refused.iter().map(move |refused| (request, refused)));
+        let busy = busy.filter(|(request, (call, seen))| {
+            let call = request.calls.get(*call);
+            let claim = call.filter(|call| call.id == record && call.kind == Kind::Claim);
+            let seen = seen.as_ref().filter(|seen| seen.status == "IN_PROGRESS");
+            claim.zip(seen).is_some_and(|(claim, seen)| claim.owner != Some(seen.owner))
+        });
+        let busy = usize::from(ran.is_none() && busy.count() > 0);
+        coverage.add(21, busy);
+        coverage.add(22, if delivered.receives >= NEAR { busy } else { 0 });
+    }
+    if let Some(groups) = story.scenario.queue.fifo_groups {
+        let group = |id: &str| story.spec(id).map(|spec| spec.key as u32 % groups);
+        let first = invocation.batch.iter().position(|delivered| failures.contains(&delivered.id));
+        let rest = first.map_or(&[][..], |first| &invocation.batch[first..]);
+        coverage.add(23, rest.iter().skip(1).filter(|d| group(&d.id) == group(&rest[0].id)).count());
+    }
+}
+
+fn handlers(story: &Story<'_>, coverage: &mut Coverage) {
+    for run in story.runs.values() {
+        let panicked = run.end.is_some_and(|(_, end)| end == End::Panicked);
+        coverage.add(27, usize::from(panicked));
+        coverage.add(28, usize::from(run.work == Work::Hang || run.blocked));
+        let returned = run.end.is_some_and(|(_, end)| end == End::Good);
+        coverage.add(31, usize::from(run.work == Work::Large && returned));
+        let end = run.end.map_or(u64::MAX, |(at, _)| at);
+        let again = story.invocations.values().any(|other| {
+            let delivered = other.batch.iter().any(|delivered| delivered.id == run.message_id);
+            delivered && other.began > run.start && other.began < end
+        });
+        coverage.add(33, usize::from(again));
+    }
+}
+
+fn rest(story: &Story<'_>, coverage: &mut Coverage) {
+    let scenario = story.scenario;
+    let mut letters_asked = 0;
+    for (_, event) in &story.history.events {
+        match event {
+            Event::Deleted { done: false, .. } | Event::ReportLost { .. } => coverage.add(6, 1),
+            Event::Jumped { .. } => coverage.add(17, 1),
+            Event::QueueAsked { operation, fate, .. } if operation == "SendMessage" => {
+                letters_asked += usize::from(fate.is_some());
+            }
+            _ => {}
+        }
+    }
+    coverage.add(35, letters_asked);
+    let far = scenario.function.clocks_ms.iter().any(|off| off.abs() >= 20_000);
+    coverage.add(17, usize::from(far));
+    let idle: BTreeSet<u32> = story
+        .history
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::Frozen { life, idle: true } => Some(*life),
+            _ => None,
+        })
+        .collect();
+    let thawed =
+        story.history.events.iter().filter(|(_, event)| matches!(event, Event::Thawed { life } if idle.contains(life)));
+    coverage.add(18, thawed.count());
+    let nameless = |no: &InvocationNo| {
+        scenario.faults.iter().any(|f| matches!(f, Fault::Nameless { invocation } if invocation == no))
+    };
+    let failed = story.invocations.iter().filter(|(no, i)| nameless(no) && matches!(i.returned, Some((_, None))));
+    coverage.add(25, failed.count());
+}

@@ -1,0 +1,122 @@
+//! How often each fault of the design's list occurred: a simulation that never met it shows nothing about it.
+
+mod invocations;
+mod requests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::history::History;
+use crate::scenario::Scenario;
+use crate::story::Story;
+
+/// The fault scenarios, by their numbers.
+pub const FAULTS: [&str; 35] = [
+    "killed before the claim",
+    "killed after the claim applied, before the answer",
+    "killed inside the handler",
+    "killed after the effect, before complete",
+    "killed after complete, before returning",
+    "returned, but the deletion fails",
+    "claim applied, answer lost, tried again",
+    "complete applied, answer lost",
+    "completion unresolved until the end",
+    "delayed claim lands after its sender gave up",
+    "delayed old renewal lands late",
+    "delayed renewal lands after settle",
+    "lease ends mid-handler, B claims, A completes",
+    "stale release after takeover",
+    "TTL deletes the record, the stale owner returns",
+    "expired record not yet deleted",
+    "clock jumps, or is far off",
+    "frozen after returning, thawed later",
+    "one key twice in a batch",
+    "several invocations in one process",
+    "duplicate while in progress elsewhere",
+    "busy retries near maxReceiveCount",
+    "FIFO: a message of a group fails before others",
+    "bad body",
+    "a record without messageId",
+    "some of several claims throttled",
+    "handler panics",
+    "handler never returns: pending, or blocking",
+    "SIGTERM",
+    "10,000 messages, all failing",
+    "result larger than is kept",
+    "store unreachable for the whole invocation",
+    "visibility runs out while the handler runs",
+    "mapping without ReportBatchItemFailures",
+    "dead-lettering fails",
+];
+
+/// How often each occurred, and how much was simulated.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Coverage {
+    /// By the number of the fault.
+    pub faults: BTreeMap<usize, u64>,
+    /// Scenarios.
+    pub scenarios: u64,
+    /// Messages delivered, each time counted.
+    pub deliveries: u64,
+    /// Invocations.
+    pub invocations: u64,
+    /// Requests to the store.
+    pub requests: u64,
+    /// Processes that ended.
+    pub kills: u64,
+}
+
+impl Coverage {
+    /// What occurred in this history.
+    #[must_use]
+    pub fn of(scenario: &Scenario, history: &History) -> Self {
+        let story = Story::of(scenario, history);
+        let mut coverage = Self { scenarios: 1, ..Self::default() };
+        coverage.invocations = story.invocations.len() as u64;
+        coverage.deliveries = story.invocations.values().map(|invocation| invocation.batch.len() as u64).sum();
+        coverage.requests = story.requests.len() as u64;
+        coverage.kills = story.lives.values().filter(|life| life.died.is_some()).count() as u64;
+        invocations::count(&story, &mut coverage);
+        requests::count(&story, &mut coverage);
+        coverage
+    }
+
+    fn add(&mut self, fault: usize, times: usize) {
+        *self.faults.entry(fault).or_default() += times as u64;
+    }
+
+    /// Both together.
+    pub fn extend(&mut self, other: &Self) {
+        for (fault, times) in &other.faults {
+            *self.faults.entry(*fault).or_default() += times;
+        }
+        self.scenarios += other.scenarios;
+        self.deliveries += other.deliveries;
+        self.invocations += other.invocations;
+        self.requests += other.requests;
+        self.kills += other.kills;
+    }
+
+    /// The faults that did not occur.
+    #[must_use]
+    pub fn missing(&self) -> Vec<usize> {
+        (1..=FAULTS.len()).filter(|fault| self.faults.get(fault).copied().unwrap_or_default() == 0).collect()
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| # | fault | occurred |")?;
+        writeln!(f, "| --- | --- | --- |")?;
+        for (place, name) in FAULTS.iter().enumerate() {
+            let times = self.faults.get(&(place + 1)).copied().unwrap_or_default();
+            writeln!(f, "| {} | {name} | {times} |", place + 1)?;
+        }
+        let Self { scenarios, deliveries, invocations, requests, kills, .. } = self;
+        write!(
+            f,
+            "\n{scenarios} scenarios: {deliveries} messages delivered in {invocations} invocations, {requests} requests to the \
+             store, {kills} processes ended."
+        )
+    }
+}

@@ -1,0 +1,87 @@
+//! Faults of requests to the store.
+
+use super::Coverage;
+use crate::history::Kind;
+use crate::scenario::{Fate, Guarantee};
+use crate::story::{Request, Story};
+
+pub(super) fn count(story: &Story<'_>, coverage: &mut Coverage) {
+    for request in story.requests.values() {
+        answers(story, request, coverage);
+        late(story, request, coverage);
+        refusals(story, request, coverage);
+        for (_, before, _) in &request.changed {
+            let now = request.calls.first().and_then(|call| call.now).unwrap_or_default();
+            let expired = before.as_ref().is_some_and(|before| before.expires_s * 1_000 < now);
+            coverage.add(16, usize::from(expired && request.calls.iter().any(|call| call.kind != Kind::Renew)));
+        }
+        let partly = matches!(request.fate, Some(Fate::PartlyThrottled(_)));
+        let some = partly && request.calls.len() > 1 && !request.changed.is_empty();
+        coverage.add(26, usize::from(some && request.calls.len() > request.changed.len()));
+    }
+}
+
+/// Whether the request ends a claim as completed.
+fn completes(request: &Request) -> bool {
+    request.calls.iter().any(|call| call.status.as_deref() == Some("COMPLETED"))
+}
+
+fn claims(story: &Story<'_>, request: &Request) -> bool {
+    let optimistic = story.scenario.consumer.guarantee == Guarantee::Optimistic;
+    !optimistic
+        && request.calls.iter().any(|call| matches!(call.kind, Kind::Claim | Kind::Replace))
+        && !completes(request)
+}
+
+fn answers(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
+    let lost = !request.changed.is_empty() && !request.answered.is_some_and(|(_, good)| good);
+    if !lost {
+        return;
+    }
+    if completes(request) {
+        coverage.add(8, 1);
+    }
+    if claims(story, request) {
+        let owner = request.calls.first().and_then(|call| call.owner);
+        let again = story.requests.values().any(|other| {
+            let asked = other.asked > request.asked && other.calls.iter().any(|call| call.owner == owner);
+            asked && claims(story, other)
+        });
+        coverage.add(7, usize::from(again));
+    }
+}
+
+fn late(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
+    let Some((arrived, abandoned)) = request.arrived else { return };
+    let applied = !request.changed.is_empty();
+    coverage.add(10, usize::from(abandoned && applied && claims(story, request)));
+    for call in request.calls.iter().filter(|call| call.kind == Kind::Renew) {
+        let overtaken = story.requests.values().any(|other| {
+            let later = other.asked > request.asked && other.arrived.is_some_and(|(at, _)| at < arrived);
+            later && other.calls.iter().any(|o| o.kind == Kind::Renew && o.owner == call.owner)
+        });
+        let settled = request.refused.iter().any(|(_, seen)| {
+            seen.as_ref().is_none_or(|seen| seen.status != "IN_PROGRESS" || Some(seen.owner) != call.owner)
+        });
+        coverage.add(11, usize::from(overtaken));
+        coverage.add(12, usize::from(settled));
+    }
+}
+
+fn refusals(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
+    for (call, seen) in &request.refused {
+        let Some(call) = request.calls.get(*call).filter(|call| call.kind == Kind::Settle) else { continue };
+        let states = story.records.get(&call.id).map_or(&[][..], Vec::as_slice);
+        let mine = states.iter().rposition(|(_, r)| r.as_ref().is_some_and(|r| Some(r.owner) == call.owner));
+        let arrived = request.arrived.map_or(0, |(at, _)| at);
+        let gone = mine.is_some_and(|mine| states[mine..].iter().any(|(at, r)| r.is_none() && *at <= arrived));
+        coverage.add(15, usize::from(gone));
+        match seen {
+            Some(seen) if Some(seen.owner) != call.owner && call.status.as_deref() == Some("COMPLETED") => {
+                coverage.add(13, 1);
+            }
+            Some(seen) if Some(seen.owner) != call.owner => coverage.add(14, 1),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! DynamoDB in memory: exactly the operations that claimant uses, and every change that they make.
+//!
+//! Several times faster than an embedded database; a test compares it with one, request by request.
+
+mod expression;
+mod statement;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use self::expression::{Item, Placeholders, Unknown};
+use self::statement::Statement;
+
+/// A change of one item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The table.
+    pub table: String,
+    /// The item's key.
+    pub id: String,
+    /// What was there.
+    pub before: Option<BTreeMap<String, Value>>,
+    /// What is there now.
+    pub after: Option<BTreeMap<String, Value>>,
+}
+
+/// An answer, and what was changed for it.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: Value,
+    /// The changes made.
+    pub changes: Vec<Change>,
+}
+
+/// Tables whose partition key is the string `id`, made when they are first named.
+#[derive(Debug, Default)]
+pub struct Dynamo {
+    items: BTreeMap<(String, String), Item>,
+    /// The transactions that were carried out, by their tokens.
+    tokens: BTreeMap<String, Value>,
+}
+
+/// A write that is ready: the new item, or the old one that stands in its way.
+type Checked = Result<Change, Option<Item>>;
+
+impl Dynamo {
+    /// Carries out one request.
+    ///
+    /// # Panics
+    /// On a request that is none of those that claimant makes.
+    pub fn call(&mut self, operation: &str, request: &Value) -> Answer {
+        let answer = match operation {
+            "GetItem" => Ok(self.get(request)),
+            "BatchGetItem" => Ok(self.get_batch(request)),
+            "UpdateItem" => self.update(request),
+            "BatchExecuteStatement" => self.statements(request),
+            "TransactWriteItems" => self.transact(request),
+            other => Err(Unknown(other.to_owned())),
+        };
+        answer.unwrap_or_else(|Unknown(what)| panic!("the simulated DynamoDB does not know {what}"))
+    }
+
+    /// The item of this key.
+    #[must_use]
+    pub fn item(&self, table: &str, id: &str) -> Option<&BTreeMap<String, Value>> {
+        self.items.get(&(table.to_owned(), id.to_owned()))
+    }
+
+    /// Every item of a table.
+    pub fn items<'a>(&'a self, table: &'a str) -> impl Iterator<Item = (&'a str, &'a BTreeMap<String, Value>)> {
+        self.items.iter().filter(move |((t, _), _)| t == table).map(|((_, id), item)| (id.as_str(), item))
+    }
+
+    /// Deletes the items of a table whose attribute `expires_at` is before this second.
+    pub fn expire(&mut self, table: &str, now_s: u64) -> Vec<Change> {
+        let is_over = |item: &Item| {
+            item.get("expires_at").and_then(|at| at["N"].as_str()?.parse::<u64>().ok()).is_some_and(|at| at < now_s)
+        };
+        let over: Vec<_> = self.items.iter().filter(|((t, _), item)| t == table && is_over(item)).collect();
+        let changes: Vec<_> = over
+            .into_iter()
+            .map(|((table, id), item)| Change {
+                table: table.clone(),
+                id: id.clone(),
+                before: Some(item.clone()),
+                after: None,
+            })
+            .collect();
+        changes.iter().for_each(|change| self.apply(change));
+        changes
+    }
+
+    fn apply(&mut self, change: &Change) {
+        let key = (change.table.clone(), change.id.clone());
+        match &change.after {
+            Some(item) => self.items.insert(key, item.clone()),
+            None => self.items.remove(&key),
+        };
+    }
+
+    fn get(&self, request: &Value) -> Answer {
+        let item = self.item(text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
+        ok(item.map_or_else(|| json!({}), |item| json!({ "Item": item })))
+    }
+
+    fn get_batch(&self, request: &Value) -> Answer {
+        let mut responses = serde_json::Map::new();
+        for (table, wanted) in request["RequestItems"].as_object().into_iter().flatten() {
+            let keys = wanted["Keys"].as_array().into_iter().flatten();
+            let items: Vec<_> = keys.filter_map(|key| self.item(table, text(&key["id"]["S"]))).collect();
+            responses.insert(table.clone(), json!(items));
+        }
+        ok(json!({ "Responses": responses, "UnprocessedKeys": {} }))
+    }
+
+    /// An `UpdateItem`, or an update in a transaction, up to its being applied.
+    fn check_update(&self, request: &Value) -> Result<Checked, Unknown> {
+        let (table, id) = (text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
+        let before = self.item(table, id);
+        let item = before.cloned().unwrap_or_default();
+        let placeholders =
+            Placeholders { names: &request["ExpressionAttributeNames"], values: &request["ExpressionAttributeValues"] };
+        if let Some(condition) = request["ConditionExpression"].as_str()
+            && !expression::holds(condition, &item, &placeholders)?
+        {
+            return Ok(Err(before.cloned()));
+        }
+        let mut after = match request["UpdateExpression"].as_str() {
+            Some(update) => expression::updated(update, &item, &placeholders)?,
+            None => item,
+        };
+        after.insert("id".to_owned(), json!({ "S": id }));
+        let change = Change { table: table.to_owned(), id: id.to_owned(), before: before.cloned(), after: Some(after) };
+        Ok(Ok(change))
+    }
+
+    fn update(&mut self, request: &Value) -> Result<Answer, Unknown> {
+        Ok(match self.check_update(request)? {
+            Ok(change) => {
+                self.apply(&change);
+                let mut body = json!({});
+                if let (Some("ALL_OLD"), Some(before)) = (request["ReturnValues"].as_str(), &change.before) {
+                    body["Attributes"] = json!(before);
+                }
+                Answer { changes: vec![change], ..ok(body) }
+            }
+            Err(seen) => {
+                let mut body = error("ConditionalCheckFailedException", "The conditional request failed");
+                if let Some(item) = seen {
+                    body["Item"] = json!(item);
+                }
+                Answer { status: 400, body, changes: Vec::new() }
+            }
+        })
+    }
+
+    fn statements(&mut self, request: &Value) -> Result<Answer, Unknown> {
+        let (mut responses, mut changes) = (Vec::new(), Vec::new());
+        for one in request["Statements"].as_array().into_iter().flatten() {
+            let statement = Statement::parse(one)?;
+            match self.check_statement(&statement) {
+                Ok(change) => {
+                    self.apply(&change);
+                    changes.push(change);
+                    responses.push(json!({ "TableName": statement.table }));
+                }
+                Err((code, message)) => {
+                    responses
+                        .push(json!({ "TableName": statement.table, "Error": { "Code": code, "Message": message } }));
+                }
+            }
+        }
+        Ok(Answer { changes, ..ok(json!({ "Responses": responses })) })
+    }
+
+    fn check_statement(&self, statement: &Statement) -> Result<Change, (&'static str, &'static str)> {
+        let before = self.item(&statement.table, &statement.id);
+        let after = match (before, statement.inserts) {
+            (None, true) => statement.set.clone(),
+            (Some(_), true) => return Err(("DuplicateItem", "Duplicate primary key exists in table")),
+            (Some(item), false) if statement.guards.iter().all(|(name, value)| item.get(name) == Some(value)) => {
+                item.clone().into_iter().chain(statement.set.clone()).collect()
+            }
+            _ => return Err(("ConditionalCheckFailed", "The conditional request failed")),
+        };
+        let (table, id) = (statement.table.clone(), statement.id.clone());
+        Ok(Change { table, id, before: before.cloned(), after: Some(after) })
+    }
+
+    fn transact(&mut self, request: &Value) -> Result<Answer, Unknown> {
+        let (token, items) = (text(&request["ClientRequestToken"]), &request["TransactItems"]);
+        match self.tokens.get(token) {
+            Some(earlier) if earlier == items => return Ok(ok(json!({}))),
+            Some(_) => {
+                let body = error("IdempotentParameterMismatchException", "the token names another transaction");
+                return Ok(Answer { status: 400, body, changes: Vec::new() });
+            }
+            None => {}
+        }
+        let (mut changes, mut reasons, mut refused) = (Vec::new(), Vec::new(), false);
+        for item in items.as_array().into_iter().flatten() {
+            let checked = match (item.get("Update"), item.get("Put")) {
+                (Some(update), _) => self.check_update(update)?,
+                (None, Some(put)) => Ok(self.put(put)),
+                _ => return Err(Unknown(format!("the transaction's {item}"))),
+            };
+            match checked {
+                Ok(change) => {
+                    changes.push(change);
+                    reasons.push(json!({ "Code": "None" }));
+                }
+                Err(seen) => {
+                    refused = true;
+                    let mut reason =
+                        json!({ "Code": "ConditionalCheckFailed", "Message": "The conditional request failed" });
+                    if let Some(item) = seen {
+                        reason["Item"] = json!(item);
+                    }
+                    reasons.push(reason);
+                }
+            }
+        }
+        if refused {
+            let mut body = error("TransactionCanceledException", "Transaction cancelled, see the reasons");
+            body["CancellationReasons"] = json!(reasons);
+            return Ok(Answer { status: 400, body, changes: Vec::new() });
+        }
+        changes.iter().for_each(|change| self.apply(change));
+        self.tokens.insert(token.to_owned(), items.clone());
+        Ok(Answer { changes, ..ok(json!({})) })
+    }
+
+    fn put(&self, put: &Value) -> Change {
+        let (table, id) = (text(&put["TableName"]).to_owned(), text(&put["Item"]["id"]["S"]).to_owned());
+        let before = self.item(&table, &id).cloned();
+        let after = put["Item"].as_object().map(|item| item.clone().into_iter().collect());
+        Change { table, id, before, after }
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn ok(body: Value) -> Answer {
+    Answer { status: 200, body, changes: Vec::new() }
+}
+
+/// An error of DynamoDB's.
+#[must_use]
+pub fn error(code: &str, message: &str) -> Value {
+    json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message })
+}

@@ -1,0 +1,81 @@
+//! Messages as bodies and as the event that the function gets.
+
+use std::collections::HashMap;
+
+use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
+use serde_json::json;
+
+use crate::mutant::Mutant;
+use crate::scenario::{Fault, MessageSpec, Scenario, Shape};
+use crate::sqs::Delivery;
+use crate::world::World;
+
+/// How deep a deeply nested body is.
+const DEEP: usize = 10_000;
+
+/// The body of this message.
+#[must_use]
+pub fn body(spec: &MessageSpec) -> String {
+    let key = format!("k{}", spec.key);
+    match spec.shape {
+        Shape::Good => json!({ "key": key, "variant": spec.variant }).to_string(),
+        Shape::NotJson => "{ not JSON".to_owned(),
+        Shape::WrongShape => json!({ "key": 7, "variant": spec.variant }).to_string(),
+        Shape::NoKey => json!({ "key": "", "variant": spec.variant }).to_string(),
+        Shape::Deep => "[".repeat(DEEP),
+    }
+}
+
+/// The message of the scenario that has this body, if its body is good.
+#[must_use]
+pub fn spec<'a>(scenario: &'a Scenario, text: &str) -> Option<&'a MessageSpec> {
+    scenario.messages.iter().find(|spec| spec.shape == Shape::Good && body(spec) == text)
+}
+
+/// The batch as the queue's own faults make it.
+#[must_use]
+pub fn arrange(world: &World, batch: Vec<Delivery>) -> Vec<Delivery> {
+    let mut arranged = Vec::new();
+    for delivery in batch {
+        let number = world.state().next_delivery();
+        let id = delivery.message.id.clone();
+        arranged.push(delivery);
+        // A FIFO queue does neither.
+        if world.scenario.queue.fifo_groups.is_some() {
+            continue;
+        }
+        if world.fault(|fault| matches!(fault, Fault::TwiceInBatch { nth } if *nth == number)) {
+            arranged.extend(world.state().sqs.receive_again(&id));
+        }
+        if world.fault(|fault| matches!(fault, Fault::ShowAgain { nth } if *nth == number)) {
+            let mut state = world.state();
+            state.sqs.show(&id);
+            state.note(crate::history::Event::ShownAgain { id });
+        }
+    }
+    arranged
+}
+
+/// The batch as an event.
+#[must_use]
+pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
+    let fifo = world.scenario.queue.fifo_groups.is_some() && world.mutant != Some(Mutant::GroupsIgnored);
+    let arn = format!("arn:aws:sqs:us-east-1:123456789012:work{}", if fifo { ".fifo" } else { "" });
+    let records = batch.iter().enumerate().map(|(place, delivery)| {
+        let mut record = SqsMessage::default();
+        record.message_id = (!nameless || place > 0).then(|| delivery.message.id.clone());
+        record.receipt_handle = Some(delivery.receipt.clone());
+        record.body = Some(delivery.message.body.clone());
+        let mut attributes = HashMap::new();
+        attributes.insert("ApproximateReceiveCount".to_owned(), delivery.message.receives.to_string());
+        if let Some(group) = delivery.message.group {
+            attributes.insert("MessageGroupId".to_owned(), format!("g{group}"));
+        }
+        record.attributes = attributes;
+        record.event_source_arn = Some(arn.clone());
+        record
+    });
+    let mut event = SqsEvent::default();
+    event.records = records.collect();
+    event
+}

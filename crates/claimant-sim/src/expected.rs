@@ -1,0 +1,24 @@
+//! What must become of a message, from the scenario alone.
+
+use crate::scenario::{Guarantee, MessageSpec, Scenario, Shape, Work};
+
+/// Whether every message of this kind is completed at last, whatever had gone wrong before.
+#[must_use]
+pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
+    // Whole batches fail then, again and again, and what was done in them is forgotten before they come back.
+    let forgets = scenario.consumer.window_s.is_some() && scenario.function.mapping_reports == Some(false);
+    let good = |work: &Work| !matches!(work, Work::Permanent | Work::Large);
+    spec.shape == Shape::Good
+        && scenario.consumer.guarantee != Guarantee::AtMostOnce
+        && scenario.consumer.attempts_max.is_none()
+        && !forgets
+        && !conflicts(scenario, spec)
+        && scenario.keys.get(spec.key).is_some_and(|works| works.iter().all(good))
+}
+
+/// Whether there is another payload of the same key, so that one of the two is rejected.
+#[must_use]
+pub fn conflicts(scenario: &Scenario, spec: &MessageSpec) -> bool {
+    let other = |m: &&MessageSpec| m.shape == Shape::Good && m.key == spec.key && m.variant != spec.variant;
+    !scenario.consumer.ignores_conflicts && scenario.messages.iter().any(|message| other(&message))
+}

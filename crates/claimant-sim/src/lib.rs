@@ -1,0 +1,40 @@
+//! The simulation: claimant's whole runtime on virtual time, under faults drawn from a seed, and a checker of what happened.
+//!
+//! `Service::invoke`, the engine, the lock table and the SDK's clients are the real ones. What stands behind the SDK's HTTP
+//! connector, DynamoDB and SQS, is simulated, and so are Lambda, its processes and their clocks. Used for checking alone.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`scenario`], [`draw`] | a run as data, and how a seed becomes one |
+//! | [`run`], [`world`], [`history`] | one run, what its processes share, and what happened in it |
+//! | [`cloud`], [`delivery`], [`event`] | producer, operator and event source mapping; one invocation; messages as events |
+//! | [`process`], [`handler`] | processes that are killed and stopped; what the consumer does in them |
+//! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
+//! | [`dynamo`], [`sqs`] | the store and the queue |
+//! | [`story`], [`check`], [`expected`] | the history by its persons, and the rules that it must keep |
+//! | [`coverage`] | how often each fault occurred |
+//! | [`mutant`] | runtimes that are wrong on purpose |
+//! | [`judge`], [`shrink`] | many runs on all cores; a failing one made small |
+
+pub mod calls;
+pub mod check;
+pub mod cloud;
+pub mod coverage;
+pub mod delivery;
+pub mod draw;
+pub mod dynamo;
+pub mod event;
+pub mod expected;
+pub mod handler;
+pub mod history;
+pub mod judge;
+pub mod mutant;
+pub mod process;
+pub mod queue_api;
+pub mod run;
+pub mod scenario;
+pub mod shrink;
+pub mod sqs;
+pub mod story;
+pub mod wire;
+pub mod world;

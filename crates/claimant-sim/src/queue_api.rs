@@ -1,0 +1,73 @@
+//! SQS's requests, as far as claimant makes them, over the queue of the run.
+
+use serde_json::{Value, json};
+
+use crate::history::{Event, InvocationNo};
+use crate::mutant::Mutant;
+use crate::sqs::Fault;
+use crate::world::World;
+
+/// Carries out one request.
+///
+/// # Panics
+/// On a request that is none of those that claimant makes.
+pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, body: &Value) -> (u16, Value) {
+    match operation {
+        "ChangeMessageVisibility" => match hide(world, invocation, body) {
+            Ok(()) => (200, json!({})),
+            Err(fault) => (400, error(fault)),
+        },
+        "ChangeMessageVisibilityBatch" => {
+            let (mut successful, mut failed) = (Vec::new(), Vec::new());
+            for entry in body["Entries"].as_array().into_iter().flatten() {
+                match hide(world, invocation, entry) {
+                    Ok(()) => successful.push(json!({ "Id": entry["Id"] })),
+                    Err(fault) => {
+                        failed.push(json!({ "Id": entry["Id"], "SenderFault": true, "Code": code(fault) }));
+                    }
+                }
+            }
+            (200, json!({ "Successful": successful, "Failed": failed }))
+        }
+        "SendMessage" => (200, send(world, body)),
+        other => panic!("the simulated SQS does not know {other}"),
+    }
+}
+
+fn hide(world: &World, invocation: Option<InvocationNo>, request: &Value) -> Result<(), Fault> {
+    if world.mutant == Some(Mutant::VisibilityForgotten) {
+        return Ok(());
+    }
+    let receipt = request["ReceiptHandle"].as_str().unwrap_or_default();
+    let for_s = request["VisibilityTimeout"].as_u64().unwrap_or_default();
+    let mut state = world.state();
+    let now = state.now_ms();
+    let hidden = state.sqs.hide(now, receipt, for_s);
+    let id = receipt.split('/').next().unwrap_or_default().to_owned();
+    state.note(Event::Hidden { invocation, id, for_s, done: hidden.is_ok() });
+    hidden
+}
+
+fn send(world: &World, request: &Value) -> Value {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let id = text(&request["MessageAttributes"]["claimant-message-id"]["StringValue"]);
+    if world.mutant == Some(Mutant::LettersUnconfirmed) {
+        return json!({ "MessageId": "none" });
+    }
+    let mut state = world.state();
+    let group = request["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
+    let copy = state.sqs.send_dead(text(&request["MessageBody"]), group);
+    state.note(Event::Lettered { id, copy: copy.clone() });
+    json!({ "MessageId": copy })
+}
+
+const fn code(fault: Fault) -> &'static str {
+    match fault {
+        Fault::NotInFlight => "MessageNotInflight",
+        Fault::Expired => "InvalidParameterValue",
+    }
+}
+
+fn error(fault: Fault) -> Value {
+    json!({ "__type": format!("com.amazonaws.sqs#{}", code(fault)), "message": "The receipt handle has expired." })
+}

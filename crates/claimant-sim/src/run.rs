@@ -1,0 +1,84 @@
+//! One run of one scenario: on this thread, on virtual time, the same each time.
+
+use std::panic;
+use std::sync::Once;
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use aws_smithy_async::rt::sleep::{SharedAsyncSleep, TokioSleep};
+use aws_smithy_async::time::{SharedTimeSource, StaticTimeSource};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cloud::Cloud;
+use crate::handler::PANIC;
+use crate::history::History;
+use crate::mutant::Mutant;
+use crate::scenario::Scenario;
+use crate::wire::Wire;
+use crate::world::{Served, World};
+
+/// Runs a scenario to its end.
+///
+/// # Panics
+/// When there is no runtime to be had.
+#[must_use]
+pub fn run(scenario: &Scenario, mutant: Option<Mutant>) -> History {
+    run_recorded(scenario, mutant, false).0
+}
+
+/// The same, with everything that the store did, if that is wanted.
+///
+/// # Panics
+/// As there.
+#[must_use]
+pub fn run_recorded(scenario: &Scenario, mutant: Option<Mutant>, recorded: bool) -> (History, Vec<Served>) {
+    quiet();
+    // Where the SDK takes the jitter of its retries from.
+    fastrand::seed(scenario.seed);
+    let nobody = runtime();
+    let runtime = runtime();
+    runtime.block_on(async {
+        let world = World::new(scenario.clone(), mutant);
+        world.state().served = recorded.then(Vec::new);
+        let aws = aws(Wire { world: world.clone() });
+        Cloud::new(world.clone(), aws, nobody.handle().clone()).run().await;
+        let mut state = world.state();
+        (std::mem::take(&mut state.history), state.served.take().unwrap_or_default())
+    })
+}
+
+fn runtime() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime of one thread without I/O needs nothing that could be missing")
+}
+
+/// The configuration that functions have (`claimant-aws`), over this wire.
+fn aws(wire: Wire) -> SdkConfig {
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(SharedCredentialsProvider::new(Credentials::new("sim", "sim", None, None, "sim")))
+        .http_client(wire)
+        .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
+        .sleep_impl(SharedAsyncSleep::new(TokioSleep::new()))
+        .time_source(SharedTimeSource::new(StaticTimeSource::from_secs(1_800_000_000)))
+        // It measures throughput, which bodies in memory do not have.
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+        .build()
+}
+
+/// Keeps the handlers' panics, which are on purpose, out of the output.
+fn quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let show = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if info.payload_as_str() != Some(PANIC) {
+                show(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,285 @@
+//! The history told by its persons: messages, invocations, runs, requests, records, processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::history::{Call, Delivered, End, Event, History, InvocationNo, Record, RequestNo, RunNo};
+use crate::scenario::{Fate, MessageSpec, Scenario, Work};
+
+/// One invocation.
+#[derive(Debug, Clone)]
+pub struct Invocation {
+    /// Its process.
+    pub life: u32,
+    /// What it was given.
+    pub batch: Vec<Delivered>,
+    /// When it began.
+    pub began: u64,
+    /// When Lambda gives up on it.
+    pub ends: u64,
+    /// When it returned, and the failures that it reported, unless it was an error.
+    pub returned: Option<(u64, Option<Vec<String>>)>,
+    /// Whether Lambda gave up on it.
+    pub timed_out: bool,
+    /// Whether the response was lost.
+    pub report_lost: bool,
+    /// Requests to store or queue that did not go as they should.
+    pub disturbed: usize,
+}
+
+impl Invocation {
+    /// When it was over, if it was: it returned, or its process ended.
+    #[must_use]
+    pub fn over(&self, story: &Story<'_>) -> u64 {
+        let died = story.lives.get(&self.life).and_then(|life| life.died).map_or(u64::MAX, |(at, _)| at);
+        self.returned.as_ref().map_or(u64::MAX, |(at, _)| *at).min(died)
+    }
+}
+
+/// One run of the handler.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Under which invocation.
+    pub invocation: InvocationNo,
+    /// In which process.
+    pub life: u32,
+    /// For which work.
+    pub key: usize,
+    /// Which message.
+    pub message_id: String,
+    /// Its claim.
+    pub fence: u64,
+    /// What it does.
+    pub work: Work,
+    /// Whether it blocks its thread.
+    pub blocked: bool,
+    /// When it began.
+    pub start: u64,
+    /// When and how it ended.
+    pub end: Option<(u64, End)>,
+    /// When it had its effect.
+    pub effect: Option<u64>,
+}
+
+/// One request to the store.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Who asked.
+    pub invocation: Option<InvocationNo>,
+    /// When.
+    pub asked: u64,
+    /// The operation.
+    pub operation: String,
+    /// What for.
+    pub calls: Vec<Call>,
+    /// What was planned for it.
+    pub fate: Option<Fate>,
+    /// When it arrived, and whether its sender had given up by then.
+    pub arrived: Option<(u64, bool)>,
+    /// When it was answered, and whether all was done.
+    pub answered: Option<(u64, bool)>,
+    /// What it changed.
+    pub changed: Vec<(String, Option<Record>, Option<Record>)>,
+    /// Which calls were refused, and what was seen.
+    pub refused: Vec<(usize, Option<Record>)>,
+}
+
+/// One process.
+#[derive(Debug, Clone, Default)]
+pub struct Life {
+    /// When and why it ended.
+    pub died: Option<(u64, &'static str)>,
+    /// From when to when it was stopped.
+    pub frozen: Vec<(u64, u64)>,
+}
+
+/// Everything that happened, by person.
+#[derive(Debug)]
+pub struct Story<'a> {
+    /// What was planned.
+    pub scenario: &'a Scenario,
+    /// What happened, in order.
+    pub history: &'a History,
+    /// Invocations.
+    pub invocations: BTreeMap<InvocationNo, Invocation>,
+    /// Runs.
+    pub runs: BTreeMap<RunNo, Run>,
+    /// Requests to the store.
+    pub requests: BTreeMap<RequestNo, Request>,
+    /// Processes.
+    pub lives: BTreeMap<u32, Life>,
+    /// Which message of the scenario each id stands for.
+    specs: BTreeMap<String, usize>,
+    /// What each record was from when on.
+    pub records: BTreeMap<String, Vec<(u64, Option<Record>)>>,
+    /// When copies of each message were put into the dead-letter queue.
+    pub letters: BTreeMap<String, Vec<u64>>,
+    /// Ids that are in the dead-letter queue at the end.
+    pub dead: BTreeSet<String>,
+}
+
+impl<'a> Story<'a> {
+    /// The story of this history.
+    #[must_use]
+    pub fn of(scenario: &'a Scenario, history: &'a History) -> Self {
+        let mut story = Self {
+            scenario,
+            history,
+            invocations: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            specs: BTreeMap::new(),
+            records: BTreeMap::new(),
+            letters: BTreeMap::new(),
+            dead: BTreeSet::new(),
+        };
+        for (at, event) in &history.events {
+            story.tell_of_requests(*at, event);
+            story.tell_of_invocations(*at, event);
+            story.tell_of_messages(*at, event);
+        }
+        story
+    }
+
+    /// What the message of this id is.
+    #[must_use]
+    pub fn spec(&self, id: &str) -> Option<&'a MessageSpec> {
+        self.scenario.messages.get(*self.specs.get(id)?)
+    }
+
+    /// What the record was at each moment from `from` to `to`, in order.
+    pub fn record_between(&self, id: &str, from: u64, to: u64) -> impl Iterator<Item = Option<&Record>> {
+        let states = self.records.get(id).map_or(&[][..], Vec::as_slice);
+        let ends = states.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
+        let lived = states.iter().zip(ends).filter(move |((start, _), end)| *start <= to && *end >= from);
+        lived.map(|((_, record), _)| record.as_ref())
+    }
+
+    /// Whether the process was stopped at some time between these.
+    #[must_use]
+    pub fn was_frozen(&self, life: u32, from: u64, to: u64) -> bool {
+        let frozen = self.lives.get(&life).map_or(&[][..], |life| life.frozen.as_slice());
+        frozen.iter().any(|(start, end)| *start <= to && *end >= from)
+    }
+
+    fn tell_of_requests(&mut self, at: u64, event: &Event) {
+        match event {
+            Event::Asked { request, invocation, operation, calls, fate } => {
+                let (operation, calls) = (operation.clone(), calls.clone());
+                self.disturb(*invocation, *fate);
+                self.requests.insert(
+                    *request,
+                    Request {
+                        invocation: *invocation,
+                        asked: at,
+                        operation,
+                        calls,
+                        fate: *fate,
+                        arrived: None,
+                        answered: None,
+                        changed: Vec::new(),
+                        refused: Vec::new(),
+                    },
+                );
+            }
+            Event::QueueAsked { invocation, fate, .. } => self.disturb(*invocation, *fate),
+            Event::Changed { request, id, before, after } => {
+                let states = self.records.entry(id.clone()).or_default();
+                states.push((at, after.clone()));
+                if let Some(request) = request.and_then(|request| self.requests.get_mut(&request)) {
+                    request.changed.push((id.clone(), before.clone(), after.clone()));
+                }
+            }
+            Event::Arrived { request, abandoned } => {
+                self.requests.entry(*request).and_modify(|request| request.arrived = Some((at, *abandoned)));
+            }
+            Event::Answered { request, good } => {
+                self.requests.entry(*request).and_modify(|request| request.answered = Some((at, *good)));
+            }
+            Event::Refused { request, call, seen } => {
+                self.requests.entry(*request).and_modify(|request| request.refused.push((*call, seen.clone())));
+            }
+            _ => {}
+        }
+    }
+
+    fn disturb(&mut self, invocation: Option<InvocationNo>, fate: Option<Fate>) {
+        if let Some(invocation) = invocation.and_then(|no| self.invocations.get_mut(&no)) {
+            invocation.disturbed += usize::from(fate.is_some());
+        }
+    }
+
+    fn tell_of_invocations(&mut self, at: u64, event: &Event) {
+        match event {
+            Event::Invoked { invocation, life, batch, ends_ms, .. } => {
+                let (life, batch) = (*life, batch.clone());
+                let (returned, timed_out, report_lost, disturbed) = (None, false, false, 0);
+                let told =
+                    Invocation { life, batch, began: at, ends: *ends_ms, returned, timed_out, report_lost, disturbed };
+                self.invocations.insert(*invocation, told);
+            }
+            Event::Returned { invocation, failures } => {
+                self.invocations.entry(*invocation).and_modify(|i| i.returned = Some((at, failures.clone())));
+            }
+            Event::TimedOut { invocation } => {
+                self.invocations.entry(*invocation).and_modify(|i| i.timed_out = true);
+            }
+            Event::ReportLost { invocation } => {
+                self.invocations.entry(*invocation).and_modify(|i| i.report_lost = true);
+            }
+            Event::RunStarted { run, invocation, life, key, message_id, fence, work, blocked, .. } => {
+                let told = Run {
+                    invocation: *invocation,
+                    life: *life,
+                    key: *key,
+                    message_id: message_id.clone(),
+                    fence: *fence,
+                    work: *work,
+                    blocked: *blocked,
+                    start: at,
+                    end: None,
+                    effect: None,
+                };
+                self.runs.insert(*run, told);
+            }
+            Event::Effect { run, .. } => {
+                self.runs.entry(*run).and_modify(|run| run.effect = Some(at));
+            }
+            Event::RunEnded { run, end } => {
+                self.runs.entry(*run).and_modify(|run| run.end = Some((at, *end)));
+            }
+            Event::Died { life, why } => self.lives.entry(*life).or_default().died = Some((at, why)),
+            Event::Frozen { life, .. } => self.lives.entry(*life).or_default().frozen.push((at, u64::MAX)),
+            Event::Thawed { life } => {
+                if let Some(last) = self.lives.entry(*life).or_default().frozen.last_mut() {
+                    last.1 = at;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_of_messages(&mut self, at: u64, event: &Event) {
+        let same = |story: &Self, id: &String| story.specs.get(id).copied();
+        match event {
+            Event::Sent { id, spec } => {
+                self.specs.insert(id.clone(), *spec);
+            }
+            Event::Lettered { id, copy } => {
+                let spec = same(self, id);
+                self.specs.extend(spec.map(|spec| (copy.clone(), spec)));
+                self.letters.entry(id.clone()).or_default().push(at);
+                self.dead.insert(copy.clone());
+            }
+            Event::Exhausted { id } => {
+                self.dead.insert(id.clone());
+            }
+            Event::Redriven { id, again } => {
+                let spec = same(self, id);
+                self.specs.extend(spec.map(|spec| (again.clone(), spec)));
+                self.dead.remove(id);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The wire between the SDK's clients and the simulated cloud: each request has its way, and its fate.
+//!
+//! A request goes its way apart from its sender: once asked, it arrives, or does not, whether its sender lives or not.
+
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use crate::dynamo;
+use crate::history::{Event, InvocationNo, RequestNo};
+use crate::process;
+use crate::queue_api;
+use crate::scenario::Fate;
+use crate::world::World;
+
+/// The shortest and the longest way of a request, one way, in microseconds.
+const WAY_US: (u64, u64) = (500, 8_000);
+
+/// An HTTP client of the simulated cloud.
+#[derive(Clone)]
+pub struct Wire {
+    /// The cloud.
+    pub world: World,
+}
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wire")
+    }
+}
+
+impl HttpClient for Wire {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+/// A request on its way.
+struct Sent {
+    request: RequestNo,
+    invocation: Option<InvocationNo>,
+    operation: String,
+    body: Value,
+    fate: Option<Fate>,
+    of_store: bool,
+}
+
+/// What comes back; `None` is silence.
+type Back = Option<Result<(u16, Value), &'static str>>;
+
+impl HttpConnector for Wire {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let Some((service, operation)) = target.split_once('.') else {
+            return self.list_mappings();
+        };
+        let body = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
+        let sent = self.ask(service.starts_with("DynamoDB"), operation, body);
+        let (number, of_store, world) = (sent.request, sent.of_store, self.world.clone());
+        let (sender, answer) = oneshot::channel();
+        tokio::spawn(travel(self.world.clone(), sent, sender));
+        HttpConnectorFuture::new(async move {
+            let mut waiting = Waiting { world, request: number, of_store, waits: true };
+            let back: Back = answer.await.unwrap_or_default();
+            match back {
+                Some(Ok((status, body))) => {
+                    waiting.waits = false;
+                    waiting.note(Event::Answered { request: number, good: status == 200 });
+                    response(status, &body)
+                }
+                Some(Err(why)) => Err(ConnectorError::io(why.into())),
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+impl Wire {
+    fn ask(&self, of_store: bool, operation: &str, mut body: Value) -> Sent {
+        let invocation = process::current();
+        let mut state = self.world.state();
+        let state_ref = &mut *state;
+        let request = if of_store { state_ref.next_store_request() } else { state_ref.next_queue_request() };
+        let calls = if of_store { state_ref.owners.calls(operation, &body) } else { Vec::new() };
+        drop(state);
+        let fate = self.world.fate(of_store, request);
+        let operation = operation.to_owned();
+        self.world.note(if of_store {
+            Event::Asked { request, invocation, operation: operation.clone(), calls, fate }
+        } else {
+            Event::QueueAsked { request, invocation, operation: operation.clone(), fate }
+        });
+        if let Some(mutant) = self.world.mutant {
+            mutant.bend_request(&operation, &mut body);
+        }
+        Sent { request, invocation, operation, body, fate, of_store }
+    }
+
+    /// What Lambda's API says of the event source mapping.
+    fn list_mappings(&self) -> HttpConnectorFuture {
+        let reports = self.world.scenario.function.mapping_reports.unwrap_or(true);
+        let types = if reports { json!(["ReportBatchItemFailures"]) } else { json!([]) };
+        let body = json!({ "EventSourceMappings": [{ "State": "Enabled", "FunctionResponseTypes": types }] });
+        HttpConnectorFuture::new(async move {
+            sleep(Duration::from_millis(20)).await;
+            response(200, &body)
+        })
+    }
+}
+
+fn response(status: u16, body: &Value) -> Result<HttpResponse, ConnectorError> {
+    let status = status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
+    Ok(HttpResponse::new(status, SdkBody::from(body.to_string())))
+}
+
+/// A sender who waits for an answer; notes if it gives up.
+struct Waiting {
+    world: World,
+    request: RequestNo,
+    of_store: bool,
+    waits: bool,
+}
+
+impl Waiting {
+    fn note(&self, event: Event) {
+        if self.of_store {
+            self.world.note(event);
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.waits {
+            self.note(Event::Unanswered { request: self.request });
+        }
+    }
+}
+
+async fn travel(world: World, mut sent: Sent, sender: oneshot::Sender<Back>) {
+    let (least, most) = WAY_US;
+    let way = |which: u64| {
+        let random = world.random(which + u64::from(sent.of_store) * 2, sent.request);
+        Duration::from_micros(least + random % (most - least))
+    };
+    let (there, back) = (way(1), way(2));
+    sleep(there).await;
+    let throttled = |of_store: bool| {
+        let code = if of_store { "ProvisionedThroughputExceededException" } else { "ThrottlingException" };
+        (400, dynamo::error(code, "too many requests"))
+    };
+    let answer = match sent.fate {
+        Some(Fate::Lost) => Some(Err("simulated: the request was lost")),
+        Some(Fate::Silence) => None,
+        Some(Fate::Throttled) => Some(Ok(throttled(sent.of_store))),
+        Some(Fate::AnswerLost) => {
+            arrive(&world, &mut sent, &sender);
+            Some(Err("simulated: the answer was lost"))
+        }
+        Some(Fate::AnswerSilence) => {
+            arrive(&world, &mut sent, &sender);
+            None
+        }
+        Some(Fate::Error) => {
+            arrive(&world, &mut sent, &sender);
+            Some(Ok((500, dynamo::error("InternalServerError", "simulated"))))
+        }
+        Some(Fate::Late(ms)) => {
+            sleep(Duration::from_millis(ms)).await;
+            Some(Ok(arrive(&world, &mut sent, &sender)))
+        }
+        Some(Fate::Slow(ms)) => {
+            let answer = arrive(&world, &mut sent, &sender);
+            sleep(Duration::from_millis(ms)).await;
+            Some(Ok(answer))
+        }
+        Some(Fate::PartlyThrottled(_)) | None => Some(Ok(arrive(&world, &mut sent, &sender))),
+    };
+    sleep(back).await;
+    // Nobody may wait for it any more.
+    let _ = sender.send(answer);
+}
+
+/// Carries the request out.
+fn arrive(world: &World, sent: &mut Sent, sender: &oneshot::Sender<Back>) -> (u16, Value) {
+    if !sent.of_store {
+        return queue_api::serve(world, sent.invocation, &sent.operation, &sent.body);
+    }
+    world.note(Event::Arrived { request: sent.request, abandoned: sender.is_closed() });
+    let kept = match (sent.fate, sent.operation.as_str()) {
+        (Some(Fate::PartlyThrottled(bits)), "BatchExecuteStatement") => keep_some(&mut sent.body, bits),
+        _ => Vec::new(),
+    };
+    if !kept.is_empty() && !kept.contains(&true) {
+        return (200, with_throttled(json!({}), &kept));
+    }
+    let answer = world.serve(sent.request, &sent.operation, &sent.body);
+    (answer.status, with_throttled(answer.body, &kept))
+}
+
+/// Takes the statements out whose bit is set; tells for each if it was kept.
+fn keep_some(body: &mut Value, bits: u32) -> Vec<bool> {
+    let Some(statements) = body["Statements"].as_array_mut() else { return Vec::new() };
+    let kept: Vec<bool> = (0..statements.len()).map(|place| bits >> (place % 32) & 1 == 0).collect();
+    let mut keep = kept.iter();
+    statements.retain(|_| *keep.next().unwrap_or(&true));
+    kept
+}
+
+/// Puts the answers of throttled statements in their places.
+fn with_throttled(mut body: Value, kept: &[bool]) -> Value {
+    if kept.is_empty() {
+        return body;
+    }
+    let throttled = json!({ "Error": { "Code": "ThrottlingError", "Message": "too many requests" } });
+    let answered = body["Responses"].as_array().cloned().unwrap_or_default();
+    let mut answered = answered.into_iter();
+    let all = kept.iter().map(|kept| kept.then(|| answered.next()).flatten().unwrap_or_else(|| throttled.clone()));
+    body["Responses"] = all.collect();
+    body
+}

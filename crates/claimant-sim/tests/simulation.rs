@@ -1,0 +1,79 @@
+//! The simulation in short: the same seed gives the same run, no rule breaks, and the checker sees what is wrong.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use claimant_sim::draw::draw;
+use claimant_sim::judge::{judge, judge_many};
+use claimant_sim::mutant::Mutant;
+use claimant_sim::run::run;
+use claimant_sim::scenario::Scenario;
+use clap::ValueEnum as _;
+
+/// Seeds of the long form.
+const SEEDS: u64 = 3_000;
+
+fn check(first: u64, count: u64) -> Vec<usize> {
+    let summary = judge_many(first, count, |_, _| {});
+    let failed: Vec<_> = summary.failures.iter().map(|f| format!("SEED={}: {}", f.seed, f.violations[0])).collect();
+    assert!(failed.is_empty(), "make simulate {}", failed.join("\nmake simulate "));
+    assert_eq!(summary.coverage.scenarios, count);
+    summary.coverage.missing()
+}
+
+#[test]
+fn no_rule_breaks_in_a_few_seeds() {
+    check(1_000_000, 100);
+}
+
+#[test]
+#[ignore = "takes a minute: make test"]
+fn no_rule_breaks_in_thousands_of_seeds_and_every_fault_occurs() {
+    assert_eq!(check(0, SEEDS), Vec::<usize>::new(), "faults that did not occur");
+}
+
+/// In another thread and in another order: nothing of one run is left for the next, in the SDK neither.
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let hash = |seed: u64| (seed, run(&draw(seed), None).hash());
+    let seeds = || (10..70).filter(|seed| seed % 2_048 != 7);
+    let other = thread::spawn(move || seeds().rev().map(hash).collect::<Vec<_>>());
+    let first: Vec<_> = seeds().map(hash).collect();
+    let second: Vec<_> = other.join().unwrap().into_iter().rev().collect();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_scenario_is_read_as_it_was_written() {
+    for seed in 0..200 {
+        let scenario = draw(seed);
+        let text = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), scenario);
+    }
+}
+
+fn scenarios() -> Vec<(PathBuf, Scenario)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: PathBuf| (path.clone(), serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap());
+    files.map(read).collect()
+}
+
+/// Scenarios that once broke a rule, and those on which a mutant does, named after it.
+#[test]
+fn kept_scenarios_break_no_rule_unless_their_mutant_does() {
+    let scenarios = scenarios();
+    for (path, scenario) in &scenarios {
+        assert_eq!(judge(scenario, None).violations, [], "{}", path.display());
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if let Ok(mutant) = Mutant::from_str(name, false) {
+            assert_ne!(judge(scenario, Some(mutant)).violations, [], "{mutant:?} is not seen");
+        }
+    }
+    for mutant in Mutant::value_variants() {
+        let name = mutant.to_possible_value().unwrap().get_name().to_owned();
+        assert!(scenarios.iter().any(|(path, _)| path.file_stem().is_some_and(|stem| *stem == *name)), "{name}");
+    }
+}
