@@ -243,7 +243,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// said [`HandlerError::uncertain`]. It is parked for a person to decide. What the handler reports failed by
     /// [`HandlerError::retry`] or `?` is tried again, so a handler must say `uncertain` of everything that can go wrong
     /// after its request may have arrived. For effects that must not be repeated and whose system cannot recognise a
-    /// repeat.
+    /// repeat. Needs a store whose claims [outlive their owners](Store::claims_outlive_owners).
     #[must_use]
     pub fn at_most_once(mut self) -> Self {
         self.policy.abandoned = Abandoned::Park;
@@ -277,6 +277,13 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         let mut faults = Vec::new();
         if let Err(fault) = ConsumerName::new(self.name.as_str()) {
             faults.push(fault.to_string());
+        }
+        if self.policy.abandoned == Abandoned::Park && !self.store.claims_outlive_owners() {
+            faults.push(
+                "at most once needs a store whose claims outlive their owners, and this one's end with the process: do the work \
+                 in the transaction and leave at_most_once away, or use a store without transactions"
+                    .to_owned(),
+            );
         }
         let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
         let lease = match self.lease {

@@ -156,6 +156,13 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
+    /// Whether a claim is seen by others while it is held, and stays when its owner dies. Where it does not, as with claims
+    /// that are open transactions, nobody can tell that work was abandoned: such a store has no at-most-once consumers, and
+    /// its fences and attempts count only what ended.
+    fn claims_outlive_owners(&self) -> bool {
+        true
+    }
+
     /// Reads a record, within this time: for people and tests, not for deciding.
     ///
     /// # Errors

@@ -144,25 +144,28 @@ impl LockTable {
                 Err(error) => Try::NoAnswer(error),
             };
         }
+        // Somebody is writing the lock record: what the handler's conditions met is not the last word.
+        if let Some(code) = reasons.first().map(code).filter(|code| code != "None") {
+            return Try::InTheWay(Failure::retry(format!("the transaction was cancelled: {code} on the lock record")));
+        }
         let own = reasons.iter().skip(1).zip(writes).enumerate();
         let mut in_the_way = None;
         for (place, (reason, write)) in own {
             match code(reason).as_str() {
                 "None" => {}
                 "ConditionalCheckFailed" => return Try::Objected(write.refused.clone()),
-                code @ ("TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded") => {
-                    in_the_way = Some(code.to_owned());
-                }
-                code => {
+                code @ ("ValidationError" | "ItemCollectionSizeLimitExceeded") => {
                     let what = reason.message().unwrap_or("no message");
                     let place = place + 1;
                     return Try::Objected(Failure::terminal(format!(
                         "DynamoDB does not take write {place} of the handler's transaction: {code}: {what}"
                     )));
                 }
+                // A conflict, throttling, or something that passes as they do.
+                code => in_the_way = Some(code.to_owned()),
             }
         }
-        let what = in_the_way.or_else(|| reasons.first().map(code)).unwrap_or_else(|| "no reason given".into());
+        let what = in_the_way.unwrap_or_else(|| "no reason given".into());
         Try::InTheWay(Failure::retry(format!("the transaction was cancelled: {what}")))
     }
 }

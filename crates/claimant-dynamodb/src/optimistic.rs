@@ -7,8 +7,8 @@ use claimant_core::protocol::{
     self, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement, claim_of,
 };
 use claimant_core::{
-    Call, Carried, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
-    Transactional,
+    Call, Carried, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreErrorKind,
+    StoreFuture, Transactional,
 };
 
 use crate::commit::{Next, Seen};
@@ -43,7 +43,15 @@ impl OptimisticTransactions {
                 Ok(ClaimAnswer::Granted(claim))
             }
             // What a consumer with claims left behind.
-            Decision::Park { .. } | Decision::Held => self.table.claim(request, call).await,
+            Decision::Park { .. } | Decision::Held => match self.table.claim(request, call).await? {
+                ClaimAnswer::Refused(refusal) => Ok(ClaimAnswer::Refused(refusal)),
+                // It failed meanwhile: a claim like that is none of this store's.
+                ClaimAnswer::Granted(claim) => {
+                    let release = Settlement { ending: Ending::Released, now: request.now, policy: request.policy };
+                    let _ = self.table.settle(claim, &release, call).await;
+                    Err(StoreError::new(StoreErrorKind::Throttled, "the record changed while it was to be parked"))
+                }
+            },
         }
     }
 
@@ -176,6 +184,10 @@ impl Store for OptimisticTransactions {
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(self.end(claim, settlement, Budget::of(call)))
+    }
+
+    fn claims_outlive_owners(&self) -> bool {
+        false
     }
 
     fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {

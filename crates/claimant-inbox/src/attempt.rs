@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::backoff;
-use claimant_core::limits::CANCEL_GRACE_MS;
+use claimant_core::limits::{CANCEL_GRACE_MS, VISIBILITY_MAX_S};
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
-use claimant_core::{Carried, Failure, FailureKind, Home, StoreError};
+use claimant_core::{Carried, Failure, FailureKind, Home, StoreError, StoreErrorKind};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
@@ -73,7 +73,10 @@ impl Worker {
         }
         let Held { transaction, number } = match self.hold(taken).await {
             Ok(Some(held)) => held,
-            Ok(None) => return Ended::NotStarted,
+            Ok(None) => {
+                let error = StoreError::new(StoreErrorKind::Throttled, "its row was somebody else's for a moment");
+                return self.give_back(taken, &error).await;
+            }
             Err(error) => return self.give_back(taken, &error).await,
         };
         let home = Home::of(Some(Carried::new(transaction)));
@@ -101,7 +104,8 @@ impl Worker {
         }
     }
 
-    /// The row's lock, in a transaction of its own; `None` where the row is no longer that of this attempt.
+    /// The row's lock, in a transaction of its own; `None` where it could not be had: a look of this worker or another one has
+    /// the row for a moment, or it is no longer this attempt's. (Giving it back writes nothing then.)
     async fn hold(&self, taken: &Taken) -> Result<Option<Held>, StoreError> {
         let until = end_of(BEGIN_MAX);
         let mut transaction = transaction::begin(&self.pool, self.timeout + SERVER_GRACE, until).await?;
@@ -169,6 +173,7 @@ impl Worker {
         tracing::warn!(error = why, "attempt failed");
         let now = self.clock.now();
         let delay = retry_after.unwrap_or_else(|| backoff::delay(taken.attempt, &taken.message_id));
+        let delay = delay.min(Duration::from_secs(VISIBILITY_MAX_S));
         let error = bounded(&why, ERROR_MAX_BYTES);
         let statement = rows::again(taken, Some(error), false, now.plus(delay), now);
         match link::rows(&self.pool, end_of(STATEMENT_MAX), "noting a failure", statement).await {

@@ -157,7 +157,7 @@ impl Shift {
             }
             tokio::select! {
                 Some(ended) = self.under_way.join_next() => self.end(ended),
-                () = sleep_until(self.look_at), if open && self.has_room() => {}
+                () = sleep_until(self.look_at), if open && self.has_room() && !(self.once && self.idle) => {}
                 () = &mut shutdown, if open => open = false,
             }
         }

@@ -10,6 +10,8 @@ pub(crate) struct Rules {
     why: &'static str,
     /// Beginnings of comments that are none.
     executed_comments: &'static [&'static str],
+    /// What ends a line, and with it a comment to its end.
+    line_ends: &'static [char],
     /// Whether comments nest.
     nested_comments: bool,
     /// Whether `#` begins a comment.
@@ -20,10 +22,27 @@ pub(crate) struct Rules {
 /// they cannot be hidden. Definitions are part of the transaction.
 #[cfg(feature = "postgres")]
 pub(crate) const POSTGRES: Rules = Rules {
-    words: &["ABORT", "BEGIN", "COMMIT", "END", "PREPARE", "RELEASE", "ROLLBACK", "SAVEPOINT", "START"],
+    words: &[
+        "",
+        "ABORT",
+        "BEGIN",
+        "COMMIT",
+        "DEALLOCATE",
+        "DISCARD",
+        "END",
+        "LISTEN",
+        "PREPARE",
+        "RELEASE",
+        "RESET",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "START",
+        "UNLISTEN",
+    ],
     allowed: false,
-    why: "the transaction is the claim's, and ends with the handler: return Ok to commit, an error to roll back",
+    why: "the transaction is the claim's, and ends with the handler: return Ok to commit, an error to roll back; and what           would stay with its connection is refused, too",
     executed_comments: &[],
+    line_ends: &['\n', '\r'],
     nested_comments: true,
     hash_comments: false,
 };
@@ -39,6 +58,7 @@ pub(crate) const MYSQL: Rules = Rules {
     why: "only statements that read and write rows are let through, since nearly all others can commit: the transaction is the \
          claim's, and ends with the handler: return Ok to commit, an error to roll back",
     executed_comments: &["/*!", "/*M!"],
+    line_ends: &['\n'],
     nested_comments: false,
     hash_comments: true,
 };
@@ -54,22 +74,29 @@ pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static 
     if rules.executed_comments.iter().any(|comment| sql.contains(comment)) {
         return Some("comments that the server executes are refused");
     }
-    let word = first_word(sql, rules).to_ascii_uppercase();
+    let (word, rest) = first_word(sql, rules);
+    let word = word.to_ascii_uppercase();
+    // For this transaction: `SET LOCAL`, `SET CONSTRAINTS`. Anything else stays with the connection.
+    if word == "SET" && !rules.allowed {
+        let second = first_word(rest, rules).0.to_ascii_uppercase();
+        return (!["LOCAL", "CONSTRAINTS"].contains(&second.as_str()))
+            .then_some("a setting would stay with the connection when the transaction is over: use SET LOCAL");
+    }
     (rules.words.contains(&word.as_str()) != rules.allowed).then_some(rules.why)
 }
 
-/// The first word of a statement, after comments, parentheses and empty statements.
-fn first_word<'a>(sql: &'a str, rules: &Rules) -> &'a str {
+/// The first word of a statement, after comments, parentheses and empty statements; and what follows it.
+fn first_word<'a>(sql: &'a str, rules: &Rules) -> (&'a str, &'a str) {
     let mut rest = sql;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '(');
         rest = if rest.starts_with("--") || (rules.hash_comments && rest.starts_with('#')) {
-            rest.split_once('\n').map_or("", |(_, rest)| rest)
+            rest.split_once(rules.line_ends).map_or("", |(_, rest)| rest)
         } else if let Some(comment) = rest.strip_prefix("/*") {
             after_comment(comment, rules.nested_comments)
         } else {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-            return &rest[..end];
+            return rest.split_at(end);
         };
     }
 }
@@ -107,6 +134,14 @@ mod tests {
             ("commit;", false, false, false),
             ("\n\tRollback", true, false, false),
             ("-- why not\nCOMMIT", true, false, false),
+            ("-- why not\rCOMMIT", true, false, false),
+            ("-- nothing", true, false, false),
+            ("SET search_path = other", true, false, false),
+            ("SET /* for good */ SESSION a.b = 1", true, false, false),
+            ("set local a.b = 1", true, true, false),
+            ("SET CONSTRAINTS ALL DEFERRED", true, true, false),
+            ("LISTEN a", true, false, false),
+            ("RESET ROLE", true, false, false),
             ("/* a */ /* b */ END", true, false, false),
             // To MySQL, a SELECT that does not parse.
             ("/* a /* b */ SELECT 1 */ COMMIT", true, false, true),

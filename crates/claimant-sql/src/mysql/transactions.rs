@@ -20,6 +20,9 @@ pub type MySqlTransaction = SqlTransaction<sqlx::MySql>;
 /// held, nobody else sees its record; a second claimant of the key waits a second for it and is then told that the key is busy,
 /// until the end of the lease that it asked for itself. The server rolls back what is idle for as long as a lease lasts, as is
 /// the case when the process died without a word; a renewal changes nothing about that.
+///
+/// What died leaves no record: fences and attempts count what ended, so `attempts_max` does not stop a message that kills its
+/// process (the queue's `maxReceiveCount` does), and work outside the transaction can be done again under the same fence.
 #[derive(Debug, Clone)]
 pub struct MySqlTransactions {
     store: MySqlStore,
@@ -65,6 +68,10 @@ impl Store for MySqlTransactions {
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(transactions::settle(self.store.pool(), claim, settlement, Budget::of(call)))
+    }
+
+    fn claims_outlive_owners(&self) -> bool {
+        false
     }
 
     fn claims_max(&self) -> Option<usize> {
