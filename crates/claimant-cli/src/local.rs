@@ -68,8 +68,8 @@ async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<bool
 
 /// What the table's figures are.
 const LEGEND: &str = "\
-Work: pieces, each with one effect at most. Sent: with copies and broken bodies. Runs: of handlers, by the lock table.
-Effects: by the mailbox and the gateway. Duplicates: done without an effect. Retries: deliveries left for another one.
+Work: pieces, each with one effect at most. Sent: with copies and broken bodies. Runs: of handlers, by the records.
+Effects: by the systems that have them. Duplicates: done without an effect. Retries: deliveries left for another one.
 Dead-lettered: broken, declined and parked messages belong there. Lost: not done, not dead-lettered, not queued.";
 
 fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
