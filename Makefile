@@ -17,7 +17,7 @@ EVENT ?= order
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: binaries ## Start the local cloud, send it a sample workload, and show what became of it; POSTGRES=throwaway adds inventory
+run: binaries ## Start the local cloud, send it a sample workload, and show what became of it; POSTGRES=throwaway: with inventory
 	@POSTGRES='$(POSTGRES)' scripts/run
 
 dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
