@@ -17,8 +17,8 @@ EVENT ?= order
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: binaries ## Start the local cloud, send it a sample workload, and show what became of it
-	@$(BUILT)/debug/claimant local --workload
+run: binaries ## Start the local cloud, send it a sample workload, and show what became of it; POSTGRES=throwaway: with inventory
+	@POSTGRES='$(POSTGRES)' scripts/run
 
 dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
 	@$(BUILT)/debug/claimant local
@@ -29,7 +29,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
-	cargo test -p claimant-tests --locked -- --include-ignored
+	cargo test -p claimant-tests -p inventory --locked -- --include-ignored
 	cargo test -p claimant-sim --locked -- --include-ignored
 
 lint: ## Check format, lints, licences, and which crate may use which

@@ -34,8 +34,8 @@ Exit codes:
 /// them. An environment value in the template that is https://gateway.example, or a path under it, gets the gateway's
 /// address. Ctrl-C or SIGTERM stops everything.
 ///
-/// With --workload it sends sample messages to the functions that it knows (order-confirmation, payment, gift-card, loyalty) instead, waits
-/// until the queues are drained, prints what became of them, and ends.
+/// With --workload it sends sample messages to the functions that it knows (order-confirmation, payment, gift-card, loyalty,
+/// inventory) instead, waits until the queues are drained, prints what became of them, and ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Local {

@@ -68,7 +68,7 @@ async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<bool
 
 /// What the table's figures are.
 const LEGEND: &str = "\
-Work: pieces, each with one effect at most. Sent: with copies and broken bodies. Runs: of handlers, by the lock table.
+Work: pieces, each with one effect at most. Sent: with copies and broken bodies. Runs: of handlers, by the records.
 Effects: at the mailbox, the gateway and the functions' tables. Duplicates: done without an effect. Retries: deliveries
 left for another one. Dead-lettered: broken, refused and parked messages belong there. Lost: not done, not dead-lettered,
 not queued.";

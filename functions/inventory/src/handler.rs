@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 /// The most pieces of one reservation.
 const QUANTITY_MAX: i64 = 10_000;
 
+const TAKE: &str = "UPDATE stock SET free = free - $2 WHERE sku = $1 AND free >= $2 RETURNING free";
+
+const NOTE: &str = "INSERT INTO reservations (reservation_id, sku, quantity) VALUES ($1, $2, $3) \
+    ON CONFLICT (reservation_id) DO NOTHING";
+
 /// A line of an order, as the shop sends it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reservation {
@@ -32,21 +37,33 @@ pub(crate) async fn reserve(
 ) -> Result<Reserved, HandlerError> {
     check(&line).terminal()?;
     let free: Option<(i64,)> =
-        sqlx::query_as("UPDATE stock SET free = free - $2 WHERE sku = $1 AND free >= $2 RETURNING free")
-            .bind(&line.sku)
-            .bind(line.quantity)
-            .fetch_optional(&mut *tx)
-            .await?;
+        sqlx::query_as(TAKE).bind(&line.sku).bind(line.quantity).fetch_optional(&mut *tx).await.map_err(explained)?;
     let Some((free,)) = free else {
         return Err(HandlerError::terminal("there is not enough of this article in stock"));
     };
-    sqlx::query("INSERT INTO reservations (reservation_id, sku, quantity) VALUES ($1, $2, $3)")
+    let reserved = sqlx::query(NOTE)
         .bind(&line.reservation_id)
         .bind(&line.sku)
         .bind(line.quantity)
         .execute(&mut *tx)
-        .await?;
+        .await
+        .map_err(explained)?;
+    if reserved.rows_affected() == 0 {
+        // The reservations know more than claimant's records, which end. The stock goes back with the transaction.
+        return Err(HandlerError::terminal("the line is reserved already"));
+    }
     Ok(Reserved { quantity: line.quantity, free })
+}
+
+/// The error with what mends it, where that is known. The servers' messages have no values in them.
+fn explained(error: sqlx::Error) -> HandlerError {
+    const NO_SUCH_TABLE: &str = "42P01";
+    match error.as_database_error() {
+        Some(answer) if answer.code().as_deref() == Some(NO_SUCH_TABLE) => {
+            HandlerError::retry(format!("{}: make the tables with `inventory migrate`", answer.message()))
+        }
+        _ => error.into(),
+    }
 }
 
 fn check(line: &Reservation) -> Result<(), Unfit> {

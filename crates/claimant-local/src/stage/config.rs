@@ -1,5 +1,6 @@
 //! What a stage is made of.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,6 +19,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// An endpoint, on the listener it is given.
 pub(super) type Serve = Box<dyn FnOnce(TcpListener) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send>;
 
+/// The URL of a server that is reached through the stage's gate, from the gate's address.
+pub(super) type GatedUrl = Box<dyn FnOnce(SocketAddr) -> String + Send>;
+
 /// A function's binary, and what it needs beside a lock table.
 ///
 /// Set for every function: `CLAIMANT_TABLE`, the region, credentials, the endpoints of DynamoDB and SQS, JSON logs at
@@ -28,6 +32,7 @@ pub struct StageConfig {
     pub(super) tables: Vec<TableSpec>,
     pub(super) variables: Vec<(String, String)>,
     pub(super) endpoints: Vec<(String, Serve)>,
+    pub(super) gated: Vec<(String, SocketAddr, GatedUrl)>,
     pub(super) dead_letters: Option<String>,
 }
 
@@ -40,6 +45,7 @@ impl StageConfig {
             tables: vec![lock_table()],
             variables: Vec::new(),
             endpoints: Vec::new(),
+            gated: Vec::new(),
             dead_letters: None,
         }
     }
@@ -74,6 +80,20 @@ impl StageConfig {
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
         self.endpoints.push((variable.to_owned(), Box::new(|listener| Box::pin(serve(listener)))));
+        self
+    }
+
+    /// A server that is there already, such as a database, behind the stage's [gate](super::Gate) and the variable that tells
+    /// its URL, made from the gate's address. What the gate holds of it are its requests that contain a text, such as
+    /// `"COMMIT\0"`.
+    #[must_use]
+    pub fn gated(
+        mut self,
+        variable: &str,
+        server: SocketAddr,
+        url: impl FnOnce(SocketAddr) -> String + Send + 'static,
+    ) -> Self {
+        self.gated.push((variable.to_owned(), server, Box::new(url)));
         self
     }
 

@@ -1,4 +1,4 @@
-//! A gate before DynamoDB's endpoint: what it holds does not arrive, or is never answered, so that a test can kill the
+//! A gate before DynamoDB's endpoint and other servers: what it holds does not arrive, or is never answered, so that a test can kill the
 //! process at exactly that point.
 
 use std::io;
@@ -48,7 +48,7 @@ struct Rule {
 }
 
 impl Gate {
-    /// From now on holds this operation, such as `TransactWriteItems`, until the gate is [open](Self::open).
+    /// From now on holds this operation, such as `TransactWriteItems`, or a text of a request to another server, until the gate is [open](Self::open).
     pub fn hold(&self, what: Hold, operation: &str) {
         self.0.held.send_replace(0);
         self.set(Some((what, operation.to_owned())));

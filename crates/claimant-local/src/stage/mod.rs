@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `config` | [`StageConfig`]: what a stage is made of |
 //! | `events` | [`Delivery`], and events of deliveries or from files |
-//! | `gate` | [`Gate`]: requests to DynamoDB, or their answers, that do not arrive |
+//! | `gate` | [`Gate`]: requests to DynamoDB or a database, or their answers, that do not arrive |
 
 mod config;
 mod events;
@@ -42,7 +42,7 @@ pub struct Stage {
     pub function: Function,
     /// Its tables.
     pub dynamodb: DynamoDb,
-    /// What stands before them.
+    /// What stands before them, and before the servers that the test has put behind it.
     pub gate: Gate,
     sqs: Sqs,
     dead_letters: Option<String>,
@@ -60,7 +60,7 @@ impl Stage {
     /// # Errors
     /// When there is no binary, a table or queue cannot be made, or 127.0.0.1 has no free port.
     pub async fn start(config: StageConfig) -> Result<Self, Error> {
-        let StageConfig { executable, timeout, tables, variables, endpoints, dead_letters } = config;
+        let StageConfig { executable, timeout, tables, variables, endpoints, gated, dead_letters } = config;
         let (dynamodb, sqs, gate) = (DynamoDb::in_memory()?, Sqs::new(), Gate::default());
         for table in &tables {
             dynamodb.create_table(table)?;
@@ -80,6 +80,11 @@ impl Stage {
             let listener = listen().await?;
             usual.push((variable, url(&listener)?));
             running.spawn(serve(listener));
+        }
+        for (variable, server, url) in gated {
+            let listener = listen().await?;
+            usual.push((variable, url(listener.local_addr().map_err(no_port)?)));
+            running.spawn(gate.clone().serve(listener, server));
         }
         if let Some(name) = &dead_letters {
             sqs.create_queue(name, QueueSettings { fifo: name.ends_with(".fifo"), ..QueueSettings::default() })?;

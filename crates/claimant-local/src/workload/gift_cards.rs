@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
-use super::{Effect, Look, Records, Sample, Seen, table_of};
+use super::{Effect, Look, Records, Sample, Seen, variable_of};
 use crate::cloud::Cloud;
 use crate::stack::FunctionSpec;
 
@@ -33,8 +33,8 @@ impl Sample for GiftCards {
     /// Every card, with the amount that the ledger says of its order; and every entry without a card.
     fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let cards = cloud.dynamodb().items(table_of(function, "GIFT_CARD_TABLE")?)?;
-            let ledger = cloud.dynamodb().items(table_of(function, "GIFT_CARD_LEDGER_TABLE")?)?;
+            let cards = cloud.dynamodb().items(variable_of(function, "GIFT_CARD_TABLE")?)?;
+            let ledger = cloud.dynamodb().items(variable_of(function, "GIFT_CARD_LEDGER_TABLE")?)?;
             let names = |item: &crate::dynamodb::Item| {
                 Some((item.text("order_id")?.to_owned(), item.text("card_id")?.to_owned()))
             };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
-use super::{Effect, Look, Records, Sample, Seen, table_of};
+use super::{Effect, Look, Records, Sample, Seen, variable_of};
 use crate::cloud::Cloud;
 use crate::stack::FunctionSpec;
 
@@ -44,7 +44,7 @@ impl Sample for Loyalty {
     /// Every change's entry; and what is wrong with a balance that is not the sum of its entries.
     fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let items = cloud.dynamodb().items(table_of(function, "LOYALTY_TABLE")?)?;
+            let items = cloud.dynamodb().items(variable_of(function, "LOYALTY_TABLE")?)?;
             let (mut effects, mut missing) = (Vec::new(), BTreeMap::new());
             for item in &items {
                 let (Some(customer), Some(entry)) = (item.text("customer_id"), item.text("entry")) else { continue };

@@ -1,6 +1,8 @@
-//! What the lock table says of one consumer's keys, by the default attribute names of the claim protocol.
+//! What the records say of one consumer's keys, by the default names of the claim protocol.
 
 use std::collections::BTreeMap;
+
+use sqlx::postgres::PgConnection;
 
 use crate::Error;
 use crate::cloud::Cloud;
@@ -23,7 +25,7 @@ pub(super) struct Record {
 impl Records {
     /// Those of this consumer in its function's lock table.
     pub(super) fn in_lock_table(cloud: &Cloud, function: &FunctionSpec, consumer: &str) -> Result<Self, Error> {
-        let table = super::table_of(function, TABLE_VARIABLE)?;
+        let table = super::variable_of(function, TABLE_VARIABLE)?;
         let items = cloud.dynamodb().items(table)?;
         let records = items.iter().filter_map(|item| {
             let key = item.text("id")?.strip_prefix(consumer)?.strip_prefix('#')?;
@@ -31,6 +33,19 @@ impl Records {
             Some((key.to_owned(), Record { status: item.text("status")?.to_owned(), attempts }))
         });
         Ok(Self(records.collect()))
+    }
+
+    /// Those of this consumer in PostgreSQL, where `claimant_records` has them.
+    pub(super) async fn in_postgres(database: &mut PgConnection, consumer: &str) -> Result<Self, sqlx::Error> {
+        let rows: Vec<(String, String, i64)> = sqlx::query_as(
+            "SELECT convert_from(substr(id, octet_length($1) + 1), 'UTF8'), status, attempts FROM claimant_records \
+             WHERE substr(id, 1, octet_length($1)) = $1",
+        )
+        .bind(format!("{consumer}#").into_bytes())
+        .fetch_all(database)
+        .await?;
+        let record = |status, attempts: i64| Record { status, attempts: u64::try_from(attempts).unwrap_or_default() };
+        Ok(Self(rows.into_iter().map(|(key, status, attempts)| (key, record(status, attempts))).collect()))
     }
 
     /// The status of a key; empty where it has no record.

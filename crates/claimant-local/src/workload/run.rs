@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::plan::{Plan, Request};
 use super::summary::Traffic;
-use super::{Report, SAMPLES, Sample, Summary};
+use super::{Report, SAMPLES, Sample, Seen, Summary};
 use crate::Error;
 use crate::cloud::Cloud;
 use crate::sqs::{Depth, NewMessage};
@@ -51,6 +51,8 @@ struct Lane<'a> {
     dead_letter_queue: &'a str,
     fifo: bool,
     plan: Plan,
+    /// What earlier runs on the same data left.
+    before: Seen,
     sent: usize,
 }
 
@@ -134,7 +136,9 @@ impl<'a> Lane<'a> {
         let redrive =
             redrive.ok_or_else(|| needs(&format!("a dead-letter queue (RedrivePolicy) of {}", queue.name)))?;
         let before = sample.look(cloud, function).await?;
-        let request = Request::after(before.records.keys(), settings.count, settings.seed);
+        let known = before.records.keys().chain(before.effects.iter().map(|effect| effect.key.as_str()));
+        let request = Request::after(known, settings.count, settings.seed);
+        sample.prepare(request, function).await?;
         Ok(Self {
             sample,
             function,
@@ -142,6 +146,7 @@ impl<'a> Lane<'a> {
             dead_letter_queue: &redrive.dead_letter_queue,
             fifo: queue.settings.fifo,
             plan: sample.plan(request, function),
+            before,
             sent: 0,
         })
     }
@@ -185,7 +190,7 @@ impl<'a> Lane<'a> {
             dead_letters: letters.into_iter().map(|message| message.body).collect(),
             left_for_redelivery: cloud.mapping_counters(&self.function.logical_id).failed,
         };
-        let seen = self.sample.look(cloud, self.function).await?;
+        let seen = self.sample.look(cloud, self.function).await?.since(&self.before);
         Ok(Summary {
             function: self.sample.function(),
             effects_are: self.sample.effects(),
