@@ -11,8 +11,9 @@ export SAM_CLI_TELEMETRY := 0
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
+MINUTES ?= 1
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model fuzz clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +59,12 @@ stores: tools ## Hold every store to the contract, and write docs/stores.md
 
 model: ## Model-check the protocol, small worlds and the large one; WORLD=small, WORLD=large or WORLD=ablation for one part
 	cargo run --release --locked -p claimant-model -- $(WORLD)
+
+fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
+	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-dynamodb -p claimant-lambda \
+		-p claimant-redis -p claimant-sql --lib -- --nocapture fuzz::
+	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-tests --test it -- --include-ignored \
+		--nocapture agreement::
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

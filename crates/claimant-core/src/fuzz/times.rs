@@ -136,6 +136,8 @@ fn decisions() {
                 assert!(!taken_over || seen.status == Status::InProgress);
                 let over = seen.expires_at_s.saturating_mul(1_000) < now.as_millis();
                 assert!(over || !matches!(seen.status, Status::Parked | Status::Completed), "it was claimed");
+                let live = seen.status == Status::InProgress && now <= seen.lease_until.plus(skew);
+                assert!(!live, "a live claim was taken");
             }
             Decision::Park { next } => assert!(parks && next.fence == seen.fence && next.owner == seen.owner),
             Decision::Held => assert!(seen.status == Status::InProgress && seen.owner == request.owner),
