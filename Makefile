@@ -11,8 +11,9 @@ export SAM_CLI_TELEMETRY := 0
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
+MINUTES ?= 1
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +63,12 @@ model: ## Model-check the protocol, small worlds and the large one; WORLD=small,
 
 simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1
 	cargo run --locked -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
+
+fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
+	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-dynamodb -p claimant-lambda \
+		-p claimant-redis -p claimant-sql --lib -- --nocapture fuzz::
+	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-tests --test it -- --include-ignored \
+		--nocapture agreement::
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

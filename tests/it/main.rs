@@ -3,6 +3,7 @@
 //! Those marked `ignore` need services; `make test` runs them.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+mod agreement;
 mod cloud;
 mod contract;
 mod inbox;

@@ -24,6 +24,8 @@ mod ending;
 pub mod engine;
 pub mod error;
 pub mod fingerprint;
+#[cfg(test)]
+mod fuzz;
 pub mod handler;
 pub mod key;
 pub mod limits;

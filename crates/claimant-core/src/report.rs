@@ -152,7 +152,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(entries: Vec<Entry>) -> Self {
+    /// A report of these entries, in the batch's order, of which nothing else is known.
+    #[must_use]
+    pub fn new(entries: Vec<Entry>) -> Self {
         Self { entries, ..Self::default() }
     }
 

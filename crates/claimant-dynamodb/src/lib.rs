@@ -20,6 +20,8 @@ mod batch;
 mod commit;
 mod create;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod item;
 mod names;
 mod optimistic;

@@ -24,6 +24,8 @@
 
 mod deadline;
 mod event;
+#[cfg(test)]
+mod fuzz;
 mod list_mappings;
 mod logging;
 mod mapping;

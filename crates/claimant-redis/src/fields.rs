@@ -66,7 +66,8 @@ pub(crate) fn values(record: &Record) -> (Vec<Field>, Vec<&'static str>) {
 
 /// The record that a hash holds, none where it is empty. Fields that claimant does not know are left alone.
 pub(crate) fn record(hash: Value) -> Result<Option<Record>, StoreError> {
-    let fields: HashMap<String, Vec<u8>> = redis::from_redis_value(hash).map_err(|_| corrupt("any"))?;
+    // Names as bytes: those of foreign fields need not be text.
+    let fields: HashMap<Vec<u8>, Vec<u8>> = redis::from_redis_value(hash).map_err(|_| corrupt("any"))?;
     if fields.is_empty() {
         return Ok(None);
     }
@@ -88,11 +89,11 @@ pub(crate) fn record(hash: Value) -> Result<Option<Record>, StoreError> {
     }))
 }
 
-struct Fields(HashMap<String, Vec<u8>>);
+struct Fields(HashMap<Vec<u8>, Vec<u8>>);
 
 impl Fields {
     fn bytes(&self, name: &str) -> Result<&[u8], StoreError> {
-        self.0.get(name).map(Vec::as_slice).ok_or_else(|| corrupt(name))
+        self.0.get(name.as_bytes()).map(Vec::as_slice).ok_or_else(|| corrupt(name))
     }
 
     fn text(&self, name: &str) -> Result<&str, StoreError> {
@@ -116,7 +117,7 @@ impl Fields {
         name: &str,
         read: impl Fn(&Self, &str) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        if self.0.contains_key(name) { read(self, name).map(Some) } else { Ok(None) }
+        if self.0.contains_key(name.as_bytes()) { read(self, name).map(Some) } else { Ok(None) }
     }
 }
 
@@ -170,6 +171,13 @@ mod tests {
             assert_eq!(record(Value::Map(pairs)).unwrap().unwrap(), wanted);
         }
         assert_eq!(record(Value::Array(vec![])).unwrap(), None);
+    }
+
+    #[test]
+    fn a_foreign_field_whose_name_is_no_text_is_left_alone() {
+        let foreign = (Value::BulkString(vec![0xff]), Value::BulkString(vec![]));
+        let pairs = hash(&full()).into_iter().chain([foreign]).collect();
+        assert_eq!(record(Value::Map(pairs)).unwrap().unwrap().fence, full().fence);
     }
 
     #[test]

@@ -53,6 +53,8 @@ mod attempts;
 mod error;
 mod eviction;
 mod fields;
+#[cfg(test)]
+mod fuzz;
 mod link;
 mod rounds;
 mod store;

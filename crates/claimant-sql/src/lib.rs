@@ -19,6 +19,8 @@
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod dialect;
+#[cfg(all(test, any(feature = "mysql", feature = "postgres")))]
+mod fuzz;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod guard;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -111,7 +111,7 @@ where
     }
 }
 
-fn unsigned(number: i64, column: &str) -> Result<u64, Trouble> {
+pub(crate) fn unsigned(number: i64, column: &str) -> Result<u64, Trouble> {
     u64::try_from(number).map_err(|_| corrupt(column))
 }
 

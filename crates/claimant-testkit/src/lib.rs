@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`clock`] | a clock that stands still until it is told to move |
 //! | [`faulty`] | a store that fails as scripted |
+//! | [`fuzz`] | generated inputs for fuzz targets and properties |
 //! | [`ledger`] | a transactional store in memory |
 //! | [`queue`] | a queue that does as it is told |
 //! | [`contract`] | the contract of a store, as checks that any store can be held to |
@@ -12,6 +13,7 @@
 pub mod clock;
 pub mod contract;
 pub mod faulty;
+pub mod fuzz;
 pub mod ledger;
 pub mod outcomes;
 mod player;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, ConsumerName, Fence, Fingerprint, Key, MessageId, Meter, OwnerToken, Record, RecordId,
     Renewed, Settled, Store, Timestamp,
@@ -70,15 +70,8 @@ impl<'a> Player<'a> {
         match step {
             Step::Claim(step) => self.claim(step).await,
             Step::Settle { who, ending, at } => {
-                let policy = policy(Abandoned::Rerun, Conflicts::Reject);
-                let settlement = Settlement { ending: ending.clone(), now: self.time(*at), policy };
-                match self.settle(self.copy(who)?, settlement).await? {
-                    Settled::Done => Ok("done".into()),
-                    Settled::Lost => Ok("lost".into()),
-                    Settled::Aborted { failure, .. } => Ok(format!("aborted: {}", failure.why)),
-                    Settled::Refused(refusal) => Ok(format!("refused: {refusal:?}")),
-                    Settled::Unknown(error) => Err(no_answer(&error)),
-                }
+                let (claim, settlement) = self.settlement(who, ending, *at)?;
+                ended(self.settle(claim, settlement).await?)
             }
             Step::Renew { who, at, until } => {
                 let mut claim = self.copy(who)?;
@@ -108,7 +101,13 @@ impl<'a> Player<'a> {
     }
 
     async fn claim(&mut self, step: &ClaimStep) -> Result<String, String> {
-        let request = ClaimRequest {
+        let answer = self.claim_once(self.request(step)).await?;
+        self.answered(step, answer)
+    }
+
+    /// What is asked of the store for this claim.
+    pub(crate) fn request(&self, step: &ClaimStep) -> ClaimRequest {
+        ClaimRequest {
             id: self.id.clone(),
             owner: owner(step.who),
             message_id: MessageId::new(step.message).expect("scripts name messages within the bounds"),
@@ -118,8 +117,15 @@ impl<'a> Player<'a> {
             policy: policy(step.abandoned, step.conflicts),
             // A batched claim of a first delivery is the path that has to find out about a record by itself.
             first_delivery: self.batched || step.first_delivery,
-        };
-        Ok(match self.claim_once(request).await? {
+        }
+    }
+
+    /// Keeps what was granted, and gives the line of the answer.
+    ///
+    /// # Errors
+    /// When the claim is another one than was asked for.
+    pub(crate) fn answered(&mut self, step: &ClaimStep, answer: ClaimAnswer) -> Result<String, String> {
+        Ok(match answer {
             ClaimAnswer::Refused(refusal) => format!("refused: {refusal:?}"),
             ClaimAnswer::Granted(claim) => {
                 let Claim { fence, attempt, taken_over, .. } = &claim;
@@ -163,6 +169,15 @@ impl<'a> Player<'a> {
         }
     }
 
+    /// The claim of `who`, and the settlement that ends it so.
+    ///
+    /// # Errors
+    /// When it was not granted one.
+    pub(crate) fn settlement(&self, who: &str, ending: &Ending, at: u64) -> Result<(Claim, Settlement), String> {
+        let policy = policy(Abandoned::Rerun, Conflicts::Reject);
+        Ok((self.copy(who)?, Settlement { ending: ending.clone(), now: self.time(at), policy }))
+    }
+
     async fn settle(&mut self, claim: Claim, settlement: Settlement) -> Result<Settled, String> {
         let company = if self.batched { self.company.pop() } else { None };
         let Some(company) = company else {
@@ -182,6 +197,20 @@ impl<'a> Player<'a> {
 
     fn copy(&self, who: &str) -> Result<Claim, String> {
         self.held.get(who).map(copy).ok_or_else(|| format!("{who:?} was not granted the claim that it is to use"))
+    }
+}
+
+/// The line of a settlement.
+///
+/// # Errors
+/// When the store gave no answer.
+pub(crate) fn ended(settled: Settled) -> Result<String, String> {
+    match settled {
+        Settled::Done => Ok("done".into()),
+        Settled::Lost => Ok("lost".into()),
+        Settled::Aborted { failure, .. } => Ok(format!("aborted: {}", failure.why)),
+        Settled::Refused(refusal) => Ok(format!("refused: {refusal:?}")),
+        Settled::Unknown(error) => Err(no_answer(&error)),
     }
 }
 

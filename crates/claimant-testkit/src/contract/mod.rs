@@ -30,8 +30,10 @@
 //! | `silence` | secrets, and a server that cannot be reached: clauses 11 and 13 |
 //! | `values` | records read back exactly: clause 1 |
 //! | `reference` | everything else that the memory store does, in scripts and in random calls: clause 1 |
+//! | `agreement` | two stores, or two ways of asking one, give the same answers to the same random calls |
 //! | `trips` | how many requests the common calls take |
 
+mod agreement;
 mod batches;
 mod clocks;
 mod dropped;
@@ -53,6 +55,7 @@ use claimant_core::Store;
 
 use examiner::Examiner;
 
+pub use agreement::{Side, agree};
 pub use examiner::{Broken, CLAUSES, Findings};
 pub use reference::SEED_VARIABLE;
 pub use trips::{Trips, trips};

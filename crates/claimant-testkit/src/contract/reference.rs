@@ -18,9 +18,9 @@ const SEQUENCES: u64 = 20;
 const SEQUENCE_STEPS: usize = 40;
 
 /// The most by which a random sequence's clock goes on or, less often, back.
-const STRIDE_MAX_MS: u64 = 40_000;
+pub(super) const STRIDE_MAX_MS: u64 = 40_000;
 
-const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+pub(super) const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 pub(super) async fn check(examiner: &mut Examiner) {
     let store = examiner.store.clone();
@@ -94,7 +94,7 @@ async fn random(store: &dyn Store, mut random: Random) -> Finding {
     for n in 0..SEQUENCE_STEPS {
         let key = random.below(2);
         let (ours, theirs) = &mut players[key];
-        now = if random.below(4) == 0 { now.saturating_sub(random.stride()) } else { now + random.stride() };
+        now = random.later(now);
         let step = random.step(now, |who| theirs.has(who));
         ours.batched = random.below(3) == 0;
         history.push(format!("{n}: key {key}, in company {}: {step:?}", ours.batched));
@@ -106,7 +106,8 @@ async fn random(store: &dyn Store, mut random: Random) -> Finding {
     Ok(())
 }
 
-fn seed() -> u64 {
+/// The seed that the environment names, or a fresh one.
+pub(super) fn seed() -> u64 {
     let named = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
     named.unwrap_or_else(|| {
         let token = super::scene::token();
@@ -115,7 +116,7 @@ fn seed() -> u64 {
 }
 
 /// SplitMix64: a few lines, and the same calls for the same seed on every machine.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -125,12 +126,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         // OK because a bound of a few and 64 random bits leave no bias that matters.
         (self.next() % bound as u64) as usize
     }
 
-    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+    pub(super) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())].clone()
     }
 
@@ -141,22 +142,31 @@ impl Random {
     }
 
     /// A call that can be made: settlements and renewals only by those that were granted a claim, if long ago.
-    fn step(&mut self, now: u64, has: impl Fn(&str) -> bool) -> Step {
+    pub(super) fn step(&mut self, now: u64, has: impl Fn(&str) -> bool) -> Step {
         let who = self.pick(&NAMES);
         match self.below(8) {
             0..3 if has(who) => settle(who, self.pick(&endings()), now),
             3 if has(who) => renew(who, now, now + self.next() % 4_000),
             4 => Step::Forge { who, owner: self.pick(&NAMES), fence: 1 + self.next() % 4 },
-            _ => Step::Claim(ClaimStep {
-                who,
-                message: self.pick(&["m1", "m1", "m2"]),
-                payload: self.pick(&["p1", "p1", "p1", "p2"]),
-                at: now,
-                until: now + self.pick(&[1, LEASE_MS, 30_000]),
-                abandoned: self.pick(&[Abandoned::Rerun, Abandoned::Rerun, Abandoned::Park]),
-                conflicts: self.pick(&[Conflicts::Reject, Conflicts::Ignore]),
-                first_delivery: self.below(2) == 0,
-            }),
+            _ => self.claim(who, now).step(),
         }
+    }
+
+    pub(super) fn claim(&mut self, who: &'static str, now: u64) -> ClaimStep {
+        ClaimStep {
+            who,
+            message: self.pick(&["m1", "m1", "m2"]),
+            payload: self.pick(&["p1", "p1", "p1", "p2"]),
+            at: now,
+            until: now + self.pick(&[1, LEASE_MS, 30_000]),
+            abandoned: self.pick(&[Abandoned::Rerun, Abandoned::Rerun, Abandoned::Park]),
+            conflicts: self.pick(&[Conflicts::Reject, Conflicts::Ignore]),
+            first_delivery: self.below(2) == 0,
+        }
+    }
+
+    /// The clock's next time: mostly on, now and then back.
+    pub(super) fn later(&mut self, now: u64) -> u64 {
+        if self.below(4) == 0 { now.saturating_sub(self.stride()) } else { now + self.stride() }
     }
 }

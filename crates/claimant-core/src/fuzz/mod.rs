@@ -1,0 +1,13 @@
+//! Fuzz targets and properties. What is generated, and how often, is in `claimant_testkit::fuzz`.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `bodies` | any body: decoded or rejected; its key, its record's name, its fingerprint |
+//! | `values` | names of records, fingerprints |
+//! | `batches` | the plan and the report |
+//! | `times` | delays, schedules, and what is claimed when |
+
+mod batches;
+mod bodies;
+mod times;
+mod values;

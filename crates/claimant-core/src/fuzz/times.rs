@@ -1,0 +1,147 @@
+//! No arithmetic overflows, and every bound is kept.
+
+use std::time::Duration;
+
+use claimant_testkit::fuzz::hold;
+use proptest::prelude::*;
+
+use crate::limits::{
+    BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLAIM_AHEAD_MAX, CONCURRENCY_MAX, LEASE_MARGIN_MS, LEASE_MAX_MS,
+    SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
+};
+use crate::pace::{Durations, fits, to_claim, to_settle};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, decide};
+use crate::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Schedule, Status};
+use crate::{Timestamp, backoff};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn any_time() -> impl Strategy<Value = Timestamp> {
+    prop_oneof![any::<u64>(), 0..=TIME_MAX_MS, 1_700_000_000_000..1_700_001_000_000_u64, Just(0), Just(u64::MAX),]
+        .prop_map(Timestamp::from_millis)
+}
+
+fn any_duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![any::<Duration>(), (0..=2 * LEASE_MAX_MS).prop_map(MS), Just(Duration::MAX), Just(Duration::ZERO)]
+}
+
+#[test]
+fn delays() {
+    let id = any::<String>().prop_map(|id| MessageId::new(id.chars().take(20).collect::<String>()));
+    hold("delays", file!(), (any::<u32>(), 0..12_u32, id), |(any, small, id)| {
+        let Ok(id) = id else { return };
+        for attempt in [any, small] {
+            let delay = backoff::delay(attempt, &id);
+            assert!((MS(BACKOFF_BASE_MS / 2)..=MS(BACKOFF_MAX_MS)).contains(&delay));
+            // The next one's least is more than this one's most, until the ceiling is reached.
+            let next = backoff::delay(attempt.saturating_add(1), &id);
+            assert!(attempt == 0 || next > delay || next >= MS(BACKOFF_MAX_MS / 2));
+            let (rejected, next) =
+                (backoff::rejected_delay(attempt), backoff::rejected_delay(attempt.saturating_add(1)));
+            assert!(rejected <= next && next <= MS(BACKOFF_MAX_MS));
+        }
+        assert!(backoff::jitter(&id) < MS(1_000));
+    });
+}
+
+#[test]
+fn schedule() {
+    hold("schedules", file!(), (any_time(), any_time(), any_duration()), |(now, deadline, margin)| {
+        let schedule = Schedule::new(now, deadline, margin);
+        assert!(schedule.started_at <= schedule.cancel_at && schedule.cancel_at <= schedule.return_by);
+        let (left, usable) = (deadline.since(now), schedule.return_by - schedule.started_at);
+        assert!(usable <= MS(LEASE_MAX_MS) && usable <= left.saturating_sub(margin).max(MS(1)).min(left));
+        let reserve = schedule.return_by - schedule.cancel_at;
+        assert!(reserve <= MS(SETTLE_RESERVE_MAX_MS) && reserve <= usable / 5);
+        assert_eq!(schedule.total(), usable - reserve);
+        assert_eq!(schedule.lease_end - schedule.started_at, left.min(MS(LEASE_MAX_MS)) + MS(LEASE_MARGIN_MS));
+        let lease = schedule.lease_until(now);
+        assert!(now <= lease && lease <= now.plus(MS(LEASE_MAX_MS + LEASE_MARGIN_MS)));
+    });
+}
+
+#[test]
+fn pace() {
+    let batch = (0..=10_000_usize, 0..=2_000_usize, 1..=CONCURRENCY_MAX, 0..=CLAIM_AHEAD_MAX);
+    let took = prop::collection::vec((0..=2 * LEASE_MAX_MS).prop_map(MS), 0..8);
+    let time = (any_duration(), any_duration(), any_duration());
+    hold("the pace", file!(), (batch, took, time), |((waiting, in_hand, concurrency, ahead), took, time)| {
+        let claimed = to_claim(waiting, in_hand, concurrency, ahead);
+        assert!(claimed <= waiting && (claimed == 0 || in_hand + claimed <= concurrency + ahead));
+        assert!(in_hand > 0 || waiting == 0 || claimed > 0 || (ahead > 0 && concurrency + ahead < STORE_BATCH_MAX));
+        for (others, lingered) in [(false, false), (true, false), (false, true), (true, true)] {
+            let written = to_settle(waiting, others, lingered);
+            assert!(written <= waiting && (written == waiting || (others && !lingered)));
+        }
+        let durations = Durations::default();
+        took.iter().for_each(|took| durations.learn(*took));
+        let longest = took.iter().max().copied().unwrap_or_default();
+        assert!(durations.expected() <= longest * 3 + MS(1));
+        let ahead = durations.ahead(concurrency);
+        assert!(ahead <= CLAIM_AHEAD_MAX && ahead.is_multiple_of(STORE_BATCH_MAX));
+        let (left, total, expected) = time;
+        assert!(!fits(Duration::ZERO, total, expected));
+        assert!(left.is_zero() || fits(left, left, expected), "at the beginning anything may start");
+    });
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let status = prop::sample::select(Status::ALL.as_slice());
+    let numbers = (any::<u64>(), any::<u32>(), prop_oneof![any::<u64>(), Just(0), Just(u64::MAX)]);
+    let times = (any_time(), any_time(), any_time());
+    (status, "[ab]", numbers, times, "[mn]", 0..2_u8).prop_map(|(status, owner, numbers, times, message, payload)| {
+        Record {
+            status,
+            owner: OwnerToken::from_stored(owner),
+            fence: Fence::new(numbers.0),
+            lease_until: times.0,
+            attempts: numbers.1,
+            message_id: MessageId::new(message).unwrap(),
+            fingerprint: Fingerprint::of_bytes(&[payload]),
+            created_at: times.1,
+            updated_at: times.2,
+            completed_at: None,
+            expires_at_s: numbers.2,
+            result: None,
+            error: None,
+        }
+    })
+}
+
+/// Whatever a table holds, deciding on it never panics, and a record that is granted has its owner and the next fence.
+#[test]
+fn decisions() {
+    let policy = (any::<bool>(), any::<bool>(), any_duration(), any_duration());
+    let inputs = (record(), any_time(), any_time(), policy, 0..2_u8);
+    hold("decisions", file!(), inputs, |(seen, now, lease_until, (parks, ignores, skew, window), payload)| {
+        let request = ClaimRequest {
+            id: RecordId::new(&ConsumerName::new("fuzz").unwrap(), &Key::new("k").unwrap()),
+            owner: OwnerToken::from_stored("a"),
+            message_id: MessageId::new("m").unwrap(),
+            fingerprint: Fingerprint::of_bytes(&[payload]),
+            now,
+            lease_until,
+            policy: ClaimPolicy {
+                abandoned: if parks { Abandoned::Park } else { Abandoned::Rerun },
+                conflicts: if ignores { Conflicts::Ignore } else { Conflicts::Reject },
+                skew,
+                window,
+            },
+            first_delivery: true,
+        };
+        match decide(Some(&seen), &request) {
+            Decision::Grant { next, taken_over } => {
+                assert_eq!((next.status, &next.owner), (Status::InProgress, &request.owner));
+                assert_eq!(next.fence, seen.fence.next());
+                assert!(!taken_over || seen.status == Status::InProgress);
+                let over = seen.expires_at_s.saturating_mul(1_000) < now.as_millis();
+                assert!(over || !matches!(seen.status, Status::Parked | Status::Completed), "it was claimed");
+                let live = seen.status == Status::InProgress && now <= seen.lease_until.plus(skew);
+                assert!(!live, "a live claim was taken");
+            }
+            Decision::Park { next } => assert!(parks && next.fence == seen.fence && next.owner == seen.owner),
+            Decision::Held => assert!(seen.status == Status::InProgress && seen.owner == request.owner),
+            Decision::Refuse(_) => {}
+        }
+    });
+}
