@@ -161,7 +161,7 @@ mod tests {
             ("LOCK TABLES t WRITE", true, true, false),
             ("XA END 'a'", true, true, false),
             ("EXECUTE hidden", true, true, false),
-            ("/*!50000 COMMIT */", true, true, false),
+            ("/*!50000 COMMIT */", true, false, false),
             ("SELECT 1 /*M! , 2 */", true, true, false),
             ("", true, false, false),
         ];
