@@ -10,9 +10,10 @@ export SAM_CLI_TELEMETRY := 0
 
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
+MINUTES ?= 1
 EVENT ?= order
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model storm clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +31,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	cargo test -p claimant-tests --locked -- --include-ignored
+	$(BUILT)/debug/claimant-storm --seconds 15
 
 lint: ## Check format, lints, licences, and which crate may use which
 	@scripts/tools deny
@@ -58,6 +60,9 @@ stores: tools ## Hold every store to the contract, and write docs/stores.md
 
 model: ## Model-check the protocol, small worlds and the large one; WORLD=small, WORLD=large or WORLD=ablation for one part
 	cargo run --release --locked -p claimant-model -- $(WORLD)
+
+storm: tools binaries ## Storm over the built functions for MINUTES: kills, stops, a line that fails; SEED=… for the same again
+	$(BUILT)/debug/claimant-storm --seconds $$(( $(MINUTES) * 60 )) $(if $(SEED),--seed $(SEED))
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)
