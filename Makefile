@@ -62,7 +62,9 @@ model: ## Model-check the protocol, small worlds and the large one; WORLD=small,
 	cargo run --release --locked -p claimant-model -- $(WORLD)
 
 storm: tools binaries ## Storm over the built functions for MINUTES: kills, stops, a line that fails; SEED=… for the same again
+	@scripts/tools ministack
 	$(BUILT)/debug/claimant-storm --seconds $$(( $(MINUTES) * 60 )) $(if $(SEED),--seed $(SEED))
+	.tools/ministack/bin/python scripts/storm-ministack $(BUILT)/debug $$(( $(MINUTES) * 30 )) $(SEED)
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

@@ -57,18 +57,21 @@ struct Args {
     /// Where everything goes that the functions and the cloud print.
     #[arg(long)]
     log: Option<PathBuf>,
+    /// A parameter of the template, as NAME=VALUE: `GatewayUrl=https://gateway.example/legacy` makes payments double.
+    #[arg(long, value_parser = parameter)]
+    parameter: Vec<(String, String)>,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let settings = Settings {
-        // Two processes never share an id and a moment; nothing depends on it.
         seed: args.seed.unwrap_or_else(drawn_seed),
         storm: Duration::from_secs(args.seconds),
         engine: args.dynamodb,
         binaries: args.binaries.or_else(own_directory).unwrap_or_else(|| PathBuf::from("target/debug")),
         root: args.root,
         log: args.log,
+        parameters: args.parameter.into_iter().collect(),
     };
     println!("storm: {} s, seed {}", args.seconds, settings.seed);
     let runtime = match tokio::runtime::Runtime::new() {
@@ -82,6 +85,11 @@ fn main() -> ExitCode {
         }
         Err(error) => failed(&error),
     }
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("give it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn failed(error: &dyn std::error::Error) -> ExitCode {

@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) root: PathBuf,
     /// Where a copy of everything printed goes.
     pub(crate) log: Option<PathBuf>,
+    /// Parameters of the template, beside those of every storm.
+    pub(crate) parameters: BTreeMap<String, String>,
 }
 
 /// One function's part.
@@ -108,7 +110,8 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
     let search_sees = watch_the_cloud(&transcript, &secret);
 
     let template = settings.root.join("template.yaml");
-    let parameters = BTreeMap::from([("MaximumConcurrency".to_owned(), CONCURRENCY.to_owned())]);
+    let mut parameters = BTreeMap::from([("MaximumConcurrency".to_owned(), CONCURRENCY.to_owned())]);
+    parameters.extend(settings.parameters.clone());
     let loose = Line::open(Random::new(random.bits())).await?;
     let logs = transcript.clone();
     let config = CloudConfig {
