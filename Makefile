@@ -13,7 +13,7 @@ FUNCTION ?= order-confirmation
 EVENT ?= order
 MINUTES ?= 1
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz storm clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	scripts/lambda-round
 	cargo test -p claimant-tests -p inventory --locked -- --include-ignored
 	cargo test -p claimant-sim --locked -- --include-ignored
+	$(BUILT)/debug/claimant-storm --seconds 15
 
 lint: ## Check format, lints, licences, and which crate may use which
 	@scripts/tools deny
@@ -69,6 +70,11 @@ fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (
 		-p claimant-redis -p claimant-sql --lib -- --nocapture fuzz::
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-tests --test it -- --include-ignored \
 		--nocapture agreement::
+
+storm: tools binaries ## Storm over the built functions for MINUTES: kills, stops, a line that fails; SEED=… for the same again
+	@scripts/tools ministack
+	$(BUILT)/debug/claimant-storm --seconds $$(( $(MINUTES) * 60 )) $(if $(SEED),--seed $(SEED))
+	.tools/ministack/bin/python scripts/storm-ministack $(BUILT)/debug $$(( $(MINUTES) * 30 )) $(SEED)
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

@@ -52,6 +52,11 @@ pub struct CloudConfig {
     pub slow_charge: Duration,
     /// Who gets the functions' log lines.
     pub logs: LogSink,
+    /// What is changed of the template before it is started, such as times.
+    pub adjust: fn(&mut Stack),
+    /// Where the functions find DynamoDB, instead of at this cloud's own endpoint: a line to it that fails, or another
+    /// one, which has the template's tables already.
+    pub dynamodb_url: Option<String>,
 }
 
 impl CloudConfig {
@@ -67,6 +72,8 @@ impl CloudConfig {
             slow_mail: SLOW_DELAY,
             slow_charge: gateway::SLOW_DELAY,
             logs: Arc::new(|_, _| {}),
+            adjust: |_| {},
+            dynamodb_url: None,
         }
     }
 }

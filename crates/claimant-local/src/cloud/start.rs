@@ -22,7 +22,8 @@ use crate::stack::{FunctionSpec, GATEWAY_URL_PLACEHOLDER, QueueSpec, SQS_URL_PLA
 const PASSED_ON: [&str; 3] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL"];
 
 pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
-    let stack = Stack::load(&config.template, &config.parameters)?;
+    let mut stack = Stack::load(&config.template, &config.parameters)?;
+    (config.adjust)(&mut stack);
     let chosen = choose(&stack, &config.only, &config.template)?;
     for spec in &chosen {
         check_binary(spec, &config.binaries)?;
@@ -58,9 +59,13 @@ pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
     servers.spawn(gateway.clone().serve(gateway_listener, told(stopped)));
 
     let mut functions = Vec::new();
+    let theirs = Endpoints {
+        dynamodb: config.dynamodb_url.clone().unwrap_or_else(|| endpoints.dynamodb.clone()),
+        ..endpoints.clone()
+    };
     for spec in chosen {
         functions.push(RunningFunction {
-            function: new_function(&spec, &config, &endpoints)?,
+            function: new_function(&spec, &config, &theirs)?,
             spec,
             mappings: Vec::new(),
         });

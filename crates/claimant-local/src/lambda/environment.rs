@@ -166,6 +166,8 @@ impl Environment {
         self.group.kill();
         // OK to fail: that means it was reaped already.
         let _ = self.child.wait().await;
+        // From here on its id can be another process's.
+        lock(&self.group.pids).remove(&self.group.id);
         for output in std::mem::take(&mut self.output) {
             let _ = timeout(LOGS_DRAIN_MAX, output).await;
         }

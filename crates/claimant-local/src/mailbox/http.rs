@@ -32,6 +32,8 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
         Ok(mail) => mail,
         Err(message) => return bad_request(&message),
     };
+    // Dropped with the answer, or with the connection of a sender that is gone.
+    let _under_way = mailbox.begin(&mail);
     match mailbox.attempt(&mail) {
         Verdict::Accept => {}
         Verdict::AcceptLate => tokio::time::sleep(mailbox.slow_delay).await,

@@ -13,6 +13,7 @@
 //! An attempt is counted before its answer is decided or delayed; a mail is kept when it is answered, so a sender
 //! that is killed while it waits for a slow answer leaves an attempt and no mail.
 
+mod attempts;
 mod http;
 mod request;
 
@@ -24,6 +25,9 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 
 use crate::Error;
+use attempts::UnderWay;
+
+pub use attempts::{ATTEMPTS_MAX, Attempt};
 
 /// Mails kept; the oldest goes when one more arrives.
 pub const MAILS_MAX: usize = 10_000;
@@ -98,6 +102,7 @@ struct Kept {
     received: u64,
     attempts: u64,
     refused_once: HashSet<String>,
+    log: Vec<Attempt>,
 }
 
 /// What becomes of an attempt.
@@ -142,6 +147,11 @@ impl Mailbox {
         self.kept().attempts
     }
 
+    /// When each attempt began and ended, in the order of their beginnings: the first [`ATTEMPTS_MAX`].
+    pub fn log(&self) -> Vec<Attempt> {
+        self.kept().log.clone()
+    }
+
     /// Serves on `listener` until `shutdown` resolves and the requests under way are answered.
     ///
     /// # Errors
@@ -175,6 +185,11 @@ impl Mailbox {
             }
         }
         verdict
+    }
+
+    /// Notes that an attempt begins; it ends when the value is dropped.
+    fn begin(&self, mail: &Mail) -> UnderWay {
+        UnderWay::begin(self, mail)
     }
 
     fn keep(&self, mail: Mail) {

@@ -19,6 +19,8 @@ pub(super) struct Account {
     queues: BTreeMap<String, Entry>,
     /// The start of every queue URL, without a slash at its end.
     pub(super) endpoint: Option<String>,
+    /// Where set, no change of visibility hides a message for longer.
+    pub(super) hidden_max: Option<Duration>,
 }
 
 /// A queue, and who waits for it.
@@ -124,6 +126,7 @@ impl Account {
         receipt_handle: &str,
         timeout: Duration,
     ) -> Result<(), Fault> {
+        let timeout = self.hidden_max.map_or(timeout, |max| timeout.min(max));
         let entry = self.entry(name)?;
         entry.queue.change_visibility(now_ms, receipt_handle, timeout)?;
         entry.changed.notify_waiters();

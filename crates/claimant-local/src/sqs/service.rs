@@ -62,6 +62,12 @@ impl Sqs {
         self.account().endpoint = Some(base_url.trim_end_matches('/').to_owned());
     }
 
+    /// From now on no change of visibility hides a message for longer than this, whatever it asks for: backoffs of minutes
+    /// take moments then, for who has no minutes.
+    pub fn hide_at_most(&self, max: Duration) {
+        self.account().hidden_max = Some(max);
+    }
+
     /// Creates a queue. Does nothing if it exists with the same settings.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ use crate::Error;
 use crate::cloud::Cloud;
 use crate::stack::FunctionSpec;
 
-pub use plan::COUNT_MAX;
+pub use plan::{COUNT_MAX, Random};
 use plan::{Plan, Request};
 use records::Records;
 pub use report::Report;

@@ -100,7 +100,7 @@ impl Request {
         mut piece: impl FnMut(u32, u64, &mut Random) -> (Piece, Repeat),
         broken: &[fn(u64) -> String],
     ) -> Plan {
-        let mut random = Random(self.seed);
+        let mut random = Random::new(self.seed);
         let spacing = SPACING_MAX.min(SPREAD_MAX / self.count);
         let mut plan = Plan { pieces: Vec::new(), broken: Vec::new(), messages: Vec::new() };
         for i in 0..self.count {
@@ -149,10 +149,17 @@ fn nested(number: u64) -> String {
 }
 
 /// SplitMix64: small, and the same everywhere. Not for secrets.
-pub(super) struct Random(u64);
+#[derive(Debug, Clone)]
+pub struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// The numbers of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Any 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -161,11 +168,12 @@ impl Random {
     }
 
     /// Below `bound`, which is not 0. The bias is below 2⁻³², and nothing depends on it.
-    pub(super) fn below(&mut self, bound: u32) -> u32 {
-        u32::try_from(self.next() % u64::from(bound)).expect("less than a u32")
+    pub fn below(&mut self, bound: u32) -> u32 {
+        u32::try_from(self.bits() % u64::from(bound)).expect("less than a u32")
     }
 
-    pub(super) fn index(&mut self, len: usize) -> usize {
+    /// A place in a list of this length, which is not 0.
+    pub fn index(&mut self, len: usize) -> usize {
         let bound = u32::try_from(len).expect("a short list");
         usize::try_from(self.below(bound)).expect("less than len")
     }

@@ -1,0 +1,246 @@
+//! What is sent in a storm, when, and what must become of it: the same seed gives the same.
+
+use std::time::Duration;
+
+use claimant_local::workload::Random;
+use serde_json::{Value, json};
+
+/// Copies of one message at most.
+const COPIES_MAX: u32 = 5;
+/// One piece of work in this many is refused.
+const PIECES_PER_REFUSED: u32 = 12;
+/// One broken body for this many pieces.
+const PIECES_PER_BROKEN: u32 = 15;
+/// How many customers the changes of points are shared out to.
+const CUSTOMERS: u32 = 12;
+/// Half of the copies come within this time of the first one, while it is worked on or hardly done.
+const CLOSE: Duration = Duration::from_millis(1_500);
+/// What a change of points earns, and the next one of the same customer redeems: booked out of order, it would be refused.
+const EARNED: i64 = 100;
+
+/// A function that the storm is let loose on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Orders,
+    Payments,
+    GiftCards,
+    Loyalty,
+}
+
+/// What must become of a piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It has its effect: exactly once, or, where it is leased and its system knows no keys, at least once.
+    Done,
+    /// It has none, and every copy is dead-lettered.
+    Refused,
+}
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) key: String,
+    /// What it must stay in order with, where the queue is FIFO.
+    pub(crate) group: String,
+    pub(crate) body: String,
+    /// What its effect must be.
+    pub(crate) effect: String,
+    pub(crate) fate: Fate,
+    pub(crate) copies: u32,
+}
+
+/// One message to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned {
+    /// When, from the start of the storm.
+    pub(crate) at: Duration,
+    pub(crate) body: String,
+    pub(crate) group: String,
+}
+
+/// What is sent to one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) pieces: Vec<Piece>,
+    /// Each different from every other.
+    pub(crate) broken: Vec<String>,
+    /// In the order of sending.
+    pub(crate) messages: Vec<Planned>,
+}
+
+/// How much is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// Pieces of work for each function; at least 1.
+    pub(crate) pieces: u32,
+    /// Everything is sent within this time.
+    pub(crate) within: Duration,
+}
+
+impl Target {
+    pub(crate) const ALL: [Self; 4] = [Self::Orders, Self::Payments, Self::GiftCards, Self::Loyalty];
+
+    /// The function, by its binary. Its consumer has the same name.
+    pub(crate) fn function(self) -> &'static str {
+        match self {
+            Self::Orders => "order-confirmation",
+            Self::Payments => "payment",
+            Self::GiftCards => "gift-card",
+            Self::Loyalty => "loyalty",
+        }
+    }
+
+    /// The plan of this seed. Every body holds secrets, which start with `secret`, in fields that are no keys.
+    pub(crate) fn plan(self, extent: Extent, secret: &str, random: &mut Random) -> Plan {
+        let mut plan = Plan { pieces: Vec::new(), broken: Vec::new(), messages: Vec::new() };
+        // Of one customer, what comes first is sent first: pieces are made in the order of their first copies.
+        let spacing = extent.within / (extent.pieces + 1);
+        for i in 0..extent.pieces {
+            let mut piece = self.piece(i, &format!("{secret}{i}"), random);
+            let times = times(spacing * i, extent.within, random);
+            piece.copies = u32::try_from(times.len()).expect("at most COPIES_MAX");
+            let copy = |at| Planned { at, body: piece.body.clone(), group: piece.group.clone() };
+            plan.messages.extend(times.into_iter().map(copy));
+            plan.pieces.push(piece);
+        }
+        for i in 0..(extent.pieces / PIECES_PER_BROKEN).max(3) {
+            let body = self.broken(i, &format!("{secret}b{i}"));
+            let at = spacing * random.below(extent.pieces);
+            // In a group with good ones, which it must not hold up.
+            plan.messages.push(Planned { at, body: body.clone(), group: customer(i) });
+            plan.broken.push(body);
+        }
+        plan.messages.sort_by_key(|message| message.at);
+        plan
+    }
+
+    fn piece(self, i: u32, secret: &str, random: &mut Random) -> Piece {
+        let refused = i % PIECES_PER_REFUSED == 7;
+        let cents = 500 + random.below(20_000);
+        let name = ["slow", "flaky", "unavailable", "ord", "ord", "ord"][random.index(6)];
+        let (key, group, mut body, effect) = match self {
+            Self::Orders => {
+                let key = format!("ord-{i}");
+                // The local part is a secret, but for what makes the mailbox slow or refuse once.
+                let to = if refused { secret.to_owned() } else { format!("{name}-{secret}@example.com") };
+                let items = json!([{ "sku": secret, "quantity": 1, "unit_price_cents": cents }]);
+                let body = json!({ "order_id": key, "customer_email": to, "items": items, "currency": "EUR" });
+                (key.clone(), key, body, to)
+            }
+            Self::Payments => {
+                let key = format!("{}-{i}", if refused { "declined" } else { name });
+                let body = json!({ "order_id": key, "amount_cents": cents, "currency": "EUR" });
+                (key.clone(), key, body, format!("{cents} EUR"))
+            }
+            Self::GiftCards => {
+                let key = format!("ord-{i}");
+                let cents = if refused { 0 } else { cents };
+                let body = json!({
+                    "order_id": key, "card_id": format!("card-{i}"), "recipient": secret,
+                    "amount_cents": cents, "currency": "EUR",
+                });
+                (key.clone(), key, body, format!("{cents} EUR"))
+            }
+            Self::Loyalty => {
+                let key = format!("chg-{i}");
+                // One refused does not count in its customer's turns, so it has a customer of its own.
+                let group = if refused { "customer-poor".to_owned() } else { customer(i) };
+                let earns = (i / CUSTOMERS).is_multiple_of(2);
+                let points = if earns && !refused { EARNED } else { -EARNED };
+                let body = json!({ "change_id": key, "customer_id": group, "points": points });
+                (key, group, body, format!("{points} points"))
+            }
+        };
+        body["note"] = Value::from(secret);
+        let fate = if refused { Fate::Refused } else { Fate::Done };
+        Piece { key, group, body: body.to_string(), effect, fate, copies: 1 }
+    }
+
+    /// Each kind in turn: no JSON, an object without a key, and one whose field is of the wrong type and holds the secret.
+    fn broken(self, i: u32, secret: &str) -> String {
+        let field = match self {
+            Self::Orders => "items",
+            Self::Payments | Self::GiftCards => "amount_cents",
+            Self::Loyalty => "points",
+        };
+        match i % 3 {
+            0 => format!("{secret}: this is not JSON"),
+            1 => json!({ "note": secret }).to_string(),
+            _ => {
+                let id = format!("broken-{i}");
+                json!({ "order_id": id, "change_id": id, "customer_id": "c", "currency": "EUR", "card_id": id,
+                    "recipient": secret, "customer_email": secret, (field): secret })
+                .to_string()
+            }
+        }
+    }
+}
+
+fn customer(i: u32) -> String {
+    format!("customer-{}", i % CUSTOMERS)
+}
+
+/// When the copies of a message are sent, the first one at `first`.
+fn times(first: Duration, within: Duration, random: &mut Random) -> Vec<Duration> {
+    let mut times = vec![first];
+    for _ in 0..random.below(COPIES_MAX) {
+        let left = within.saturating_sub(first);
+        let later = if random.below(2) == 0 { left.min(CLOSE) } else { left };
+        let later_ms = u32::try_from(later.as_millis()).unwrap_or(u32::MAX);
+        times.push(first + Duration::from_millis(u64::from(random.below(later_ms.max(1)))));
+    }
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    fn plan(target: Target, seed: u64) -> Plan {
+        let extent = Extent { pieces: 120, within: Duration::from_secs(30) };
+        target.plan(extent, "hush-", &mut Random::new(seed))
+    }
+
+    #[test]
+    fn plans_have_what_they_need() {
+        for target in Target::ALL {
+            let Plan { pieces, broken, messages } = plan(target, 7);
+            assert_eq!((pieces.len(), broken.len()), (120, 8), "{target:?}");
+            assert_eq!(broken.iter().collect::<BTreeSet<_>>().len(), 8, "{target:?}");
+            assert_eq!(pieces.iter().filter(|piece| piece.fate == Fate::Refused).count(), 10, "{target:?}");
+            let copies: u32 = pieces.iter().map(|piece| piece.copies).sum();
+            assert_eq!(messages.len(), copies as usize + 8, "{target:?}");
+            assert!((1..=COPIES_MAX).all(|copies| pieces.iter().any(|piece| piece.copies == copies)), "{target:?}");
+            assert!(messages.is_sorted_by_key(|m| m.at) && messages.iter().all(|m| m.at < Duration::from_secs(30)));
+            assert!(messages.iter().all(|message| message.body.contains("hush-")), "{target:?}");
+            assert!(pieces.iter().all(|p| !p.key.contains("hush-") && !p.group.contains("hush-")), "{target:?}");
+            let keys: BTreeSet<_> = pieces.iter().map(|piece| &piece.key).collect();
+            assert_eq!(keys.len(), 120, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn a_seed_decides_everything() {
+        assert_eq!(plan(Target::Loyalty, 1), plan(Target::Loyalty, 1));
+        assert_ne!(plan(Target::Loyalty, 1), plan(Target::Loyalty, 2));
+    }
+
+    #[test]
+    fn customers_redeem_what_they_earned_before() {
+        let plan = plan(Target::Loyalty, 7);
+        let mut sent = BTreeSet::new();
+        let mut balances = BTreeMap::new();
+        for message in &plan.messages {
+            let Some(piece) = plan.pieces.iter().find(|piece| piece.body == message.body) else { continue };
+            if !sent.insert(&piece.key) || piece.fate == Fate::Refused {
+                continue;
+            }
+            let points: i64 = piece.effect.strip_suffix(" points").unwrap().parse().unwrap();
+            let balance = balances.entry(&piece.group).or_insert(0);
+            *balance += points;
+            assert!(*balance >= 0, "{}", piece.key);
+        }
+    }
+}

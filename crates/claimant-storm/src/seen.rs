@@ -1,0 +1,131 @@
+//! What is seen of one function's work where it has its effects, and in the lock table.
+
+use std::collections::BTreeMap;
+
+use claimant_local::Error;
+use claimant_local::cloud::Cloud;
+use claimant_local::mailbox::Attempt;
+use claimant_local::stack::FunctionSpec;
+
+use crate::database::Database;
+use crate::plan::Target;
+
+/// The header by which `order-confirmation` tells which order a mail is for.
+const KEY_HEADER: &str = "X-Claimant-Key";
+
+/// What the lock table says of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) status: String,
+    /// Handler runs.
+    pub(crate) attempts: u64,
+}
+
+/// What is seen of one function's work.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// Every effect, by key: an address, an amount.
+    pub(crate) effects: BTreeMap<String, Vec<String>>,
+    /// Keys whose effects do not fit together: a card without its entry, a balance that is not the sum of its changes.
+    pub(crate) torn: Vec<String>,
+    /// How often the system that has the effects was asked for each, where it tells.
+    pub(crate) tries: BTreeMap<String, u64>,
+    /// Keys of which two effects were tried at the same time.
+    pub(crate) overlaps: Vec<String>,
+    pub(crate) records: BTreeMap<String, Record>,
+}
+
+impl Seen {
+    pub(crate) async fn of(
+        target: Target,
+        cloud: &Cloud,
+        database: &Database,
+        function: &FunctionSpec,
+    ) -> Result<Self, Error> {
+        let mut seen = Self::default();
+        match target {
+            Target::Orders => seen.mails(cloud),
+            Target::Payments => seen.charges(cloud),
+            Target::GiftCards => seen.cards(database, function).await?,
+            Target::Loyalty => seen.bookings(database, function).await?,
+        }
+        for item in database.items(table_of(function, "CLAIMANT_TABLE")?).await? {
+            let key = item.text("id").and_then(|id| id.strip_prefix(target.function())?.strip_prefix('#'));
+            let (Some(key), Some(status)) = (key, item.text("status")) else { continue };
+            let attempts = item.number("attempts").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
+            seen.records.insert(key.to_owned(), Record { status: status.to_owned(), attempts });
+        }
+        Ok(seen)
+    }
+
+    fn mails(&mut self, cloud: &Cloud) {
+        for mail in cloud.mailbox().mails() {
+            self.effect(mail.header(KEY_HEADER).unwrap_or_default(), mail.to.join(", "));
+        }
+        let log = cloud.mailbox().log();
+        let mut by_key: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+        for attempt in &log {
+            by_key.entry(attempt.header(KEY_HEADER).unwrap_or_default()).or_default().push(attempt);
+        }
+        for (key, attempts) in by_key {
+            self.tries.insert(key.to_owned(), attempts.len() as u64);
+            if attempts.windows(2).any(|pair| pair[0].overlaps(pair[1])) {
+                self.overlaps.push(key.to_owned());
+            }
+        }
+    }
+
+    fn charges(&mut self, cloud: &Cloud) {
+        for charge in cloud.gateway().charges() {
+            let what = format!("{} {}", charge.order.amount_cents, charge.order.currency);
+            let key = charge.key.unwrap_or(charge.order.reference);
+            self.tries.insert(key.clone(), charge.requests.into());
+            self.effect(&key, what);
+        }
+    }
+
+    async fn cards(&mut self, database: &Database, function: &FunctionSpec) -> Result<(), Error> {
+        let cards = database.items(table_of(function, "GIFT_CARD_TABLE")?).await?;
+        let ledger = database.items(table_of(function, "GIFT_CARD_LEDGER_TABLE")?).await?;
+        let mut entries: BTreeMap<_, _> = ledger
+            .iter()
+            .filter_map(|entry| Some(((entry.text("order_id")?, entry.text("card_id")?), entry.number("amount_cents"))))
+            .collect();
+        for card in &cards {
+            let (Some(order), Some(id)) = (card.text("order_id"), card.text("card_id")) else { continue };
+            match entries.remove(&(order, id)) {
+                Some(Some(cents)) if card.number("amount_cents") == Some(cents) => {
+                    self.effect(order, format!("{cents} EUR"));
+                }
+                _ => self.torn.push(order.to_owned()),
+            }
+        }
+        self.torn.extend(entries.into_keys().map(|(order, _)| order.to_owned()));
+        Ok(())
+    }
+
+    async fn bookings(&mut self, database: &Database, function: &FunctionSpec) -> Result<(), Error> {
+        let mut missing: BTreeMap<String, i64> = BTreeMap::new();
+        for item in database.items(table_of(function, "LOYALTY_TABLE")?).await? {
+            let (Some(customer), Some(entry)) = (item.text("customer_id"), item.text("entry")) else { continue };
+            let points = item.number("points").unwrap_or_default();
+            let change = entry.strip_prefix("change#");
+            *missing.entry(customer.to_owned()).or_default() += if change.is_some() { points } else { -points };
+            if let Some(key) = change {
+                self.effect(key, format!("{points} points"));
+            }
+        }
+        self.torn.extend(missing.into_iter().filter(|(_, points)| *points != 0).map(|(customer, _)| customer));
+        Ok(())
+    }
+
+    fn effect(&mut self, key: &str, what: String) {
+        self.effects.entry(key.to_owned()).or_default().push(what);
+    }
+}
+
+fn table_of<'a>(function: &'a FunctionSpec, variable: &str) -> Result<&'a str, Error> {
+    function.environment.get(variable).map(String::as_str).ok_or_else(|| {
+        Error::new(format!("the storm needs {variable} in the variables of {}: give it one", function.name))
+    })
+}
