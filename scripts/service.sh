@@ -26,12 +26,13 @@ prepare() {
   cd "$data"
 }
 
-# A port that nobody listens on, below those that the system gives to outgoing connections.
+# A port that nobody listens on, nor on the one 10,000 above it, which a node of a Redis cluster takes too: both below those
+# that the system gives to outgoing connections.
 quiet_port() {
   local port
   while :; do
-    port=$((20000 + RANDOM % 12000))
-    listens "$port" || break
+    port=$((20000 + RANDOM % 2700))
+    listens "$port" || listens $((port + 10000)) || break
   done
   echo "$port"
 }

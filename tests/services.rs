@@ -2,7 +2,7 @@
 //! process ends, however it ends.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,29 @@ pub struct Server {
     process: Child,
 }
 
+/// How often a server is started whose port was taken meanwhile.
+const STARTS_MAX: usize = 3;
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name)
+}
+
 impl Server {
-    /// Runs `scripts/NAME` with these arguments until it says where it listens.
+    /// Runs `scripts/NAME` with these arguments until it says where it listens. Where any port will do (0), a start that
+    /// lost its port to somebody else is made again.
     ///
     /// # Panics
     /// When it does not start.
     #[must_use]
     pub fn start(name: &str, arguments: &[&str]) -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name);
+        let tries = if arguments.first() == Some(&"0") { STARTS_MAX } else { 1 };
+        (0..tries).find_map(|_| Self::try_start(name, arguments)).unwrap_or_else(|| {
+            panic!("{name} did not say where it listens; run `make tools` and try {} 0", script(name).display())
+        })
+    }
+
+    fn try_start(name: &str, arguments: &[&str]) -> Option<Self> {
+        let script = script(name);
         let started = Command::new(&script).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut process =
             started.unwrap_or_else(|e| panic!("{} did not start: {e}; run `make tools`", script.display()));
@@ -31,11 +46,11 @@ impl Server {
             // It may have ended by itself.
             let _ = process.kill();
             let _ = process.wait();
-            panic!("{name} did not say where it listens; run `make tools` and try {} 0", script.display());
+            return None;
         };
         // Read on, so that it never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { address, process }
+        Some(Self { address, process })
     }
 
     /// Its port.
