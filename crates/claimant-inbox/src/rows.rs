@@ -85,7 +85,7 @@ const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claiman
 
 /// Locks a row for its attempt, until its transaction ends, however that comes about.
 const LOCK: &str = "SELECT txid_current() AS transaction FROM claimant_inbox \
-    WHERE id = $1 AND fence = $2 AND status = 'PENDING' FOR UPDATE SKIP LOCKED";
+    WHERE id = $1 AND fence = $2 AND status = 'PENDING' FOR UPDATE";
 
 /// The same for whoever ends it without an attempt: waits for one that is under way, as long as locks are waited for.
 const HOLD: &str = "SELECT id FROM claimant_inbox WHERE id = $1 FOR UPDATE";
