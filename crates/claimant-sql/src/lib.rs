@@ -11,6 +11,7 @@
 //! | `session` | a connection for one call, within the time of the call |
 //! | `trouble` | what went wrong, in the words of a store |
 //! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
+//! | `parts` | what the inbox shares, and nobody else: errors, migrations |
 //!
 //! # Permissions
 //!
@@ -27,6 +28,9 @@ mod guard;
 mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[doc(hidden)]
+pub mod parts;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -13,12 +13,11 @@ use claimant_core::{
     StoreErrorKind, StoreFuture, Timestamp,
 };
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySqlConnection, MySqlPool};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySql, MySqlConnection, MySqlPool};
 
-use crate::migrations;
+use crate::migrations::Migrations;
 use crate::rounds;
 use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
-use meaning::meaning;
 
 pub use transactions::{MySqlTransaction, MySqlTransactions};
 
@@ -108,17 +107,17 @@ impl MySqlStore {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut migrator =
-            migrations::migrator(&[(1, "records", include_str!("../../migrations/mysql/1_records.sql"))]);
+        let files = &[(1, "records", include_str!("../../migrations/mysql/1_records.sql"))];
+        let migrations = Migrations::of_records::<MySql>(files);
+        let mut migrator = migrations.migrator();
         // Its lock has a time limit that MariaDB does not understand, and then does not lock.
         migrator.set_locking(false);
-        let failed = |error: &_| migrations::store_error(error, meaning);
         // A connection of its own, without the short time limit, and gone afterwards, with its lock.
-        let mut connection = self.pool.acquire().await.map_err(|e| failed(&e.into()))?.detach();
+        let mut connection = self.pool.acquire().await.map_err(|e| migrations.failed(e))?.detach();
         let unlimited = "SET SESSION innodb_lock_wait_timeout = DEFAULT";
-        connection.execute(unlimited).await.map_err(|e| failed(&e.into()))?;
+        connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
         let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;
-        if locked.map_err(|e| failed(&e.into()))? != Some(1) {
+        if locked.map_err(|e| migrations.failed(e))? != Some(1) {
             return Err(StoreError::new(
                 StoreErrorKind::Throttled,
                 format!(
@@ -126,8 +125,8 @@ impl MySqlStore {
                 ),
             ));
         }
-        migrator.run(&mut connection).await.map_err(|e| failed(&e))?;
-        connection.close().await.map_err(|e| failed(&e.into()))
+        migrator.run(&mut connection).await.map_err(|e| migrations.failed(e))?;
+        connection.close().await.map_err(|e| migrations.failed(e))
     }
 
     /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer than

@@ -2,6 +2,7 @@
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use sqlx::error::DatabaseError;
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{MySql, QueryBuilder, query};
@@ -10,7 +11,7 @@ use super::meaning::meaning;
 use crate::dialect::Dialect;
 use crate::record::{Seen, bigint, columns, key, number, seen, time};
 use crate::session::Session;
-use crate::trouble::{Meaning, Trouble};
+use crate::trouble::{Meaning, Table, Trouble};
 
 type Statement<'q> = Query<'q, MySql, MySqlArguments>;
 
@@ -139,8 +140,8 @@ fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
 }
 
 impl Dialect for MySql {
-    fn meaning(code: &str, number: u16) -> Meaning {
-        meaning(code, number)
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+        meaning(answer, table)
     }
 
     // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
@@ -156,7 +157,7 @@ impl Dialect for MySql {
             "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
             lease.as_millis().div_ceil(1_000).max(1)
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?)
     }
 
     fn kill(connection: i64) -> String {
@@ -232,5 +233,5 @@ async fn read(session: &mut Session<'_, MySql>, ids: &[&RecordId]) -> Result<See
     let mut text = QueryBuilder::new(READ);
     list(&mut text, ids.iter().copied());
     text.push(")");
-    seen(&session.rows("reading records", prepared(&mut text, ids.len())).await?, meaning)
+    seen(&session.rows("reading records", prepared(&mut text, ids.len())).await?)
 }

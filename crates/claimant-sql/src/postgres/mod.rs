@@ -13,13 +13,13 @@ use claimant_core::{
     StoreFuture, Timestamp,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres};
 
-use crate::migrations;
+use crate::migrations::Migrations;
 use crate::rounds;
 use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
-use meaning::meaning;
 
+pub use meaning::explain;
 pub use transactions::{PgTransaction, PostgresTransactions};
 
 /// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
@@ -105,14 +105,8 @@ impl PostgresStore {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let migrator = migrations::migrator(&[(1, "records", include_str!("../../migrations/postgres/1_records.sql"))]);
-        let failed = |error: &_| migrations::store_error(error, meaning);
-        // A connection of its own, without the short time limits, and gone afterwards.
-        let mut connection = self.pool.acquire().await.map_err(|e| failed(&e.into()))?.detach();
-        let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
-        connection.execute(unlimited).await.map_err(|e| failed(&e.into()))?;
-        migrator.run(&mut connection).await.map_err(|e| failed(&e))?;
-        connection.close().await.map_err(|e| failed(&e.into()))
+        let files = &[(1, "records", include_str!("../../migrations/postgres/1_records.sql"))];
+        migrate(&self.pool, &Migrations::of_records::<Postgres>(files)).await
     }
 
     /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer than
@@ -129,6 +123,19 @@ impl PostgresStore {
             .await?
             .rows_affected())
     }
+}
+
+/// Makes a table in PostgreSQL, or brings it up to date.
+///
+/// # Errors
+/// When the database cannot be reached, refuses, or was migrated by a later version.
+pub async fn migrate(pool: &PgPool, migrations: &Migrations) -> Result<(), StoreError> {
+    // A connection of its own, without the short time limits, and gone afterwards.
+    let mut connection = pool.acquire().await.map_err(|e| migrations.failed(e))?.detach();
+    let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
+    connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
+    migrations.migrator().run(&mut connection).await.map_err(|e| migrations.failed(e))?;
+    connection.close().await.map_err(|e| migrations.failed(e))
 }
 
 // Not derived: the options of a pool are nothing to log.

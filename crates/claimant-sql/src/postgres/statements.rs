@@ -2,6 +2,7 @@
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use sqlx::error::DatabaseError;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{Postgres, query};
@@ -10,7 +11,7 @@ use super::meaning::meaning;
 use crate::dialect::Dialect;
 use crate::record::{Seen, bigint, columns, key, number, seen, time};
 use crate::session::Session;
-use crate::trouble::{Meaning, Trouble};
+use crate::trouble::{Meaning, Table, Trouble};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
@@ -125,8 +126,8 @@ fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
 }
 
 impl Dialect for Postgres {
-    fn meaning(code: &str, number: u16) -> Meaning {
-        meaning(code, number)
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+        meaning(answer, table)
     }
 
     const BEGIN: &'static str =
@@ -140,7 +141,7 @@ impl Dialect for Postgres {
             "SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; \
              SET LOCAL idle_in_transaction_session_timeout = {idle}; SELECT pg_backend_pid()::bigint"
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?)
     }
 
     fn kill(connection: i64) -> String {
@@ -152,7 +153,7 @@ impl Dialect for Postgres {
     }
 
     async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
-        seen(&session.rows("claiming", offer(records)).await?, meaning)
+        seen(&session.rows("claiming", offer(records)).await?)
     }
 
     async fn replace(
@@ -183,6 +184,6 @@ impl Dialect for Postgres {
 
     async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
         let statement = query(READ).bind(each(ids, |id| key(id).to_vec()));
-        seen(&session.rows("reading records", statement).await?, meaning)
+        seen(&session.rows("reading records", statement).await?)
     }
 }
