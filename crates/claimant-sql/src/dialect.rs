@@ -1,7 +1,7 @@
 //! The statements of one database.
 
 use claimant_core::protocol::{Renewal, Settlement};
-use claimant_core::{Claim, Record, RecordId};
+use claimant_core::{Claim, Record, RecordId, Timestamp};
 use sqlx::Database;
 use sqlx::error::DatabaseError;
 
@@ -69,4 +69,11 @@ pub(crate) trait Dialect: Database {
 
     /// The records of these ids, as they are now.
     fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+
+    /// Deletes at most `portion` records whose window ended before this time. Gives how many.
+    fn delete_expired(
+        session: &mut Session<'_, Self>,
+        before: Timestamp,
+        portion: u32,
+    ) -> impl Future<Output = Result<u64, Trouble>> + Send;
 }

@@ -35,6 +35,11 @@ pub(crate) fn key(id: &RecordId) -> &[u8] {
     id.as_str().as_bytes()
 }
 
+/// A text as its column holds it.
+pub(crate) fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
+    text.map(|text| text.as_bytes().to_vec())
+}
+
 /// The records that rows of [`columns`] hold.
 pub(crate) fn seen<R>(rows: &[R]) -> Result<Seen, Trouble>
 where

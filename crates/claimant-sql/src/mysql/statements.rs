@@ -9,7 +9,7 @@ use sqlx::{MySql, QueryBuilder, query};
 
 use super::meaning::meaning;
 use crate::dialect::Dialect;
-use crate::record::{Seen, bigint, columns, key, number, seen, time};
+use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
 use crate::session::Session;
 use crate::trouble::{Meaning, Table, Trouble};
 
@@ -28,11 +28,6 @@ const RENEW: &str = "UPDATE claimant_records SET lease_until = ?, updated_at = ?
 
 const DELETE_EXPIRED: &str = "DELETE FROM claimant_records \
     WHERE expires_at_s < ? AND (status <> 'IN_PROGRESS' OR lease_until < ?) ORDER BY expires_at_s LIMIT ?";
-
-/// Of records whose window ended before this time.
-pub(super) fn delete_expired<'q>(before: Timestamp, portion: u32) -> Statement<'q> {
-    query(DELETE_EXPIRED).bind(bigint(before.as_millis() / 1_000)).bind(time(before)).bind(i64::from(portion))
-}
 
 fn insert(records: &[(&RecordId, Record)]) -> QueryBuilder<MySql> {
     let mut text = QueryBuilder::new(INSERT);
@@ -120,10 +115,6 @@ fn end(written: &Written<'_>, claims: &[&Claim]) -> QueryBuilder<MySql> {
             .push_bind(bigint(claim.fence.get()));
     });
     text
-}
-
-fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
-    text.map(|text| text.as_bytes().to_vec())
 }
 
 fn list<'a>(text: &mut QueryBuilder<MySql>, ids: impl Iterator<Item = &'a RecordId>) {
@@ -226,6 +217,12 @@ impl Dialect for MySql {
 
     async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
         read(session, ids).await
+    }
+
+    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, Trouble> {
+        let (window, lease) = (bigint(before.as_millis() / 1_000), time(before));
+        let statement = query(DELETE_EXPIRED).bind(window).bind(lease).bind(i64::from(portion));
+        Ok(session.execute("deleting expired records", statement).await?.rows_affected())
     }
 }
 

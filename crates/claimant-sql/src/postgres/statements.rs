@@ -9,7 +9,7 @@ use sqlx::{Postgres, query};
 
 use super::meaning::meaning;
 use crate::dialect::Dialect;
-use crate::record::{Seen, bigint, columns, key, number, seen, time};
+use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
 use crate::session::Session;
 use crate::trouble::{Meaning, Table, Trouble};
 
@@ -55,11 +55,6 @@ const END: &str = "WITH ended AS (SELECT * FROM unnest($1::bytea[], $2::bytea[],
 const DELETE_EXPIRED: &str = "DELETE FROM claimant_records WHERE id IN (SELECT id FROM claimant_records \
     WHERE expires_at_s < $1 AND (status <> 'IN_PROGRESS' OR lease_until < $2) ORDER BY expires_at_s LIMIT $3 \
     FOR UPDATE SKIP LOCKED)";
-
-/// Of records whose window ended before this time.
-pub(super) fn delete_expired<'q>(before: Timestamp, portion: u32) -> Statement<'q> {
-    query(DELETE_EXPIRED).bind(bigint(before.as_millis() / 1_000)).bind(time(before)).bind(i64::from(portion))
-}
 
 fn offer<'q>(records: &[(&RecordId, Record)]) -> Statement<'q> {
     query(OFFER)
@@ -114,10 +109,6 @@ fn end<'q>(endings: &[&(Claim, Settlement)]) -> Statement<'q> {
         .bind(each(endings, |(_, s)| bytes(s.ending.result())))
         .bind(each(endings, |(_, s)| bytes(s.ending.error())))
         .bind(each(endings, |(_, s)| i64::from(s.ending.attempts_back())))
-}
-
-fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
-    text.map(|text| text.as_bytes().to_vec())
 }
 
 /// One value of each, for an array.
@@ -185,5 +176,11 @@ impl Dialect for Postgres {
     async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
         let statement = query(READ).bind(each(ids, |id| key(id).to_vec()));
         seen(&session.rows("reading records", statement).await?)
+    }
+
+    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, Trouble> {
+        let (window, lease) = (bigint(before.as_millis() / 1_000), time(before));
+        let statement = query(DELETE_EXPIRED).bind(window).bind(lease).bind(i64::from(portion));
+        Ok(session.execute("deleting expired records", statement).await?.rows_affected())
     }
 }
