@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use claimant_core::{Consumer, Error, Settings, StoreError, Timestamp};
 use claimant_sql::PostgresStore;
+use claimant_sql::parts::migrate;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool};
@@ -13,11 +14,12 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::intake::{self, Intake};
 use crate::limits::STATEMENT_MAX_MS;
 use crate::link::{self, end_of};
+use crate::migrations::MIGRATIONS;
 use crate::operate::{self, Counts, Entry};
 use crate::rows::{self, Closing};
 use crate::transaction;
+use crate::trouble;
 use crate::worker::Worker;
-use crate::{migrations, trouble};
 
 /// Messages in one table, `claimant_inbox`, of a PostgreSQL database. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -78,7 +80,7 @@ impl Inbox {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        migrations::migrate(&self.pool).await
+        migrate(&self.pool, &MIGRATIONS).await
     }
 
     /// The consumer that takes messages in: for [`Engine`](claimant_core::Engine), and so for a Lambda function. Give it a

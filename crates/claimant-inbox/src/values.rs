@@ -6,14 +6,7 @@ use sqlx::{Decode, Postgres, Row as _, Type};
 
 use crate::trouble;
 
-/// A number as `bigint` holds it. OK because no time, fence or count gets near the end of it, which stands for all beyond.
-pub(crate) fn bigint(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(crate) fn time(time: Timestamp) -> i64 {
-    bigint(time.as_millis())
-}
+pub(crate) use claimant_sql::parts::{bigint, time};
 
 /// One column of a row.
 pub(crate) fn column<'r, V>(row: &'r PgRow, name: &str) -> Result<V, StoreError>

@@ -1,17 +1,18 @@
 //! The statements of one database.
 
 use claimant_core::protocol::{Renewal, Settlement};
-use claimant_core::{Claim, Record, RecordId};
+use claimant_core::{Claim, Record, RecordId, Timestamp};
 use sqlx::Database;
+use sqlx::error::DatabaseError;
 
 use crate::record::Seen;
 use crate::session::Session;
-use crate::trouble::{Meaning, Trouble};
+use crate::trouble::{Meaning, Table, Trouble};
 
 /// What differs between databases. Each statement is one step: it applies as a whole or not at all.
 pub(crate) trait Dialect: Database {
-    /// What an error of the server means, by its code and, on MySQL, its number.
-    fn meaning(code: &str, number: u16) -> Meaning;
+    /// What an error that the server answered with means, where this table was worked on.
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning;
 
     /// Inserts those records whose ids have none, and shows what then is there, as far as the statement saw it.
     fn offer(
@@ -68,4 +69,11 @@ pub(crate) trait Dialect: Database {
 
     /// The records of these ids, as they are now.
     fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+
+    /// Deletes at most `portion` records whose window ended before this time. Gives how many.
+    fn delete_expired(
+        session: &mut Session<'_, Self>,
+        before: Timestamp,
+        portion: u32,
+    ) -> impl Future<Output = Result<u64, Trouble>> + Send;
 }

@@ -3,14 +3,16 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `postgres`, `mysql` | [`PostgresStore`], [`MySqlStore`]: opening, the statements, what the error codes mean |
+//! | `stores` | what these are as stores; [`PostgresTransactions`], [`MySqlTransactions`] |
 //! | `dialect` | what a database's statements must do |
 //! | `rounds` | how claims and settlements go on until their answer is clear: the same for both |
-//! | `transactions` | [`PostgresTransactions`], [`MySqlTransactions`]: claims that carry a transaction |
+//! | `transactions` | claims that carry a transaction: from the claim to the commit |
 //! | `transaction`, `guard` | the transaction as its handler has it, and what is refused in it |
 //! | `record` | records as rows |
 //! | `session` | a connection for one call, within the time of the call |
 //! | `trouble` | what went wrong, in the words of a store |
 //! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
+//! | `parts` | what the inbox shares, and nobody else: errors, migrations |
 //!
 //! # Permissions
 //!
@@ -27,6 +29,9 @@ mod guard;
 mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[doc(hidden)]
+pub mod parts;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -36,6 +41,8 @@ mod rounds;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod session;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
+mod stores;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod transaction;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod transactions;
@@ -43,8 +50,12 @@ mod transactions;
 mod trouble;
 
 #[cfg(feature = "mysql")]
-pub use mysql::{MySqlStore, MySqlTransaction, MySqlTransactions};
+pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
-pub use postgres::{PgTransaction, PostgresStore, PostgresTransactions};
+pub use postgres::PostgresStore;
+#[cfg(feature = "mysql")]
+pub use stores::{MySqlTransaction, MySqlTransactions};
+#[cfg(feature = "postgres")]
+pub use stores::{PgTransaction, PostgresTransactions};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub use transaction::SqlTransaction;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId, Status, StoreErrorKind, Timestamp};
 use sqlx::{ColumnIndex, Decode, Row, Type};
 
-use crate::trouble::{Meaning, Trouble};
+use crate::dialect::Dialect;
+use crate::trouble::{RECORDS, Trouble};
 
 /// The columns, in the order in which every statement names them.
 macro_rules! columns {
@@ -20,11 +21,12 @@ pub(crate) use columns;
 pub(crate) type Seen = HashMap<Vec<u8>, Record>;
 
 /// A number as `bigint` holds it. OK because no time, fence or count gets near the end of it, which stands for all beyond.
-pub(crate) fn bigint(number: u64) -> i64 {
+pub fn bigint(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn time(time: Timestamp) -> i64 {
+/// A time in milliseconds as `bigint` holds it.
+pub fn time(time: Timestamp) -> i64 {
     bigint(time.as_millis())
 }
 
@@ -33,38 +35,44 @@ pub(crate) fn key(id: &RecordId) -> &[u8] {
     id.as_str().as_bytes()
 }
 
+/// A text as its column holds it.
+pub(crate) fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
+    text.map(|text| text.as_bytes().to_vec())
+}
+
 /// The records that rows of [`columns`] hold.
-pub(crate) fn seen<R>(rows: &[R], meaning: fn(&str, u16) -> Meaning) -> Result<Seen, Trouble>
+pub(crate) fn seen<R>(rows: &[R]) -> Result<Seen, Trouble>
 where
     R: Row,
+    R::Database: Dialect,
     usize: ColumnIndex<R>,
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
 {
-    let read = |row| Fields { row, meaning }.record();
-    rows.iter().map(read).collect()
+    rows.iter().map(|row| Fields { row }.record()).collect()
 }
 
 /// The number that a statement gives.
-pub(crate) fn number<R>(rows: &[R], meaning: fn(&str, u16) -> Meaning) -> Result<i64, Trouble>
+pub(crate) fn number<R>(rows: &[R]) -> Result<i64, Trouble>
 where
     R: Row,
+    R::Database: Dialect,
     usize: ColumnIndex<R>,
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
 {
     let row = rows.first().ok_or_else(|| Trouble::new(StoreErrorKind::Other, "the server gave no number"))?;
-    row.try_get(0).map_err(|error| Trouble::of("reading a number", &error, meaning))
+    row.try_get(0).map_err(|error| Trouble::of::<R::Database>("reading a number", &error, &RECORDS))
 }
 
 struct Fields<'r, R> {
     row: &'r R,
-    meaning: fn(&str, u16) -> Meaning,
 }
 
 impl<'r, R> Fields<'r, R>
 where
     R: Row,
+    R::Database: Dialect,
     usize: ColumnIndex<R>,
     i64: Decode<'r, R::Database> + Type<R::Database>,
     Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
@@ -95,7 +103,7 @@ where
     }
 
     fn value<T: Decode<'r, R::Database> + Type<R::Database>>(&self, place: usize) -> Result<T, Trouble> {
-        self.row.try_get(place).map_err(|error| Trouble::of("reading a record", &error, self.meaning))
+        self.row.try_get(place).map_err(|error| Trouble::of::<R::Database>("reading a record", &error, &RECORDS))
     }
 
     fn number(&self, place: usize, column: &str) -> Result<u64, Trouble> {

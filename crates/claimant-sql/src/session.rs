@@ -9,7 +9,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use crate::dialect::Dialect;
-use crate::trouble::Trouble;
+use crate::trouble::{RECORDS, Trouble};
 
 /// The longest that one statement may take: silence on a connection that died while the function was frozen leaves time for
 /// another one.
@@ -99,7 +99,7 @@ impl<'a, D: Dialect> Session<'a, D> {
             let mut connection = match timeout_at(budget.until, pool.acquire()).await {
                 Ok(Ok(connection)) => connection,
                 Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => return Err(no_connection(pool, left)),
-                Ok(Err(error)) => return Err(Trouble::of("connecting to the database", &error, D::meaning)),
+                Ok(Err(error)) => return Err(Trouble::of::<D>("connecting to the database", &error, &RECORDS)),
             };
             if !budget.wary || is_alive(&mut *connection).await {
                 return Ok(Self {
@@ -194,7 +194,7 @@ impl<'a, D: Dialect> Session<'a, D> {
         self.under_way = !matches!(answer, Ok(Ok(_) | Err(sqlx::Error::Database(_))));
         let answer = match answer {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(Trouble::of(operation, &error, D::meaning)),
+            Ok(Err(error)) => Err(Trouble::of::<D>(operation, &error, &RECORDS)),
             Err(_) => Err(Trouble::new(
                 StoreErrorKind::Unreachable,
                 format!("{operation}: the server gave no answer in time"),

@@ -2,6 +2,8 @@
 
 use claimant_core::{StoreError, StoreErrorKind};
 
+use crate::dialect::Dialect;
+
 /// Why a statement gave no answer.
 ///
 /// Built from codes and from texts that cannot hold a value: `Debug` of a driver's error, and some messages of the servers,
@@ -19,11 +21,39 @@ pub(crate) struct Trouble {
     pub(crate) duplicate: bool,
 }
 
+/// A table of claimant's, as errors about it name it.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Where the files are that make it.
+    pub migrations: &'static str,
+}
+
+/// The stores' own.
+pub(crate) const RECORDS: Table = Table { name: "claimant_records", migrations: "claimant-sql/migrations" };
+
+impl Table {
+    /// What mends one that is missing or not as it should be.
+    pub(crate) fn migrate(&self) -> String {
+        format!(
+            "the table {} is missing or not as claimant makes it; apply the migrations: call migrate() once, or run the files \
+             of {} in this database",
+            self.name, self.migrations
+        )
+    }
+
+    /// What a user needs who was refused.
+    pub(crate) fn rights(&self) -> String {
+        format!("The user needs SELECT, INSERT and UPDATE on the table {}", self.name)
+    }
+}
+
 /// What a server's error code means.
 pub(crate) struct Meaning {
     pub(crate) kind: StoreErrorKind,
-    /// How to mend it.
-    pub(crate) mend: &'static str,
+    /// How to mend it: what follows the server's message.
+    pub(crate) mend: String,
     /// Whether the server's message is worth showing, and names no values.
     pub(crate) telling: bool,
     pub(crate) contended: bool,
@@ -31,18 +61,18 @@ pub(crate) struct Meaning {
 
 impl Meaning {
     /// A meaning of this kind, shown with the server's message.
-    pub(crate) const fn of(kind: StoreErrorKind, mend: &'static str) -> Self {
-        Self { kind, mend, telling: true, contended: false }
+    pub(crate) fn of(kind: StoreErrorKind, mend: impl Into<String>) -> Self {
+        Self { kind, mend: mend.into(), telling: true, contended: false }
     }
 
     /// The same without the server's message, which can show values.
-    pub(crate) const fn silent(self) -> Self {
+    pub(crate) fn silent(self) -> Self {
         Self { telling: false, ..self }
     }
 
     /// A lock of somebody else.
-    pub(crate) const fn contended() -> Self {
-        Self { kind: StoreErrorKind::Throttled, mend: "; it can succeed later", telling: true, contended: true }
+    pub(crate) fn contended() -> Self {
+        Self { contended: true, ..Self::of(StoreErrorKind::Throttled, "; it can succeed later") }
     }
 }
 
@@ -51,13 +81,13 @@ impl Trouble {
         Self { kind, text: text.into(), code: String::new(), contended: false, duplicate: false }
     }
 
-    /// What `operation` ran into; `meaning` explains the server's own code.
-    pub(crate) fn of(operation: &str, error: &sqlx::Error, meaning: impl Fn(&str, u16) -> Meaning) -> Self {
+    /// What `operation` ran into, on the way to this table.
+    pub(crate) fn of<D: Dialect>(operation: &str, error: &sqlx::Error, table: &Table) -> Self {
         use StoreErrorKind::{Misconfigured, Other, TooLarge, Unreachable};
         let (kind, what) = match error {
             sqlx::Error::Database(answer) => {
                 let code = answer.code().unwrap_or_default();
-                let meaning = meaning(&code, number(answer.as_ref()));
+                let meaning = D::meaning(answer.as_ref(), table);
                 let message = if meaning.telling { answer.message() } else { "the server refused it" };
                 let text = format!("{operation} failed: {message} (code {code}){}", meaning.mend);
                 return Self {
@@ -79,10 +109,10 @@ impl Trouble {
             sqlx::Error::ColumnDecode { .. }
             | sqlx::Error::ColumnNotFound(_)
             | sqlx::Error::ColumnIndexOutOfBounds { .. }
-            | sqlx::Error::Decode(_) => (Misconfigured, MIGRATE.trim_start_matches([':', ' ']).to_owned()),
+            | sqlx::Error::Decode(_) => (Misconfigured, table.migrate()),
             sqlx::Error::Encode(_) => (TooLarge, "a value is too large to be sent".to_owned()),
             // Out of step after a broken connection; a fresh one starts anew.
-            sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
+            sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed | sqlx::Error::BeginFailed => {
                 (Unreachable, "the connection was out of step with the server".to_owned())
             }
             _ => (Other, "the driver refused it".to_owned()),
@@ -100,22 +130,8 @@ fn no_tls(error: &impl std::fmt::Display) -> String {
     format!("no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?")
 }
 
-/// What mends a table that is missing or not as it should be.
-pub(crate) const MIGRATE: &str = ": the table claimant_records is missing or not as claimant makes it; apply the migrations: call migrate() once, or run \
-     the files of claimant-sql/migrations in this database";
-
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
         Self::new(trouble.kind, trouble.text)
     }
-}
-
-/// MySQL's own number of an error, which says more than its SQLSTATE; 0 for other servers.
-fn number(error: &dyn sqlx::error::DatabaseError) -> u16 {
-    #[cfg(feature = "mysql")]
-    if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
-        return error.number();
-    }
-    let _ = error;
-    0
 }

@@ -1,25 +1,27 @@
 //! What the error numbers of MySQL and MariaDB mean.
 
 use claimant_core::StoreErrorKind::{Denied, Misconfigured, Other, Throttled, TooLarge, Unreachable};
+use sqlx::error::DatabaseError;
+use sqlx::mysql::MySqlDatabaseError;
 
-use crate::trouble::{MIGRATE, Meaning};
+use crate::trouble::{Meaning, Table};
 
-pub(crate) fn meaning(_: &str, number: u16) -> Meaning {
-    match number {
+/// By MySQL's own number of an error, which says more than its SQLSTATE.
+pub(crate) fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+    let migrate = || format!(": {}", table.migrate());
+    match answer.try_downcast_ref().map_or(0, MySqlDatabaseError::number) {
         // Lock wait timeout, deadlock, and MariaDB's record that changed since it was read.
         1205 | 1213 | 1020 => Meaning::contended(),
         1040 | 1203 | 1226 | 1461 => Meaning::of(Throttled, ". The server or the user has no more connections to give"),
         1044 | 1045 | 1698 | 1251 | 2061 => {
             Meaning::of(Denied, ". Are user and password right, and may the user connect from here?")
         }
-        1142 | 1143 | 1227 | 1370 => {
-            Meaning::of(Denied, ". The user needs SELECT, INSERT and UPDATE on the table claimant_records")
-        }
+        1142 | 1143 | 1227 | 1370 => Meaning::of(Denied, format!(". {}", table.rights())),
         1046 | 1049 => Meaning::of(Misconfigured, ". Create the database, or name the one that exists in the URL"),
-        1146 | 1054 => Meaning::of(Misconfigured, MIGRATE),
+        1146 | 1054 => Meaning::of(Misconfigured, migrate()),
         // Values that do not fit their column: these messages show them.
         1048 | 1062 | 1136 | 1264 | 1265 | 1292 | 1364 | 1366 | 3819 | 4025 => {
-            Meaning::of(Misconfigured, MIGRATE).silent()
+            Meaning::of(Misconfigured, migrate()).silent()
         }
         1118 | 1153 | 1406 => Meaning::of(TooLarge, "").silent(),
         1290 | 1792 | 1836 => {

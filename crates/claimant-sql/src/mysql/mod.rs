@@ -2,25 +2,13 @@
 
 mod meaning;
 mod statements;
-mod transactions;
 
-use std::fmt;
-use std::time::Duration;
-
-use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
-use claimant_core::{
-    Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
-    StoreErrorKind, StoreFuture, Timestamp,
-};
+use claimant_core::{Error, Settings, StoreError, StoreErrorKind};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySqlConnection, MySqlPool};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySql, MySqlConnection, MySqlPool};
 
-use crate::migrations;
-use crate::rounds;
-use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
-use meaning::meaning;
-
-pub use transactions::{MySqlTransaction, MySqlTransactions};
+use crate::migrations::Migrations;
+use crate::session::{POOL_DEFAULT, pool_options};
 
 /// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
 /// after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
@@ -108,17 +96,17 @@ impl MySqlStore {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut migrator =
-            migrations::migrator(&[(1, "records", include_str!("../../migrations/mysql/1_records.sql"))]);
+        let files = &[(1, "records", include_str!("../../migrations/mysql/1_records.sql"))];
+        let migrations = Migrations::of_records::<MySql>(files);
+        let mut migrator = migrations.migrator();
         // Its lock has a time limit that MariaDB does not understand, and then does not lock.
         migrator.set_locking(false);
-        let failed = |error: &_| migrations::store_error(error, meaning);
         // A connection of its own, without the short time limit, and gone afterwards, with its lock.
-        let mut connection = self.pool.acquire().await.map_err(|e| failed(&e.into()))?.detach();
+        let mut connection = self.pool.acquire().await.map_err(|e| migrations.failed(e))?.detach();
         let unlimited = "SET SESSION innodb_lock_wait_timeout = DEFAULT";
-        connection.execute(unlimited).await.map_err(|e| failed(&e.into()))?;
+        connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
         let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;
-        if locked.map_err(|e| failed(&e.into()))? != Some(1) {
+        if locked.map_err(|e| migrations.failed(e))? != Some(1) {
             return Err(StoreError::new(
                 StoreErrorKind::Throttled,
                 format!(
@@ -126,73 +114,7 @@ impl MySqlStore {
                 ),
             ));
         }
-        migrator.run(&mut connection).await.map_err(|e| failed(&e))?;
-        connection.close().await.map_err(|e| failed(&e.into()))
-    }
-
-    /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer than
-    /// `portion` when there are no more. Records that expired count as absent anyway; this gives their space back.
-    ///
-    /// # Errors
-    /// When the database gave no answer within this time.
-    pub async fn delete_expired(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
-        let meter = Meter::default();
-        let budget = Budget::of(Call { within, meter: &meter });
-        let mut session = Session::open(&self.pool, budget).await?;
-        Ok(session
-            .execute("deleting expired records", statements::delete_expired(before, portion))
-            .await?
-            .rows_affected())
-    }
-}
-
-// Not derived: the options of a pool are nothing to log.
-impl fmt::Debug for MySqlStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MySqlStore").field("connections", &self.pool.size()).finish_non_exhaustive()
-    }
-}
-
-impl Store for MySqlStore {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(rounds::claim(&self.pool, request, Budget::of(call)))
-    }
-
-    fn claim_all<'a>(
-        &'a self,
-        requests: &'a [ClaimRequest],
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
-        Box::pin(rounds::claim_all(&self.pool, requests, call))
-    }
-
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
-        Box::pin(rounds::settle_all(&self.pool, settlements, call))
-    }
-
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        Box::pin(rounds::renew(&self.pool, claim, renewal, Budget::of(call)))
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        let ending = (claim, settlement.clone());
-        Box::pin(async move { rounds::settle(&self.pool, &ending, Budget::of(call)).await })
-    }
-
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(rounds::look(&self.pool, id, Budget::of(call)))
+        migrator.run(&mut connection).await.map_err(|e| migrations.failed(e))?;
+        connection.close().await.map_err(|e| migrations.failed(e))
     }
 }

@@ -2,15 +2,16 @@
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use sqlx::error::DatabaseError;
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{MySql, QueryBuilder, query};
 
 use super::meaning::meaning;
 use crate::dialect::Dialect;
-use crate::record::{Seen, bigint, columns, key, number, seen, time};
+use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
 use crate::session::Session;
-use crate::trouble::{Meaning, Trouble};
+use crate::trouble::{Meaning, Table, Trouble};
 
 type Statement<'q> = Query<'q, MySql, MySqlArguments>;
 
@@ -27,11 +28,6 @@ const RENEW: &str = "UPDATE claimant_records SET lease_until = ?, updated_at = ?
 
 const DELETE_EXPIRED: &str = "DELETE FROM claimant_records \
     WHERE expires_at_s < ? AND (status <> 'IN_PROGRESS' OR lease_until < ?) ORDER BY expires_at_s LIMIT ?";
-
-/// Of records whose window ended before this time.
-pub(super) fn delete_expired<'q>(before: Timestamp, portion: u32) -> Statement<'q> {
-    query(DELETE_EXPIRED).bind(bigint(before.as_millis() / 1_000)).bind(time(before)).bind(i64::from(portion))
-}
 
 fn insert(records: &[(&RecordId, Record)]) -> QueryBuilder<MySql> {
     let mut text = QueryBuilder::new(INSERT);
@@ -121,10 +117,6 @@ fn end(written: &Written<'_>, claims: &[&Claim]) -> QueryBuilder<MySql> {
     text
 }
 
-fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
-    text.map(|text| text.as_bytes().to_vec())
-}
-
 fn list<'a>(text: &mut QueryBuilder<MySql>, ids: impl Iterator<Item = &'a RecordId>) {
     let mut list = text.separated(", ");
     for id in ids {
@@ -139,8 +131,8 @@ fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
 }
 
 impl Dialect for MySql {
-    fn meaning(code: &str, number: u16) -> Meaning {
-        meaning(code, number)
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+        meaning(answer, table)
     }
 
     // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
@@ -156,7 +148,7 @@ impl Dialect for MySql {
             "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
             lease.as_millis().div_ceil(1_000).max(1)
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?)
     }
 
     fn kill(connection: i64) -> String {
@@ -226,11 +218,17 @@ impl Dialect for MySql {
     async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
         read(session, ids).await
     }
+
+    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, Trouble> {
+        let (window, lease) = (bigint(before.as_millis() / 1_000), time(before));
+        let statement = query(DELETE_EXPIRED).bind(window).bind(lease).bind(i64::from(portion));
+        Ok(session.execute("deleting expired records", statement).await?.rows_affected())
+    }
 }
 
 async fn read(session: &mut Session<'_, MySql>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
     let mut text = QueryBuilder::new(READ);
     list(&mut text, ids.iter().copied());
     text.push(")");
-    seen(&session.rows("reading records", prepared(&mut text, ids.len())).await?, meaning)
+    seen(&session.rows("reading records", prepared(&mut text, ids.len())).await?)
 }

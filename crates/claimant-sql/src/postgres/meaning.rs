@@ -1,24 +1,38 @@
 //! What PostgreSQL's error codes mean: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 
+use claimant_core::StoreError;
 use claimant_core::StoreErrorKind::{Denied, Misconfigured, Other, Throttled, TooLarge, Unreachable};
+use sqlx::Postgres;
+use sqlx::error::DatabaseError;
 
-use crate::trouble::{MIGRATE, Meaning};
+use crate::trouble::{Meaning, Table, Trouble};
 
-pub(crate) fn meaning(code: &str, _: u16) -> Meaning {
-    match code {
+/// What `operation` ran into in PostgreSQL, on the way to this table.
+#[must_use]
+pub fn explain(operation: &str, error: &sqlx::Error, table: &Table) -> StoreError {
+    Trouble::of::<Postgres>(operation, error, table).into()
+}
+
+pub(crate) fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+    let migrate = || format!(": {}", table.migrate());
+    let code = answer.code().unwrap_or_default();
+    match &*code {
         "40001" | "40P01" | "55P03" => Meaning::contended(),
         "57014" => Meaning::of(Unreachable, ": the statement took too long"),
         "25006" => Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer"),
+        "25P02" => {
+            Meaning::of(Other, ": an earlier statement of the handler failed; return its error instead of going on")
+        }
         "3D000" | "3F000" => Meaning::of(Misconfigured, ". Create it, or name the one that exists"),
-        "42501" => Meaning::of(Denied, ". The user needs SELECT, INSERT and UPDATE on the table claimant_records"),
+        "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
         // Undefined table, column and type; operators and values of types that do not fit.
-        "42P01" | "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, MIGRATE),
+        "42P01" | "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, migrate()),
         "54000" => Meaning::of(TooLarge, "").silent(),
         _ => match code.get(..2).unwrap_or_default() {
             "28" => Meaning::of(Denied, ". Are user and password right, and may the user connect from here?"),
             "53" => Meaning::of(Throttled, ". The server has no more connections, memory or disk to give"),
             "08" | "57" | "58" => Meaning::of(Unreachable, ""),
-            "22" | "23" | "42" => Meaning::of(Misconfigured, MIGRATE).silent(),
+            "22" | "23" | "42" => Meaning::of(Misconfigured, migrate()).silent(),
             _ => Meaning::of(Other, "").silent(),
         },
     }

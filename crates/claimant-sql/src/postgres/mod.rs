@@ -2,25 +2,15 @@
 
 mod meaning;
 mod statements;
-mod transactions;
 
-use std::fmt;
-use std::time::Duration;
-
-use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
-use claimant_core::{
-    Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
-    StoreFuture, Timestamp,
-};
+use claimant_core::{Error, Settings, StoreError};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres};
 
-use crate::migrations;
-use crate::rounds;
-use crate::session::{Budget, POOL_DEFAULT, Session, pool_options};
-use meaning::meaning;
+use crate::migrations::Migrations;
+use crate::session::{POOL_DEFAULT, pool_options};
 
-pub use transactions::{PgTransaction, PostgresTransactions};
+pub use meaning::explain;
 
 /// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
 /// after its caller has gone; each statement sees what was committed before it; and a statement whose client is gone ends, as
@@ -105,79 +95,20 @@ impl PostgresStore {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let migrator = migrations::migrator(&[(1, "records", include_str!("../../migrations/postgres/1_records.sql"))]);
-        let failed = |error: &_| migrations::store_error(error, meaning);
-        // A connection of its own, without the short time limits, and gone afterwards.
-        let mut connection = self.pool.acquire().await.map_err(|e| failed(&e.into()))?.detach();
-        let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
-        connection.execute(unlimited).await.map_err(|e| failed(&e.into()))?;
-        migrator.run(&mut connection).await.map_err(|e| failed(&e))?;
-        connection.close().await.map_err(|e| failed(&e.into()))
-    }
-
-    /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer than
-    /// `portion` when there are no more. Records that expired count as absent anyway; this gives their space back.
-    ///
-    /// # Errors
-    /// When the database gave no answer within this time.
-    pub async fn delete_expired(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
-        let meter = Meter::default();
-        let budget = Budget::of(Call { within, meter: &meter });
-        let mut session = Session::open(&self.pool, budget).await?;
-        Ok(session
-            .execute("deleting expired records", statements::delete_expired(before, portion))
-            .await?
-            .rows_affected())
+        let files = &[(1, "records", include_str!("../../migrations/postgres/1_records.sql"))];
+        migrate(&self.pool, &Migrations::of_records::<Postgres>(files)).await
     }
 }
 
-// Not derived: the options of a pool are nothing to log.
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore").field("connections", &self.pool.size()).finish_non_exhaustive()
-    }
-}
-
-impl Store for PostgresStore {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(rounds::claim(&self.pool, request, Budget::of(call)))
-    }
-
-    fn claim_all<'a>(
-        &'a self,
-        requests: &'a [ClaimRequest],
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
-        Box::pin(rounds::claim_all(&self.pool, requests, call))
-    }
-
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
-        Box::pin(rounds::settle_all(&self.pool, settlements, call))
-    }
-
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        Box::pin(rounds::renew(&self.pool, claim, renewal, Budget::of(call)))
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        let ending = (claim, settlement.clone());
-        Box::pin(async move { rounds::settle(&self.pool, &ending, Budget::of(call)).await })
-    }
-
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(rounds::look(&self.pool, id, Budget::of(call)))
-    }
+/// Makes a table in PostgreSQL, or brings it up to date.
+///
+/// # Errors
+/// When the database cannot be reached, refuses, or was migrated by a later version.
+pub async fn migrate(pool: &PgPool, migrations: &Migrations) -> Result<(), StoreError> {
+    // A connection of its own, without the short time limits, and gone afterwards.
+    let mut connection = pool.acquire().await.map_err(|e| migrations.failed(e))?.detach();
+    let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
+    connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
+    migrations.migrator().run(&mut connection).await.map_err(|e| migrations.failed(e))?;
+    connection.close().await.map_err(|e| migrations.failed(e))
 }

@@ -2,15 +2,16 @@
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use sqlx::error::DatabaseError;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{Postgres, query};
 
 use super::meaning::meaning;
 use crate::dialect::Dialect;
-use crate::record::{Seen, bigint, columns, key, number, seen, time};
+use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
 use crate::session::Session;
-use crate::trouble::{Meaning, Trouble};
+use crate::trouble::{Meaning, Table, Trouble};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
@@ -54,11 +55,6 @@ const END: &str = "WITH ended AS (SELECT * FROM unnest($1::bytea[], $2::bytea[],
 const DELETE_EXPIRED: &str = "DELETE FROM claimant_records WHERE id IN (SELECT id FROM claimant_records \
     WHERE expires_at_s < $1 AND (status <> 'IN_PROGRESS' OR lease_until < $2) ORDER BY expires_at_s LIMIT $3 \
     FOR UPDATE SKIP LOCKED)";
-
-/// Of records whose window ended before this time.
-pub(super) fn delete_expired<'q>(before: Timestamp, portion: u32) -> Statement<'q> {
-    query(DELETE_EXPIRED).bind(bigint(before.as_millis() / 1_000)).bind(time(before)).bind(i64::from(portion))
-}
 
 fn offer<'q>(records: &[(&RecordId, Record)]) -> Statement<'q> {
     query(OFFER)
@@ -115,18 +111,14 @@ fn end<'q>(endings: &[&(Claim, Settlement)]) -> Statement<'q> {
         .bind(each(endings, |(_, s)| i64::from(s.ending.attempts_back())))
 }
 
-fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
-    text.map(|text| text.as_bytes().to_vec())
-}
-
 /// One value of each, for an array.
 fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
     all.iter().map(value).collect()
 }
 
 impl Dialect for Postgres {
-    fn meaning(code: &str, number: u16) -> Meaning {
-        meaning(code, number)
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+        meaning(answer, table)
     }
 
     const BEGIN: &'static str =
@@ -140,7 +132,7 @@ impl Dialect for Postgres {
             "SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; \
              SET LOCAL idle_in_transaction_session_timeout = {idle}; SELECT pg_backend_pid()::bigint"
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, meaning)
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?)
     }
 
     fn kill(connection: i64) -> String {
@@ -152,7 +144,7 @@ impl Dialect for Postgres {
     }
 
     async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
-        seen(&session.rows("claiming", offer(records)).await?, meaning)
+        seen(&session.rows("claiming", offer(records)).await?)
     }
 
     async fn replace(
@@ -183,6 +175,12 @@ impl Dialect for Postgres {
 
     async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
         let statement = query(READ).bind(each(ids, |id| key(id).to_vec()));
-        seen(&session.rows("reading records", statement).await?, meaning)
+        seen(&session.rows("reading records", statement).await?)
+    }
+
+    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, Trouble> {
+        let (window, lease) = (bigint(before.as_millis() / 1_000), time(before));
+        let statement = query(DELETE_EXPIRED).bind(window).bind(lease).bind(i64::from(portion));
+        Ok(session.execute("deleting expired records", statement).await?.rows_affected())
     }
 }

@@ -1,0 +1,9 @@
+//! What the inbox needs of this crate beside the store in PostgreSQL.
+//!
+//! Public for `claimant-inbox` alone, and no promise to anybody else: it changes without notice.
+
+pub use crate::migrations::Migrations;
+#[cfg(feature = "postgres")]
+pub use crate::postgres::{explain, migrate};
+pub use crate::record::{bigint, time};
+pub use crate::trouble::Table;

@@ -1,0 +1,209 @@
+//! What `PostgresStore` and `MySqlStore`, and the stores of their transactions, have in common: all but how they are opened.
+//!
+//! By macros and not by one generic type: each is a plain type to whoever uses it, under its own name, and what they ask of
+//! a database stays this crate's own matter.
+
+use std::fmt;
+use std::time::Duration;
+
+use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Meter, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture, Timestamp,
+    Transactional,
+};
+
+use crate::dialect::Dialect;
+#[cfg(feature = "mysql")]
+use crate::mysql::MySqlStore;
+#[cfg(feature = "postgres")]
+use crate::postgres::PostgresStore;
+use crate::session::{Budget, Session};
+use crate::transaction::SqlTransaction;
+use crate::{rounds, transactions};
+
+/// What a store does on its pool.
+macro_rules! store {
+    ($store:ident) => {
+        impl $store {
+            /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer
+            /// than `portion` when there are no more. Records that expired count as absent anyway; this gives their space back.
+            ///
+            /// # Errors
+            /// When the database gave no answer within this time.
+            pub async fn delete_expired(
+                &self,
+                before: Timestamp,
+                portion: u32,
+                within: Duration,
+            ) -> Result<u64, StoreError> {
+                let meter = Meter::default();
+                let budget = Budget::of(Call { within, meter: &meter });
+                let mut session = Session::open(self.pool(), budget).await?;
+                Ok(Dialect::delete_expired(&mut session, before, portion).await?)
+            }
+        }
+
+        // Not derived: the options of a pool are nothing to log.
+        impl fmt::Debug for $store {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($store)).field("connections", &self.pool().size()).finish_non_exhaustive()
+            }
+        }
+
+        impl Store for $store {
+            fn claim<'a>(
+                &'a self,
+                request: &'a ClaimRequest,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+                Box::pin(rounds::claim(self.pool(), request, Budget::of(call)))
+            }
+
+            fn claim_all<'a>(
+                &'a self,
+                requests: &'a [ClaimRequest],
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+                Box::pin(rounds::claim_all(self.pool(), requests, call))
+            }
+
+            fn settle_all<'a>(
+                &'a self,
+                settlements: Vec<(Claim, Settlement)>,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Vec<Settled>> {
+                Box::pin(rounds::settle_all(self.pool(), settlements, call))
+            }
+
+            fn renew<'a>(
+                &'a self,
+                claim: &'a mut Claim,
+                renewal: Renewal,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+                Box::pin(rounds::renew(self.pool(), claim, renewal, Budget::of(call)))
+            }
+
+            fn settle<'a>(
+                &'a self,
+                claim: Claim,
+                settlement: &'a Settlement,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Settled> {
+                let ending = (claim, settlement.clone());
+                Box::pin(async move { rounds::settle(self.pool(), &ending, Budget::of(call)).await })
+            }
+
+            fn look<'a>(
+                &'a self,
+                id: &'a RecordId,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+                Box::pin(rounds::look(self.pool(), id, Budget::of(call)))
+            }
+        }
+    };
+}
+
+#[cfg(feature = "mysql")]
+store!(MySqlStore);
+#[cfg(feature = "postgres")]
+store!(PostgresStore);
+
+/// The transaction of a claim in MySQL or MariaDB.
+#[cfg(feature = "mysql")]
+pub type MySqlTransaction = SqlTransaction<sqlx::MySql>;
+
+/// The transaction of a claim in PostgreSQL.
+#[cfg(feature = "postgres")]
+pub type PgTransaction = SqlTransaction<sqlx::Postgres>;
+
+/// A store whose claims carry a transaction on the pool of another.
+macro_rules! transactional {
+    ($transactions:ident, $transaction:ident, $store:ident, $database:literal) => {
+        #[doc = concat!("Records in a ", $database, " database whose claims carry a transaction of it: what the handler writes")]
+        /// in it is there exactly when its key is completed.
+        ///
+        /// A claim takes a connection until it is settled, so no more claims are held than the pool has connections. While it is
+        /// held, nobody else sees its record; a second claimant of the key waits a second for it and is then told that the key is
+        /// busy, until the end of the lease that it asked for itself. The server rolls back what is idle for as long as a lease
+        /// lasts, as is the case when the process died without a word; a renewal changes nothing about that.
+        ///
+        /// What died leaves no record: fences and attempts count what ended, so `attempts_max` does not stop a message that kills
+        /// its process (the queue's `maxReceiveCount` does), and work outside the transaction can be done again under the same
+        /// fence.
+        #[derive(Debug, Clone)]
+        pub struct $transactions {
+            store: $store,
+        }
+
+        impl $transactions {
+            /// The records of this store, and transactions on its pool.
+            #[must_use]
+            pub fn new(store: $store) -> Self {
+                Self { store }
+            }
+
+            /// The store without transactions.
+            #[must_use]
+            pub fn records(&self) -> &$store {
+                &self.store
+            }
+        }
+
+        impl Transactional for $transactions {
+            type Transaction = $transaction;
+        }
+
+        impl Store for $transactions {
+            fn claim<'a>(
+                &'a self,
+                request: &'a ClaimRequest,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+                Box::pin(transactions::claim(self.store.pool(), request, Budget::of(call)))
+            }
+
+            fn renew<'a>(
+                &'a self,
+                claim: &'a mut Claim,
+                renewal: Renewal,
+                _: Call<'a>,
+            ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+                // Nobody else has the key while the transaction is open, and without it nothing is committed.
+                claim.lease_until = claim.lease_until.max(renewal.lease_until);
+                Box::pin(async { Ok(Renewed::Held) })
+            }
+
+            fn settle<'a>(
+                &'a self,
+                claim: Claim,
+                settlement: &'a Settlement,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Settled> {
+                Box::pin(transactions::settle(self.store.pool(), claim, settlement, Budget::of(call)))
+            }
+
+            fn claims_outlive_owners(&self) -> bool {
+                false
+            }
+
+            fn claims_max(&self) -> Option<usize> {
+                Some(self.store.pool().options().get_max_connections() as usize)
+            }
+
+            fn look<'a>(
+                &'a self,
+                id: &'a RecordId,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+                Box::pin(rounds::look(self.store.pool(), id, Budget::of(call)))
+            }
+        }
+    };
+}
+
+#[cfg(feature = "mysql")]
+transactional!(MySqlTransactions, MySqlTransaction, MySqlStore, "MySQL or MariaDB");
+#[cfg(feature = "postgres")]
+transactional!(PostgresTransactions, PgTransaction, PostgresStore, "PostgreSQL");
