@@ -9,9 +9,6 @@ const INBOX: Table = Table { name: "claimant_inbox", migrations: "claimant-inbox
 
 /// What `operation` ran into.
 pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
-    if let sqlx::Error::PoolTimedOut = error {
-        return StoreError::new(Unreachable, format!("{operation} failed: {NO_CONNECTION}"));
-    }
     // Handlers' tables have constraints, too, and a commit can be the first to look at them.
     if let sqlx::Error::Database(answer) = error
         && let Some(code) = answer.code().filter(|code| code.starts_with("23"))
@@ -21,10 +18,6 @@ pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
     }
     parts::explain(operation, error, &INBOX)
 }
-
-/// Nobody gave a connection in time. The pool does not tell whether its connections are in use or could not be made.
-const NO_CONNECTION: &str = "no connection to the database in time: is the server up, are host and port right, may \
-    the function reach it, and has the pool a connection for each message that is worked on at once?";
 
 /// No answer to this operation in the time it was given.
 pub(crate) fn no_answer(operation: &str) -> StoreError {

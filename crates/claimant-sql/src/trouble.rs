@@ -105,6 +105,7 @@ impl Trouble {
             sqlx::Error::Io(error) => (Unreachable, no_tls(error)),
             sqlx::Error::Tls(error) => (Unreachable, no_tls(error)),
             sqlx::Error::Configuration(error) => (Misconfigured, format!("the URL or its options are wrong: {error}")),
+            sqlx::Error::PoolTimedOut => (Unreachable, NO_CONNECTION.to_owned()),
             sqlx::Error::PoolClosed => (Misconfigured, "the pool was closed".to_owned()),
             sqlx::Error::ColumnDecode { .. }
             | sqlx::Error::ColumnNotFound(_)
@@ -125,6 +126,10 @@ impl Trouble {
         !matches!(self.kind, StoreErrorKind::Unreachable | StoreErrorKind::Throttled)
     }
 }
+
+/// Nobody gave a connection in time. The pool does not tell whether its connections are in use or could not be made.
+const NO_CONNECTION: &str = "no connection to the database in time: is the server up, are host and port right, may the \
+    function reach it, and has the pool a connection for each message that is worked on at once?";
 
 fn no_tls(error: &impl std::fmt::Display) -> String {
     format!("no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?")

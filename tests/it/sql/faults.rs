@@ -152,6 +152,19 @@ async fn a_url_of_another_database_is_refused_and_never_shown() {
     assert!(!format!("{mysql:?}").contains("secret"));
 }
 
+#[tokio::test]
+async fn a_migration_without_a_server_says_what_to_look_at() {
+    let short = Duration::from_millis(200);
+    let postgres = PostgresStore::pool_options().acquire_timeout(short);
+    let postgres = PostgresStore::new(postgres.connect_lazy("postgres://u:secret@127.0.0.1:1/d").unwrap());
+    let mysql = MySqlStore::pool_options().acquire_timeout(short);
+    let mysql = MySqlStore::new(mysql.connect_lazy("mysql://u:secret@127.0.0.1:1/d").unwrap());
+    for error in [postgres.migrate().await.unwrap_err(), mysql.migrate().await.unwrap_err()] {
+        assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+        assert!(error.to_string().contains("is the server up"), "{error}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn silence_and_a_pool_in_use_end_in_time() {
