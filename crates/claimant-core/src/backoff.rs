@@ -11,9 +11,8 @@ use crate::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, REJECTED_BA
 /// The spread comes from the message id, not from a random generator: the same run gives the same delays.
 #[must_use]
 pub fn delay(attempt: u32, message_id: &MessageId) -> Duration {
-    let full = ceiling(BACKOFF_BASE_MS, BACKOFF_FACTOR, attempt);
-    let half = full / 2;
-    Duration::from_millis(half + spread(message_id, attempt) % (full - half + 1))
+    let half = ceiling(BACKOFF_BASE_MS, BACKOFF_FACTOR, attempt) / 2;
+    Duration::from_millis(half + spread(message_id, attempt) % half)
 }
 
 /// The delay before a rejected message is shown again, on its way to the dead-letter queue: at first none, then
@@ -42,6 +41,8 @@ fn spread(message_id: &MessageId, attempt: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -51,8 +52,26 @@ mod tests {
             let ms = delay(attempt, &id).as_millis();
             assert!((full / 2..=full).contains(&ms), "attempt {attempt}: {ms} ms");
         }
-        assert_ne!(delay(9, &id), delay(9, &MessageId::new("m-2").unwrap()));
         let rejected: Vec<_> = (1..=5).map(|n| rejected_delay(n).as_secs()).collect();
         assert_eq!(rejected, [0, 1, 2, 4, 8]);
+    }
+
+    /// The smallest, the largest and the number of different ones, in milliseconds.
+    fn spread_of(delay: impl Fn(&MessageId) -> Duration) -> (u128, u128, usize) {
+        let delays: BTreeSet<_> =
+            (0..200).map(|n| delay(&MessageId::new(format!("m-{n}")).unwrap()).as_millis()).collect();
+        (*delays.first().unwrap(), *delays.last().unwrap(), delays.len())
+    }
+
+    #[test]
+    fn what_failed_together_comes_back_spread_over_the_upper_half() {
+        let (first, last, different) = spread_of(|id| delay(4, id));
+        assert!((125_000..130_000).contains(&first) && (245_000..250_000).contains(&last), "{first} to {last} ms");
+        assert!(different > 190, "{different}");
+        let (first, last, different) = spread_of(jitter);
+        assert!(first < 50 && (950..1_000).contains(&last) && different > 150, "{first} to {last} ms, {different}");
+        // The next try of a message is not as far from its neighbours' as this one.
+        let id = MessageId::new("m-1").unwrap();
+        assert_ne!(delay(8, &id), delay(9, &id));
     }
 }

@@ -91,4 +91,11 @@ mod tests {
         assert_eq!(Timestamp::from_millis(5).since(t), Duration::ZERO);
         assert_eq!(t.since(Timestamp::from_millis(1)), Duration::from_secs(1));
     }
+
+    #[test]
+    fn the_systems_clock_counts_from_1970() {
+        let written = Timestamp::from_millis(1_700_000_000_000);
+        let now = SystemClock.now();
+        assert!(written < now && now < written.plus(Duration::from_secs(100 * 366 * 86_400)), "{now}");
+    }
 }

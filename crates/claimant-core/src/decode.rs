@@ -85,6 +85,8 @@ mod tests {
     #[allow(dead_code, reason = "only its shape matters")]
     struct Item {
         quantity: u32,
+        #[serde(default, rename = "unit-price")]
+        unit_price: u32,
     }
 
     #[test]
@@ -96,6 +98,11 @@ mod tests {
             (deep.as_str(), "not valid JSON"),
             (r#"{"order_id":"secret","items":[]} secret"#, "not valid JSON"),
             (r#"{"order_id":"secret","items":[{"quantity":"secret"}]}"#, "at JSON path items[0].quantity"),
+            (r#"{"order_id":["secret"],"items":[]}"#, "at JSON path order_id:"),
+            (
+                r#"{"order_id":"secret","items":[{"quantity":1,"unit-price":"secret"}]}"#,
+                "at JSON path items[0].unit-price:",
+            ),
             (r#"{"order_id":"secret"}"#, "field `items` is missing"),
             (r#"["secret"]"#, "wrong shape"),
             ("\u{0}secret", "not valid JSON"),

@@ -209,6 +209,13 @@ mod tests {
         assert_eq!(format!("{uncertain:?}"), "HandlerError(uncertain: no answer)");
         let asked = HandlerError::retry("busy").after(Duration::from_secs(9));
         assert_eq!((asked.to_string().as_str(), asked.retry_after()), ("busy", Some(Duration::from_secs(9))));
+        let kind = |error| Failure::from(error).kind;
+        assert_eq!(kind(HandlerError::unkeepable("too long")), FailureKind::Unkeepable);
+        assert!(HandlerError::unkeepable("too long").is_terminal());
+        assert_eq!(
+            (Failure::terminal("no").kind, Failure::retry("not yet").kind),
+            (FailureKind::Terminal, FailureKind::Retry)
+        );
     }
 
     #[test]

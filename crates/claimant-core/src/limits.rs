@@ -106,6 +106,7 @@ const _: () = assert!(SKEW_DEFAULT_MS <= SKEW_MAX_MS);
 // A record's window never ends before its lease and the margin are over: see "What each clause is for" in docs/reliability.md.
 const _: () = assert!(SKEW_MAX_MS <= WINDOW_MIN_S * 1_000);
 const _: () = assert!(CANCEL_GRACE_MS * 2 <= SETTLE_RESERVE_MAX_MS);
+const _: () = assert!(BACKOFF_BASE_MS >= 2 && BACKOFF_BASE_MS <= BACKOFF_MAX_MS);
 const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
 const _: () = assert!(MARGIN_DEFAULT_MS <= MARGIN_MAX_MS);
 const _: () = assert!(CONCURRENCY_DEFAULT <= CONCURRENCY_MAX);
