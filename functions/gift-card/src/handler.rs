@@ -85,14 +85,15 @@ pub(crate) fn show_issued(duplicate: &Duplicate<'_>) {
     tracing::info!(message_id = duplicate.message_id, card_id, amount_cents, "this order's card was issued before");
 }
 
-fn check(purchase: &Purchase) -> Result<(), Unfit> {
+/// Why no card can be issued, if so, without the order's data.
+fn check(purchase: &Purchase) -> Result<(), &'static str> {
     let fits = |text: &str| (1..=TEXT_MAX_BYTES).contains(&text.len());
     match purchase {
-        _ if !fits(&purchase.card_id) => Err(Unfit("the card's number is empty or too long")),
-        _ if !fits(&purchase.recipient) => Err(Unfit("the recipient is empty or too long")),
-        _ if purchase.amount_cents == 0 => Err(Unfit("the amount is 0")),
-        _ if purchase.amount_cents > AMOUNT_MAX_CENTS => Err(Unfit("the amount is more than a card may hold")),
-        _ if !CURRENCIES.contains(&purchase.currency.as_str()) => Err(Unfit("no cards are issued in this currency")),
+        _ if !fits(&purchase.card_id) => Err("the card's number is empty or too long"),
+        _ if !fits(&purchase.recipient) => Err("the recipient is empty or too long"),
+        _ if purchase.amount_cents == 0 => Err("the amount is 0"),
+        _ if purchase.amount_cents > AMOUNT_MAX_CENTS => Err("the amount is more than a card may hold"),
+        _ if !CURRENCIES.contains(&purchase.currency.as_str()) => Err("no cards are issued in this currency"),
         _ => Ok(()),
     }
 }
@@ -118,18 +119,6 @@ fn new_item(
 fn text(value: &str) -> AttributeValue {
     AttributeValue::S(value.to_owned())
 }
-
-/// Why no card can be issued, without the order's data.
-#[derive(Debug)]
-struct Unfit(&'static str);
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Unfit {}
 
 #[cfg(test)]
 mod tests {

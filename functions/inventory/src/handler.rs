@@ -66,28 +66,17 @@ fn explained(error: sqlx::Error) -> HandlerError {
     }
 }
 
-fn check(line: &Reservation) -> Result<(), Unfit> {
+/// Why a line cannot be reserved, if so, without its data.
+fn check(line: &Reservation) -> Result<(), &'static str> {
     match line {
-        _ if line.quantity < 1 => Err(Unfit("the quantity is less than 1")),
-        _ if line.quantity > QUANTITY_MAX => Err(Unfit("the quantity is more than one line may have")),
+        _ if line.quantity < 1 => Err("the quantity is less than 1"),
+        _ if line.quantity > QUANTITY_MAX => Err("the quantity is more than one line may have"),
         _ if line.sku.contains('\0') || line.reservation_id.contains('\0') => {
-            Err(Unfit("an id has a NUL, which PostgreSQL's texts cannot hold"))
+            Err("an id has a NUL, which PostgreSQL's texts cannot hold")
         }
         _ => Ok(()),
     }
 }
-
-/// Why a line cannot be reserved, without its data.
-#[derive(Debug)]
-struct Unfit(&'static str);
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Unfit {}
 
 #[cfg(test)]
 mod tests {

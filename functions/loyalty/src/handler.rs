@@ -82,13 +82,14 @@ pub(crate) async fn book(
     Ok(())
 }
 
-fn check(change: &Change) -> Result<(), Unfit> {
+/// Why a change cannot be booked, if so, without its data.
+fn check(change: &Change) -> Result<(), &'static str> {
     let fits = |id: &str| (1..=ID_MAX_BYTES).contains(&id.len());
     match change {
-        _ if !fits(&change.change_id) => Err(Unfit("the change's id is empty or too long")),
-        _ if !fits(&change.customer_id) => Err(Unfit("the customer's id is empty or too long")),
-        _ if change.points == 0 => Err(Unfit("it changes no points")),
-        _ if change.points.unsigned_abs() > POINTS_MAX => Err(Unfit("it changes more points than is allowed")),
+        _ if !fits(&change.change_id) => Err("the change's id is empty or too long"),
+        _ if !fits(&change.customer_id) => Err("the customer's id is empty or too long"),
+        _ if change.points == 0 => Err("it changes no points"),
+        _ if change.points.unsigned_abs() > POINTS_MAX => Err("it changes more points than is allowed"),
         _ => Ok(()),
     }
 }
@@ -100,18 +101,6 @@ fn text(value: &str) -> AttributeValue {
 fn number(value: i64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
-
-/// Why a change cannot be booked, without its data.
-#[derive(Debug)]
-struct Unfit(&'static str);
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Unfit {}
 
 #[cfg(test)]
 mod tests {

@@ -63,19 +63,19 @@ pub(crate) async fn confirm(mailer: Arc<Mailer>, order: Order, cx: Context) -> R
     mailer.send(&order.customer_email, message).await
 }
 
-fn render(order: &Order, key: &str) -> Result<Message, Unfit> {
+fn render(order: &Order, key: &str) -> Result<Message, &'static str> {
     if !order.customer_email.contains('@') || order.customer_email.contains(char::is_control) {
-        return Err(Unfit("the customer's address is not an e-mail address"));
+        return Err("the customer's address is not an e-mail address");
     }
     let mut text = format!("Thank you for your order {}.\n\n", order.order_id);
     let mut total: u64 = 0;
     for item in &order.items {
-        let price = item.unit_price_cents.checked_mul(item.quantity.into()).ok_or(Unfit("a price is too large"))?;
-        total = total.checked_add(price).ok_or(Unfit("the total is too large"))?;
+        let price = item.unit_price_cents.checked_mul(item.quantity.into()).ok_or("a price is too large")?;
+        total = total.checked_add(price).ok_or("the total is too large")?;
         text.push_str(&format!("{} x {}  {}\n", item.quantity, item.sku, amount(price, &order.currency)));
     }
     text.push_str(&format!("\nTotal: {}\n", amount(total, &order.currency)));
-    let incomplete = |_: BuildError| Unfit("the mail is incomplete");
+    let incomplete = |_: BuildError| "the mail is incomplete";
     let content = |text: String| Content::builder().data(text).charset("UTF-8").build().map_err(incomplete);
     let header = MessageHeader::builder().name(KEY_HEADER).value(header_value(key)).build().map_err(incomplete)?;
     Ok(Message::builder()
@@ -107,18 +107,6 @@ fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
         _ => HandlerError::retry(why),
     }
 }
-
-/// Why an order cannot be confirmed, without its data.
-#[derive(Debug)]
-struct Unfit(&'static str);
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Unfit {}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! The payment gateway over HTTP, and what each of its answers means for the payment.
 
-use std::fmt;
 use std::time::Duration;
 
 use claimant::{Error, HandlerError, Terminal};
@@ -25,18 +24,6 @@ const CONNECT_TIMEOUT_MS: u64 = 3_000;
 const ANSWER_TIMEOUT_MS: u64 = 15_000;
 /// Bytes of a receipt at most.
 const RECEIPT_MAX_BYTES: usize = 64 * 1024;
-
-/// Why an order cannot be charged, without its data.
-#[derive(Debug)]
-pub(crate) struct Unfit(pub(crate) &'static str);
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Unfit {}
 
 /// A payment gateway.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use claimant::{Context, Duplicate, HandlerError, Terminal};
 use serde::{Deserialize, Serialize};
 
-use crate::gateway::{Gateway, Unfit};
+use crate::gateway::Gateway;
 
 /// What an order costs, as the shop sends it.
 #[derive(Debug, Deserialize)]
@@ -45,12 +45,12 @@ pub(crate) fn repeat_receipt(duplicate: &Duplicate<'_>) {
 }
 
 /// What the gateway would refuse is not asked of it.
-fn charge_for(payment: &Payment) -> Result<Charge<'_>, Unfit> {
+fn charge_for(payment: &Payment) -> Result<Charge<'_>, &'static str> {
     if payment.amount_cents == 0 {
-        return Err(Unfit("the amount is 0"));
+        return Err("the amount is 0");
     }
     if payment.currency.len() != 3 || !payment.currency.bytes().all(|b| b.is_ascii_uppercase()) {
-        return Err(Unfit("the currency is not three capital letters"));
+        return Err("the currency is not three capital letters");
     }
     Ok(Charge { amount_cents: payment.amount_cents, currency: &payment.currency, reference: &payment.order_id })
 }
