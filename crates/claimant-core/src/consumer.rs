@@ -410,3 +410,18 @@ impl fmt::Display for Rejection {
 }
 
 impl StdError for Rejection {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_kept_up_to_its_limit() {
+        let text = |bytes: usize| "x".repeat(bytes - 2);
+        assert_eq!(kept(&text(RESULT_MAX_BYTES)).unwrap().map(|json| json.len()), Some(RESULT_MAX_BYTES));
+        let error = kept(&text(RESULT_MAX_BYTES + 1)).unwrap_err();
+        assert!(error.is_terminal(), "{error}");
+        assert_eq!((kept(&()).unwrap(), kept(&None::<u8>).unwrap()), (None, None));
+        assert_eq!(kept(&"null").unwrap().as_deref(), Some("\"null\""));
+    }
+}

@@ -81,3 +81,27 @@ impl Context {
         self.run.cancelled_at.saturating_duration_since(Instant::now())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_sees_its_run() {
+        let cx = Context::new(Run {
+            consumer: ConsumerName::new("mails").unwrap(),
+            key: Key::new("order-1").unwrap(),
+            fence: Fence::new(7),
+            attempt: 3,
+            message_id: MessageId::new("m-1").unwrap(),
+            receive_count: 5,
+            trace: Some("Root=1".to_owned()),
+            cancelled_at: Instant::now() + Duration::from_secs(9),
+        });
+        assert_eq!((cx.consumer(), cx.key(), cx.message_id()), ("mails", "order-1", "m-1"));
+        assert_eq!((cx.fence(), cx.attempt(), cx.receive_count()), (Fence::new(7), 3, 5));
+        assert_eq!((cx.trace(), cx.remaining()), (Some("Root=1"), Duration::from_secs(9)));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(cx.remaining(), Duration::ZERO);
+    }
+}

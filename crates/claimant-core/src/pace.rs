@@ -129,6 +129,12 @@ mod tests {
     fn durations_are_learned() {
         let durations = Durations::default();
         assert_eq!((durations.ahead(1), durations.expected()), (25, Duration::ZERO));
+        // Mean and deviation: 8 s and 2 s; 9 s and 3.5 s.
+        durations.learn(Duration::from_secs(8));
+        assert_eq!(durations.expected(), Duration::from_secs(12));
+        durations.learn(Duration::from_secs(16));
+        assert_eq!(durations.expected(), Duration::from_secs(16));
+        let durations = Durations::default();
         (0..50).for_each(|_| durations.learn(Duration::from_secs(2)));
         assert!((2.0..2.1).contains(&durations.expected().as_secs_f64()));
         assert_eq!((durations.ahead(10), durations.ahead(1_000)), (0, 50));

@@ -42,13 +42,21 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     script: Arc<Mutex<VecDeque<(Call, Fault)>>>,
     calls: Arc<Mutex<Vec<Call>>>,
+    /// Whether claims are said to end with their owner, whatever those behind do.
+    fleeting: bool,
 }
 
 impl FaultyStore {
     /// A store that passes everything on until faults are scripted.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, script: Arc::default(), calls: Arc::default() }
+        Self { inner, script: Arc::default(), calls: Arc::default(), fleeting: false }
+    }
+
+    /// The same, but it says that its claims end with their owner, as open transactions do.
+    #[must_use]
+    pub fn fleeting(self) -> Self {
+        Self { fleeting: true, ..self }
     }
 
     /// Lets the next call of this kind that has no fault yet go wrong.
@@ -175,6 +183,10 @@ impl Store for FaultyStore {
 
     fn claims_max(&self) -> Option<usize> {
         self.inner.claims_max()
+    }
+
+    fn claims_outlive_owners(&self) -> bool {
+        !self.fleeting && self.inner.claims_outlive_owners()
     }
 
     fn look<'a>(

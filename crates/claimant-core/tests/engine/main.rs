@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::{Consumer, Engine, Lease, MemoryStore, Report};
+use claimant_testkit::FaultyStore;
 use claimant_testkit::outcomes::{self, Work, World};
 use claimant_testkit::queue::Letters;
 
@@ -43,6 +44,18 @@ async fn invocations_at_once_run_a_key_once() {
     seen.sort();
     assert_eq!(seen, ["busy completed", "completed", "completed completed"]);
     assert_eq!(world.runs(), "a/1 b/1 c/1 d/1");
+}
+
+#[test]
+fn at_most_once_needs_claims_that_outlive_their_owners() {
+    let engine = |store: FaultyStore, at_most_once| {
+        let consumer = Consumer::new("c", store, |_: Work, _| async { Ok(()) });
+        Engine::with_defaults(if at_most_once { consumer.at_most_once() } else { consumer })
+    };
+    let store = || FaultyStore::new(Arc::new(MemoryStore::new()));
+    assert!(engine(store(), true).is_ok() && engine(store().fleeting(), false).is_ok());
+    let error = engine(store().fleeting(), true).unwrap_err().to_string();
+    assert!(error.contains("at most once needs a store whose claims outlive their owners"), "{error}");
 }
 
 #[test]
