@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Call as StoreCall, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreErrorKind,
-    StoreFuture,
+    Call as StoreCall, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store, StoreError,
+    StoreErrorKind, StoreFuture,
 };
 
 /// Which call of a store.
@@ -32,6 +32,8 @@ pub enum Fault {
     AnswerLost,
     /// It never ends, and never applies.
     Hangs,
+    /// A settlement's transaction does not commit; the claim is still held. Nothing happens to other calls.
+    Aborts,
 }
 
 /// A store in front of another one; each scripted fault hits the next call of its kind, once.
@@ -95,6 +97,7 @@ impl FaultyStore {
                 Some(StoreError::new(StoreErrorKind::Unreachable, "scripted fault: answer lost"))
             }
             Fault::Hangs => std::future::pending().await,
+            Fault::Aborts => None,
         }
     }
 }
@@ -170,6 +173,7 @@ impl Store for FaultyStore {
         Box::pin(async move {
             match self.begin(Call::Settle) {
                 None => self.inner.settle(claim, settlement, call).await,
+                Some(Fault::Aborts) => Settled::Aborted { claim, failure: Failure::retry("scripted fault: aborted") },
                 fault => {
                     let apply = async {
                         let _settled = self.inner.settle(claim, settlement, call).await;

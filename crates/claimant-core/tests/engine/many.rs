@@ -23,6 +23,8 @@ struct Counting {
     most_open: AtomicUsize,
     /// Settlements are never answered.
     mute: bool,
+    /// As many claims as there are connections.
+    claims_max: Option<usize>,
 }
 
 impl Counting {
@@ -98,6 +100,10 @@ impl Store for Shared {
         })
     }
 
+    fn claims_max(&self) -> Option<usize> {
+        self.0.claims_max
+    }
+
     fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         self.0.inner.look(id, call)
     }
@@ -147,6 +153,16 @@ async fn claims_are_bounded_by_slots_and_not_by_the_batch() {
         assert_eq!(report.counts()["completed"], 2_000);
         let open = store.0.most_open.load(Ordering::SeqCst);
         assert!(open <= most, "{open} claims were open at once with handlers of {takes:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_claims_are_scarce_none_waits_for_a_slot_or_for_its_end() {
+    for (max, concurrency, most) in [(4, 10, 4), (40, 10, 10), (0, 10, 1)] {
+        let store = Shared(Arc::new(Counting { claims_max: Some(max), ..Counting::default() }));
+        let report = process(&engine(&store, concurrency, Duration::ZERO), 200, |n| format!("k{n}")).await;
+        assert_eq!(report.counts()["completed"], 200);
+        assert_eq!(store.0.most_open.load(Ordering::SeqCst), most, "{max} claims for {concurrency} slots");
     }
 }
 

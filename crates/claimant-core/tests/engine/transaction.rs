@@ -7,11 +7,11 @@ use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
     Consumer, Context, Engine, Failure, HandlerError, Key, Lent, Meter, NoQueue, RecordId, Schedule, Status, Store,
 };
-use claimant_testkit::MovableClock;
 use claimant_testkit::ledger::{Draft, Ledger};
 use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::{Fault, MovableClock};
 
-use super::{TIMEOUT, words};
+use super::{TIMEOUT, words, world};
 
 /// Transactions that handlers did not give back.
 type Kept = Arc<Mutex<Vec<Lent<Draft>>>>;
@@ -63,5 +63,14 @@ async fn entries_are_there_exactly_when_the_key_is_completed() {
         let (id, meter) = (RecordId::new(engine.name(), &Key::new("a").unwrap()), Meter::default());
         let call = claimant_core::Call { within: TIMEOUT, meter: &meter };
         assert_eq!(ledger.look(&id, call).await.unwrap().map(|r| r.status), Some(status), "{action}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_aborts_is_a_failure_once_and_a_lost_claim_if_the_failure_aborts_too() {
+    for (aborts, wanted) in [(0, "completed"), (1, "retry"), (2, "lost")] {
+        let world = world(|consumer| consumer);
+        (0..aborts).for_each(|_| world.store.fail_next(claimant_testkit::Call::Settle, Fault::Aborts));
+        assert_eq!(words(&world.deliver(&["a ok"], 0).await), wanted, "{aborts}");
     }
 }
