@@ -47,3 +47,20 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_parts_of_units_add_up() {
+        let meter = Meter::default();
+        (0..3).for_each(|_| meter.request());
+        meter.units(2.0, 0.5);
+        meter.units(1.0, 1.5);
+        let Usage { requests, write_units, read_units } = meter.usage();
+        assert_eq!((requests, write_units, read_units), (3, 3.0, 2.0));
+        meter.units(0.25, 0.25);
+        assert_eq!((meter.usage().write_units, meter.usage().read_units), (3.25, 2.25));
+    }
+}

@@ -136,9 +136,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 
     /// Moves everything until each message has its verdict.
     pub(crate) async fn drive(mut self) -> Report {
-        if self.schedule.total().is_zero() && !self.batch.is_empty() {
-            tracing::error!(consumer = %self.engine.name, "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
-        }
+        self.tell_of_no_time();
         loop {
             self.bring_up();
             self.start_claims();
@@ -157,6 +155,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 Some(event) = self.under_way.next() => self.take(event),
                 () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
             }
+        }
+    }
+
+    /// Logs it where nothing can be started at all.
+    fn tell_of_no_time(&self) {
+        if self.schedule.total().is_zero() && !self.batch.is_empty() {
+            tracing::error!(consumer = %self.engine.name, "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
         }
     }
 
