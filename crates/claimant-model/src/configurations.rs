@@ -180,7 +180,7 @@ pub fn large() -> Checked {
             finishes: ENDS,
             losses: 2,
             deaths: 1,
-            ticks: 5,
+            ticks: 6,
             drained: false,
             ..Config::new("large: clocks within the margin, lock table")
         },

@@ -18,6 +18,9 @@ async fn dead_letters_say_why_and_are_successes_only_when_taken() {
         let report = world.deliver(&["a reject", "nonsense", "a reject", "b ok", "y:nonsense"], 0).await;
         assert_eq!(words(&report), "rejected rejected rejected completed rejected");
         assert_eq!(report.failures().len(), failed, "{letters:?}");
+        // What stays in its queue comes back for another try at once, the first time.
+        let back = (letters != Letters::Taken).then_some(Duration::ZERO);
+        assert_eq!(report.entries()[0].visible_after, back, "{letters:?}");
         if letters == Letters::Without {
             assert!(world.queue.letters().is_empty());
             continue;
@@ -28,6 +31,15 @@ async fn dead_letters_say_why_and_are_successes_only_when_taken() {
         assert_eq!(sent[0], (0, "no use".to_owned(), Some(1)));
         assert!(sent[1].1.contains("not valid JSON") && sent[1].2.is_none(), "{sent:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_dead_letters_than_slots_are_all_sent() {
+    let setting = |c: Consumer<Work>| c.concurrency(3);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Taken);
+    let report = world.deliver(&["nonsense"; 50], 0).await;
+    assert_eq!((report.counts()["rejected"], report.failures().len()), (50, 0));
+    assert_eq!(world.queue.letters().len(), 50);
 }
 
 #[tokio::test(start_paused = true)]
