@@ -145,6 +145,17 @@ async fn fresh_messages_take_two_requests_for_twenty_five() {
     }
 }
 
+/// What a batched claim would be refused for is asked for by itself: ten claims, and one request for their endings.
+#[tokio::test(start_paused = true)]
+async fn redelivered_messages_have_a_claim_each() {
+    let store = Shared(Arc::default());
+    let engine = engine(&store, 10, Duration::ZERO);
+    let batch: Vec<_> = (0..10).map(|n| message(n, &format!("k{n} ok"), 2)).collect();
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let report = engine.process(&batch, schedule, &NoQueue).await;
+    assert_eq!((report.counts()["completed"], store.0.requests.load(Ordering::SeqCst)), (10, 10 + 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn claims_are_bounded_by_slots_and_not_by_the_batch() {
     for (takes, most) in [(Duration::ZERO, 10 + 100 + 10 + 150), (Duration::from_millis(200), 25 + 10)] {
