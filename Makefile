@@ -13,7 +13,7 @@ FUNCTION ?= order-confirmation
 EVENT ?= order
 MINUTES ?= 1
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz storm clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz storm mutants clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ storm: tools binaries ## Storm over the built functions for MINUTES: kills, stop
 	@scripts/tools ministack
 	$(BUILT)/debug/claimant-storm --seconds $$(( $(MINUTES) * 60 )) $(if $(SEED),--seed $(SEED))
 	.tools/ministack/bin/python scripts/storm-ministack $(BUILT)/debug $$(( $(MINUTES) * 30 )) $(SEED)
+
+mutants: tools ## Change each line of the core and the lock table, and want a test to fail: PART=core or PART=lock-table for one
+	@scripts/tools mutants
+	@scripts/mutants $(PART)
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)

@@ -182,9 +182,16 @@ async fn many_take_one_request(dynamodb: &DynamoDb) {
     // Without permission for many, each has its own; the same answers.
     let single = table.clone().batched(false);
     let _ = wire.take_requests();
-    let (_claims, words) = claim_all(&single, &keys("single", 3), 0, &METER).await;
+    let (claims, words) = claim_all(&single, &keys("single", 3), 0, &METER).await;
     assert_eq!(words, ["granted 1 1"; 3]);
     assert_eq!(wire.take_requests(), ["UpdateItem"; 3]);
+    let settled = single.settle_all(claims.into_iter().map(|claim| (claim, ending(done()))).collect(), call()).await;
+    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    assert_eq!(wire.take_requests(), ["UpdateItem"; 3]);
+    // A single refusal is asked about by the claim itself, which can also take the key.
+    let (_claims, words) = claim_all(&table, &["25-0".to_owned(), "new".to_owned()], 10, &METER).await;
+    assert_eq!(words, ["Comp", "granted 1 1"]);
+    assert_eq!(wire.take_requests(), ["BatchExecuteStatement", "UpdateItem"]);
     drop(held);
 }
 

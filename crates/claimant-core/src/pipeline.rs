@@ -350,3 +350,19 @@ fn store_time(at: Instant) -> (Duration, Duration) {
     let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
     (within, within - Duration::from_millis(STORE_GUARD_MS).min(within / 4))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_has_less_time_than_the_engine_waits_for_it() {
+        let (most, guard) = (STORE_CALL_MAX_MS, STORE_GUARD_MS);
+        for (left, engine, store) in
+            [(0, 0, 0), (4, 4, 3), (1_000, 1_000, 1_000 - guard), (900_000, most, most - guard)]
+        {
+            let (within, guarded) = store_time(Instant::now() + Duration::from_millis(left));
+            assert_eq!((within.as_millis(), guarded.as_millis()), (engine.into(), store.into()), "{left} ms");
+        }
+    }
+}

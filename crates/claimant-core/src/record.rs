@@ -99,3 +99,18 @@ pub struct Record {
 pub fn bounded(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_these_words_in_every_store() {
+        let words = Status::ALL.map(Status::as_str);
+        assert_eq!(words, ["IN_PROGRESS", "COMPLETED", "FAILED", "REJECTED", "PARKED"]);
+        for status in Status::ALL {
+            assert_eq!(status.as_str().parse::<Status>().ok(), Some(status));
+        }
+        assert!("completed".parse::<Status>().is_err() && "".parse::<Status>().is_err());
+    }
+}

@@ -235,3 +235,16 @@ impl StdError for StoreError {
         self.source.as_deref().map(|s| s as _)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Chain;
+
+    #[test]
+    fn an_error_shows_its_cause() {
+        let error = StoreError::new(StoreErrorKind::Denied, "the claim failed");
+        assert_eq!(Chain(&error).to_string(), "the claim failed");
+        assert_eq!(Chain(&error.caused_by("no permission")).to_string(), "the claim failed: no permission");
+    }
+}

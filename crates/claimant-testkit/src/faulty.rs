@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
     Call as StoreCall, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store, StoreError,
     StoreErrorKind, StoreFuture,
@@ -34,6 +34,8 @@ pub enum Fault {
     Hangs,
     /// A settlement's transaction does not commit; the claim is still held. Nothing happens to other calls.
     Aborts,
+    /// A settlement finds the key completed by somebody else. Nothing happens to other calls.
+    Refuses,
 }
 
 /// A store in front of another one; each scripted fault hits the next call of its kind, once.
@@ -97,7 +99,7 @@ impl FaultyStore {
                 Some(StoreError::new(StoreErrorKind::Unreachable, "scripted fault: answer lost"))
             }
             Fault::Hangs => std::future::pending().await,
-            Fault::Aborts => None,
+            Fault::Aborts | Fault::Refuses => None,
         }
     }
 }
@@ -173,6 +175,7 @@ impl Store for FaultyStore {
         Box::pin(async move {
             match self.begin(Call::Settle) {
                 None => self.inner.settle(claim, settlement, call).await,
+                Some(Fault::Refuses) => Settled::Refused(Refusal::Completed { result: None }),
                 Some(Fault::Aborts) => Settled::Aborted { claim, failure: Failure::retry("scripted fault: aborted") },
                 fault => {
                     let apply = async {

@@ -127,7 +127,8 @@ async fn a_claim_in_a_renewed_lease_outlives_its_owner_only_briefly() {
     assert!(dying.is_err());
     assert_eq!(world.status("a").await, Some(Status::InProgress));
     world.clock.advance(Duration::from_secs(5));
-    assert_eq!(words(&world.deliver(&["a hang"], 1).await), "cancelled", "taken over, L1");
+    let report = world.deliver(&["a hang"], 1).await;
+    assert_eq!((words(&report).as_str(), report.taken_over), ("cancelled", 1), "taken over, L1");
 }
 
 /// A queue that answers nothing, in front of a store that answers renewals late.

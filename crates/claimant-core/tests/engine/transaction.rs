@@ -74,3 +74,13 @@ async fn a_transaction_that_aborts_is_a_failure_once_and_a_lost_claim_if_the_fai
         assert_eq!(words(&world.deliver(&["a ok"], 0).await), wanted, "{aborts}");
     }
 }
+
+/// Without a claim beforehand, a transaction can find its key completed. Only work that is done can be done already.
+#[tokio::test(start_paused = true)]
+async fn a_completion_that_is_refused_is_a_duplicate_and_no_other_ending_is() {
+    for (text, wanted) in [("a ok", "duplicate"), ("a fail", "lost"), ("a reject", "lost")] {
+        let world = world(|consumer| consumer);
+        world.store.fail_next(claimant_testkit::Call::Settle, Fault::Refuses);
+        assert_eq!(words(&world.deliver(&[text], 0).await), wanted, "{text}");
+    }
+}
