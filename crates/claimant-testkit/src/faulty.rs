@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use claimant_core::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
@@ -32,6 +33,8 @@ pub enum Fault {
     AnswerLost,
     /// It never ends, and never applies.
     Hangs,
+    /// A claim applies, and its answer takes this long. Nothing happens to other calls.
+    Late(Duration),
     /// A settlement's transaction does not commit; the claim is still held. Nothing happens to other calls.
     Aborts,
     /// A settlement finds the key completed by somebody else. Nothing happens to other calls.
@@ -99,7 +102,7 @@ impl FaultyStore {
                 Some(StoreError::new(StoreErrorKind::Unreachable, "scripted fault: answer lost"))
             }
             Fault::Hangs => std::future::pending().await,
-            Fault::Aborts | Fault::Refuses => None,
+            Fault::Aborts | Fault::Refuses | Fault::Late(_) => None,
         }
     }
 }
@@ -112,6 +115,11 @@ impl Store for FaultyStore {
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             let fault = self.begin(Call::Claim);
+            if let Some(Fault::Late(by)) = fault {
+                let answer = self.inner.claim(request, call).await;
+                sleep(by).await;
+                return answer;
+            }
             let apply = async {
                 let _answer = self.inner.claim(request, call).await;
             };

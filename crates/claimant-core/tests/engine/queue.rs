@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{Consumer, DeadLetter, Engine, Lease, MemoryStore, NoQueue, Queue, QueueFuture, Schedule, Status};
-use claimant_testkit::Call::Renew;
-use claimant_testkit::Fault::{AnswerLost, Hangs, NotApplied};
+use claimant_testkit::Call::{Claim, Renew, Settle};
+use claimant_testkit::Fault::{AnswerLost, Hangs, Late, NotApplied};
 use claimant_testkit::outcomes::{Work, World, message};
 use claimant_testkit::queue::Letters;
 
@@ -98,6 +98,23 @@ async fn a_handler_whose_lease_is_lost_is_cancelled() {
         assert_eq!(words(&world.deliver(&["a hang"], 0).await), outcome, "{faults} faults");
         let lease_lost_in_time = start.elapsed() <= Duration::from_secs(3);
         assert_eq!(lease_lost_in_time, outcome == "lost", "after {:?}", start.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_came_late_is_renewed_before_its_handler_runs() {
+    // Of a lease of 3 s, two thirds have to be left.
+    for (late_ms, renewal, outcome, calls) in [
+        (1_000, None, "completed", vec![Claim, Settle]),
+        (1_500, None, "completed", vec![Claim, Renew, Settle]),
+        (1_500, Some(Hangs), "lost", vec![Claim, Renew, Settle]),
+    ] {
+        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+        world.store.fail_next(Claim, Late(Duration::from_millis(late_ms)));
+        renewal.into_iter().for_each(|fault| world.store.fail_next(Renew, fault));
+        assert_eq!(words(&world.deliver(&["a ok"], 0).await), outcome, "{late_ms} ms, {renewal:?}");
+        assert_eq!(world.store.calls(), calls, "{late_ms} ms, {renewal:?}");
+        assert_eq!(world.runs().is_empty(), outcome == "lost");
     }
 }
 
