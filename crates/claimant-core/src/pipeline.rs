@@ -282,11 +282,12 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
             }
             Event::Lettered { place, outcome } => {
                 self.sending -= 1;
-                let delay = backoff::rejected_delay(self.batch[place].receive_count);
-                if !outcome.is_success() {
-                    tracing::warn!(consumer = %self.engine.name, message_id = %self.batch[place].id, "message could not be dead-lettered: it stays in its queue");
+                let message = &self.batch[place];
+                let stays = !outcome.is_success();
+                if stays {
+                    tracing::warn!(consumer = %self.engine.name, message_id = %message.id, "message could not be dead-lettered: it stays in its queue");
                 }
-                let delay = (!outcome.is_success()).then_some(delay);
+                let delay = stays.then(|| backoff::rejected_delay(message.receive_count));
                 self.conclude(place, (outcome, delay), None);
             }
         }

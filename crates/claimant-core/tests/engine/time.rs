@@ -10,7 +10,7 @@ use claimant_core::{
 use claimant_testkit::Call::{Claim, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs};
 use claimant_testkit::FaultyStore;
-use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::outcomes::{Setting, Work, message};
 
 use super::{TIMEOUT, words, world};
 
@@ -90,6 +90,20 @@ async fn a_clock_that_jumps_before_the_claim_gives_no_dead_lease() {
     let mut seen = [words(&a), words(&b)];
     seen.sort();
     assert_eq!(seen, ["busy", "completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handlers_own_time_out_ends_it_sooner_than_the_deadline_and_never_later() {
+    let settings: [(Setting, _); 2] = [
+        (|consumer| consumer.timeout(Duration::from_secs(2)), Duration::from_secs(2)..Duration::from_secs(3)),
+        (|consumer| consumer.timeout(TIMEOUT * 2), TIMEOUT / 2..TIMEOUT),
+    ];
+    for (setting, ends) in settings {
+        let world = world(setting);
+        let start = tokio::time::Instant::now();
+        assert_eq!(words(&world.deliver(&["a hang"], 0).await), "cancelled");
+        assert!(ends.contains(&start.elapsed()), "{:?} is not in {ends:?}", start.elapsed());
+    }
 }
 
 #[tokio::test(start_paused = true)]
