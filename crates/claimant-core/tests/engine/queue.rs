@@ -102,6 +102,17 @@ async fn a_handler_whose_lease_is_lost_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_handler_ends_where_no_further_try_would_come_before_its_lease_does() {
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let throttled = NotApplied(claimant_core::StoreErrorKind::Throttled);
+    (0..2).for_each(|_| world.store.fail_next(Renew, throttled));
+    let start = tokio::time::Instant::now();
+    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lost");
+    // Of 3 s: after the first second there is another try, after the second one there is none.
+    assert_eq!(start.elapsed().as_secs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_grant_that_came_late_is_renewed_before_its_handler_runs() {
     // Of a lease of 3 s, two thirds have to be left.
     for (late_ms, renewal, outcome, calls) in [
