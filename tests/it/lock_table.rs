@@ -359,6 +359,12 @@ async fn bad_tables_are_named(dynamodb: &DynamoDb) {
     for wanted in ["\"no-such-table\"", "ResourceNotFoundException", "CLAIMANT_TABLE"] {
         assert!(error.to_string().contains(wanted), "{wanted} in {error}");
     }
+    // A settlement says so at once, since no try can mend it.
+    let claim = granted(&wired(dynamodb, "not-missing").await.0, "k", 0).await;
+    let meter = Meter::default();
+    let settled = missing.settle(claim, &failed(), Call { within: WITHIN, meter: &meter }).await;
+    assert!(matches!(&settled, Settled::Unknown(e) if e.kind() == StoreErrorKind::Misconfigured), "{settled:?}");
+    assert_eq!(meter.usage().requests, 1);
     for (name, key, kind) in
         [("other-key", "pk", ScalarAttributeType::S), ("numeric-key", "id", ScalarAttributeType::N)]
     {

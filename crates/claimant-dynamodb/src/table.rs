@@ -296,7 +296,7 @@ impl LockTable {
         let mut unknown = StoreError::no_answer(budget.left());
         for round in 0..ROUNDS_MAX {
             if round > 0 {
-                tokio::time::sleep(retry_wait(round, budget).min(budget.left())).await;
+                tokio::time::sleep(retry_wait(round, budget.left()).min(budget.left())).await;
             }
             if budget.left().is_zero() {
                 break;
@@ -328,11 +328,11 @@ fn is_final(kind: StoreErrorKind) -> bool {
     matches!(kind, StoreErrorKind::Denied | StoreErrorKind::Misconfigured | StoreErrorKind::TooLarge)
 }
 
-/// How long to wait before a write is tried again: doubling, and spread over its upper half by the clock's last digits.
-pub(crate) fn retry_wait(round: u32, budget: Budget<'_>) -> Duration {
-    let full = RETRY_BASE_MS << round.min(8);
-    let spread = u64::from(budget.left().subsec_nanos()) % (full / 2 + 1);
-    Duration::from_millis(full / 2 + spread)
+/// How long to wait before a write is tried again: doubling, and spread over its upper half by the last digits of the time
+/// that is left.
+pub(crate) fn retry_wait(round: u32, left: Duration) -> Duration {
+    let half = (RETRY_BASE_MS << round.min(8)) / 2;
+    Duration::from_millis(half + u64::from(left.subsec_nanos()) % half)
 }
 
 impl Store for LockTable {
@@ -380,4 +380,19 @@ impl Store for LockTable {
 
 fn grant(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnswer {
     ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_are_spread_over_their_upper_half() {
+        let rows =
+            [(1, 0, 12), (1, 5, 17), (1, 11, 23), (1, 12, 12), (2, 30, 30), (3, 1, 49), (8, 0, 1_536), (9, 0, 1_536)];
+        for (round, nanos, wanted_ms) in rows {
+            let wait = retry_wait(round, Duration::new(7, nanos));
+            assert_eq!(wait, Duration::from_millis(wanted_ms), "round {round}, {nanos} ns");
+        }
+    }
 }
