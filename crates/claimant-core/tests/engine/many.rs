@@ -171,7 +171,14 @@ async fn claims_are_bounded_by_slots_and_not_by_the_batch() {
 async fn where_claims_are_scarce_none_waits_for_a_slot_or_for_its_end() {
     for (max, concurrency, most) in [(4, 10, 4), (40, 10, 10), (0, 10, 1)] {
         let store = Shared(Arc::new(Counting { claims_max: Some(max), ..Counting::default() }));
-        let report = process(&engine(&store, concurrency, Duration::ZERO), 200, |n| format!("k{n}")).await;
+        // Not all at once: some end while others are claimed or settled.
+        let handler = |work: Work, _| async move {
+            let number: u64 = work.id[1..].parse().unwrap();
+            tokio::time::sleep(Duration::from_millis(number % 7)).await;
+            Ok(())
+        };
+        let consumer = Consumer::new("c", store.clone(), handler).key(|w: &Work| &w.id).concurrency(concurrency);
+        let report = process(&Engine::with_defaults(consumer).unwrap(), 200, |n| format!("k{n}")).await;
         assert_eq!(report.counts()["completed"], 200);
         assert_eq!(store.0.most_open.load(Ordering::SeqCst), most, "{max} claims for {concurrency} slots");
     }
