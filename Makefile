@@ -36,6 +36,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 
 lint: ## Check format, lints, licences, and which crate may use which
 	@scripts/tools deny
+	cargo fetch --locked --quiet
 	cargo-deny --offline --log-level error check licenses bans sources
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
