@@ -77,7 +77,7 @@ storm: tools binaries ## Storm over the built functions for MINUTES: kills, stop
 	$(BUILT)/debug/claimant-storm --seconds $$(( $(MINUTES) * 60 )) $(if $(SEED),--seed $(SEED))
 	.tools/ministack/bin/python scripts/storm-ministack $(BUILT)/debug $$(( $(MINUTES) * 30 )) $(SEED)
 
-mutants: tools ## Change each line of the core and the lock table, and want a test to fail: PART=core or PART=lock-table for one
+mutants: ## Change each line of the core and the lock table, and want a test to fail: PART=core or PART=lock-table for one
 	@scripts/tools mutants
 	@scripts/mutants $(PART)
 
