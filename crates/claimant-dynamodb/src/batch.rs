@@ -181,7 +181,7 @@ impl LockTable {
                 break;
             }
             if round > 0 {
-                tokio::time::sleep(retry_wait(round, budget.left()).min(budget.left())).await;
+                tokio::time::sleep(retry_wait(round, budget.left())).await;
             }
             let sent = self.execute_once(open.iter().map(|(_, s)| s.clone()).collect(), budget).await;
             let mut throttled = Vec::new();

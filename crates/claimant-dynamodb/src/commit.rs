@@ -63,7 +63,7 @@ impl LockTable {
         let (mut changes, mut unknown, mut in_the_way) = (0, None, None);
         for round in 0..ROUNDS_MAX {
             if round > 0 {
-                tokio::time::sleep(retry_wait(round, budget.left()).min(budget.left())).await;
+                tokio::time::sleep(retry_wait(round, budget.left())).await;
             }
             // The owner's token names this claim and nothing else; a write that starts from another record is another one.
             let token = format!("{}-{changes}", claim.owner.as_str());

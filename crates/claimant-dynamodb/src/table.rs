@@ -296,7 +296,7 @@ impl LockTable {
         let mut unknown = StoreError::no_answer(budget.left());
         for round in 0..ROUNDS_MAX {
             if round > 0 {
-                tokio::time::sleep(retry_wait(round, budget.left()).min(budget.left())).await;
+                tokio::time::sleep(retry_wait(round, budget.left())).await;
             }
             if budget.left().is_zero() {
                 break;
@@ -329,10 +329,10 @@ fn is_final(kind: StoreErrorKind) -> bool {
 }
 
 /// How long to wait before a write is tried again: doubling, and spread over its upper half by the last digits of the time
-/// that is left.
+/// that is left, which it never exceeds.
 pub(crate) fn retry_wait(round: u32, left: Duration) -> Duration {
     let half = (RETRY_BASE_MS << round.min(8)) / 2;
-    Duration::from_millis(half + u64::from(left.subsec_nanos()) % half)
+    Duration::from_millis(half + u64::from(left.subsec_nanos()) % half).min(left)
 }
 
 impl Store for LockTable {
@@ -394,5 +394,6 @@ mod tests {
             let wait = retry_wait(round, Duration::new(7, nanos));
             assert_eq!(wait, Duration::from_millis(wanted_ms), "round {round}, {nanos} ns");
         }
+        assert_eq!(retry_wait(8, Duration::from_millis(3)), Duration::from_millis(3));
     }
 }
