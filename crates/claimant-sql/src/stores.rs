@@ -197,7 +197,7 @@ macro_rules! transactional {
                 id: &'a RecordId,
                 call: Call<'a>,
             ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-                Box::pin(rounds::look(self.store.pool(), id, Budget::of(call)))
+                self.store.look(id, call)
             }
         }
     };
