@@ -138,6 +138,13 @@ async fn claim_all(table: &LockTable, keys: &[String], now: u64, meter: &Meter) 
     (claims, words)
 }
 
+/// Completes these claims together.
+async fn complete_all(table: &LockTable, claims: Vec<Claim>, meter: &Meter) {
+    let pairs = claims.into_iter().map(|claim| (claim, ending(done()))).collect();
+    let settled = table.settle_all(pairs, Call { within: WITHIN, meter }).await;
+    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+}
+
 fn keys(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("{prefix}{n}")).collect()
 }
@@ -150,9 +157,7 @@ async fn many_take_one_request(dynamodb: &DynamoDb) {
         let (meter, keys) = (Meter::default(), keys(&format!("{count}-"), count));
         let (claims, words) = claim_all(&table, &keys, 0, &meter).await;
         assert!(words.iter().all(|w| w == "granted 1 1"), "{words:?}");
-        let settled = claims.into_iter().map(|claim| (claim, ending(done()))).collect();
-        let settled = table.settle_all(settled, Call { within: WITHIN, meter: &meter }).await;
-        assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+        complete_all(&table, claims, &meter).await;
         assert_eq!((wire.take_requests().len(), meter.usage().requests), (requests, requests as u64), "{count} keys");
         // DynamoDB Local tells no capacity for statements.
         if dynamodb.tells_capacity() {
@@ -185,8 +190,7 @@ async fn many_take_one_request(dynamodb: &DynamoDb) {
     let (claims, words) = claim_all(&single, &keys("single", 3), 0, &METER).await;
     assert_eq!(words, ["granted 1 1"; 3]);
     assert_eq!(wire.take_requests(), ["UpdateItem"; 3]);
-    let settled = single.settle_all(claims.into_iter().map(|claim| (claim, ending(done()))).collect(), call()).await;
-    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    complete_all(&single, claims, &METER).await;
     assert_eq!(wire.take_requests(), ["UpdateItem"; 3]);
     // A single refusal is asked about by the claim itself, which can also take the key.
     let (_claims, words) = claim_all(&table, &["25-0".to_owned(), "new".to_owned()], 10, &METER).await;
@@ -202,14 +206,11 @@ async fn lost_batches_are_resolved(dynamodb: &DynamoDb) {
     let (claims, words) = claim_all(&table, &keys("a", 5), 0, &METER).await;
     assert_eq!(words, ["granted 1 1"; 5]);
     wire.script(&[Answer]);
-    let pairs = |claims: Vec<Claim>| claims.into_iter().map(|claim| (claim, ending(done()))).collect();
-    let settled = table.settle_all(pairs(claims), call()).await;
-    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    complete_all(&table, claims, &METER).await;
     let (claims, _) = claim_all(&table, &keys("b", 3), 0, &METER).await;
     // The batch and both its retries are lost, and then nothing else is: each claim is settled by itself.
     wire.script(&[Request, Answer, Request]);
-    let settled = table.settle_all(pairs(claims), call()).await;
-    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    complete_all(&table, claims, &METER).await;
     wire.script(&[Request; 3]);
     let (_, words) = claim_all(&table, &keys("c", 3), 0, &METER).await;
     assert_eq!(words, ["Unreachable"; 3]);
@@ -229,9 +230,7 @@ async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     assert_eq!(words, ["granted 1 1"; 2]);
     assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 3]);
     wire.script(&[Loss::Instead(200, THROTTLED)]);
-    let pairs = claims.into_iter().map(|claim| (claim, ending(done()))).collect();
-    let settled = table.settle_all(pairs, call()).await;
-    assert!(settled.iter().all(|s| matches!(s, Settled::Done)), "{settled:?}");
+    complete_all(&table, claims, &METER).await;
     let _ = wire.take_requests();
     // Throttled to the end: those fail, by the word for it, and nothing was claimed.
     wire.script(&[Loss::Instead(200, THROTTLED); 4]);

@@ -52,6 +52,7 @@ mod tests {
             let ms = delay(attempt, &id).as_millis();
             assert!((full / 2..=full).contains(&ms), "attempt {attempt}: {ms} ms");
         }
+        assert_ne!(delay(9, &id), delay(9, &MessageId::new("m-2").unwrap()));
         let rejected: Vec<_> = (1..=5).map(|n| rejected_delay(n).as_secs()).collect();
         assert_eq!(rejected, [0, 1, 2, 4, 8]);
     }

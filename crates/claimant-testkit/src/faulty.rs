@@ -33,7 +33,7 @@ pub enum Fault {
     AnswerLost,
     /// It never ends, and never applies.
     Hangs,
-    /// A claim applies, and its answer takes this long. Nothing happens to other calls.
+    /// A claim or a renewal is passed on this much later.
     Late(Duration),
     /// A settlement's transaction does not commit; the claim is still held. Nothing happens to other calls.
     Aborts,
@@ -102,7 +102,11 @@ impl FaultyStore {
                 Some(StoreError::new(StoreErrorKind::Unreachable, "scripted fault: answer lost"))
             }
             Fault::Hangs => std::future::pending().await,
-            Fault::Aborts | Fault::Refuses | Fault::Late(_) => None,
+            Fault::Late(by) => {
+                sleep(by).await;
+                None
+            }
+            Fault::Aborts | Fault::Refuses => None,
         }
     }
 }
@@ -115,11 +119,6 @@ impl Store for FaultyStore {
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             let fault = self.begin(Call::Claim);
-            if let Some(Fault::Late(by)) = fault {
-                let answer = self.inner.claim(request, call).await;
-                sleep(by).await;
-                return answer;
-            }
             let apply = async {
                 let _answer = self.inner.claim(request, call).await;
             };

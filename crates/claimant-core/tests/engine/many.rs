@@ -123,9 +123,12 @@ fn batch(count: usize, key: impl Fn(usize) -> String) -> Vec<Message> {
 }
 
 async fn process(engine: &Engine<Work>, count: usize, key: impl Fn(usize) -> String) -> Report {
-    let batch = batch(count, key);
+    deliver(engine, &batch(count, key)).await
+}
+
+async fn deliver(engine: &Engine<Work>, batch: &[Message]) -> Report {
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT * 60), Duration::from_millis(500));
-    engine.process(&batch, schedule, &NoQueue).await
+    engine.process(batch, schedule, &NoQueue).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,8 +154,7 @@ async fn redelivered_messages_have_a_claim_each() {
     let store = Shared(Arc::default());
     let engine = engine(&store, 10, Duration::ZERO);
     let batch: Vec<_> = (0..10).map(|n| message(n, &format!("k{n} ok"), 2)).collect();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    let report = engine.process(&batch, schedule, &NoQueue).await;
+    let report = deliver(&engine, &batch).await;
     assert_eq!((report.counts()["completed"], store.0.requests.load(Ordering::SeqCst)), (10, 10 + 1));
 }
 

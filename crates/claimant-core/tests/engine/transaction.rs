@@ -7,6 +7,7 @@ use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
     Consumer, Context, Engine, Failure, HandlerError, Key, Lent, Meter, NoQueue, RecordId, Schedule, Status, Store,
 };
+use claimant_testkit::Call::Settle;
 use claimant_testkit::ledger::{Draft, Ledger};
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Fault, MovableClock};
@@ -70,7 +71,7 @@ async fn entries_are_there_exactly_when_the_key_is_completed() {
 async fn a_transaction_that_aborts_is_a_failure_once_and_a_lost_claim_if_the_failure_aborts_too() {
     for (aborts, wanted) in [(0, "completed"), (1, "retry"), (2, "lost")] {
         let world = world(|consumer| consumer);
-        (0..aborts).for_each(|_| world.store.fail_next(claimant_testkit::Call::Settle, Fault::Aborts));
+        (0..aborts).for_each(|_| world.store.fail_next(Settle, Fault::Aborts));
         assert_eq!(words(&world.deliver(&["a ok"], 0).await), wanted, "{aborts}");
     }
 }
@@ -80,7 +81,7 @@ async fn a_transaction_that_aborts_is_a_failure_once_and_a_lost_claim_if_the_fai
 async fn a_completion_that_is_refused_is_a_duplicate_and_no_other_ending_is() {
     for (text, wanted) in [("a ok", "duplicate"), ("a fail", "lost"), ("a reject", "lost")] {
         let world = world(|consumer| consumer);
-        world.store.fail_next(claimant_testkit::Call::Settle, Fault::Refuses);
+        world.store.fail_next(Settle, Fault::Refuses);
         assert_eq!(words(&world.deliver(&[text], 0).await), wanted, "{text}");
     }
 }
