@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use claimant_dynamodb::LockTable;
 
@@ -65,12 +65,14 @@ pub fn client(endpoint: &str) -> Client {
     Client::from_conf(config(endpoint).http_client(aws_smithy_http_client::Builder::new().build_http()).build())
 }
 
-/// Three tries, as functions have, with next to no wait between them.
+/// Three tries, as functions have, with next to no wait between them. The SDK's allowance for retries is each client's own: the
+/// usual one is the process's, so what one test loses would leave another without retries.
 fn config(endpoint: &str) -> aws_sdk_dynamodb::config::Builder {
     aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
         .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(1)))
+        .retry_partition(RetryPartition::custom("one client").build())
         .endpoint_url(endpoint)
 }
