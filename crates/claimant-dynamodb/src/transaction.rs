@@ -163,9 +163,10 @@ fn size(item: &HashMap<String, AttributeValue>) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of(value)).sum()
 }
 
-/// The size that DynamoDB counts: names and texts as UTF-8, a number a byte for each two digits and one.
+/// The size that DynamoDB counts: names and texts as UTF-8, a number a byte for each two significant digits and one.
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>
 fn size_of(value: &AttributeValue) -> usize {
-    let number = |digits: &String| digits.len().div_ceil(2) + 1;
+    let number = |number: &String| significant(number).div_ceil(2) + 1;
     let (around, each) = NESTING_BYTES;
     match value {
         AttributeValue::S(text) => text.len(),
@@ -180,8 +181,16 @@ fn size_of(value: &AttributeValue) -> usize {
     }
 }
 
+/// The digits of a number without its zeros in front and behind.
+fn significant(number: &str) -> usize {
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    digits.trim_matches('0').len()
+}
+
 #[cfg(test)]
 mod tests {
+    use aws_sdk_dynamodb::primitives::Blob;
     use claimant_core::FailureKind;
 
     use super::*;
@@ -189,6 +198,53 @@ mod tests {
     fn put(text: String) -> Put {
         let put = Put::builder().table_name("t").item("id", AttributeValue::S(text));
         put.build().unwrap()
+    }
+
+    #[test]
+    fn values_have_the_sizes_that_dynamodb_counts() {
+        let (text, number) = (|text: &str| text.to_owned(), |digits: &str| AttributeValue::N(digits.to_owned()));
+        let blob = |bytes: &[u8]| Blob::new(bytes);
+        let map = |value| HashMap::from([(text("ab"), value), (text("c"), AttributeValue::Bool(true))]);
+        for (value, size) in [
+            (AttributeValue::S(text("größer")), 8),
+            (number("1"), 2),
+            (number("12"), 2),
+            (number("12345"), 4),
+            (number("-1200"), 2),
+            (number("0.0012"), 2),
+            (number("-1.205E-30"), 3),
+            (number("0"), 1),
+            (AttributeValue::B(blob(&[0, 1, 2])), 3),
+            (AttributeValue::Bool(false), 1),
+            (AttributeValue::Null(true), 1),
+            (AttributeValue::Ss(vec![text("a"), text("bcd")]), 4),
+            (AttributeValue::Ns(vec![text("1"), text("123")]), 5),
+            (AttributeValue::Bs(vec![blob(&[0]), blob(&[1, 2])]), 3),
+            (AttributeValue::L(vec![]), 3),
+            (AttributeValue::L(vec![number("1"), AttributeValue::S(text("abcd"))]), 3 + (1 + 2) + (1 + 4)),
+            (AttributeValue::M(HashMap::new()), 3),
+            (AttributeValue::M(map(number("1"))), 3 + (1 + 2 + 2) + (1 + 1 + 1)),
+            (AttributeValue::M(map(AttributeValue::L(vec![]))), 3 + (1 + 2 + 3) + (1 + 1 + 1)),
+        ] {
+            assert_eq!(size_of(&value), size, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_write_has_the_size_of_its_item_or_key_and_of_its_values() {
+        let (id, one) = (|| AttributeValue::S("12345".to_owned()), || AttributeValue::N("1".to_owned()));
+        let mut tx = Transaction::default();
+        let put = Put::builder().table_name("t").item("id", id()).item("n", one());
+        tx.put(put.condition_expression("n < :n").expression_attribute_values(":n", one()).build().unwrap());
+        let update = Update::builder().table_name("t").key("id", id()).update_expression("ADD n :n");
+        tx.update(update.expression_attribute_values(":n", one()).build().unwrap());
+        let delete = Delete::builder().table_name("t").key("id", id()).condition_expression("n < :n");
+        tx.delete(delete.expression_attribute_values(":n", one()).build().unwrap());
+        let check = ConditionCheck::builder().table_name("t").key("id", id()).condition_expression("n < :n");
+        tx.check(check.expression_attribute_values(":n", one()).build().unwrap());
+        assert!(tx.len() == 4 && !tx.is_empty() && Transaction::default().is_empty());
+        let sizes = tx.writes.iter().map(|write| write.bytes).collect::<Vec<_>>();
+        assert_eq!(sizes, [(2 + 5) + (1 + 2) + 2, (2 + 5) + 2, (2 + 5) + 2, (2 + 5) + 2]);
     }
 
     #[test]
