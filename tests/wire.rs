@@ -38,6 +38,7 @@ pub struct Wire {
 struct State {
     script: VecDeque<Loss>,
     requests: Vec<String>,
+    tokens: Vec<String>,
 }
 
 impl Default for Wire {
@@ -63,11 +64,20 @@ impl Wire {
         std::mem::take(&mut self.state.lock().expect("not poisoned").requests)
     }
 
+    /// The idempotency tokens of the transactions asked for since the last call of this.
+    #[must_use]
+    pub fn take_tokens(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().expect("not poisoned").tokens)
+    }
+
     fn begin(&self, request: &HttpRequest) -> Loss {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let body: serde_json::Value =
+            serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
         let mut state = self.state.lock().expect("not poisoned");
         state.requests.push(operation);
+        state.tokens.extend(body["ClientRequestToken"].as_str().map(str::to_owned));
         state.script.pop_front().unwrap_or(Loss::None)
     }
 }

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
+    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, Put, ScalarAttributeType,
 };
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Renewed, Settled,
-    Store, StoreErrorKind, Timestamp,
+    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Home, Key, MessageId, Meter, OwnerToken, RecordId, Renewed,
+    Settled, Store, StoreErrorKind, Timestamp,
 };
-use claimant_dynamodb::{AttributeNames, LockTable};
+use claimant_dynamodb::{AttributeNames, LockTable, Transaction};
 use claimant_testkit::clock::TEST_EPOCH;
 use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Request, Silence};
@@ -69,6 +69,7 @@ async fn check_all(dynamodb: DynamoDb) {
     throttled_and_denied_batches_are_mended(&dynamodb).await;
     lost_claims_are_recognised(&dynamodb).await;
     lost_settlements_are_resolved(&dynamodb).await;
+    a_single_completion_commits(&dynamodb).await;
     a_record_that_ttl_deleted_is_nobodys(&dynamodb).await;
     silence_ends_in_time(&dynamodb).await;
     other_attribute_names_work(&dynamodb).await;
@@ -275,6 +276,22 @@ async fn lost_claims_are_recognised(dynamodb: &DynamoDb) {
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
     let answer = table.claim(&request("e", 1), call()).await.unwrap();
     assert!(matches!(answer, ClaimAnswer::Refused(_)), "the orphan holds the key until its lease ends: {answer:?}");
+}
+
+/// The engine completes in company; who completes a claim by itself has its writes committed, too.
+async fn a_single_completion_commits(dynamodb: &DynamoDb) {
+    let store = dynamodb.lock_table("single").await.transactions();
+    let answer = store.claim(&request("k", 0), call()).await.unwrap();
+    let ClaimAnswer::Granted(mut claim) = answer else { panic!("{answer:?}") };
+    let effect = || ("id", AttributeValue::S("effect".to_owned()));
+    let home = Home::of(claim.carried.take());
+    let mut tx = home.lend::<Transaction>().unwrap();
+    tx.put(Put::builder().table_name("single").item(effect().0, effect().1).build().unwrap());
+    drop(tx);
+    claim.carried = home.take();
+    assert!(matches!(store.settle(claim, &ending(done()), call()).await, Settled::Done));
+    let read = dynamodb.client().get_item().table_name("single").key(effect().0, effect().1);
+    assert!(read.send().await.unwrap().item.is_some());
 }
 
 /// Faults 8, 9 and 14.

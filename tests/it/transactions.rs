@@ -34,6 +34,15 @@ const CONFLICT: Loss = Instead(
     r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{"Code":"None"},{"Code":"TransactionConflict"}]}"#,
 );
 
+/// What it says of a write that it does not take, here the handler's first one.
+const INVALID: Loss = Instead(
+    400,
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{"Code":"None"},{"Code":"ValidationError","Message":"no such type"}]}"#,
+);
+
+const THROTTLED: Loss =
+    Instead(400, r#"{"__type":"com.amazon.coral.availability#ThrottlingException","message":"rate exceeded"}"#);
+
 const DENIED: Loss =
     Instead(400, r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}"#);
 
@@ -161,7 +170,11 @@ async fn lost_answers(dynamodb: &DynamoDb, variant: Variant) {
             world.wire.script(&[ARRIVES]);
         }
         world.wire.script(losses);
+        let _ = world.wire.take_tokens();
         let first = world.deliver(&text, 1).await;
+        let mut tokens = world.wire.take_tokens();
+        tokens.dedup();
+        assert_eq!(tokens.len(), 1, "{variant:?}, {name}: each try has the same one");
         world.wire.forget_script();
         world.clock.advance(LONG);
         let second = world.deliver(&text, 2).await;
@@ -175,6 +188,8 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
     let world = World::new(dynamodb, variant, "refusals").await;
     let rows: &[(&str, &[Loss], &str, &str, &str)] = &[
         ("fail", &[], "retry retry", "FAILED", "no luck"),
+        ("fail", &[Answer], "retry retry", "FAILED", "no luck"),
+        ("fail", &[Answer; 3], "retry retry", "FAILED", "no luck"),
         ("reject", &[], "rejected rejected", "REJECTED", "no use"),
         ("object", &[], "retry retry", "FAILED", "the condition of write 2 of the handler's transaction did not hold"),
         ("objectRetry", &[], "retry retry", "FAILED", "not there yet"),
@@ -183,6 +198,8 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
         ("many", &[], "rejected rejected", "REJECTED", "100 writes, and at most 99"),
         ("large", &[], "rejected rejected", "REJECTED", "bytes, and at most 4194304"),
         ("ok", &[CONFLICT; 4], "retry completed", "COMPLETED", ""),
+        ("ok", &[THROTTLED; 12], "retry completed", "COMPLETED", ""),
+        ("ok", &[INVALID], "rejected rejected", "REJECTED", "does not take write 1 of the handler's transaction"),
         ("ok", &[DENIED], "retry completed", "COMPLETED", ""),
     ];
     for (place, (action, losses, wanted, status, error)) in rows.iter().enumerate() {
@@ -203,6 +220,24 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
     }
 }
 
+/// A record that a first delivery did not ask for: what is written over it is another request, by another token.
+async fn over_what_was_not_seen(dynamodb: &DynamoDb) {
+    let world = World::new(dynamodb, Variant::Optimistic, "unseen").await;
+    world.wire.script(&[CONFLICT; 4]);
+    assert_eq!(world.deliver("k ok", 1).await, "retry");
+    let _ = world.wire.take_requests();
+    assert_eq!(world.deliver("k ok", 1).await, "completed");
+    assert_eq!(world.wire.take_requests(), ["TransactWriteItems"; 2]);
+    let tokens = world.wire.take_tokens();
+    assert_ne!(tokens[tokens.len() - 2], tokens[tokens.len() - 1]);
+    // The failure of a run that did not see it, too.
+    for attempts in 1..3 {
+        assert_eq!(world.deliver("fails fail", 1).await, "retry");
+        assert_eq!(world.record("fails").await.unwrap().attempts, attempts);
+    }
+    assert_eq!((world.effects("k").await, world.record("k").await.unwrap().attempts), (1, 2));
+}
+
 /// Two of one key at once: with claims one is kept out, without them one has done nothing.
 async fn two_at_once(dynamodb: &DynamoDb) {
     let world = World::new(dynamodb, Variant::Optimistic, "race").await;
@@ -215,6 +250,19 @@ async fn two_at_once(dynamodb: &DynamoDb) {
         assert_eq!(seen, ["completed", "duplicate"]);
         assert_eq!(world.effects(&format!("k{round}")).await, 1);
     }
+}
+
+/// Nothing is written before the effect, so nothing would tell of a run that was cut off.
+async fn at_most_once_needs_claims(dynamodb: &DynamoDb) {
+    let table = dynamodb.lock_table("cut-off").await;
+    let optimistic = Consumer::transactional("effects", table.clone().optimistic_transactions(), idle);
+    let claimed = Consumer::transactional("effects", table.transactions(), idle);
+    assert!(Engine::with_defaults(optimistic.key(|w: &Work| &w.id).at_most_once()).is_err());
+    assert!(Engine::with_defaults(claimed.key(|w: &Work| &w.id).at_most_once()).is_ok());
+}
+
+async fn idle(_: Work, _: Lent<Transaction>, _: Context) -> Result<(), HandlerError> {
+    Ok(())
 }
 
 /// One request and one write unit less for each message.
@@ -240,6 +288,8 @@ async fn all(dynamodb: DynamoDb) {
         lost_answers(&dynamodb, variant).await;
         refusals(&dynamodb, variant).await;
     }
+    over_what_was_not_seen(&dynamodb).await;
+    at_most_once_needs_claims(&dynamodb).await;
     two_at_once(&dynamodb).await;
     costs(&dynamodb).await;
 }

@@ -54,3 +54,38 @@ fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String
         _ => (StoreErrorKind::Other, String::new()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::error::ConnectorError;
+    use aws_sdk_dynamodb::operation::get_item::GetItemError;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_answered_is_unreachable() {
+        let timeout = SdkError::<GetItemError>::timeout_error("a try took too long");
+        let error = store_error("GetItem", "locks", &timeout);
+        assert_eq!(error.kind(), StoreErrorKind::Unreachable);
+        assert_eq!(error.to_string(), "GetItem on table \"locks\" failed: no answer in the time that was left");
+        let refused = SdkError::<GetItemError>::dispatch_failure(ConnectorError::io("connection refused".into()));
+        let error = store_error("GetItem", "locks", &refused);
+        assert_eq!(error.kind(), StoreErrorKind::Unreachable);
+        assert!(error.to_string().contains("connection refused. Are the region, "), "{error}");
+    }
+
+    #[test]
+    fn errors_of_the_service_have_their_kinds() {
+        for (code, kind) in [
+            ("ThrottlingException", StoreErrorKind::Throttled),
+            ("ProvisionedThroughputExceededException", StoreErrorKind::Throttled),
+            ("InternalServerError", StoreErrorKind::Unreachable),
+            ("ResourceNotFoundException", StoreErrorKind::Misconfigured),
+            ("ValidationException", StoreErrorKind::Misconfigured),
+            ("AccessDeniedException", StoreErrorKind::Denied),
+            ("TransactionInProgressException", StoreErrorKind::Other),
+        ] {
+            assert_eq!(classify(code, "GetItem", "locks").0, kind, "{code}");
+        }
+    }
+}
