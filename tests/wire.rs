@@ -11,6 +11,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
+use tokio::sync::Notify;
 
 /// What happens to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum Loss {
     Answer,
     /// It never arrives, and nobody says so.
     Silence,
+    /// It arrives when [`Wire::go_on`] is called.
+    Waits,
     /// It never arrives, and this status and body come back.
     Instead(u16, &'static str),
 }
@@ -32,6 +35,8 @@ pub enum Loss {
 pub struct Wire {
     inner: SharedHttpClient,
     state: Arc<Mutex<State>>,
+    waits: Arc<Notify>,
+    goes_on: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +48,12 @@ struct State {
 
 impl Default for Wire {
     fn default() -> Self {
-        Self { inner: aws_smithy_http_client::Builder::new().build_http(), state: Arc::default() }
+        Self {
+            inner: aws_smithy_http_client::Builder::new().build_http(),
+            state: Arc::default(),
+            waits: Arc::default(),
+            goes_on: Arc::default(),
+        }
     }
 }
 
@@ -56,6 +66,16 @@ impl Wire {
     /// From now on every request arrives.
     pub fn forget_script(&self) {
         self.state.lock().expect("not poisoned").script.clear();
+    }
+
+    /// Until a request waits.
+    pub async fn until_waiting(&self) {
+        self.waits.notified().await;
+    }
+
+    /// Lets a request that waits arrive.
+    pub fn go_on(&self) {
+        self.goes_on.notify_one();
     }
 
     /// The operations asked for since the last call of this.
@@ -103,6 +123,14 @@ impl HttpConnector for Connector {
             Loss::None => inner.call(request),
             Loss::Request => HttpConnectorFuture::ready(Err(lost("scripted: the request was lost"))),
             Loss::Silence => HttpConnectorFuture::new(std::future::pending()),
+            Loss::Waits => {
+                let wire = self.wire.clone();
+                HttpConnectorFuture::new(async move {
+                    wire.waits.notify_one();
+                    wire.goes_on.notified().await;
+                    inner.call(request).await
+                })
+            }
             Loss::Instead(status, body) => {
                 let status = StatusCode::try_from(status).expect("scripts have real statuses");
                 HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body))))

@@ -70,6 +70,7 @@ async fn check_all(dynamodb: DynamoDb) {
     lost_claims_are_recognised(&dynamodb).await;
     lost_settlements_are_resolved(&dynamodb).await;
     a_single_completion_commits(&dynamodb).await;
+    an_old_failure_is_not_written_again(&dynamodb).await;
     a_record_that_ttl_deleted_is_nobodys(&dynamodb).await;
     silence_ends_in_time(&dynamodb).await;
     other_attribute_names_work(&dynamodb).await;
@@ -292,6 +293,31 @@ async fn a_single_completion_commits(dynamodb: &DynamoDb) {
     assert!(matches!(store.settle(claim, &ending(done()), call()).await, Settled::Done));
     let read = dynamodb.client().get_item().table_name("single").key(effect().0, effect().1);
     assert!(read.send().await.unwrap().item.is_some());
+}
+
+/// A failure of which nobody knows whether it was written, and somebody who failed meanwhile: to write it now could count the
+/// run twice.
+async fn an_old_failure_is_not_written_again(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "overtaken").await;
+    let overtaken = table.optimistic_transactions();
+    let other = LockTable::new(dynamodb.client(), "overtaken").optimistic_transactions();
+    let mut claims = Vec::new();
+    for store in [&overtaken, &other] {
+        let answer = store.claim(&request("k", 0), call()).await.unwrap();
+        let ClaimAnswer::Granted(claim) = answer else { panic!("{answer:?}") };
+        claims.push(claim);
+    }
+    let (later, first) = (claims.pop().unwrap(), claims.pop().unwrap());
+    let id = first.id.clone();
+    wire.script(&[Request, Request, Request, Loss::None, Loss::Waits]);
+    let failure = failed();
+    let (settled, ()) = tokio::join!(overtaken.settle(first, &failure, call()), async {
+        wire.until_waiting().await;
+        assert!(matches!(other.settle(later, &failure, call()).await, Settled::Done));
+        wire.go_on();
+    });
+    assert!(matches!(settled, Settled::Lost), "{settled:?}");
+    assert_eq!(other.look(&id, call()).await.unwrap().unwrap().attempts, 1);
 }
 
 /// Faults 8, 9 and 14.
