@@ -49,6 +49,11 @@ impl Schedule {
         self.cancel_at - self.started_at
     }
 
+    /// How long a claim of an invocation like this one can be honoured.
+    pub(crate) fn longest_lease(&self) -> Duration {
+        self.lease_end - self.started_at
+    }
+
     /// Until when a claim made at `now` is honoured.
     pub(crate) fn lease_until(&self, now: Timestamp) -> Timestamp {
         now.plus(until(self.lease_end))

@@ -87,10 +87,13 @@ pub enum Refusal {
         /// What the handler returned, if it was kept: JSON.
         result: Option<String>,
     },
-    /// Somebody else works on it, until this time at most.
+    /// Somebody else works on it.
     Busy {
-        /// The end of the other's lease and the clock-skew margin: the key is claimable after it.
+        /// The end of the other's lease, as far as it is known now, and the clock-skew margin: if the lease is not renewed,
+        /// the key is claimable after it.
         until: Timestamp,
+        /// Whether it was claimed for this very message: an earlier delivery of it, whose owner may have died.
+        same_message: bool,
     },
     /// This very message was rejected before.
     Rejected,
@@ -142,7 +145,9 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     }
     match seen.status {
         Status::Completed => Decision::Refuse(Refusal::Completed { result: seen.result.clone() }),
-        Status::InProgress if live => Decision::Refuse(Refusal::Busy { until: claimable_at }),
+        Status::InProgress if live => {
+            Decision::Refuse(Refusal::Busy { until: claimable_at, same_message: seen.message_id == request.message_id })
+        }
         Status::InProgress => match request.policy.abandoned {
             Abandoned::Rerun => grant_again(seen, request),
             Abandoned::Park => Decision::Park {

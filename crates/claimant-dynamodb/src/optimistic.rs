@@ -106,7 +106,10 @@ impl OptimisticTransactions {
             Decision::Refuse(refusal) => return Err(refusal),
             Decision::Park { .. } => return Err(Refusal::Parked),
             // This attempt never writes that it is in progress.
-            Decision::Held => return Err(Refusal::Busy { until: request.lease_until.plus(request.policy.skew) }),
+            Decision::Held => {
+                let until = request.lease_until.plus(request.policy.skew);
+                return Err(Refusal::Busy { until, same_message: true });
+            }
         };
         let claim = claim_of(request.id.clone(), &next, false);
         let ended = match protocol::settle(Some(&next), &claim, settlement) {

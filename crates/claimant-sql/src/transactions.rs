@@ -23,10 +23,10 @@ pub(crate) async fn claim<D: Dialect>(
     loop {
         match claim_once(pool, request, budget).await {
             Ok(answer) => return Ok(answer),
-            // Whoever has the lock ends no later than a claim made now would: a lease is as long for all.
+            // Whoever has the lock ends no later than a claim made now would: a lease is as long for all. Whose it is cannot be seen.
             Err(trouble) if trouble.contended => {
                 let until = request.lease_until.plus(request.policy.skew);
-                return Ok(ClaimAnswer::Refused(Refusal::Busy { until }));
+                return Ok(ClaimAnswer::Refused(Refusal::Busy { until, same_message: false }));
             }
             // Nothing was committed, so that there is nothing to find out before the next try.
             Err(trouble) if trouble.is_final() || !wait(round, budget).await => return Err(trouble.into()),

@@ -5,6 +5,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Event, Pipeline, Place, store_time};
 use crate::claim::{Claim, OwnerToken};
+use crate::clock::Timestamp;
 use crate::consumer::{Lease, Rejection};
 use crate::ending::Ended;
 use crate::error::Chain;
@@ -104,11 +105,12 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         let message = &self.batch[place];
         match (refusal, &self.identities[place]) {
             (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
-            (Refusal::Busy { until }, _) => {
+            (Refusal::Busy { until, same_message }, _) => {
                 if message.receive_count >= BUSY_RECEIVES_WARN {
                     tracing::warn!(consumer = %self.engine.name, message_id = %message.id, receive_count = message.receive_count, "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
                 }
-                let verdict = (Outcome::Busy { until }, Some(self.after_lease(message, until)));
+                let back = if same_message { until } else { self.copies_wait_until(until) };
+                let verdict = (Outcome::Busy { until }, Some(self.after_lease(message, back)));
                 self.conclude(place, verdict, None);
             }
             (Refusal::Conflict, _) => self.reject(place, Rejection::conflict()),
@@ -116,6 +118,15 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             (Refusal::Rejected | Refusal::Completed { .. }, _) => {
                 self.reject(place, Rejection::new("it was rejected on an earlier delivery"));
             }
+        }
+    }
+
+    /// When a copy of work that is busy until `until` comes back. A lease that is renewed can last as long as an invocation, and
+    /// each look at it costs the copy a receive. Nobody waits for the copy: if the owner dies, its own message comes back.
+    fn copies_wait_until(&self, until: Timestamp) -> Timestamp {
+        match self.engine.consumer.lease {
+            Lease::UntilDeadline => until,
+            Lease::Renewed(_) => until.max(self.engine.now().plus(self.schedule.longest_lease())),
         }
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use claimant_core::limits::{LEASE_MARGIN_MS, MARGIN_DEFAULT_MS, SKEW_DEFAULT_MS};
 use claimant_core::{
-    Call as StoreCall, Consumer, Engine, Key, MemoryStore, Message, Meter, NoQueue, RecordId, Schedule, Status, Store,
+    Call as StoreCall, Consumer, Engine, Key, Lease, MemoryStore, Message, Meter, NoQueue, RecordId, Schedule, Status,
+    Store,
 };
 use claimant_testkit::Call::{Claim, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs};
@@ -76,6 +77,25 @@ async fn failures_come_back_when_a_retry_can_help() {
     let after = busy.entries()[0].visible_after.unwrap();
     let lease = TIMEOUT + Duration::from_millis(LEASE_MARGIN_MS + SKEW_DEFAULT_MS);
     assert!(after >= lease && after <= lease + Duration::from_secs(1), "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_of_work_under_a_renewed_lease_come_back_when_no_renewal_can_help_it() {
+    const LEASE: Duration = Duration::from_secs(3);
+    let world = world(|consumer| consumer.lease(Lease::Renewed(LEASE)));
+    let near = |after: Duration, wanted: Duration| after >= wanted && after <= wanted + Duration::from_secs(1);
+    world.store.fail_next(Claim, AnswerLost);
+    assert_eq!(words(&world.deliver(&["a ok @m1"], 0).await), "store_failed");
+    // Its own message takes over as soon as the lease can be over.
+    let own = world.deliver(&["a ok @m1"], 0).await.entries()[0].visible_after.unwrap();
+    assert!(near(own, LEASE + Duration::from_millis(SKEW_DEFAULT_MS)), "{own:?}");
+    // L5: a copy would use up its receives. How much of this invocation is over does not count: the other may have begun just now.
+    let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let copy = world.engine.process(&[message(0, "a ok @m2", 1)], schedule, &NoQueue).await;
+    assert_eq!(words(&copy), "busy");
+    let copy = copy.entries()[0].visible_after.unwrap();
+    assert!(near(copy, TIMEOUT + Duration::from_millis(LEASE_MARGIN_MS)), "{copy:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,7 +112,7 @@ impl Mutant {
             claim.owner = request.owner.clone();
             ClaimAnswer::Granted(claim)
         };
-        let busy = || ClaimAnswer::Refused(Refusal::Busy { until: request.lease_until });
+        let busy = || ClaimAnswer::Refused(Refusal::Busy { until: request.lease_until, same_message: false });
         let latest = self.with(|state| {
             state.latest = state.latest.max(request.now);
             state.latest
