@@ -20,7 +20,8 @@ use crate::world::World;
 /// How long after the faults an operator waits: every lease is over then, whatever clocks had said.
 const PAUSE_S: u64 = 4 * 3_600;
 
-/// How often an operator moves dead letters back.
+/// How often an operator moves dead letters back at least; and on, as long as fewer come back each time. Messages behind a
+/// failure in their group, and those for which there is no time, use up their receives with it.
 const REDRIVES: usize = 3;
 
 /// A drain that takes longer than this never ends.
@@ -64,7 +65,8 @@ impl Cloud {
             state.clocks_ms.iter_mut().for_each(|off| *off = 0);
             state.note(Event::FaultsStopped);
         }
-        for round in 0..REDRIVES {
+        let mut before = usize::MAX;
+        for round in 0.. {
             sleep(Duration::from_secs(PAUSE_S)).await;
             let redriven = {
                 let mut state = self.world.state();
@@ -84,6 +86,10 @@ impl Cloud {
                 break;
             }
             self.drain(&mut producers).await;
+            if round + 1 >= REDRIVES && redriven.len() >= before {
+                break;
+            }
+            before = redriven.len();
         }
         // What is late has arrived after this.
         sleep(Duration::from_secs(PAUSE_S)).await;

@@ -5,8 +5,11 @@ use crate::scenario::{Guarantee, MessageSpec, Scenario, Shape, Work};
 /// Whether every message of this kind is completed at last, whatever had gone wrong before.
 #[must_use]
 pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
-    // Whole batches fail then, again and again, and what was done in them is forgotten before they come back.
-    let forgets = scenario.consumer.window_s.is_some() && scenario.function.mapping_reports == Some(false);
+    // Whole batches fail then, or are not deleted since they were received again, over and over; and what was done in them is
+    // forgotten before they come back.
+    let seen_too_early = scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms;
+    let undeleted = scenario.function.mapping_reports == Some(false) || seen_too_early;
+    let forgets = scenario.consumer.window_s.is_some() && undeleted;
     let good = |work: &Work| !matches!(work, Work::Permanent | Work::Large);
     spec.shape == Shape::Good
         && scenario.consumer.guarantee != Guarantee::AtMostOnce

@@ -62,8 +62,9 @@ pub fn smallest(scenario: &Scenario, rule: &str, mutant: Option<Mutant>) -> Scen
     shrink(scenario, |smaller| judge(smaller, mutant).violations.iter().any(|violation| violation.rule == rule))
 }
 
-/// Runs `count` seeds from `first` on, on all cores; `progress` is called after each with how many are done.
-pub fn judge_many(first: u64, count: u64, progress: impl Fn(u64, &Summary) + Sync) -> Summary {
+/// Runs `count` seeds from `first` on, on all cores; `progress` is called after each with how many are done, and with this one if
+/// it failed.
+pub fn judge_many(first: u64, count: u64, progress: impl Fn(u64, Option<&Failure>, &Summary) + Sync) -> Summary {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let summary = Mutex::new(Summary::default());
     let work = || {
@@ -78,10 +79,12 @@ pub fn judge_many(first: u64, count: u64, progress: impl Fn(u64, &Summary) + Syn
             let coverage = Coverage::of(&scenario, &history);
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.coverage.extend(&coverage);
-            if !violations.is_empty() {
+            let failed = !violations.is_empty();
+            if failed {
                 summary.failures.push(Failure { seed, violations });
             }
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, &summary);
+            let failure = summary.failures.last().filter(|_| failed);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, failure, &summary);
         }
     };
     let cores = thread::available_parallelism().map_or(1, NonZero::get);

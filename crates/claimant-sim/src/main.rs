@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use claimant_sim::draw::draw;
-use claimant_sim::judge::{Summary, Verdict, judge, judge_many, seen_by, smallest};
+use claimant_sim::judge::{Failure, Summary, Verdict, judge, judge_many, seen_by, smallest};
 use claimant_sim::mutant::Mutant;
 use claimant_sim::scenario::Scenario;
-use clap::{Parser, ValueEnum as _};
+use clap::{ArgGroup, Parser, ValueEnum as _};
 
 /// From so many seeds on, each fault must have occurred.
 const ALL_FAULTS_SEEDS: u64 = 10_000;
@@ -22,12 +22,13 @@ const MUTANT_SEEDS: u64 = 600;
 
 /// Simulates claimant's whole runtime under faults, and checks what happened.
 #[derive(Debug, Parser)]
+#[command(group(ArgGroup::new("with_it").args(["seed", "scenario", "mutants"])))]
 struct Args {
     /// Run this seed and print its scenario and its trace.
     #[arg(long)]
     seed: Option<u64>,
     /// Run the scenario in this file (JSON) and print its trace.
-    #[arg(long, conflicts_with = "seed")]
+    #[arg(long)]
     scenario: Option<PathBuf>,
     /// Run so many seeds: 10,000 unless said, and 600 for each wrong runtime.
     #[arg(long)]
@@ -35,10 +36,10 @@ struct Args {
     /// The first of them.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Run with a runtime that is wrong in this way.
-    #[arg(long)]
+    /// Run with a runtime that is wrong in this way: a seed, a scenario, or with --mutants.
+    #[arg(long, requires = "with_it")]
     mutant: Option<Mutant>,
-    /// See whether the checker sees each of the wrong runtimes.
+    /// See whether the checker sees each of the wrong runtimes, or the one of --mutant.
     #[arg(long)]
     mutants: bool,
 }
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
                 false
             }
         },
-        _ if args.mutants => mutants(args.seeds.unwrap_or(MUTANT_SEEDS)),
+        _ if args.mutants => mutants(args.mutant, args.from, args.seeds.unwrap_or(MUTANT_SEEDS)),
         _ => many(args.from, args.seeds.unwrap_or(ALL_FAULTS_SEEDS)),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -93,11 +94,14 @@ fn as_json(scenario: &Scenario) -> String {
 fn many(from: u64, seeds: u64) -> bool {
     let start = Instant::now();
     let (shows, step) = (std::io::stderr().is_terminal(), (seeds / 100).max(1));
-    let progress = |done: u64, summary: &Summary| {
+    let progress = |done: u64, failed: Option<&Failure>, summary: &Summary| {
+        if let Some(failure) = failed {
+            eprintln!("seed {}: {}", failure.seed, first_of(failure));
+        }
         if done.is_multiple_of(step) || done == seeds {
             let per_s = done as f64 / start.elapsed().as_secs_f64();
-            let (line_end, failed) = (if shows { "\r" } else { "\n" }, summary.failures.len());
-            eprint!("{done} of {seeds} seeds, {per_s:.0} a second, {failed} failed {line_end}");
+            let (line_end, failures) = (if shows { "\r" } else { "\n" }, summary.failures.len());
+            eprint!("{done} of {seeds} seeds, {per_s:.0} a second, {failures} failed {line_end}");
             // Progress that cannot be shown is no reason to stop.
             let _ = std::io::stderr().flush();
         }
@@ -106,7 +110,7 @@ fn many(from: u64, seeds: u64) -> bool {
     eprintln!();
     println!("{}\n", summary.coverage);
     for failure in &summary.failures {
-        println!("seed {}: {}", failure.seed, failure.violations.first().map_or_else(String::new, ToString::to_string));
+        println!("seed {}: {}", failure.seed, first_of(failure));
     }
     for failure in summary.failures.iter().take(SHOWN_MAX) {
         println!("\n--- seed {}: make simulate SEED={}\n", failure.seed, failure.seed);
@@ -125,12 +129,16 @@ fn many(from: u64, seeds: u64) -> bool {
     summary.failures.is_empty() && (seeds < ALL_FAULTS_SEEDS || missing.is_empty())
 }
 
-fn mutants(seeds: u64) -> bool {
+fn first_of(failure: &Failure) -> String {
+    failure.violations.first().map_or_else(String::new, ToString::to_string)
+}
+
+fn mutants(only: Option<Mutant>, from: u64, seeds: u64) -> bool {
     println!("| wrong runtime | first seen at seed | seen in, of {seeds} seeds, by rule |");
     println!("| --- | --- | --- |");
     let mut all = true;
-    for mutant in Mutant::value_variants() {
-        let (first, rules) = seen_by(*mutant, 0..seeds);
+    for mutant in Mutant::value_variants().iter().filter(|mutant| only.is_none_or(|only| only == **mutant)) {
+        let (first, rules) = seen_by(*mutant, from..from + seeds);
         all &= first.is_some();
         let first = first.map_or_else(|| "never".to_owned(), |seed| seed.to_string());
         let rules: Vec<_> = rules.into_iter().map(|(rule, times)| format!("{rule}: {times}")).collect();

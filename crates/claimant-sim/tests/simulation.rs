@@ -16,7 +16,7 @@ use clap::ValueEnum as _;
 const SEEDS: u64 = 3_000;
 
 fn check(first: u64, count: u64) -> Vec<usize> {
-    let summary = judge_many(first, count, |_, _| {});
+    let summary = judge_many(first, count, |_, _, _| {});
     let failed: Vec<_> = summary.failures.iter().map(|f| format!("SEED={}: {}", f.seed, f.violations[0])).collect();
     assert!(failed.is_empty(), "make simulate {}", failed.join("\nmake simulate "));
     assert_eq!(summary.coverage.scenarios, count);
