@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -12,6 +13,10 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// How long a test waits for a request.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What happens to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +75,7 @@ impl Wire {
 
     /// Until a request waits.
     pub async fn until_waiting(&self) {
-        self.waits.notified().await;
+        timeout(PATIENCE, self.waits.notified()).await.expect("a request waits");
     }
 
     /// Lets a request that waits arrive.
