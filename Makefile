@@ -64,7 +64,7 @@ model: ## Model-check the protocol, small worlds and the large one; WORLD=small,
 	cargo run --release --locked -p claimant-model -- $(WORLD)
 
 simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1
-	cargo run --locked -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
+	cargo run --locked $(if $(SEEDS),--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-dynamodb -p claimant-lambda \
