@@ -55,8 +55,8 @@ fn failed() -> Settlement {
     ending(Ending::Failed { error: "no luck".into() })
 }
 
-async fn granted(table: &LockTable, key: &str, now: u64) -> Claim {
-    match table.claim(&request(key, now), call()).await.unwrap() {
+async fn granted(store: &impl Store, key: &str, now: u64) -> Claim {
+    match store.claim(&request(key, now), call()).await.unwrap() {
         ClaimAnswer::Granted(claim) => claim,
         ClaimAnswer::Refused(refusal) => panic!("{key} at {now}: {refusal:?}"),
     }
@@ -282,8 +282,7 @@ async fn lost_claims_are_recognised(dynamodb: &DynamoDb) {
 /// The engine completes in company; who completes a claim by itself has its writes committed, too.
 async fn a_single_completion_commits(dynamodb: &DynamoDb) {
     let store = dynamodb.lock_table("single").await.transactions();
-    let answer = store.claim(&request("k", 0), call()).await.unwrap();
-    let ClaimAnswer::Granted(mut claim) = answer else { panic!("{answer:?}") };
+    let mut claim = granted(&store, "k", 0).await;
     let effect = || ("id", AttributeValue::S("effect".to_owned()));
     let home = Home::of(claim.carried.take());
     let mut tx = home.lend::<Transaction>().unwrap();
@@ -301,13 +300,7 @@ async fn an_old_failure_is_not_written_again(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "overtaken").await;
     let overtaken = table.optimistic_transactions();
     let other = LockTable::new(dynamodb.client(), "overtaken").optimistic_transactions();
-    let mut claims = Vec::new();
-    for store in [&overtaken, &other] {
-        let answer = store.claim(&request("k", 0), call()).await.unwrap();
-        let ClaimAnswer::Granted(claim) = answer else { panic!("{answer:?}") };
-        claims.push(claim);
-    }
-    let (later, first) = (claims.pop().unwrap(), claims.pop().unwrap());
+    let (first, later) = (granted(&overtaken, "k", 0).await, granted(&other, "k", 0).await);
     let id = first.id.clone();
     wire.script(&[Request, Request, Request, Loss::None, Loss::Waits]);
     let failure = failed();
