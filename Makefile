@@ -30,8 +30,8 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
-	@# Of the whole workspace, as above: with -p the SDKs would be built again, for fewer features.
-	cargo test --workspace --locked --test it --test function --test simulation -- --include-ignored
+	@# What needs servers or time. Of the whole workspace, as above: with -p the SDKs would be built again, for fewer features.
+	cargo test --workspace --locked --test it --test function --test simulation -- --ignored
 	$(BUILT)/debug/claimant-storm --seconds 15
 
 lint: ## Check format, lints, licences, and which crate may use which
