@@ -98,7 +98,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// [`RESULT_MAX_BYTES`] of it; a larger result rejects the message, since it would be as large the next time.
     ///
     /// Without a [`key`](Self::key), the message id is the key: that keeps redeliveries out, but not a second copy
-    /// that the producer sent.
+    /// that the producer sent, nor a message that is redriven from a dead-letter queue, which gives it a new id.
     pub fn new<F, Fut, R>(name: impl Into<String>, store: impl Store, handler: F) -> Self
     where
         F: Fn(T, Context) -> Fut + Send + Sync + 'static,
@@ -244,7 +244,8 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// said [`HandlerError::uncertain`]. It is parked for a person to decide. What the handler reports failed by
     /// [`HandlerError::retry`] or `?` is tried again, so a handler must say `uncertain` of everything that can go wrong
     /// after its request may have arrived. For effects that must not be repeated and whose system cannot recognise a
-    /// repeat. Needs a store whose claims [outlive their owners](Store::claims_outlive_owners).
+    /// repeat. Needs a store whose claims [outlive their owners](Store::claims_outlive_owners), and a [`key`](Self::key)
+    /// from the payload: a redrive gives a message a new id, and under the id as the key its parked work would run again.
     #[must_use]
     pub fn at_most_once(mut self) -> Self {
         self.policy.abandoned = Abandoned::Park;
@@ -283,6 +284,13 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
             faults.push(
                 "at most once needs a store whose claims outlive their owners, and this one's end with the process: do the work \
                  in the transaction and leave at_most_once away, or use a store without transactions"
+                    .to_owned(),
+            );
+        }
+        if self.policy.abandoned == Abandoned::Park && self.key.is_none() {
+            faults.push(
+                "at most once needs a key from the payload: a message that is redriven from a dead-letter queue has a new message \
+                 id, so that under the id as the key its parked work would run again; add .key(…) or .key_of(…)"
                     .to_owned(),
             );
         }

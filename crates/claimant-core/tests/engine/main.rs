@@ -49,13 +49,27 @@ async fn invocations_at_once_run_a_key_once() {
 #[test]
 fn at_most_once_needs_claims_that_outlive_their_owners() {
     let engine = |store: FaultyStore, at_most_once| {
-        let consumer = Consumer::new("c", store, |_: Work, _| async { Ok(()) });
+        let consumer = Consumer::new("c", store, |_: Work, _| async { Ok(()) }).key(|work: &Work| &work.id);
         Engine::with_defaults(if at_most_once { consumer.at_most_once() } else { consumer })
     };
     let store = || FaultyStore::new(Arc::new(MemoryStore::new()));
     assert!(engine(store(), true).is_ok() && engine(store().fleeting(), false).is_ok());
     let error = engine(store().fleeting(), true).unwrap_err().to_string();
     assert!(error.contains("at most once needs a store whose claims outlive their owners"), "{error}");
+}
+
+#[test]
+fn at_most_once_needs_a_key_from_the_payload() {
+    // A redrive gives a message a new id, so a record under the old one would not stop the parked work (F3).
+    let consumer = || Consumer::new("c", MemoryStore::new(), |_: Work, _| async { Ok(()) });
+    let error = Engine::with_defaults(consumer().at_most_once()).unwrap_err().to_string();
+    assert!(error.contains("at most once needs a key from the payload") && error.contains(".key("), "{error}");
+    let keyed: [fn(Consumer<Work>) -> Consumer<Work>; 2] =
+        [|consumer| consumer.key(|work| &work.id), |consumer| consumer.key_of(|work| work.id.clone())];
+    for keyed in keyed {
+        assert!(Engine::with_defaults(keyed(consumer()).at_most_once()).is_ok());
+    }
+    assert!(Engine::with_defaults(consumer()).is_ok());
 }
 
 #[test]
