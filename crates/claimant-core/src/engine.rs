@@ -17,6 +17,7 @@ use crate::meter::Meter;
 use crate::pace::Durations;
 use crate::pipeline::Pipeline;
 use crate::plan::{self, LaneKey};
+use crate::protocol::Abandoned;
 use crate::queue::Queue;
 use crate::report::Report;
 
@@ -90,10 +91,11 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
     }
 
     /// How many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor
-    /// where claims are scarce.
+    /// where claims are scarce, nor where abandoned work is parked: a crash would park what never started.
     pub(crate) fn ahead(&self) -> usize {
+        let parks = self.consumer.policy.abandoned == Abandoned::Park;
         match self.consumer.lease {
-            Lease::UntilDeadline if self.consumer.store.claims_max().is_none() => {
+            Lease::UntilDeadline if self.consumer.store.claims_max().is_none() && !parks => {
                 self.durations.ahead(self.concurrency)
             }
             Lease::UntilDeadline | Lease::Renewed(_) => 0,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::limits::{LEASE_MARGIN_MS, MARGIN_DEFAULT_MS, SKEW_DEFAULT_MS};
 use claimant_core::{
-    Call as StoreCall, Consumer, Engine, Key, Lease, MemoryStore, Message, Meter, NoQueue, RecordId, Schedule, Status,
-    Store,
+    Call as StoreCall, Conflicts, Consumer, Engine, Key, Lease, MemoryStore, Message, Meter, NoQueue, RecordId,
+    Schedule, Status, Store,
 };
 use claimant_testkit::Call::{Claim, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs};
@@ -60,6 +60,22 @@ async fn slow_handlers_have_no_claims_ahead() {
     world.process(&messages((0..40).map(|n| ("long", format!("k{n}"))))).await;
     let claims = world.store.calls()[calls..].iter().filter(|call| **call == Claim).count();
     assert_eq!(claims, 2, "as many as slots");
+}
+
+/// F5: a claim is what a crash parks, so at-most-once work is claimed only as it starts.
+#[tokio::test(start_paused = true)]
+async fn a_crash_parks_only_what_had_started() {
+    for quick_ones_before in [0, 50] {
+        let world = world(|c| c.at_most_once().concurrency(4).conflicts(Conflicts::Ignore));
+        world.process(&messages((0..quick_ones_before).map(|n| ("ok", format!("q{n}"))))).await;
+        let batch = messages((0..40).map(|n| ("hang", format!("k{n}"))));
+        let crash = tokio::time::timeout(Duration::from_secs(1), world.process(&batch)).await;
+        assert!(crash.is_err(), "the process dies in mid-handler");
+        world.clock.advance(TIMEOUT * 2);
+        let report = world.process(&messages((0..40).map(|n| ("ok", format!("k{n}"))))).await;
+        let counts = report.counts();
+        assert_eq!((counts["parked"], counts["completed"]), (4, 36), "after {quick_ones_before} quick ones");
+    }
 }
 
 #[tokio::test(start_paused = true)]
