@@ -40,7 +40,7 @@ pub struct Duplicate<'a> {
     pub key: &'a str,
     /// The id of the message that is the duplicate.
     pub message_id: &'a str,
-    /// What the handler returned when it did the work, if it was kept: JSON.
+    /// What the handler returned when it did the work, if it was kept: JSON. `None` also where it was too large to keep.
     pub result: Option<&'a str>,
 }
 
@@ -95,7 +95,8 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// A consumer of JSON bodies of the shape `T`. Its name keeps its keys apart from those of other consumers.
     ///
     /// What the handler returns, unless it is `()` or `None`, is kept on the record as JSON, at most
-    /// [`RESULT_MAX_BYTES`] of it; a larger result rejects the message, since it would be as large the next time.
+    /// [`RESULT_MAX_BYTES`] of it. A larger result, or one that cannot be written as JSON, is left out, with an error in
+    /// the logs: the work is done, so its key is completed, and its duplicates see no result.
     ///
     /// Without a [`key`](Self::key), the message id is the key: that keeps redeliveries out, but not a second copy
     /// that the producer sent, nor a message that is redriven from a dead-letter queue, which gives it a new id.
@@ -105,7 +106,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
         R: Serialize,
     {
-        let handler: Handler<T> = Box::new(move |payload, _, _, cx| as_run(handler(payload, cx)));
+        let handler: Handler<T> = Box::new(move |payload, _, _, cx| as_run(handler(payload, cx.clone()), cx));
         Self::with_handler(name.into(), Arc::new(store), handler, false)
     }
 
@@ -123,7 +124,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         R: Serialize,
     {
         let handler: Handler<T> = Box::new(move |payload, _, home, cx| match home.lend() {
-            Some(transaction) => as_run(handler(payload, transaction, cx)),
+            Some(transaction) => as_run(handler(payload, transaction, cx.clone()), cx),
             None => Box::pin(ready(Err(Failure::retry(NO_TRANSACTION)))),
         });
         Self::with_handler(name.into(), Arc::new(store), handler, true)
@@ -358,20 +359,29 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 }
 
 /// A handler's future with its result as it is kept.
-fn as_run<R: Serialize>(run: impl Future<Output = Result<R, HandlerError>> + Send + 'static) -> Run {
-    Box::pin(async move { run.await.and_then(|result| kept(&result)).map_err(Failure::from) })
+fn as_run<R: Serialize>(run: impl Future<Output = Result<R, HandlerError>> + Send + 'static, cx: Context) -> Run {
+    Box::pin(async move {
+        let result = run.await.map_err(Failure::from)?;
+        // The work is done, so what is wrong with its result must not make it look as if it were not.
+        Ok(kept(result).unwrap_or_else(|why| {
+            tracing::error!(consumer = cx.consumer(), message_id = cx.message_id(), attempt = cx.attempt(), reason = %why, "handler's result is left out of the record");
+            None
+        }))
+    })
 }
 
-/// A handler's result as it is kept: nothing for `()` and `None`.
-fn kept<R: Serialize>(result: &R) -> Result<Option<String>, HandlerError> {
-    let json =
-        serde_json::to_string(result).map_err(|_| HandlerError::unkeepable("the result cannot be written as JSON"))?;
-    match json.len() {
-        _ if json == "null" => Ok(None),
-        n if n > RESULT_MAX_BYTES => Err(HandlerError::unkeepable(format!(
-            "the handler has done its work, but the result has {n} bytes of JSON and at most {RESULT_MAX_BYTES} can be kept: return less"
-        ))),
-        _ => Ok(Some(json)),
+/// A handler's result as it is kept: nothing for `()` and `None`. Else why it cannot be kept.
+fn kept<R: Serialize>(result: R) -> Result<Option<String>, String> {
+    // Serialising and dropping the result are the user's code.
+    let json = catch_unwind(AssertUnwindSafe(move || serde_json::to_string(&result).ok()));
+    match json {
+        Err(_) => Err("writing it as JSON panicked".to_owned()),
+        Ok(None) => Err("it cannot be written as JSON".to_owned()),
+        Ok(Some(json)) if json == "null" => Ok(None),
+        Ok(Some(json)) if json.len() > RESULT_MAX_BYTES => {
+            Err(format!("it has {} bytes of JSON, and at most {RESULT_MAX_BYTES} can be kept: return less", json.len()))
+        }
+        Ok(Some(json)) => Ok(Some(json)),
     }
 }
 
@@ -427,10 +437,35 @@ mod tests {
     #[test]
     fn a_result_is_kept_up_to_its_limit() {
         let text = |bytes: usize| "x".repeat(bytes - 2);
-        assert_eq!(kept(&text(RESULT_MAX_BYTES)).unwrap().map(|json| json.len()), Some(RESULT_MAX_BYTES));
-        let error = kept(&text(RESULT_MAX_BYTES + 1)).unwrap_err();
-        assert!(error.is_terminal(), "{error}");
-        assert_eq!((kept(&()).unwrap(), kept(&None::<u8>).unwrap()), (None, None));
-        assert_eq!(kept(&"null").unwrap().as_deref(), Some("\"null\""));
+        assert_eq!(kept(text(RESULT_MAX_BYTES)).unwrap().map(|json| json.len()), Some(RESULT_MAX_BYTES));
+        let why = kept(text(RESULT_MAX_BYTES + 1)).unwrap_err();
+        assert!(why.contains("65537 bytes"), "{why}");
+        assert_eq!((kept(()).unwrap(), kept(None::<u8>).unwrap()), (None, None));
+        assert_eq!(kept("null").unwrap().as_deref(), Some("\"null\""));
+    }
+
+    #[tokio::test]
+    async fn a_result_that_cannot_be_kept_does_not_fail_the_work() {
+        /// Whose writing as JSON fails, or panics.
+        struct Odd(bool);
+        impl Serialize for Odd {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                assert!(!self.0, "on purpose");
+                Err(serde::ser::Error::custom("on purpose"))
+            }
+        }
+        for panics in [false, true] {
+            let context = Context::new(crate::context::Run {
+                consumer: ConsumerName::new("c").unwrap(),
+                key: Key::new("k").unwrap(),
+                fence: crate::Fence::FIRST,
+                attempt: 1,
+                message_id: crate::MessageId::new("m").unwrap(),
+                receive_count: 1,
+                trace: None,
+                cancelled_at: tokio::time::Instant::now(),
+            });
+            assert_eq!(as_run(async move { Ok(Odd(panics)) }, context).await, Ok(None));
+        }
     }
 }

@@ -99,13 +99,7 @@ pub(crate) fn ending_of(
         Ran::Returned(Ok(result)) => {
             (Ending::Completed { result: result.clone() }, Wanted::Verdict((Outcome::Completed, None), result))
         }
-        Ran::Returned(Err(Failure { why: error, kind: FailureKind::Unkeepable, .. }))
-            if abandoned == Abandoned::Park =>
-        {
-            tracing::error!(consumer = %name, message_id = %message.id, attempt, reason = %error, "handler's result cannot be kept");
-            (Ending::Parked, Wanted::Parked { error, attempt })
-        }
-        Ran::Returned(Err(Failure { why: error, kind: FailureKind::Terminal | FailureKind::Unkeepable, .. })) => {
+        Ran::Returned(Err(Failure { why: error, kind: FailureKind::Terminal, .. })) => {
             tracing::error!(consumer = %name, message_id = %message.id, attempt, reason = %error, "message rejected by its handler");
             let rejection = Rejection::new("its handler says so");
             let wanted = Wanted::Rejected { rejection, error: error.clone(), attempt: Some(attempt) };

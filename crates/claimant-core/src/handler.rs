@@ -41,8 +41,6 @@ pub enum FailureKind {
     Terminal,
     /// The work may be done.
     Uncertain,
-    /// The work may be done, and another try would end like this one.
-    Unkeepable,
 }
 
 impl HandlerError {
@@ -77,11 +75,6 @@ impl HandlerError {
         Self { kind: FailureKind::Uncertain, ..Self::retry(why) }
     }
 
-    /// A handler that did its work and returned what cannot be kept.
-    pub(crate) fn unkeepable(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { kind: FailureKind::Unkeepable, ..Self::retry(why) }
-    }
-
     /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
     /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), since SQS hides a message for 12 hours at most.
     #[must_use]
@@ -93,7 +86,7 @@ impl HandlerError {
     /// Whether the message is rejected for good.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
-        matches!(self.kind, FailureKind::Terminal | FailureKind::Unkeepable)
+        matches!(self.kind, FailureKind::Terminal)
     }
 
     /// Whether the work may be done all the same.
@@ -129,7 +122,6 @@ impl fmt::Debug for HandlerError {
             FailureKind::Retry => "retry",
             FailureKind::Terminal => "terminal",
             FailureKind::Uncertain => "uncertain",
-            FailureKind::Unkeepable => "unkeepable",
         };
         write!(f, "HandlerError({kind}: {self})")
     }
@@ -210,8 +202,7 @@ mod tests {
         let asked = HandlerError::retry("busy").after(Duration::from_secs(9));
         assert_eq!((asked.to_string().as_str(), asked.retry_after()), ("busy", Some(Duration::from_secs(9))));
         let kind = |error| Failure::from(error).kind;
-        assert_eq!(kind(HandlerError::unkeepable("too long")), FailureKind::Unkeepable);
-        assert!(HandlerError::unkeepable("too long").is_terminal());
+        assert_eq!(kind(HandlerError::terminal("no")), FailureKind::Terminal);
         assert_eq!(
             (Failure::terminal("no").kind, Failure::retry("not yet").kind),
             (FailureKind::Terminal, FailureKind::Retry)
