@@ -6,7 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::claim::Fence;
-use crate::key::{ConsumerName, Key, MessageId};
+use crate::key::{ConsumerName, InvalidValue, Key, MessageId};
+
+/// The time that a context made for a test leaves its handler.
+const TEST_REMAINING: Duration = Duration::from_secs(30);
 
 /// What a handler may know about its run. Cheap to clone; gives no power over the claim.
 #[derive(Debug, Clone)]
@@ -14,7 +17,7 @@ pub struct Context {
     run: Arc<Run>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) consumer: ConsumerName,
     pub(crate) key: Key,
@@ -29,6 +32,63 @@ pub(crate) struct Run {
 impl Context {
     pub(crate) fn new(run: Run) -> Self {
         Self { run: Arc::new(run) }
+    }
+
+    /// Returns the context of a first run of a first delivery, for a test that calls a handler by itself: of this key, with
+    /// 30 s until it is cancelled. The consumer's name is `test`, the message's id `test-message`, the fencing token 1, and
+    /// there is no trace.
+    ///
+    /// ```
+    /// use claimant_core::{Context, HandlerError};
+    ///
+    /// async fn confirm(order: &str, cx: Context) -> Result<String, HandlerError> {
+    ///     Ok(format!("{order}, attempt {} of {}", cx.attempt(), cx.key()))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let cx = Context::for_tests("ord-1").unwrap().with_attempt(2);
+    /// assert_eq!(confirm("tea", cx).await.unwrap(), "tea, attempt 2 of ord-1");
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the key is none: empty, or longer than 2,048 bytes.
+    pub fn for_tests(key: &str) -> Result<Self, InvalidValue> {
+        Ok(Self::new(Run {
+            consumer: ConsumerName::new("test")?,
+            key: Key::new(key)?,
+            fence: Fence::FIRST,
+            attempt: 1,
+            message_id: MessageId::new("test-message")?,
+            receive_count: 1,
+            trace: None,
+            cancelled_at: Instant::now() + TEST_REMAINING,
+        }))
+    }
+
+    /// Returns the same context, for a test, with this attempt.
+    #[must_use]
+    pub fn with_attempt(self, attempt: u32) -> Self {
+        self.changed(|run| run.attempt = attempt)
+    }
+
+    /// Returns the same context, for a test, with this many deliveries.
+    #[must_use]
+    pub fn with_receive_count(self, receive_count: u32) -> Self {
+        self.changed(|run| run.receive_count = receive_count)
+    }
+
+    /// Returns the same context, for a test, with this much time left from now on.
+    #[must_use]
+    pub fn with_remaining(self, remaining: Duration) -> Self {
+        self.changed(|run| run.cancelled_at = Instant::now() + remaining)
+    }
+
+    fn changed(self, change: impl FnOnce(&mut Run)) -> Self {
+        let mut run = Arc::unwrap_or_clone(self.run);
+        change(&mut run);
+        Self::new(run)
     }
 
     /// The key of the work. Hand it to the system that has the effect, so that it can recognise a repeat.
@@ -103,5 +163,17 @@ mod tests {
         assert_eq!((cx.trace(), cx.remaining()), (Some("Root=1"), Duration::from_secs(9)));
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(cx.remaining(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_context_for_a_test_is_that_of_a_first_run_unless_said() {
+        let first = Context::for_tests("order-1").unwrap();
+        assert_eq!((first.consumer(), first.key(), first.message_id()), ("test", "order-1", "test-message"));
+        assert_eq!((first.fence().get(), first.attempt(), first.receive_count(), first.trace()), (1, 1, 1, None));
+        assert_eq!(first.remaining(), Duration::from_secs(30));
+        let later = first.clone().with_attempt(3).with_receive_count(4).with_remaining(Duration::from_secs(2));
+        assert_eq!((later.attempt(), later.receive_count(), later.remaining()), (3, 4, Duration::from_secs(2)));
+        assert_eq!((later.key(), first.attempt()), ("order-1", 1), "a clone is not changed with it");
+        assert!(Context::for_tests("").is_err() && Context::for_tests(&"k".repeat(2_049)).is_err());
     }
 }

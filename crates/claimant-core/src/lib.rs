@@ -63,6 +63,6 @@ pub use queue::{NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
 pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
-pub use settings::Settings;
+pub use settings::{OwnVariables, Settings};
 pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
 pub use transaction::{Carried, Home, Lent, Transactional};

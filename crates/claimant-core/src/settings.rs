@@ -1,6 +1,7 @@
 //! Settings from the environment: read once, every fault in one message.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::Error;
@@ -144,25 +145,66 @@ pub struct Settings {
     pub mapping_check: MappingCheck,
     /// Whether metrics are written.
     pub metrics: bool,
-    required: BTreeMap<String, String>,
 }
 
 impl Settings {
-    /// Reads the environment: claimant's own variables, and those that this function requires.
+    /// Reads claimant's own variables from the environment. Those in `required` have to be set: those of claimant's that this
+    /// function cannot do without, such as `CLAIMANT_TABLE`.
     ///
     /// # Errors
     /// One error that lists every fault: missing, empty or unreadable values, values out of bounds, and
     /// `CLAIMANT_` variables that do not exist (most likely misspelt).
     pub fn from_env(required: &[&str]) -> Result<Self, Error> {
-        let readable = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Self::from_vars(readable.collect(), required)
+        Self::from_env_with(required, |_| ()).map(|(settings, ())| settings)
     }
 
-    /// As [`from_env`](Self::from_env), from these variables.
+    /// Reads as [`from_env`](Self::from_env), and the function's own variables with it. What `own` makes of them is returned
+    /// only if nothing is wrong with any variable.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), claimant_core::Error> {
+    /// use claimant_core::Settings;
+    ///
+    /// struct Gateway {
+    ///     url: String,
+    ///     deduplicates: bool,
+    /// }
+    ///
+    /// let (settings, gateway) = Settings::from_env_with(&["CLAIMANT_TABLE"], |own| Gateway {
+    ///     url: own.text("GATEWAY_URL"),
+    ///     deduplicates: own.choice("GATEWAY_DEDUPLICATES", [("yes", true), ("no", false)]),
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there: one error, with the faults of the function's own variables among the others.
+    pub fn from_env_with<T>(
+        required: &[&str],
+        own: impl FnOnce(&mut OwnVariables<'_>) -> T,
+    ) -> Result<(Self, T), Error> {
+        let readable = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        Self::from_vars_with(readable.collect(), required, own)
+    }
+
+    /// Reads as [`from_env`](Self::from_env), from these variables.
     ///
     /// # Errors
     /// As there.
     pub fn from_vars(vars: BTreeMap<String, String>, required: &[&str]) -> Result<Self, Error> {
+        Self::from_vars_with(vars, required, |_| ()).map(|(settings, ())| settings)
+    }
+
+    /// Reads as [`from_env_with`](Self::from_env_with), from these variables.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_vars_with<T>(
+        vars: BTreeMap<String, String>,
+        required: &[&str],
+        own: impl FnOnce(&mut OwnVariables<'_>) -> T,
+    ) -> Result<(Self, T), Error> {
         let mut reader = Reader { vars, faults: Vec::new() };
         let settings = Self {
             table: reader.text(TABLE.name),
@@ -190,26 +232,52 @@ impl Settings {
             batch: reader.switch(BATCH.name, true),
             mapping_check: reader.choice(MAPPING_CHECK.name, &MAPPING_CHECKS),
             metrics: reader.switch(METRICS.name, true),
-            required: required.iter().filter_map(|name| Some(((*name).to_owned(), reader.required(name)?))).collect(),
         };
+        for name in required {
+            reader.required(name);
+        }
+        let own = own(&mut OwnVariables(&mut reader));
         reader.unknown_names();
         Error::unless_empty("the environment is not usable", &reader.faults)?;
-        Ok(settings)
-    }
-
-    /// The value of a variable that was required.
-    ///
-    /// # Panics
-    /// When `name` was not among those that were required: a slip in the program, not in its environment.
-    #[must_use]
-    pub fn required(&self, name: &str) -> &str {
-        match self.required.get(name) {
-            Some(value) => value,
-            None => panic!("{name} was not among the variables given to Settings::from_env"),
-        }
+        Ok((settings, own))
     }
 }
 
+/// Reads a function's own variables: see [`Settings::from_env_with`].
+///
+/// A variable that is missing, empty or not as it must be is noted, and a value in its place is returned, which nobody gets
+/// to see: the whole ends in the one error with all faults.
+#[derive(Debug)]
+pub struct OwnVariables<'a>(&'a mut Reader);
+
+impl OwnVariables<'_> {
+    /// Returns the value of a variable that has to be set; in place of a fault, an empty text.
+    pub fn text(&mut self, name: &str) -> String {
+        self.0.required(name).unwrap_or_default()
+    }
+
+    /// Returns the value of a variable that may be left out. Set but empty is a fault.
+    pub fn optional(&mut self, name: &str) -> Option<String> {
+        self.0.text(name)
+    }
+
+    /// Returns the number that a variable, which has to be set, says; in place of a fault, the smallest one allowed.
+    pub fn number(&mut self, name: &str, allowed: RangeInclusive<u64>) -> u64 {
+        let (min, max) = allowed.into_inner();
+        self.0.required(name);
+        self.0.number(name, min, min, max)
+    }
+
+    /// Returns what one of these words stands for, which a variable, which has to be set, says; in place of a fault, what
+    /// the first one does.
+    pub fn choice<C: Copy, const WORDS: usize>(&mut self, name: &str, choices: [(&str, C); WORDS]) -> C {
+        const { assert!(WORDS > 0, "a choice needs words to choose from") };
+        self.0.required(name);
+        self.0.choice(name, &choices)
+    }
+}
+
+#[derive(Debug)]
 struct Reader {
     vars: BTreeMap<String, String>,
     faults: Vec<String>,
@@ -235,7 +303,7 @@ impl Reader {
 
     fn required(&mut self, name: &str) -> Option<String> {
         if !self.vars.contains_key(name) {
-            self.faults.push(format!("{name} is not set"));
+            self.fault(format!("{name} is not set"));
         }
         self.text(name)
     }
@@ -312,10 +380,8 @@ mod tests {
         assert_eq!((defaults.batch, defaults.metrics, defaults.mapping_check), (true, true, MappingCheck::Warn));
         assert_eq!(defaults.dead_letter_queue_url, None);
         assert_eq!((defaults.redis_url, defaults.redis_cluster), (None, false));
-        let set = read(&[("CLAIMANT_TABLE", "locks"), ("CLAIMANT_MARGIN_MS", "50"), ("SENDER", "a@b.c")], &["SENDER"])
-            .unwrap();
+        let set = read(&[("CLAIMANT_TABLE", "locks"), ("CLAIMANT_MARGIN_MS", "50")], &["CLAIMANT_TABLE"]).unwrap();
         assert_eq!((set.table.as_deref(), set.margin), (Some("locks"), Duration::from_millis(50)));
-        assert_eq!(set.required("SENDER"), "a@b.c");
         let url = ("CLAIMANT_DATABASE_URL", "postgres://claimant:secret@host/database");
         let set = read(&[url, ("CLAIMANT_DATABASE_CONNECTIONS", "3")], &[]).unwrap();
         assert_eq!((set.database_url.as_ref().unwrap().expose(), set.database_connections), (url.1, 3));
@@ -378,6 +444,53 @@ mod tests {
         ];
         for wanted in wanted {
             assert!(text.contains(wanted), "{wanted} in {text}");
+        }
+    }
+
+    /// A function's own variables, each in its own way.
+    fn own(vars: &[(&str, &str)]) -> Result<(String, Option<String>, u64, bool), Error> {
+        let vars = vars.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        let read = Settings::from_vars_with(vars, &["CLAIMANT_TABLE"], |own| {
+            let deduplicates = own.choice("DEDUPLICATES", [("yes", true), ("no", false)]);
+            (own.text("SENDER"), own.optional("COPY"), own.number("CENTS_MAX", 1..=500), deduplicates)
+        });
+        read.map(|(_, own)| own)
+    }
+
+    #[test]
+    fn a_functions_own_variables_are_read_with_claimants() {
+        let vars = [("CLAIMANT_TABLE", "locks"), ("SENDER", "a@b.c"), ("CENTS_MAX", "500"), ("DEDUPLICATES", "no")];
+        assert_eq!(own(&vars).unwrap(), ("a@b.c".into(), None, 500, false));
+        let more = [&vars[..], &[("COPY", "d@e.f")]].concat();
+        assert_eq!(own(&more).unwrap().1.as_deref(), Some("d@e.f"));
+    }
+
+    #[test]
+    fn faults_of_own_variables_stand_among_the_others() {
+        let none =
+            ["CLAIMANT_TABLE is not set", "SENDER is not set", "CENTS_MAX is not set", "DEDUPLICATES is not set"];
+        let empty = ["CLAIMANT_TABLE", "SENDER", "COPY", "CENTS_MAX", "DEDUPLICATES"];
+        let is_empty = empty.map(|name| format!("{name} is set but empty"));
+        let bad = [
+            ("CLAIMANT_TABEL", "x"),
+            ("CLAIMANT_TABLE", "x"),
+            ("SENDER", "x"),
+            ("CENTS_MAX", "501"),
+            ("DEDUPLICATES", "on"),
+        ];
+        let is_bad = [
+            "CLAIMANT_TABEL is no variable",
+            "CENTS_MAX is \"501\"; a whole number from 1 to 500",
+            "DEDUPLICATES is \"on\"; `yes` or `no`",
+        ];
+        let rows: [(&[(&str, &str)], &[&str]); 3] =
+            [(&[], &none), (&empty.map(|name| (name, " ")), &is_empty.each_ref().map(String::as_str)), (&bad, &is_bad)];
+        for (vars, wanted) in rows {
+            let text = own(vars).unwrap_err().to_string();
+            assert!(text.contains(&format!("{} faults", wanted.len())), "{text}");
+            for wanted in wanted {
+                assert!(text.contains(wanted), "{wanted} in {text}");
+            }
         }
     }
 }

@@ -59,6 +59,32 @@ pub struct Lent<X: Send + 'static> {
     home: Home,
 }
 
+impl<X: Send + 'static> Lent<X> {
+    /// Lends a transaction that a test has made by itself, and returns with it where it goes back to when the handler drops
+    /// it.
+    ///
+    /// ```
+    /// use claimant_core::{Context, HandlerError, Lent};
+    ///
+    /// async fn reserve(sku: &str, mut tx: Lent<Vec<String>>, _: Context) -> Result<(), HandlerError> {
+    ///     tx.push(sku.to_owned());
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let (lent, home) = Lent::for_tests(Vec::new());
+    /// reserve("tea", lent, Context::for_tests("ord-1").unwrap()).await.unwrap();
+    /// assert_eq!(home.returned::<Vec<String>>().unwrap(), ["tea"]);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn for_tests(transaction: X) -> (Self, Home) {
+        let home = Home::default();
+        (Self { transaction: Some(transaction), home: home.clone() }, home)
+    }
+}
+
 impl<X: Send + 'static> Deref for Lent<X> {
     type Target = X;
 
@@ -98,6 +124,13 @@ impl Home {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Takes out the transaction that its handler has given back; `None` while the handler has it, and where it is of
+    /// another type.
+    #[must_use]
+    pub fn returned<X: 'static>(&self) -> Option<X> {
+        self.take()?.unpack()
+    }
+
     fn put(&self, carried: Carried) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(carried);
     }
@@ -123,5 +156,15 @@ mod tests {
         drop(lent);
         assert_eq!(home.take().unwrap().unpack(), Some(vec![1, 2]));
         assert!(Home::of(Some(Carried::new(1_u8))).lend::<u16>().is_none());
+    }
+
+    #[test]
+    fn a_transaction_for_a_test_comes_back_with_what_was_done_with_it() {
+        let (mut lent, home) = Lent::for_tests(vec![1]);
+        assert_eq!(home.returned::<Vec<i32>>(), None);
+        lent.push(2);
+        drop(lent);
+        assert_eq!(home.returned(), Some(vec![1, 2]));
+        assert_eq!(home.returned::<Vec<i32>>(), None, "it was taken out");
     }
 }

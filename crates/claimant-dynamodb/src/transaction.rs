@@ -111,6 +111,11 @@ impl Transaction {
         self.add(TransactWriteItem::builder().condition_check(check).build(), bytes)
     }
 
+    /// Returns the writes so far, in the order in which they were added: for tests of handlers.
+    pub fn writes(&self) -> impl Iterator<Item = &TransactWriteItem> {
+        self.writes.iter().map(|write| &write.item)
+    }
+
     /// How many writes there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -243,6 +248,8 @@ mod tests {
         let check = ConditionCheck::builder().table_name("t").key("id", id()).condition_expression("n < :n");
         tx.check(check.expression_attribute_values(":n", one()).build().unwrap());
         assert!(tx.len() == 4 && !tx.is_empty() && Transaction::default().is_empty());
+        let kinds = tx.writes().map(|write| (write.put().is_some(), write.condition_check().is_some()));
+        assert_eq!(kinds.collect::<Vec<_>>(), [(true, false), (false, false), (false, false), (false, true)]);
         let sizes = tx.writes.iter().map(|write| write.bytes).collect::<Vec<_>>();
         assert_eq!(sizes, [(2 + 5) + (1 + 2) + 2, (2 + 5) + 2, (2 + 5) + 2, (2 + 5) + 2]);
     }

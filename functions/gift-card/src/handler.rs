@@ -48,8 +48,8 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(crate) fn new(cards: &str, ledger: &str) -> Self {
-        Self { cards: cards.to_owned(), ledger: ledger.to_owned() }
+    pub(crate) fn new(cards: String, ledger: String) -> Self {
+        Self { cards, ledger }
     }
 
     /// The card. Its number is the shop's, so one that is taken is another order's card.
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_card_and_its_entry_are_written_once_and_always_the_same() {
-        let tables = Tables::new("cards", "ledger");
+        let tables = Tables::new("cards".into(), "ledger".into());
         let (card, entry) = (tables.card(&purchase()).unwrap(), tables.entry(&purchase()).unwrap());
         assert_eq!((card.table_name(), card.condition_expression()), ("cards", Some("attribute_not_exists(card_id)")));
         assert_eq!(

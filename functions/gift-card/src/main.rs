@@ -9,9 +9,10 @@ use handler::{Purchase, Tables};
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let settings = Settings::from_env(&["CLAIMANT_TABLE", "GIFT_CARD_TABLE", "GIFT_CARD_LEDGER_TABLE"])?;
-    let cards = settings.required("GIFT_CARD_TABLE");
-    let tables = Arc::new(Tables::new(cards, settings.required("GIFT_CARD_LEDGER_TABLE")));
+    let (settings, tables) = Settings::from_env_with(&["CLAIMANT_TABLE"], |own| {
+        Tables::new(own.text("GIFT_CARD_TABLE"), own.text("GIFT_CARD_LEDGER_TABLE"))
+    })?;
+    let tables = Arc::new(tables);
     let locks = LockTable::from_settings(&settings).await?.transactions();
     let issue = move |purchase, tx, cx| handler::issue(Arc::clone(&tables), purchase, tx, cx);
     let consumer = Consumer::transactional("gift-card", locks, issue).key(|purchase: &Purchase| &purchase.order_id);

@@ -36,8 +36,8 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    pub(crate) fn new(table: &str) -> Self {
-        Self { table: table.to_owned() }
+    pub(crate) fn new(table: String) -> Self {
+        Self { table }
     }
 
     /// The customer's balance, changed; never below zero. A customer without one has no points to redeem, and gets one with
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn only_what_is_redeemed_needs_a_balance() {
-        let books = Books::new("points");
+        let books = Books::new("points".into());
         let (earned, redeemed) = (books.balance(&change(50)).unwrap(), books.balance(&change(-50)).unwrap());
         for (update, points) in [(&earned, 50), (&redeemed, -50)] {
             assert_eq!((update.table_name(), update.update_expression()), ("points", "ADD points :points"));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn each_change_has_an_entry_of_its_own() {
-        let entry = Books::new("points").entry(&change(-50)).unwrap();
+        let entry = Books::new("points".into()).entry(&change(-50)).unwrap();
         assert_eq!(entry.table_name(), "points");
         assert_eq!(entry.condition_expression(), Some("attribute_not_exists(customer_id)"));
         let item = entry.item();

@@ -9,8 +9,8 @@ use handler::{Books, Change};
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let settings = Settings::from_env(&["CLAIMANT_TABLE", "LOYALTY_TABLE"])?;
-    let books = Arc::new(Books::new(settings.required("LOYALTY_TABLE")));
+    let (settings, books) = Settings::from_env_with(&["CLAIMANT_TABLE"], |own| Books::new(own.text("LOYALTY_TABLE")))?;
+    let books = Arc::new(books);
     // Without a claim beforehand, which saves a request and a write unit for each change: the handler does nothing outside
     // its transaction, so one that loses the race for its key has done nothing. And races are rare, since a FIFO queue
     // hands out the changes of one customer to one invocation at a time.

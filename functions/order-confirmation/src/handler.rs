@@ -40,8 +40,8 @@ pub(crate) struct Mailer {
 }
 
 impl Mailer {
-    pub(crate) fn new(ses: Client, sender: &str) -> Self {
-        Self { ses, sender: sender.to_owned() }
+    pub(crate) fn new(ses: Client, sender: String) -> Self {
+        Self { ses, sender }
     }
 
     async fn send(&self, to: &str, message: Message) -> Result<(), HandlerError> {

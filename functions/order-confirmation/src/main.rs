@@ -11,11 +11,11 @@ use handler::{Mailer, Order};
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let settings = Settings::from_env(&["CLAIMANT_TABLE", "SENDER_ADDRESS"])?;
+    let (settings, sender) = Settings::from_env_with(&["CLAIMANT_TABLE"], |own| own.text("SENDER_ADDRESS"))?;
     // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
     let once = Builder::from(claimant::aws::config().await).retry_config(RetryConfig::disabled()).build();
     let ses = aws_sdk_sesv2::Client::from_conf(once);
-    let mailer = Arc::new(Mailer::new(ses, settings.required("SENDER_ADDRESS")));
+    let mailer = Arc::new(Mailer::new(ses, sender));
     let table = LockTable::from_settings(&settings).await?;
     let confirm = move |order, cx| handler::confirm(Arc::clone(&mailer), order, cx);
     let consumer = Consumer::new("order-confirmation", table, confirm).key(|order: &Order| &order.order_id);

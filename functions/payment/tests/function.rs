@@ -229,7 +229,7 @@ async fn the_sample_event_is_charged_and_nothing_of_it_logged() {
 async fn a_bad_set_up_says_how_to_mend_it() {
     for (url, deduplicates, wanted) in [
         ("gateway", "yes", "GATEWAY_URL is not a URL"),
-        ("https://gateway.example", "perhaps", "GATEWAY_DEDUPLICATES: say yes"),
+        ("https://gateway.example", "perhaps", "`yes` or `no` is needed"),
     ] {
         let stage = Stage::with(&[("GatewayUrl", url), ("GatewayDeduplicates", deduplicates)], Duration::ZERO).await;
         let answer = stage.cloud.function("payment").unwrap().invoke(b"{}".to_vec()).await;
