@@ -147,13 +147,15 @@ fn records() -> Vec<Option<Record>> {
         for (owner, fence) in [("mine", 7), ("mine", 6), ("other", 7), ("other", 6)] {
             for lease in leases {
                 for expires_at_s in window_ends {
-                    for (payload, text) in [(b"p", None), (b"q", Some("\"kept\"".to_owned()))] {
+                    for (payload, rule, text) in
+                        [(b"p", 0, None), (b"q", 0, Some("\"kept\"".to_owned())), (b"p", 1, None)]
+                    {
                         records.push(Some(Record {
                             status,
                             owner: OwnerToken::from_stored(owner),
                             fence: Fence::new(fence),
                             lease_until: at(lease),
-                            fingerprint: Fingerprint::of_bytes(payload),
+                            fingerprint: Fingerprint::of_bytes(payload).of_rule(rule),
                             expires_at_s,
                             completed_at: text.as_ref().map(|_| at(7)),
                             result: text.clone(),
@@ -179,7 +181,7 @@ fn item(key: &str, record: &Record) -> Value {
     item.insert("lease_until".into(), number(record.lease_until.as_millis()));
     item.insert("attempts".into(), number(record.attempts.into()));
     item.insert("message_id".into(), json!({"S": record.message_id.as_str()}));
-    item.insert("fingerprint".into(), json!({"B": base64::encode(record.fingerprint.as_bytes())}));
+    item.insert("fingerprint".into(), json!({"B": base64::encode(record.fingerprint.to_stored())}));
     item.insert("created_at".into(), number(record.created_at.as_millis()));
     item.insert("updated_at".into(), number(record.updated_at.as_millis()));
     item.insert("expires_at".into(), number(record.expires_at_s));

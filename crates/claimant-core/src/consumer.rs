@@ -80,7 +80,7 @@ pub struct Consumer<T> {
     /// Whether the handler borrows what its claims carry.
     pub(crate) transactional: bool,
     key: Option<KeyRule<T>>,
-    fingerprint: Option<FingerprintRule<T>>,
+    fingerprint: Option<(u32, FingerprintRule<T>)>,
     hashed_keys: bool,
     on_duplicate: Option<DuplicateHook>,
     pub(crate) concurrency: Option<usize>,
@@ -182,9 +182,25 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 
     /// What of the payload must be the same in two messages of one key. Unless set, all of the body: where a producer's
     /// second copy differs in a time stamp, say, leave that out here, or both copies are a conflict.
+    ///
+    /// `version` is of the rule: 1 for the first one, and another number whenever it gives another fingerprint for the same
+    /// payload (another field, another order, another format). It is kept with the fingerprint, and only fingerprints of
+    /// the same version are compared: with work that an earlier version recorded, or none, the key alone decides, as
+    /// with [`Conflicts::Ignore`]. A rule that is changed under its old number makes a conflict of each key that is in
+    /// retry, and of each late copy.
+    ///
+    /// ```
+    /// # use claimant_core::{Consumer, Context, Fingerprint, HandlerError, MemoryStore};
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Order { order_id: String, total_cents: u64 }
+    /// # async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("order-confirmation", MemoryStore::new(), confirm)
+    ///     .key(|order: &Order| &order.order_id)
+    ///     .fingerprint_of(1, |order| Fingerprint::of_bytes(&order.total_cents.to_be_bytes()));
+    /// ```
     #[must_use]
-    pub fn fingerprint_of(mut self, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) -> Self {
-        self.fingerprint = Some(Box::new(rule));
+    pub fn fingerprint_of(mut self, version: u32, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) -> Self {
+        self.fingerprint = Some((version, Box::new(rule)));
         self
     }
 
@@ -295,6 +311,11 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
                     .to_owned(),
             );
         }
+        if self.fingerprint.as_ref().is_some_and(|(version, _)| *version == 0) {
+            faults.push(
+                "the version of the fingerprint rule is 0, which stands for the whole body: count from 1".to_owned(),
+            );
+        }
         let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
         let lease = match self.lease {
             Lease::UntilDeadline => None,
@@ -334,7 +355,10 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         let (key, fingerprint) = catch_unwind(AssertUnwindSafe(|| {
             let payload = decode_json(&message.body)?;
             let key = self.key.as_ref().map_or_else(|| message.id.as_str().to_owned(), |rule| rule(&payload));
-            let fingerprint = self.fingerprint.as_ref().map_or_else(|| of_body(&message.body), |rule| rule(&payload));
+            let fingerprint = match &self.fingerprint {
+                None => of_body(&message.body),
+                Some((version, rule)) => rule(&payload).of_rule(*version),
+            };
             Ok((key, fingerprint))
         }))
         .unwrap_or_else(|_| Err(Rejection::new("decoding the body or finding its key panicked")))?;

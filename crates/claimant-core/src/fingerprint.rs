@@ -5,11 +5,30 @@ use std::fmt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A SHA-256 of the payload that identifies the work.
+use crate::key::InvalidValue;
+
+/// The length of a SHA-256, in bytes; a fingerprint of the first form and of the whole body is stored as that alone.
+const DIGEST_BYTES: usize = 32;
+
+/// The most bytes that a stored fingerprint has: the hash, its form, and the version of the consumer's rule.
+pub const FINGERPRINT_MAX_BYTES: usize = DIGEST_BYTES + 1 + 4;
+
+/// How values are fed to the hash. To change anything that the golden tests below pin is to make a new form, with a new number:
+/// records of the one before are then not compared, instead of all being conflicts.
+const FORM: u8 = 1;
+
+/// A SHA-256 of the payload that identifies the work, and by what rule it was made.
 ///
-/// Two messages with the same key and different fingerprints are a conflict, never a duplicate.
+/// Two messages of one key whose fingerprints are of one rule and differ are a conflict, never a duplicate. Fingerprints of
+/// two rules say nothing about each other: a deployment that changes the rule leaves the key to decide for the work that
+/// is recorded already.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint([u8; 32]);
+pub struct Fingerprint {
+    digest: [u8; DIGEST_BYTES],
+    form: u8,
+    /// 0: of the whole body.
+    rule: u32,
+}
 
 impl Fingerprint {
     /// The fingerprint of these very bytes.
@@ -18,7 +37,7 @@ impl Fingerprint {
         let mut hash = Sha256::new();
         hash.update(b"b");
         hash.update(bytes);
-        Self(hash.finalize().into())
+        Self::of_hash(hash)
     }
 
     /// The fingerprint of a JSON value: white space and the order of an object's fields do not count.
@@ -26,25 +45,56 @@ impl Fingerprint {
     pub fn of_json(value: &Value) -> Self {
         let mut hash = Sha256::new();
         hash_json(value, &mut hash);
-        Self(hash.finalize().into())
+        Self::of_hash(hash)
     }
 
-    /// The 32 bytes that a record holds.
+    fn of_hash(hash: Sha256) -> Self {
+        Self { digest: hash.finalize().into(), form: FORM, rule: 0 }
+    }
+
+    /// The same hash as made by this version of a consumer's rule; 0 says that it is of the whole body.
     #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
+    pub const fn of_rule(self, version: u32) -> Self {
+        Self { rule: version, ..self }
+    }
+
+    /// Whether the two are of one rule and one form, and of different payloads. All that tells a conflict.
+    #[must_use]
+    pub fn contradicts(&self, other: &Self) -> bool {
+        (self.form, self.rule) == (other.form, other.rule) && self.digest != other.digest
+    }
+
+    /// The bytes that a record holds, at most [`FINGERPRINT_MAX_BYTES`]: the hash, and unless it is of the first form and of
+    /// the whole body, its form and the version of the rule. Equal exactly where the fingerprints are.
+    #[must_use]
+    pub fn to_stored(&self) -> Vec<u8> {
+        let mut bytes = self.digest.to_vec();
+        if (self.form, self.rule) != (1, 0) {
+            bytes.push(self.form);
+            bytes.extend(self.rule.to_be_bytes());
+        }
+        bytes
     }
 
     /// The fingerprint that a record holds.
-    #[must_use]
-    pub const fn from_stored(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    ///
+    /// # Errors
+    /// When they are no bytes that [`to_stored`](Self::to_stored) gives.
+    pub fn from_stored(bytes: &[u8]) -> Result<Self, InvalidValue> {
+        let parsed = bytes.split_first_chunk().and_then(|(digest, rest)| match *rest {
+            [] => Some(Self { digest: *digest, form: 1, rule: 0 }),
+            [form, a, b, c, d] => Some(Self { digest: *digest, form, rule: u32::from_be_bytes([a, b, c, d]) }),
+            _ => None,
+        });
+        let canonical = parsed.filter(|parsed| parsed.to_stored() == bytes);
+        canonical.ok_or_else(|| InvalidValue("the fingerprint is not of the form that claimant writes".into()))
     }
 }
 
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({}…)", crate::key::hex(&self.0[..4]))
+        let Self { digest, form, rule } = self;
+        write!(f, "Fingerprint({}…, form {form}, rule {rule})", crate::key::hex(&digest[..4]))
     }
 }
 
@@ -180,5 +230,77 @@ mod tests {
         for (json, exact) in rows {
             assert_eq!(numbers_are_exact(json), exact, "{json}");
         }
+    }
+
+    #[test]
+    fn fingerprints_of_two_rules_are_not_compared() {
+        let [a, b] = [Fingerprint::of_bytes(b"a"), Fingerprint::of_bytes(b"b")];
+        let other_form = |of: Fingerprint| Fingerprint { form: FORM + 1, ..of };
+        let rows = [
+            (a, a, false),
+            (a, b, true),
+            (a.of_rule(1), b.of_rule(1), true),
+            (a.of_rule(1), a.of_rule(2), false),
+            (a.of_rule(1), b.of_rule(2), false),
+            (a, b.of_rule(1), false),
+            (a, other_form(b), false),
+            (other_form(a), other_form(b), true),
+        ];
+        for (one, other, wanted) in rows {
+            assert_eq!((one.contradicts(&other), other.contradicts(&one)), (wanted, wanted), "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read_back_and_nothing_else() {
+        let whole = Fingerprint::of_bytes(b"a");
+        // As it was before fingerprints had rules: the hash alone.
+        assert_eq!(whole.to_stored(), whole.digest);
+        for fingerprint in [whole, whole.of_rule(1), whole.of_rule(u32::MAX), Fingerprint { form: 2, ..whole }] {
+            let stored = fingerprint.to_stored();
+            assert!(stored.len() <= FINGERPRINT_MAX_BYTES);
+            assert_eq!(Fingerprint::from_stored(&stored), Ok(fingerprint));
+            for cut in [0, 31, 33, 36].into_iter().filter(|cut| *cut < stored.len()) {
+                assert!(Fingerprint::from_stored(&stored[..cut]).is_err(), "{cut} bytes");
+            }
+        }
+        let twice = [whole.to_stored(), vec![1, 0, 0, 0, 0]].concat();
+        assert!(Fingerprint::from_stored(&twice).is_err(), "two ways to store one fingerprint");
+    }
+
+    /// What is in the tables of those who use claimant. These lines never change: another form of hashing gets another
+    /// [`FORM`], and lines of its own.
+    #[test]
+    fn fingerprints_of_bodies_are_these_in_every_version() {
+        let bodies = [
+            ("", "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"),
+            ("nonsense", "538d87b0bc0cfb0e72e8a146987e7cacae89096087af1f9562b24ad4a24b5c70"),
+            ("{}", "5a3590fbe3ffbfe0a65167de3111dcd0cde5e8025d0fc5db3aec6ee0f4cedcfb"),
+            ("[]", "63d63c64950f7d33cf10e33ecc46a9d76de68153d6c143b450c94aeb1c59479c"),
+            ("null", "1b16b1df538ba12dc3f97edbb85caa7050d46c148134290feba80f8236c83db9"),
+            ("true", "e3b98a4da31a127d4bde6e43033f66ba274cab0eb7eb1c70ec41402bf6273dd8"),
+            ("0", "97658e31712767a9d308627ce36ec92ea8b7c10494bd2cc95b6fabaf71377dd6"),
+            ("-1", "2f315a1d3f0ed2f4d722a3b2abcd0623705660ca3525f6acf0a56baff5c76176"),
+            ("1.5", "9dd305b043088fc96f4fb589709b8a54530234d8b1d2cafff6bb8c350086128c"),
+            ("-0.0", "a6565d288671d7ed3f506997190ad16495512d7a2d4a55a71cee2795344a6f21"),
+            ("1e3", "f457a4288208e85f333d6fb162dc4ceb8c9985f2ba5f8020b31806f5068c7aad"),
+            ("18446744073709551615", "500cba9f3c890a1c609a1bed37bc096c1863fc93a887ba36b4fbccc5841b82ce"),
+            ("100000000000000000001", "b84c5a840db42cb053ed77281814868f69729c0aa1d305fd73e3b1469afc0099"),
+            (r#""""#, "76ca65fa532efea2d73e4cb2775f96cfb650d5c8c9dbb78594a01f4cf8bb3bfe"),
+            (r#""ß\n\u0000""#, "3ffbf79c28acc29782c9d1f54ad901d50a7c4e77b059c5ba65992484ca4f1a4e"),
+            (r#"{"b":1,"a":{"d":[],"c":{}}}"#, "934d35277b6de9ef9f6e96e638cfbf2f4d3e05e774c00d8c7b39fe76d0c2993b"),
+            (
+                r#"{"order_id":"ord-1","items":[{"sku":"TEA","quantity":2,"price":12.50}],"note":null,"gift":false}"#,
+                "24096e396f08ffddaeb681098b51bbe4e1de8f4fcc56ef679ca1e127654df94b",
+            ),
+        ];
+        assert_eq!(FORM, 1);
+        for (body, wanted) in bodies {
+            assert_eq!(crate::key::hex(&crate::decode::of_body(body).to_stored()), wanted, "{body}");
+        }
+        let bytes = Fingerprint::of_bytes(b"\0\xff");
+        let wanted = "8449cfbf9eae11a1fd5fa9ffe08573a814d51678ae1cd2891093bb5d220c3633";
+        assert_eq!(crate::key::hex(&bytes.to_stored()), wanted);
+        assert_eq!(crate::key::hex(&bytes.of_rule(258).to_stored()), format!("{wanted}0100000102"));
     }
 }

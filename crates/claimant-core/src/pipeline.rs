@@ -27,6 +27,7 @@ use crate::consumer::{Duplicate, Identity, Rejection};
 use crate::deadline::{Schedule, until};
 use crate::ending::{After, Ended, ending_of};
 use crate::engine::Engine;
+use crate::fingerprint::Fingerprint;
 use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
 use crate::message::Message;
 use crate::meter::Meter;
@@ -61,7 +62,7 @@ struct LaneState<'a> {
 }
 
 /// What two messages share where the later one follows the earlier one.
-type Work<'a> = (&'a str, Option<[u8; 32]>);
+type Work<'a> = (&'a str, Option<Fingerprint>);
 
 /// One batch on its way.
 pub(crate) struct Pipeline<'a, T> {
@@ -201,7 +202,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 
     fn work_of(&self, identity: &'a Identity) -> Work<'a> {
         let all_alike = self.engine.consumer.policy.conflicts == Conflicts::Ignore;
-        (identity.record_id.as_str(), (!all_alike).then(|| *identity.fingerprint.as_bytes()))
+        (identity.record_id.as_str(), (!all_alike).then_some(identity.fingerprint))
     }
 
     /// A later message of the same work gets what the first one got: a duplicate where that is done.

@@ -140,7 +140,7 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     if !live && seen.expires_at_s.saturating_mul(1_000) < request.now.as_millis() {
         return Decision::Grant { next: first_claim(request, seen.fence.next()), taken_over: in_progress };
     }
-    if request.policy.conflicts == Conflicts::Reject && seen.fingerprint != request.fingerprint {
+    if request.policy.conflicts == Conflicts::Reject && seen.fingerprint.contradicts(&request.fingerprint) {
         return Decision::Refuse(Refusal::Conflict);
     }
     match seen.status {

@@ -39,7 +39,11 @@ fn item(of: &Record) -> Item {
 
 /// Values of every type, and of the types that records have, well and badly formed.
 fn any_value() -> impl Strategy<Value = AttributeValue> {
-    let blob = prop_oneof![prop::collection::vec(any::<u8>(), 0..40), prop::collection::vec(any::<u8>(), 32)];
+    let blob = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        prop::collection::vec(any::<u8>(), 32),
+        prop::collection::vec(any::<u8>(), 37)
+    ];
     let number = prop_oneof!["-?[0-9]{1,38}", "[0-9]{1,3}\\.[0-9]{1,3}", "1E[0-9]{1,2}", "\\PC{0,3}"];
     let leaf = prop_oneof![
         any_text(0, 130).prop_map(AttributeValue::S),

@@ -24,7 +24,7 @@ pub(crate) fn time(value: Timestamp) -> AttributeValue {
 }
 
 pub(crate) fn bytes(value: &Fingerprint) -> AttributeValue {
-    AttributeValue::B(Blob::new(value.as_bytes().as_slice()))
+    AttributeValue::B(Blob::new(value.to_stored()))
 }
 
 /// The record that an item holds. Attributes that claimant does not know are left alone.
@@ -91,9 +91,7 @@ impl<'a> Fields<'a> {
 
     fn fingerprint(&self, name: &str) -> Result<Fingerprint, StoreError> {
         match self.item.get(name) {
-            Some(AttributeValue::B(blob)) => {
-                blob.as_ref().try_into().map(Fingerprint::from_stored).map_err(|_| corrupt(name))
-            }
+            Some(AttributeValue::B(blob)) => Fingerprint::from_stored(blob.as_ref()).map_err(|_| corrupt(name)),
             _ => Err(corrupt(name)),
         }
     }
@@ -129,7 +127,7 @@ mod tests {
             lease_until: Timestamp::from_millis(4_102_444_800_000),
             attempts: u32::MAX,
             message_id: MessageId::new("0".repeat(claimant_core::key::MESSAGE_ID_MAX_BYTES)).unwrap(),
-            fingerprint: Fingerprint::of_bytes(b"x"),
+            fingerprint: Fingerprint::of_bytes(b"x").of_rule(u32::MAX),
             created_at: Timestamp::from_millis(4_102_444_800_000),
             updated_at: Timestamp::from_millis(4_102_444_800_000),
             completed_at: Some(Timestamp::from_millis(4_102_444_800_000)),

@@ -50,7 +50,7 @@ pub(crate) fn offer<'q>(slips: &[(Slip, Settlement)]) -> Statement<'q> {
         .bind(pages(|page| page.group.as_deref()))
         .bind(pages(|page| Some(&page.event_type)))
         .bind(pages(|page| Some(&page.body)))
-        .bind(requests().map(|request| request.fingerprint.as_bytes().to_vec()).collect::<Vec<_>>())
+        .bind(requests().map(|request| request.fingerprint.to_stored()).collect::<Vec<_>>())
         .bind(requests().map(|request| bytes(request.message_id.as_str())).collect::<Vec<_>>())
         .bind(pages(|page| page.trace.as_deref()))
         .bind(requests().map(|request| bytes(request.owner.as_str())).collect::<Vec<_>>())
@@ -79,7 +79,7 @@ pub(crate) fn records(rows: &[PgRow]) -> Result<HashMap<Vec<u8>, Record>, StoreE
             lease_until: received_at,
             attempts: 1,
             message_id: MessageId::new(text(row, "message_id")?).map_err(|_| corrupt("message_id"))?,
-            fingerprint: fingerprint.try_into().map(Fingerprint::from_stored).map_err(|_| corrupt("fingerprint"))?,
+            fingerprint: Fingerprint::from_stored(&fingerprint).map_err(|_| corrupt("fingerprint"))?,
             created_at: received_at,
             updated_at: received_at,
             completed_at: Some(received_at),

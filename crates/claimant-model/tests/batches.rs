@@ -60,7 +60,7 @@ async fn process(batch: &Batch, repeated: bool) -> (Report, Vec<usize>) {
     };
     let consumer = Consumer::new("c", MemoryStore::new(), act).key(|work: &Work| &work.id);
     // The key is all of the work, so that every batch has duplicates and not conflicts.
-    let consumer = consumer.fingerprint_of(|work| Fingerprint::of_bytes(work.id.as_bytes()));
+    let consumer = consumer.fingerprint_of(1, |work| Fingerprint::of_bytes(work.id.as_bytes()));
     let engine = Engine::with_defaults(consumer).unwrap();
     let now = engine.now();
     let schedule = Schedule::new(now, now.plus(Duration::from_secs(10)), Duration::from_millis(500));

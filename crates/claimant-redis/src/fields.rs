@@ -49,7 +49,7 @@ pub(crate) fn values(record: &Record) -> (Vec<Field>, Vec<&'static str>) {
         (LEASE_UNTIL, time(record.lease_until)),
         (ATTEMPTS, number(record.attempts.into())),
         (MESSAGE_ID, text(record.message_id.as_str())),
-        (FINGERPRINT, record.fingerprint.as_bytes().to_vec()),
+        (FINGERPRINT, record.fingerprint.to_stored()),
         (CREATED_AT, time(record.created_at)),
         (UPDATED_AT, time(record.updated_at)),
         (EXPIRES_AT, number(record.expires_at_s)),
@@ -109,7 +109,7 @@ impl Fields {
     }
 
     fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
-        self.bytes(FINGERPRINT)?.try_into().map(Fingerprint::from_stored).map_err(|_| corrupt(FINGERPRINT))
+        Fingerprint::from_stored(self.bytes(FINGERPRINT)?).map_err(|_| corrupt(FINGERPRINT))
     }
 
     fn optional<T>(

@@ -88,7 +88,7 @@ where
             lease_until: self.time(4, "lease_until")?,
             attempts: u32::try_from(self.number(5, "attempts")?).map_err(|_| corrupt("attempts"))?,
             message_id: MessageId::new(self.text("message_id", self.value(6)?)?).map_err(|_| corrupt("message_id"))?,
-            fingerprint: fingerprint.try_into().map(Fingerprint::from_stored).map_err(|_| corrupt("fingerprint"))?,
+            fingerprint: Fingerprint::from_stored(&fingerprint).map_err(|_| corrupt("fingerprint"))?,
             created_at: self.time(8, "created_at")?,
             updated_at: self.time(9, "updated_at")?,
             completed_at: self

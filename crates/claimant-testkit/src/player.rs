@@ -111,7 +111,7 @@ impl<'a> Player<'a> {
             id: self.id.clone(),
             owner: owner(step.who),
             message_id: MessageId::new(step.message).expect("scripts name messages within the bounds"),
-            fingerprint: Fingerprint::of_bytes(step.payload.as_bytes()),
+            fingerprint: fingerprint(step.payload),
             now: self.time(step.at),
             lease_until: self.time(step.until),
             policy: policy(step.abandoned, step.conflicts),
@@ -216,4 +216,10 @@ pub(crate) fn ended(settled: Settled) -> Result<String, String> {
 
 fn describe(record: Option<&Record>) -> String {
     record.map_or_else(|| "no record".into(), |r| format!("{r:?} {}", r.owner.as_str()))
+}
+
+/// The fingerprint of a payload `text`, or of `text/2` by that version of a rule.
+fn fingerprint(payload: &str) -> Fingerprint {
+    let (text, rule) = payload.split_once('/').unwrap_or((payload, "0"));
+    Fingerprint::of_bytes(text.as_bytes()).of_rule(rule.parse().expect("scripts name rules by number"))
 }

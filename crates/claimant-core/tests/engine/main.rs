@@ -1,6 +1,7 @@
 //! The engine: one outcome for every message, whatever happens, in time and in few requests.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+mod fingerprints;
 mod many;
 mod queue;
 mod time;
@@ -9,7 +10,7 @@ mod transaction;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Consumer, Engine, Lease, MemoryStore, Report};
+use claimant_core::{Consumer, Engine, Fingerprint, Lease, MemoryStore, Report};
 use claimant_testkit::FaultyStore;
 use claimant_testkit::outcomes::{self, Work, World};
 use claimant_testkit::queue::Letters;
@@ -82,10 +83,12 @@ fn settings_out_of_bounds_are_all_named() {
         .expected(Duration::from_secs(901))
         .timeout(Duration::ZERO)
         .attempts_max(0)
+        .fingerprint_of(0, |work| Fingerprint::of_bytes(work.id.as_bytes()))
         .lease(Lease::Renewed(Duration::from_secs(1)));
     let error = Engine::with_defaults(consumer).unwrap_err().to_string();
     let wanted = [
-        "8 faults",
+        "9 faults",
+        "fingerprint rule is 0",
         "consumer name \"a b\"",
         "concurrency is 0",
         "window is 1 s",

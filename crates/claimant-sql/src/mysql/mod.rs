@@ -96,7 +96,10 @@ impl MySqlStore {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let files = &[(1, "records", include_str!("../../migrations/mysql/1_records.sql"))];
+        let files = &[
+            (1, "records", include_str!("../../migrations/mysql/1_records.sql")),
+            (2, "fingerprints", include_str!("../../migrations/mysql/2_fingerprints.sql")),
+        ];
         let migrations = Migrations::of_records::<MySql>(files);
         let mut migrator = migrations.migrator();
         // Its lock has a time limit that MariaDB does not understand, and then does not lock.

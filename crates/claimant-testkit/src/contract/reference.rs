@@ -70,6 +70,7 @@ fn variations() -> Vec<(String, Vec<Step>)> {
                 ("m2", "p1", Abandoned::Rerun, Conflicts::Reject),
                 ("m1", "p2", Abandoned::Rerun, Conflicts::Reject),
                 ("m1", "p2", Abandoned::Rerun, Conflicts::Ignore),
+                ("m2", "p2/1", Abandoned::Rerun, Conflicts::Reject),
                 ("m1", "p1", Abandoned::Park, Conflicts::Reject),
             ] {
                 let last = ClaimStep { message, payload, abandoned, conflicts, ..claim("z", at) };
@@ -156,7 +157,7 @@ impl Random {
         ClaimStep {
             who,
             message: self.pick(&["m1", "m1", "m2"]),
-            payload: self.pick(&["p1", "p1", "p1", "p2"]),
+            payload: self.pick(&["p1", "p1", "p1", "p2", "p2/1"]),
             at: now,
             until: now + self.pick(&[1, LEASE_MS, 30_000]),
             abandoned: self.pick(&[Abandoned::Rerun, Abandoned::Rerun, Abandoned::Park]),

@@ -68,6 +68,32 @@ pub(super) fn rules() -> Vec<Rule> {
         ),
         rule(
             1,
+            "but payloads of two versions of a rule are not compared",
+            vec![
+                a(),
+                claim("b", 1).payload("p2/1").step(),
+                settle("a", failed(), 5),
+                claim("c", 6).payload("p2/1").step(),
+                settle("c", failed(), 7),
+                claim("d", 8).payload("p3/1").step(),
+                claim("e", 9).payload("p3/2").step(),
+                settle("e", done(), 10),
+                claim("f", 11).step(),
+            ],
+            vec![
+                "granted",
+                "refused: Busy",
+                "done",
+                "granted: fence 2, attempt 2",
+                "done",
+                "refused: Conflict",
+                "granted: fence 3, attempt 3",
+                "done",
+                "refused: Completed",
+            ],
+        ),
+        rule(
+            1,
             "unless the key alone counts",
             vec![
                 a(),

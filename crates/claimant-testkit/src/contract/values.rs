@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use claimant_core::fingerprint::FINGERPRINT_MAX_BYTES;
 use claimant_core::key::MESSAGE_ID_MAX_BYTES;
 use claimant_core::limits::{LEASE_MAX_MS, SKEW_MAX_MS, TIME_MAX_MS, WINDOW_MAX_S};
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Refusal, Settlement};
@@ -35,9 +36,12 @@ pub(super) async fn check(examiner: &mut Examiner) {
         examiner.hold(1, format!("a message id of {name}"), claimed(store.as_ref(), &request).await);
     }
     for byte in [0, 1, b'\'', b'\\', 0x7f, 0x80, 0xff] {
-        let fingerprint = Fingerprint::from_stored([byte; 32]);
-        let request = ClaimRequest { fingerprint, ..request(&fresh_id("fingerprint"), 0) };
-        examiner.hold(1, format!("a fingerprint of bytes {byte}"), claimed(store.as_ref(), &request).await);
+        for length in [32, FINGERPRINT_MAX_BYTES] {
+            let fingerprint = Fingerprint::from_stored(&vec![byte; length]).expect("both lengths are stored");
+            let request = ClaimRequest { fingerprint, ..request(&fresh_id("fingerprint"), 0) };
+            let name = format!("a fingerprint of {length} bytes {byte}");
+            examiner.hold(1, name, claimed(store.as_ref(), &request).await);
+        }
     }
     for (name, now, lease_ms, policy) in times() {
         let request = ClaimRequest {

@@ -24,11 +24,12 @@ pub fn times() -> impl Strategy<Value = Timestamp> {
 /// Records of every kind, whether or not any sequence of claims and endings leads to them.
 pub fn records() -> impl Strategy<Value = Record> {
     let claim = (select(Status::ALL.as_slice()), "[0-9a-f]{32}", fences(), times(), any::<u32>());
-    let work = (any_text(1, MESSAGE_ID_MAX_BYTES), any::<[u8; 32]>());
+    let work = (any_text(1, MESSAGE_ID_MAX_BYTES), any::<[u8; 32]>(), prop_oneof![Just(0), any::<u32>()]);
     let written = (times(), times(), option::of(times()), 0..=TIME_MAX_MS / 1_000);
     let texts = (option::of(any_text(0, RESULT_MAX_BYTES)), option::of(any_text(0, ERROR_MAX_BYTES)));
     (claim, work, written, texts).prop_map(|(claim, work, written, (result, error))| {
-        let ((status, owner, fence, lease_until, attempts), (message_id, fingerprint)) = (claim, work);
+        let ((status, owner, fence, lease_until, attempts), (message_id, digest, rule)) = (claim, work);
+        let fingerprint = Fingerprint::from_stored(&digest).expect("as long as a hash");
         let (created_at, updated_at, completed_at, expires_at_s) = written;
         Record {
             status,
@@ -37,7 +38,7 @@ pub fn records() -> impl Strategy<Value = Record> {
             lease_until,
             attempts,
             message_id: MessageId::new(message_id).expect("of 1 to as many bytes as there may be"),
-            fingerprint: Fingerprint::from_stored(fingerprint),
+            fingerprint: fingerprint.of_rule(rule),
             created_at,
             updated_at,
             completed_at,

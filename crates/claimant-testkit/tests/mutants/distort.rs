@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claimant_core::protocol::{self, ClaimRequest, Decision};
-use claimant_core::{Claim, Fence, MessageId, Record, RecordId, Status, Timestamp};
+use claimant_core::{Claim, Fence, Fingerprint, MessageId, Record, RecordId, Status, Timestamp};
 
 use crate::bug::Bug;
 
@@ -30,6 +30,9 @@ impl Bug {
         let time = |time: Timestamp, keep: fn(u64) -> u64| Timestamp::from_millis(keep(time.as_millis()));
         match self {
             Bug::ForgetsCreation => record.created_at = record.updated_at,
+            Bug::CutsFingerprints => {
+                record.fingerprint = Fingerprint::from_stored(&record.fingerprint.to_stored()[..32]).unwrap();
+            }
             Bug::CutsResults => record.result = record.result.map(|text| text.chars().take(60_000).collect()),
             Bug::CutsErrors => record.error = record.error.map(|text| text.chars().take(255).collect()),
             Bug::StripsNul => record.error = record.error.map(|text| text.replace('\0', "")),
@@ -66,6 +69,12 @@ impl Bug {
                 let failed = other.cloned().map(|record| Record { status: Status::Failed, ..record });
                 return protocol::decide(failed.as_ref().or(seen), &request);
             }
+            Bug::ComparesAllRules => {
+                // What differs by the rule alone differs in what is compared.
+                let other = seen.filter(|record| record.fingerprint != request.fingerprint).cloned();
+                let other = other.map(|record| Record { fingerprint: another(request.fingerprint), ..record });
+                return protocol::decide(other.as_ref().or(seen), &request);
+            }
             Bug::BlindPut => return protocol::decide(None, &request),
             _ => {}
         }
@@ -90,4 +99,11 @@ impl Bug {
             _ => claim,
         }
     }
+}
+
+/// A fingerprint of the same rule, of another payload.
+fn another(than: Fingerprint) -> Fingerprint {
+    let mut bytes = than.to_stored();
+    bytes[0] ^= 1;
+    Fingerprint::from_stored(&bytes).unwrap()
 }
