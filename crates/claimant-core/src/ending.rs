@@ -60,7 +60,7 @@ impl Ended {
         Self { claim, ending, after }
     }
 
-    /// A claim whose handler was not run, for want of time.
+    /// A claim whose handler was not run, for want of time or of a thread.
     pub(crate) fn released(place: usize, claim: Claim) -> Self {
         Self::new(place, claim, Ending::Released, verdict(Outcome::NotStarted, Duration::ZERO))
     }
@@ -129,6 +129,10 @@ pub(crate) fn ending_of(
         Ran::StillRunning => {
             tracing::error!(consumer = %name, message_id = %message.id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
             return None;
+        }
+        Ran::NeverStarted => {
+            tracing::warn!(consumer = %name, message_id = %message.id, attempt, "no thread was free for the handler: others block them all");
+            return Some(Ended::released(place, claim));
         }
     };
     Some(Ended::new(place, claim, ending, wanted))

@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use tokio::runtime::Handle;
-
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::consumer::{Consumer, Lease};
 use crate::deadline::Schedule;
@@ -20,6 +17,8 @@ use crate::plan::{self, LaneKey};
 use crate::protocol::Abandoned;
 use crate::queue::Queue;
 use crate::report::Report;
+use crate::threads::HandlerThreads;
+use serde::de::DeserializeOwned;
 
 /// Runs batches through one consumer. All that batches share is how long handlers took, so any number may run at once.
 pub struct Engine<T> {
@@ -28,7 +27,7 @@ pub struct Engine<T> {
     pub(crate) concurrency: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durations: Durations,
-    pub(crate) handlers: Option<Handle>,
+    pub(crate) threads: Option<HandlerThreads>,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Engine<T> {
@@ -46,7 +45,7 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
             name,
             clock: Arc::new(SystemClock),
             durations: Durations::default(),
-            handlers: None,
+            threads: None,
         })
     }
 
@@ -65,12 +64,18 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
         self
     }
 
-    /// The same engine with its handlers on another runtime: however many of them block their threads, the engine's own
-    /// timers and requests go on, and the report is back in time.
+    /// The same engine with its handlers on threads of their own: however many of them block theirs, the engine's own timers
+    /// and requests go on, the report is back in time, and later handlers get fresh threads.
     #[must_use]
-    pub fn handlers_on(mut self, runtime: Handle) -> Self {
-        self.handlers = Some(runtime);
+    pub fn handlers_on(mut self, threads: impl Into<HandlerThreads>) -> Self {
+        self.threads = Some(threads.into());
         self
+    }
+
+    /// How many messages this engine works on at once.
+    #[must_use]
+    pub fn concurrency(&self) -> usize {
+        self.concurrency
     }
 
     /// The consumer's name.
@@ -105,7 +110,7 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
     /// Works on a batch and returns within the schedule, with one outcome for each message, in the batch's order.
     ///
     /// Handlers run as tasks of their own, so this needs a Tokio runtime. Handlers that block as many threads as it has
-    /// hold up the engine too, unless they have [a runtime of their own](Self::handlers_on).
+    /// hold up the engine too, unless they have [threads of their own](Self::handlers_on).
     ///
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {

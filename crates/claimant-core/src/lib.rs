@@ -10,6 +10,7 @@
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`decode`], [`backoff`] | bodies, and what is said of a bad one; when what failed is tried again |
 //! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
+//! | [`threads`], `task` | the threads that handlers run on and can block; a handler's task on them |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
 //! | [`settings`], [`secret`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
 
@@ -43,6 +44,8 @@ mod run;
 pub mod secret;
 pub mod settings;
 pub mod store;
+mod task;
+pub mod threads;
 pub mod transaction;
 
 pub use claim::{Claim, Fence, OwnerToken};
@@ -65,4 +68,5 @@ pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
 pub use settings::{OwnVariables, Settings};
 pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
+pub use threads::HandlerThreads;
 pub use transaction::{Carried, Home, Lent, Transactional};

@@ -76,6 +76,24 @@ pub const SETTLE_RESERVE_MAX_MS: u64 = 1_000;
 /// How long a cancelled handler has to stop; one that does not is taken to be blocking its thread.
 pub const CANCEL_GRACE_MS: u64 = 100;
 
+/// How long a handler waits for a thread before it gets a fresh one: the threads are then taken to be blocked.
+pub const THREAD_WAIT_MS: u64 = 250;
+
+/// How often threads are looked after while handlers run on them.
+pub const THREADS_LOOK_MS: u64 = 100;
+
+/// The most threads that handlers are given at once; a consumer with a larger concurrency shares them.
+pub const THREADS_MAX: usize = 64;
+
+/// Runtimes for handlers that a process has at once: one, and those that handlers have blocked and others still run on.
+pub const RUNTIMES_MAX: usize = 6;
+
+/// With so many threads blocked by handlers that were left behind, a process starts no fresh ones, and takes no more work.
+pub const BLOCKED_MAX: usize = 100;
+
+/// The fewest threads that a process may have anywhere: what a function's environment on Lambda has, processes counted.
+pub const PROCESS_THREADS_MAX: usize = 1_024;
+
 /// How much longer than the invocation's deadline a lease lasts.
 pub const LEASE_MARGIN_MS: u64 = 1_000;
 
@@ -106,6 +124,8 @@ const _: () = assert!(SKEW_DEFAULT_MS <= SKEW_MAX_MS);
 // A record's window never ends before its lease and the margin are over: see "What each clause is for" in docs/reliability.md.
 const _: () = assert!(SKEW_MAX_MS <= WINDOW_MIN_S * 1_000);
 const _: () = assert!(CANCEL_GRACE_MS * 2 <= SETTLE_RESERVE_MAX_MS);
+// Half of them are left for the function's own.
+const _: () = assert!(BLOCKED_MAX + RUNTIMES_MAX * THREADS_MAX <= PROCESS_THREADS_MAX / 2);
 const _: () = assert!(BACKOFF_BASE_MS >= 2 && BACKOFF_BASE_MS <= BACKOFF_MAX_MS);
 const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
 const _: () = assert!(MARGIN_DEFAULT_MS <= MARGIN_MAX_MS);

@@ -17,7 +17,6 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::de::DeserializeOwned;
-use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::backoff;
@@ -247,7 +246,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 consumer: &engine.consumer,
                 name: &engine.name,
                 clock: engine.clock.as_ref(),
-                handlers: engine.handlers.clone().unwrap_or_else(Handle::current),
+                threads: engine.threads.as_ref(),
                 queue: self.queue,
                 meter: self.meter,
                 schedule: self.schedule,

@@ -1,10 +1,9 @@
 //! One handler's run: in a task of its own, cancelled in time, its lease renewed meanwhile.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tokio::runtime::Handle;
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument as _, Span};
 
@@ -15,12 +14,14 @@ use crate::context::{Context, Run as About};
 use crate::deadline::{Schedule, until};
 use crate::handler::{Failure, HandlerError};
 use crate::key::ConsumerName;
-use crate::limits::CANCEL_GRACE_MS;
+use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::protocol::Renewal;
 use crate::queue::Queue;
 use crate::store::{Call, Renewed};
+use crate::task::{End, Task};
+use crate::threads::HandlerThreads;
 use crate::transaction::Home;
 
 /// How often a renewed lease is renewed while it lasts.
@@ -40,6 +41,8 @@ pub(crate) enum Ran {
     LeaseLost,
     /// It was told to stop and did not.
     StillRunning,
+    /// No thread was free for it while there was time.
+    NeverStarted,
 }
 
 /// Everything about one run but the claim.
@@ -47,7 +50,7 @@ pub(crate) struct Runner<'a, T> {
     pub(crate) consumer: &'a Consumer<T>,
     pub(crate) name: &'a ConsumerName,
     pub(crate) clock: &'a dyn Clock,
-    pub(crate) handlers: Handle,
+    pub(crate) threads: Option<&'a HandlerThreads>,
     pub(crate) queue: &'a dyn Queue,
     pub(crate) meter: &'a Meter,
     pub(crate) schedule: Schedule,
@@ -111,16 +114,23 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
             Ok(run) => run,
             Err(rejection) => return Ran::Returned(Err(HandlerError::retry(rejection).into())),
         };
-        let mut task = AbortOnDrop(self.handlers.spawn(run.instrument(self.span(attempt))));
-        tokio::select! {
-            // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
-            biased;
-            joined = &mut task.0 => ended(joined, why),
-            () = sleep_until(cancel_at) => stop(task, why, self.grace()).await,
-            () = lost => match stop(task, why, self.grace()).await {
-                Ran::StillRunning => Ran::StillRunning,
-                _ => Ran::LeaseLost,
-            },
+        let mut task = Task::start(Box::pin(run.instrument(self.span(attempt))), self.threads);
+        let (start, mut lost) = (Instant::now(), pin!(lost));
+        loop {
+            let look_at = Instant::now() + Duration::from_millis(THREADS_LOOK_MS);
+            tokio::select! {
+                // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
+                biased;
+                end = task.ended() => return ran(end, why),
+                () = sleep_until(cancel_at) => return ran(task.stop(self.grace()).await, why),
+                () = &mut lost => return match ran(task.stop(self.grace()).await, why) {
+                    ran @ (Ran::StillRunning | Ran::NeverStarted) => ran,
+                    _ => Ran::LeaseLost,
+                },
+                () = sleep_until(look_at), if task.is_movable() => {
+                    task.look(start.elapsed() >= Duration::from_millis(THREAD_WAIT_MS));
+                }
+            }
         }
     }
 
@@ -174,30 +184,12 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
     }
 }
 
-type Task = AbortOnDrop<Result<Option<String>, Failure>>;
-
-/// Cancels a task and gives it a moment to go; one that blocks its thread cannot.
-async fn stop(mut task: Task, why: &'static str, grace: Duration) -> Ran {
-    task.0.abort();
-    match timeout(grace, &mut task.0).await {
-        Ok(joined) => ended(joined, why),
-        Err(_) => Ran::StillRunning,
-    }
-}
-
-fn ended(joined: Result<Result<Option<String>, Failure>, JoinError>, why: &'static str) -> Ran {
-    match joined {
-        Ok(result) => Ran::Returned(result),
-        Err(end) if end.is_panic() => Ran::Panicked,
-        Err(_) => Ran::Cancelled(why),
-    }
-}
-
-/// A handler's task, cancelled when this is dropped.
-struct AbortOnDrop<R>(JoinHandle<R>);
-
-impl<R> Drop for AbortOnDrop<R> {
-    fn drop(&mut self) {
-        self.0.abort();
+fn ran(end: End, why: &'static str) -> Ran {
+    match end {
+        End::Returned(result) => Ran::Returned(result),
+        End::Panicked => Ran::Panicked,
+        End::Stopped => Ran::Cancelled(why),
+        End::NeverStarted => Ran::NeverStarted,
+        End::StillRunning => Ran::StillRunning,
     }
 }

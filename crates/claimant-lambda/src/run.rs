@@ -1,11 +1,12 @@
 //! The function's life: invocations until the runtime ends it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_lambda_events::event::sqs::SqsEvent;
+use claimant_core::limits::BLOCKED_MAX;
 use claimant_core::{Consumer, Error, Settings};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
-use tokio::runtime::Builder;
 
 use crate::logging;
 use crate::service::Service;
@@ -30,19 +31,56 @@ where
         ));
     }
     // Handlers have threads of their own: however many of them block theirs, the report is back in time.
-    let handlers = Builder::new_multi_thread().thread_name("handler").enable_all().build();
-    let handlers = handlers.map_err(|e| Error::new("no threads can be started for the handlers").caused_by(e))?;
-    let service = Arc::new(Service::new(settings, consumer).await?.handlers_on(handlers.handle().clone()));
+    let service = Arc::new(Service::new(settings, consumer).await?.handlers_on_own_threads()?);
+    let invocations = Arc::new(AtomicUsize::new(0));
     let invoke = service_fn(move |event: LambdaEvent<SqsEvent>| {
-        let service = Arc::clone(&service);
+        let (service, under_way) = (Arc::clone(&service), UnderWay::one_more(&invocations));
         async move {
             let LambdaEvent { payload, context } = event;
+            if service.is_worn_out() {
+                return Err(diagnostic(worn_out(&under_way)));
+            }
             service.invoke(payload, context.deadline, &context.invoked_function_arn).await.map_err(diagnostic)
         }
     });
-    let ended = lambda_runtime::run_concurrent(invoke).await;
-    handlers.shutdown_background();
-    ended.map_err(|e| Error::new("the Lambda runtime ended").caused_by(e))
+    lambda_runtime::run_concurrent(invoke).await.map_err(|e| Error::new("the Lambda runtime ended").caused_by(e))
+}
+
+/// An invocation that is under way in this process.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    fn one_more(all: &Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(all))
+    }
+
+    fn is_alone(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 1
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Ends the process, so that Lambda starts a fresh one; while other invocations are under way, says why this one fails.
+///
+/// An invocation that is refused here has claimed nothing: its messages come back after the queue's visibility timeout, at
+/// the cost of a receive. There is no better moment: a process that ends after its response and before it has asked for the
+/// next event fails the invocation that it has just finished, and once it has asked, an event may be on its way.
+fn worn_out(under_way: &UnderWay) -> Error {
+    let error = Error::new(format!(
+        "{BLOCKED_MAX} or more handlers of this process never returned and block their threads for good: this process takes no \
+         more messages. Give what they wait for a time limit, or the consumer a time-out"
+    ));
+    if under_way.is_alone() {
+        tracing::error!("{error}; the process ends");
+        std::process::exit(1);
+    }
+    error
 }
 
 fn diagnostic(error: Error) -> Diagnostic {

@@ -1,16 +1,16 @@
 //! One consumer, ready for invocations.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::Client;
-use claimant_core::limits::LEASE_MAX_MS;
+use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
 use claimant_core::settings::MappingCheck as Mode;
-use claimant_core::{Clock, Consumer, Engine, Error, Report, Schedule, Settings, Timestamp};
-
-use tokio::runtime::Handle;
+use claimant_core::{Clock, Consumer, Engine, Error, HandlerThreads, Report, Schedule, Settings, Timestamp};
+use tokio::runtime::Builder;
 use tokio::time::Instant;
 
 use crate::deadline::Deadlines;
@@ -33,6 +33,7 @@ const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 /// event source mapping. Claims, schedules and reports are each invocation's own.
 pub struct Service<T> {
     engine: Engine<T>,
+    threads: Option<HandlerThreads>,
     deadlines: Deadlines,
     margin: Duration,
     client: Option<Client>,
@@ -68,6 +69,7 @@ where
         let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
         Ok(Self {
             engine: Engine::new(consumer, settings.concurrency)?,
+            threads: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
             client: config.filter(|_| asks_sqs).map(Client::new),
@@ -86,11 +88,33 @@ where
         self
     }
 
-    /// The same service with its handlers on another runtime, see [`Engine::handlers_on`].
+    /// The same service with its handlers on these threads, see [`Engine::handlers_on`].
     #[must_use]
-    pub fn handlers_on(mut self, runtime: Handle) -> Self {
-        self.engine = self.engine.handlers_on(runtime);
+    pub fn handlers_on(mut self, threads: impl Into<HandlerThreads>) -> Self {
+        let threads = threads.into();
+        self.engine = self.engine.handlers_on(threads.clone());
+        self.threads = Some(threads);
         self
+    }
+
+    /// The same service with threads of their own for its handlers: one for each message that is worked on at once, and at
+    /// most [`THREADS_MAX`]. They are replaced when handlers block them.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub fn handlers_on_own_threads(self) -> Result<Self, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let count = self.engine.concurrency().max(cores).min(THREADS_MAX);
+        let make =
+            move || Builder::new_multi_thread().worker_threads(count).thread_name("handler").enable_all().build();
+        Ok(self.handlers_on(HandlerThreads::new(make)?))
+    }
+
+    /// Whether handlers have blocked so many threads for good that the process should end, see
+    /// [`HandlerThreads::are_worn_out`].
+    #[must_use]
+    pub fn is_worn_out(&self) -> bool {
+        self.threads.as_ref().is_some_and(HandlerThreads::are_worn_out)
     }
 
     /// The same service with metric records given to `sink`, a line of JSON for each batch, instead of written to

@@ -4,6 +4,7 @@
 mod fingerprints;
 mod many;
 mod queue;
+mod threads;
 mod time;
 mod transaction;
 

@@ -1,17 +1,12 @@
 //! Time: nothing is started that cannot end, everything is back before the deadline.
 
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use claimant_core::limits::{LEASE_MARGIN_MS, MARGIN_DEFAULT_MS, SKEW_DEFAULT_MS};
-use claimant_core::{
-    Call as StoreCall, Conflicts, Consumer, Engine, Key, Lease, MemoryStore, Message, Meter, NoQueue, RecordId,
-    Schedule, Status, Store,
-};
+use claimant_core::{Conflicts, Lease, Message, NoQueue, Schedule, Status};
 use claimant_testkit::Call::{Claim, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs};
-use claimant_testkit::FaultyStore;
-use claimant_testkit::outcomes::{Setting, Work, message};
+use claimant_testkit::outcomes::{Setting, message};
 
 use super::{TIMEOUT, words, world};
 
@@ -160,40 +155,4 @@ async fn dropping_a_batch_cancels_its_handlers() {
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(world.status("a").await, Some(Status::InProgress));
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
-}
-
-/// Real time, since threads are really blocked; only the order of events is checked.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn handlers_that_block_every_thread_keep_their_claims_and_hold_up_nothing() {
-    let handlers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (release, blocked) = mpsc::channel::<()>();
-    let blocked = Arc::new(Mutex::new(blocked));
-    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
-    let handler = move |w: Work, _cx| {
-        let blocked = Arc::clone(&blocked);
-        async move {
-            if w.action == "block" {
-                // Ends when the test drops its end.
-                let _ = blocked.lock().unwrap().recv();
-            }
-            Ok(())
-        }
-    };
-    let consumer = Consumer::new("c", store.clone(), handler).key(|w: &Work| &w.id);
-    let engine = Engine::with_defaults(consumer).unwrap().handlers_on(handlers.handle().clone());
-    let now = engine.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(2)), Duration::from_millis(100));
-    let batch = messages([("block", "a".into()), ("block", "b".into()), ("block", "c".into())]);
-    let report = engine.process(&batch, schedule, &NoQueue).await;
-    assert!(report.counts()["stuck"] >= 2, "{}", words(&report));
-    assert_eq!(report.failures().len(), 3);
-    assert!(engine.now() < now.plus(Duration::from_secs(2)), "back before the deadline");
-    let meter = Meter::default();
-    let id = RecordId::new(engine.name(), &Key::new("a").unwrap());
-    let record = store.look(&id, StoreCall { within: TIMEOUT, meter: &meter }).await.unwrap().unwrap();
-    assert_eq!(record.status, Status::InProgress);
-    let stuck = report.counts()["stuck"];
-    assert_eq!(store.calls().iter().filter(|c| **c == Settle).count(), 3 - stuck, "a stuck claim is left alone");
-    drop(release);
-    handlers.shutdown_background();
 }

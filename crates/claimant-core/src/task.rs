@@ -1,0 +1,224 @@
+//! A handler's task: started once, on threads that may be blocked by others, and stopped if that can be.
+//!
+//! The run is in a slot that the task and the engine share. Whoever takes it out decides: a thread that polls it, or the
+//! engine, which starts it elsewhere or stops it. So what never had a thread is known for certain never to have started.
+
+use std::future::Future;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::timeout;
+
+use crate::consumer::Run;
+use crate::handler::Failure;
+use crate::threads::{Counts, Generation, HandlerThreads};
+
+/// What a handler returns.
+type Returned = Result<Option<String>, Failure>;
+
+/// How a task ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Returned(Returned),
+    Panicked,
+    Stopped,
+    /// No thread ever polled it, and none will.
+    NeverStarted,
+    /// It was told to stop, and still blocks its thread.
+    StillRunning,
+}
+
+/// Where a run is.
+enum Slot {
+    /// No thread has polled it yet.
+    Waiting(Run),
+    /// A thread polls it.
+    Polled,
+    /// It waits for something.
+    Idle(Run),
+    Returned(Returned),
+    /// It was taken out: it is not polled any more.
+    Stopped,
+}
+
+/// What the task and the engine share.
+struct Shared {
+    slot: Slot,
+    /// Where it is counted until its thread drops it, if nobody waits for it any longer.
+    left_behind: Option<Arc<Counts>>,
+}
+
+type SharedSlot = Arc<Mutex<Shared>>;
+
+fn lock(slot: &SharedSlot) -> MutexGuard<'_, Shared> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes out what is there: from here on it is stopped, unless it is put back.
+fn take(shared: &mut Shared) -> Slot {
+    mem::replace(&mut shared.slot, Slot::Stopped)
+}
+
+/// A handler's task, stopped when this is dropped.
+pub(crate) struct Task {
+    slot: SharedSlot,
+    spawned: JoinHandle<()>,
+    on: Option<(HandlerThreads, Arc<Generation>)>,
+}
+
+impl Task {
+    /// Starts a run on these threads, or without any on the runtime that calls this.
+    pub(crate) fn start(run: Run, threads: Option<&HandlerThreads>) -> Self {
+        let on = threads.map(|threads| (threads.clone(), threads.current()));
+        let (slot, spawned) = spawn(run, on.as_ref().map(|(_, generation)| generation.as_ref()));
+        Self { slot, spawned, on }
+    }
+
+    /// Waits until it ends by itself. Cancel safe.
+    pub(crate) async fn ended(&mut self) -> End {
+        let joined = (&mut self.spawned).await;
+        self.end(joined)
+    }
+
+    fn end(&self, joined: Result<(), JoinError>) -> End {
+        match (take(&mut lock(&self.slot)), joined) {
+            (Slot::Returned(returned), Ok(())) => End::Returned(returned),
+            (Slot::Waiting(_), _) => End::NeverStarted,
+            (_, Err(end)) if end.is_panic() => End::Panicked,
+            _ => End::Stopped,
+        }
+    }
+
+    /// Whether its threads can be replaced, so that it is worth looking at while it runs.
+    pub(crate) fn is_movable(&self) -> bool {
+        self.on.is_some()
+    }
+
+    /// Keeps its threads at their timers; and where it has `waited` long for a thread, starts it on fresh ones, if there
+    /// are any.
+    pub(crate) fn look(&mut self, waited: bool) {
+        let Some((threads, generation)) = &self.on else { return };
+        generation.tend();
+        if !waited || !matches!(lock(&self.slot).slot, Slot::Waiting(_)) {
+            return;
+        }
+        let Some(fresh) = threads.instead_of(generation) else { return };
+        let Some(run) = self.withdraw() else { return };
+        let (slot, spawned) = spawn(run, Some(&fresh));
+        mem::replace(&mut self.spawned, spawned).abort();
+        self.slot = slot;
+        self.on = self.on.take().map(|(threads, _)| (threads, fresh));
+    }
+
+    /// The run, if no thread has polled it: none will.
+    fn withdraw(&self) -> Option<Run> {
+        let mut shared = lock(&self.slot);
+        match take(&mut shared) {
+            Slot::Waiting(run) => Some(run),
+            other => {
+                shared.slot = other;
+                None
+            }
+        }
+    }
+
+    /// Stops it, and gives it this long to go; one that blocks its thread does not.
+    pub(crate) async fn stop(mut self, grace: Duration) -> End {
+        if self.withdraw().is_some() {
+            return End::NeverStarted;
+        }
+        self.spawned.abort();
+        match timeout(grace, &mut self.spawned).await {
+            Ok(joined) => self.end(joined),
+            Err(_) => self.give_up(),
+        }
+    }
+
+    fn give_up(&self) -> End {
+        let mut shared = lock(&self.slot);
+        match take(&mut shared) {
+            Slot::Returned(returned) => End::Returned(returned),
+            Slot::Idle(run) => {
+                drop(shared);
+                // Its own threads have had their time to drop it, and all of them are blocked.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(run)));
+                End::Stopped
+            }
+            Slot::Polled => {
+                shared.slot = Slot::Polled;
+                if let Some((threads, generation)) = &self.on {
+                    shared.left_behind = Some(generation.left_behind());
+                    drop(shared);
+                    // For all that start from now on. Where there are none, that is logged.
+                    let _ = threads.instead_of(generation);
+                }
+                End::StillRunning
+            }
+            Slot::Waiting(_) | Slot::Stopped => End::Stopped,
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        drop(self.withdraw());
+        self.spawned.abort();
+    }
+}
+
+fn spawn(run: Run, on: Option<&Generation>) -> (SharedSlot, JoinHandle<()>) {
+    let slot = Arc::new(Mutex::new(Shared { slot: Slot::Waiting(run), left_behind: None }));
+    let task = Box::pin(Shell { slot: Arc::clone(&slot) });
+    let spawned = match on {
+        Some(threads) => threads.spawn(task),
+        None => tokio::spawn(task),
+    };
+    (slot, spawned)
+}
+
+/// What the threads poll.
+struct Shell {
+    slot: SharedSlot,
+}
+
+impl Future for Shell {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut shared = lock(&self.slot);
+        let (Slot::Waiting(mut run) | Slot::Idle(mut run)) = take(&mut shared) else { return Poll::Ready(()) };
+        shared.slot = Slot::Polled;
+        drop(shared);
+        if let Poll::Ready(returned) = run.as_mut().poll(cx) {
+            // Before anybody learns that it has ended: what it holds, such as a transaction, goes back first.
+            drop(run);
+            lock(&self.slot).slot = Slot::Returned(returned);
+            return Poll::Ready(());
+        }
+        lock(&self.slot).slot = Slot::Idle(run);
+        Poll::Pending
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.slot);
+        let slot = take(&mut shared);
+        if let Some(counts) = shared.left_behind.take() {
+            counts.returned();
+        }
+        match slot {
+            // A runtime that ends drops tasks which no thread has polled: the engine is to see that.
+            kept @ (Slot::Returned(_) | Slot::Waiting(_)) => shared.slot = kept,
+            left => {
+                drop(shared);
+                drop(left);
+            }
+        }
+    }
+}

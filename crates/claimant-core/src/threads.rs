@@ -1,0 +1,220 @@
+//! The threads that handlers run on: a thread that a handler blocks cannot be taken back, so all of them are replaced.
+//!
+//! ```text
+//! handlers ──▶ current runtime ──(a handler blocks a thread)──▶ fresh runtime for all that start from now on
+//!                    └── stays for those that run on it; shut down in the background when they are gone
+//! ```
+//!
+//! What is left of a runtime that was shut down is the blocked threads alone, one for each handler that does not return.
+//! They are counted, and with [`BLOCKED_MAX`] of them there are no fresh runtimes any more.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::{Handle, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::error::{Chain, Error};
+use crate::limits::{BLOCKED_MAX, RUNTIMES_MAX, THREADS_LOOK_MS};
+
+/// What the threads are given to poll.
+pub(crate) type HandlerTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A runtime, shut down without waiting for what blocks its threads where it is ours.
+enum Threads {
+    Ours(Option<Runtime>),
+    Theirs(Handle),
+}
+
+impl Threads {
+    fn spawn(&self, task: HandlerTask) -> JoinHandle<()> {
+        match self {
+            // OK because it is taken out only when this is dropped.
+            Self::Ours(runtime) => runtime.as_ref().expect("there until it is dropped").spawn(task),
+            Self::Theirs(handle) => handle.spawn(task),
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Self::Ours(runtime) = self
+            && let Some(runtime) = runtime.take()
+        {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+type Make = Box<dyn Fn() -> io::Result<Threads> + Send + Sync>;
+
+/// Threads of their own for handlers, replaced when handlers block them. Clones share them.
+#[derive(Clone)]
+pub struct HandlerThreads(Arc<Shared>);
+
+struct Shared {
+    make: Option<Make>,
+    current: Mutex<Arc<Generation>>,
+    counts: Arc<Counts>,
+}
+
+/// What there is of the threads that were made.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Runtimes that are not shut down.
+    runtimes: AtomicUsize,
+    /// Handlers that were left behind and have not returned: each blocks a thread.
+    blocked: AtomicUsize,
+}
+
+impl Counts {
+    /// One that was left behind has returned.
+    pub(crate) fn returned(&self) {
+        self.blocked.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl HandlerThreads {
+    /// Makes the first runtime with `make`, and later ones when handlers have blocked threads of the one before. A runtime
+    /// should have as many threads as handlers run at once, so that one that blocks its thread holds up no other.
+    ///
+    /// # Errors
+    /// When the first runtime cannot be made.
+    pub fn new(make: impl Fn() -> io::Result<Runtime> + Send + Sync + 'static) -> Result<Self, Error> {
+        Self::made_by(Box::new(move || Ok(Threads::Ours(Some(make()?)))))
+    }
+
+    /// As [`new`](Self::new), on runtimes that somebody else drives and ends.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn on_handles(make: impl Fn() -> io::Result<Handle> + Send + Sync + 'static) -> Result<Self, Error> {
+        Self::made_by(Box::new(move || make().map(Threads::Theirs)))
+    }
+
+    fn made_by(make: Make) -> Result<Self, Error> {
+        let first = make().map_err(|e| Error::new("no threads can be started for the handlers").caused_by(e))?;
+        Ok(Self::starting_with(first, Some(make)))
+    }
+
+    fn starting_with(first: Threads, make: Option<Make>) -> Self {
+        let counts = Arc::default();
+        let current = Mutex::new(Generation::of(first, &counts));
+        Self(Arc::new(Shared { make, current, counts }))
+    }
+
+    /// How many handlers were left behind, since they did not stop when they were cancelled, and still block a thread each.
+    #[must_use]
+    pub fn blocked(&self) -> usize {
+        self.0.counts.blocked.load(Ordering::Relaxed)
+    }
+
+    /// Whether so many threads are blocked that they are not replaced any more: the process should end.
+    #[must_use]
+    pub fn are_worn_out(&self) -> bool {
+        self.blocked() >= BLOCKED_MAX
+    }
+
+    pub(crate) fn current(&self) -> Arc<Generation> {
+        Arc::clone(&self.0.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Threads that nobody has blocked yet, in place of these; `None` where no more can be started.
+    pub(crate) fn instead_of(&self, blocked: &Arc<Generation>) -> Option<Arc<Generation>> {
+        let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&current, blocked) {
+            return Some(Arc::clone(&current));
+        }
+        let make = self.0.make.as_ref()?;
+        let (runtimes, blocked) = (self.0.counts.runtimes.load(Ordering::Relaxed), self.blocked());
+        if runtimes >= RUNTIMES_MAX || self.are_worn_out() {
+            tracing::error!(
+                runtimes,
+                blocked,
+                "handlers block their threads, and no more threads are started for others"
+            );
+            return None;
+        }
+        match make() {
+            Ok(threads) => {
+                let fresh = Generation::of(threads, &self.0.counts);
+                tracing::warn!(
+                    runtimes,
+                    blocked,
+                    "handlers block their threads: those that start from now on get fresh ones"
+                );
+                *current = Arc::clone(&fresh);
+                Some(fresh)
+            }
+            Err(error) => {
+                tracing::error!(runtimes, blocked, error = %Chain(&error), "handlers block their threads, and no fresh ones can be started");
+                None
+            }
+        }
+    }
+}
+
+impl From<Handle> for HandlerThreads {
+    /// The threads of this runtime, whatever blocks them: there are no others.
+    fn from(handle: Handle) -> Self {
+        Self::starting_with(Threads::Theirs(handle), None)
+    }
+}
+
+impl fmt::Debug for HandlerThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerThreads").field("counts", &self.0.counts).finish_non_exhaustive()
+    }
+}
+
+/// One set of threads. It ends when it is not the current one any more and no handler runs on it.
+pub(crate) struct Generation {
+    threads: Threads,
+    began: Instant,
+    /// When its threads were last made to look at their timers, in milliseconds since it began.
+    tended_ms: AtomicU64,
+    counts: Arc<Counts>,
+}
+
+impl Generation {
+    fn of(threads: Threads, counts: &Arc<Counts>) -> Arc<Self> {
+        counts.runtimes.fetch_add(1, Ordering::Relaxed);
+        let (began, counts) = (Instant::now(), Arc::clone(counts));
+        Arc::new(Self { threads, began, tended_ms: AtomicU64::new(0), counts })
+    }
+
+    pub(crate) fn spawn(&self, task: HandlerTask) -> JoinHandle<()> {
+        self.threads.spawn(task)
+    }
+
+    /// Counts a handler that was left behind, until it has returned.
+    pub(crate) fn left_behind(&self) -> Arc<Counts> {
+        self.counts.blocked.fetch_add(1, Ordering::Relaxed);
+        Arc::clone(&self.counts)
+    }
+
+    /// Makes one of the threads look at timers and sockets, if none was asked to of late.
+    ///
+    /// In Tokio one thread at a time waits for them. If the handler that it then polls blocks it, no other thread takes its
+    /// place until it is woken, by a new task: without one, all other handlers would wait as well.
+    pub(crate) fn tend(&self) {
+        // OK because a process does not last 2^64 ms.
+        let now = self.began.elapsed().as_millis() as u64;
+        let last = self.tended_ms.load(Ordering::Relaxed);
+        let due = now >= last + THREADS_LOOK_MS / 2;
+        if due && self.tended_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            drop(self.threads.spawn(Box::pin(std::future::ready(()))));
+        }
+    }
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        self.counts.runtimes.fetch_sub(1, Ordering::Relaxed);
+    }
+}

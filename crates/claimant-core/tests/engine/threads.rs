@@ -1,0 +1,162 @@
+//! Handlers that block their threads for ever, and what becomes of all others. In real time, since threads are really
+//! blocked; only states and the order of events are checked.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use claimant_core::limits::{BLOCKED_MAX, THREADS_MAX};
+use claimant_core::{
+    Call as StoreCall, Consumer, Engine, HandlerThreads, Key, Lease, MemoryStore, Message, Meter, NoQueue, Record,
+    RecordId, Report, Schedule, Status, Store,
+};
+use claimant_testkit::Call::Settle;
+use claimant_testkit::FaultyStore;
+use claimant_testkit::outcomes::{Work, message};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{TIMEOUT, words};
+
+/// The time-out of an invocation: what is not blocked needs a tenth of it.
+const PERIOD: Duration = Duration::from_secs(4);
+
+/// For handlers that do not return anyway.
+const SHORT: Duration = Duration::from_millis(500);
+
+/// A lease that is renewed.
+const RENEWED: Lease = Lease::Renewed(Duration::from_secs(3));
+
+type Setting = fn(Consumer<Work>) -> Consumer<Work>;
+
+/// Handlers that block until they are released.
+struct Blocked {
+    store: FaultyStore,
+    engine: Engine<Work>,
+    threads: HandlerThreads,
+    release: mpsc::Sender<()>,
+}
+
+fn runtime(count: usize) -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(count).enable_all().build()
+}
+
+impl Blocked {
+    fn new(count: usize, setting: Setting) -> Self {
+        let (release, blocked) = mpsc::channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        let handler = move |w: Work, _cx| {
+            let blocked = Arc::clone(&blocked);
+            // Ends when the test drops its end.
+            let block = move || {
+                let _ = blocked.lock().unwrap().recv();
+            };
+            async move {
+                match w.action.as_str() {
+                    "block" => block(),
+                    "late-block" => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        block();
+                    }
+                    "nap" => tokio::time::sleep(Duration::from_millis(300)).await,
+                    _ => {}
+                }
+                Ok(())
+            }
+        };
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+        let consumer = setting(Consumer::new("c", store.clone(), handler).key(|w: &Work| &w.id));
+        let threads = HandlerThreads::new(move || runtime(count)).unwrap();
+        let engine = Engine::with_defaults(consumer).unwrap().handlers_on(threads.clone());
+        Self { store, engine, threads, release }
+    }
+
+    async fn deliver(&self, batch: &[&str]) -> Report {
+        let now = self.engine.now();
+        let schedule = Schedule::new(now, now.plus(PERIOD), Duration::from_millis(100));
+        let batch: Vec<Message> = batch.iter().enumerate().map(|(place, text)| message(place, text, 1)).collect();
+        let report = self.engine.process(&batch, schedule, &NoQueue).await;
+        assert!(self.engine.now() < now.plus(PERIOD), "back before the deadline");
+        report
+    }
+
+    async fn record(&self, key: &str) -> Record {
+        let (id, meter) = (RecordId::new(self.engine.name(), &Key::new(key).unwrap()), Meter::default());
+        self.store.look(&id, StoreCall { within: TIMEOUT, meter: &meter }).await.unwrap().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_every_thread_keep_their_claims_and_hold_up_nothing() {
+    let world = Blocked::new(2, |consumer| consumer);
+    assert_eq!(words(&world.deliver(&["a block", "b block"]).await), "stuck stuck");
+    assert!(!world.store.calls().contains(&Settle), "a stuck claim is left alone");
+    // The threads are the process's: what comes later gets others.
+    assert_eq!(words(&world.deliver(&["c ok", "d nap", "e ok"]).await), "completed completed completed");
+    assert_eq!(world.record("a").await.status, Status::InProgress);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_hold_up_no_other_message_of_their_batch() {
+    let world = Blocked::new(2, |consumer| consumer);
+    let report = world.deliver(&["a block", "b block", "c ok", "d ok", "e ok"]).await;
+    assert_eq!(words(&report), "stuck stuck completed completed completed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_blocks_the_thread_that_tends_the_timers_holds_up_no_timer() {
+    let world = Blocked::new(4, |consumer| consumer);
+    assert_eq!(words(&world.deliver(&["a late-block", "b nap", "c nap"]).await), "stuck completed completed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_never_had_a_thread_never_started() {
+    let (release, blocked) = mpsc::channel::<()>();
+    let (entered, has_entered) = mpsc::channel();
+    let lonely = runtime(1).unwrap();
+    lonely.spawn(async move {
+        entered.send(()).unwrap();
+        let _ = blocked.recv();
+    });
+    has_entered.recv().unwrap();
+    let threads = HandlerThreads::from(lonely.handle().clone());
+    for (at_most_once, lease) in [(false, Lease::default()), (true, Lease::default()), (true, RENEWED)] {
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+        let consumer = Consumer::new("c", store.clone(), |_: Work, _| async { Ok(()) }).key(|w: &Work| &w.id);
+        let consumer = if at_most_once { consumer.at_most_once() } else { consumer };
+        let engine = Engine::with_defaults(consumer.lease(lease).timeout(SHORT)).unwrap().handlers_on(threads.clone());
+        let world = Blocked { store, engine, threads: threads.clone(), release: release.clone() };
+        assert_eq!(words(&world.deliver(&["a ok"]).await), "not_started");
+        let record = world.record("a").await;
+        assert_eq!((record.status, record.attempts), (Status::Failed, 0), "not parked, and not counted");
+    }
+    drop(release);
+    lonely.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_that_are_blocked_are_counted_until_they_are_not() {
+    let world = Blocked::new(2, |consumer| consumer.timeout(SHORT));
+    for batch in 1..=3 {
+        assert_eq!(
+            words(&world.deliver(&["a block @1", "b block @2"]).await),
+            if batch == 1 { "stuck stuck" } else { "busy busy" }
+        );
+    }
+    assert_eq!((world.threads.blocked(), world.threads.are_worn_out()), (2, false));
+    drop(world.release);
+    while world.threads.blocked() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_threads_as_may_be_blocked_and_no_more() {
+    let world = Blocked::new(THREADS_MAX, |consumer| consumer.concurrency(THREADS_MAX).timeout(SHORT));
+    let mut stuck = 0;
+    while !world.threads.are_worn_out() {
+        let batch: Vec<_> = (0..THREADS_MAX).map(|n| format!("{stuck}-{n} block")).collect();
+        let report = world.deliver(&batch.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        stuck += report.counts()["stuck"];
+        assert_eq!(world.threads.blocked(), stuck);
+    }
+    assert!((BLOCKED_MAX..BLOCKED_MAX + THREADS_MAX).contains(&stuck), "{stuck}");
+}
