@@ -31,7 +31,7 @@ test: tools lint ## Everything: lints, unit and integration tests, the template,
 	cargo build --locked --workspace --exclude claimant-bench --bins
 	scripts/lambda-round
 	@# What needs servers or time. Of the whole workspace, as above: with -p the SDKs would be built again, for fewer features.
-	cargo test --workspace --locked --test it --test function --test simulation -- --ignored
+	cargo test --workspace --locked --test it --test function --test simulation --test new -- --ignored
 	$(BUILT)/debug/claimant-storm --seconds 15
 
 lint: ## Check format, lints, licences, and which crate may use which

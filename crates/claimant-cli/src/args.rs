@@ -6,6 +6,8 @@ use std::time::Duration;
 use claimant_local::workload::COUNT_MAX;
 use clap::{Parser, Subcommand};
 
+use crate::new::{Guarantee, Name};
+
 /// SQS consumers on AWS Lambda that do each message's work once.
 #[derive(Debug, Parser)]
 #[command(name = "claimant", version, arg_required_else_help = true)]
@@ -17,6 +19,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Local(Local),
+    New(New),
 }
 
 const EXIT_CODES: &str = "\
@@ -75,6 +78,11 @@ pub(crate) struct Local {
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
 
+    /// Also print the variables that the template gives its functions, as far as these agree on them: for functions that
+    /// run elsewhere, as `make watch` does it
+    #[arg(long, conflicts_with = "workload")]
+    pub(crate) function_variables: bool,
+
     /// Do not show function logs, nor progress
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -96,6 +104,65 @@ pub(crate) struct Local {
     /// temporary one) whose path is printed
     #[arg(long, requires = "workload", conflicts_with = "quiet")]
     pub(crate) logs: bool,
+}
+
+/// Write a new consumer: the function with its tests, its resources and alarms in the template, and a sample event.
+///
+/// In a workspace with a template.yaml (this directory or one above it) it adds the consumer to that. Elsewhere, and with
+/// --project, it makes a directory NAME with a whole small project.
+///
+/// Without an option, work is done at least once, under a lease, and the handler gets the key for the system that has the
+/// effect. docs/guarantees.md says which guarantee to choose.
+///
+/// Everything is checked before anything is written; where something is there already, nothing is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct New {
+    /// The consumer, its package and its binary: lower-case letters, digits and single hyphens, such as welcome-mail
+    #[arg(value_parser = Name::parse)]
+    pub(crate) name: Name,
+
+    /// The effect is in DynamoDB, and commits together with its completion: exactly once
+    #[arg(long, conflicts_with = "at_most_once")]
+    pub(crate) transactional: bool,
+
+    /// Work that may be done is parked for a person to decide, and never runs again by itself
+    #[arg(long)]
+    pub(crate) at_most_once: bool,
+
+    /// The queue is FIFO: the messages of a group are worked on one after the other
+    #[arg(long)]
+    pub(crate) fifo: bool,
+
+    /// Make a whole new project, also where there is one
+    #[arg(long)]
+    pub(crate) project: bool,
+
+    /// The checkout of claimant that a new project depends on [default: the one that built this command]
+    #[arg(long, value_name = "PATH", conflicts_with = "claimant_git")]
+    pub(crate) claimant_path: Option<PathBuf>,
+
+    /// The git repository of claimant that a new project depends on, instead of a checkout
+    #[arg(long, value_name = "URL")]
+    pub(crate) claimant_git: Option<String>,
+
+    /// Where to look for the workspace, and where to make a new project
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) directory: PathBuf,
+
+    /// Show what would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+impl New {
+    /// What was asked for.
+    pub(crate) fn guarantee(&self) -> Guarantee {
+        match (self.transactional, self.at_most_once) {
+            (true, _) => Guarantee::Transactional,
+            (false, true) => Guarantee::AtMostOnce,
+            (false, false) => Guarantee::Leased,
+        }
+    }
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), String> {
@@ -141,6 +208,7 @@ mod tests {
             let args = ["claimant", "local"].iter().chain(options);
             let found = Args::try_parse_from(args).ok().map(|args| match args.command {
                 Command::Local(local) => local.workload,
+                Command::New(new) => panic!("{new:?}"),
             });
             assert_eq!(found, expected, "{options:?}");
         }

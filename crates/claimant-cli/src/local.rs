@@ -1,7 +1,5 @@
 //! `claimant local`: the local cloud, left up or with a workload.
 
-use std::fmt::Display;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use claimant_local::Error;
@@ -11,7 +9,7 @@ use claimant_local::workload::{self, Report};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Local;
-use crate::{logs, progress};
+use crate::{logs, progress, say};
 
 /// Runs until stopped, or until the workload is over; `false` when that showed a fault.
 pub(crate) async fn run(options: Local) -> Result<bool, Error> {
@@ -46,7 +44,7 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
             }
         }
         None => {
-            describe(&cloud);
+            describe(&cloud, options.function_variables);
             stop.received().await;
             say("\nStopping.");
             Ok(true)
@@ -103,7 +101,7 @@ fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
 }
 
 /// What a person needs to use the cloud.
-fn describe(cloud: &Cloud) {
+fn describe(cloud: &Cloud, function_variables: bool) {
     let endpoints = cloud.endpoints();
     say(format!("DynamoDB  {}", endpoints.dynamodb));
     say(format!("SQS       {}", endpoints.sqs));
@@ -124,16 +122,14 @@ fn describe(cloud: &Cloud) {
     for left_out in &stack.left_out {
         say(format!("function  {left_out}"));
     }
+    for (name, value) in cloud.function_variables().iter().filter(|_| function_variables) {
+        say(format!("variable  {name}={value}"));
+    }
     say("\nTo point an AWS CLI or SDK here:\n");
     for (name, value) in cloud.variables() {
         say(format!("export {name}={value}"));
     }
     say("\nReady. Ctrl-C stops everything.\n");
-}
-
-/// Prints a line. OK to ignore a reader that has gone: what runs must still be stopped in order.
-fn say(line: impl Display) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
 /// Where the logs go, and the file if it is one.

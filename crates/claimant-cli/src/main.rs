@@ -3,9 +3,12 @@
 mod args;
 mod local;
 mod logs;
+mod new;
 mod progress;
 
 use std::error::Error as _;
+use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -26,6 +29,7 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(LOG_FILTER).with_writer(std::io::stderr).init();
     let ended = match command {
         Command::Local(options) => local::run(options).await,
+        Command::New(options) => new::run(&options),
     };
     match ended {
         Ok(true) => ExitCode::SUCCESS,
@@ -35,6 +39,11 @@ async fn main() -> ExitCode {
             ExitCode::from(EXIT_SETUP)
         }
     }
+}
+
+/// Prints a line. OK to ignore a reader that has gone: what runs must still be stopped in order.
+fn say(line: impl Display) {
+    let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
 /// The error and what caused it, on one line.

@@ -50,6 +50,7 @@ fn help_tells_everything() {
         "--ses-port",
         "--gateway-port",
         "--function",
+        "--function-variables",
         "--quiet",
         "--workload",
         "--seed",

@@ -447,8 +447,10 @@ mod tests {
         }
     }
 
+    type Vars<'a> = &'a [(&'a str, &'a str)];
+
     /// A function's own variables, each in its own way.
-    fn own(vars: &[(&str, &str)]) -> Result<(String, Option<String>, u64, bool), Error> {
+    fn own(vars: Vars<'_>) -> Result<(String, Option<String>, u64, bool), Error> {
         let vars = vars.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         let read = Settings::from_vars_with(vars, &["CLAIMANT_TABLE"], |own| {
             let deduplicates = own.choice("DEDUPLICATES", [("yes", true), ("no", false)]);
@@ -483,7 +485,7 @@ mod tests {
             "CENTS_MAX is \"501\"; a whole number from 1 to 500",
             "DEDUPLICATES is \"on\"; `yes` or `no`",
         ];
-        let rows: [(&[(&str, &str)], &[&str]); 3] =
+        let rows: [(Vars<'_>, &[&str]); 3] =
             [(&[], &none), (&empty.map(|name| (name, " ")), &is_empty.each_ref().map(String::as_str)), (&bad, &is_bad)];
         for (vars, wanted) in rows {
             let text = own(vars).unwrap_err().to_string();

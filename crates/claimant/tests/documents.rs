@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The documents all of whose Rust code comes from files. The examples of others are doc tests.
-const DOCUMENTS: [&str; 1] = ["README.md"];
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/your-own-consumer.md", "docs/testing.md"];
 
 /// What stands before a block: the file that has it, from the top of the repository.
 const FROM: (&str, &str) = ("<!-- from ", " -->");

@@ -147,6 +147,13 @@ impl Cloud {
         start::variables(&self.endpoints).into_iter().chain([gateway]).collect()
     }
 
+    /// Returns the variables that the template gives its running functions, as far as all that have one of a name agree on
+    /// its value: for functions that run elsewhere and share one environment.
+    pub fn function_variables(&self) -> Vec<(String, String)> {
+        let specs = self.functions.iter().map(|running| &running.spec.environment);
+        start::agreed(specs.map(|template| start::template_variables(template, &self.endpoints)))
+    }
+
     /// What the template holds.
     pub fn stack(&self) -> &Stack {
         &self.stack

@@ -178,14 +178,34 @@ fn environment(
 ) -> Vec<(String, String)> {
     let mut environment: BTreeMap<String, String> =
         PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
-    for (name, value) in template {
-        let value = value.replace(SQS_URL_PLACEHOLDER, &endpoints.sqs);
-        let value = with_gateway(value, &endpoints.gateway);
+    for (name, value) in template_variables(template, endpoints) {
         // What a person sets for this run beats what the template sets for every run.
-        environment.entry(name.clone()).or_insert(value);
+        environment.entry(name).or_insert(value);
     }
     environment.extend(variables(endpoints));
     environment.into_iter().collect()
+}
+
+/// A function's variables as the template has them, with this cloud's addresses.
+pub(super) fn template_variables(
+    template: &BTreeMap<String, String>,
+    endpoints: &Endpoints,
+) -> BTreeMap<String, String> {
+    let with_ours =
+        |value: &String| with_gateway(value.replace(SQS_URL_PLACEHOLDER, &endpoints.sqs), &endpoints.gateway);
+    template.iter().map(|(name, value)| (name.clone(), with_ours(value))).collect()
+}
+
+/// Those variables on whose value all that have them agree.
+pub(super) fn agreed(environments: impl Iterator<Item = BTreeMap<String, String>>) -> Vec<(String, String)> {
+    let mut values: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for (name, value) in environments.flatten() {
+        let agreed = values.entry(name).or_insert_with(|| Some(value.clone()));
+        if agreed.as_ref() != Some(&value) {
+            *agreed = None;
+        }
+    }
+    values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// The value, its sample gateway replaced by ours.
@@ -226,5 +246,17 @@ mod tests {
         assert_eq!(environment["AWS_REGION"], "us-east-1");
         assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
         assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
+    }
+
+    #[test]
+    fn variables_that_functions_do_not_agree_on_are_left_out() {
+        let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let environments: [BTreeMap<_, _>; 3] = [
+            of(&[("TABLE", "Locks"), ("DEAD", "a"), ("OWN", "1")]),
+            of(&[("TABLE", "Locks"), ("DEAD", "b")]),
+            of(&[("DEAD", "a")]),
+        ];
+        let pairs = agreed(environments.into_iter());
+        assert_eq!(pairs, [("OWN".to_owned(), "1".to_owned()), ("TABLE".to_owned(), "Locks".to_owned())]);
     }
 }

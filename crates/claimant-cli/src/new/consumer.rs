@@ -1,0 +1,149 @@
+//! What one consumer consists of.
+
+use super::insert;
+use super::name::Name;
+use super::plan::Plan;
+use super::render::Words;
+
+const MEMBER: &str = include_str!("../../templates/consumer/Cargo.toml.in");
+const MAIN: &str = include_str!("../../templates/consumer/main.rs.in");
+const HANDLER: &str = include_str!("../../templates/consumer/handler.rs.in");
+const TEST: &str = include_str!("../../templates/consumer/function.rs.in");
+const EVENT: &str = include_str!("../../templates/consumer/event.json.in");
+const RESOURCES: &str = include_str!("../../templates/consumer/resources.yaml.in");
+const OUTPUTS: &str = include_str!("../../templates/consumer/outputs.yaml.in");
+
+/// The kinds of resources of a consumer: its name comes before each.
+const KINDS: [&str; 7] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs", "Role", "Alarms"];
+
+/// What a consumer's section in the template refers to.
+const SHARED: [&str; 4] = ["LockTable", "ConsumerPolicy", "MaximumConcurrency", "AlarmTopicArn"];
+
+/// What a member takes from the workspace's `Cargo.toml`.
+const INHERITED: [&str; 10] = [
+    "version",
+    "edition",
+    "rust-version",
+    "publish",
+    "claimant",
+    "claimant-local",
+    "serde",
+    "serde_json",
+    "tokio",
+    "tracing",
+];
+
+/// The SDK that handlers of DynamoDB transactions name themselves.
+const SDK: &str = "aws-sdk-dynamodb";
+
+/// When work is done and what is done twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guarantee {
+    /// At least once, with a lease.
+    Leased,
+    /// Exactly once, in a DynamoDB transaction.
+    Transactional,
+    /// At most once.
+    AtMostOnce,
+}
+
+/// A consumer to be written.
+#[derive(Debug)]
+pub(super) struct Consumer<'a> {
+    pub(super) name: &'a Name,
+    pub(super) guarantee: Guarantee,
+    pub(super) fifo: bool,
+}
+
+impl Consumer<'_> {
+    /// Returns what its files are filled in with.
+    pub(super) fn words(&self) -> Words {
+        let of_guarantee = match self.guarantee {
+            Guarantee::Leased => "",
+            Guarantee::Transactional => ", in one DynamoDB transaction with its completion",
+            Guarantee::AtMostOnce => " at most",
+        };
+        let of_queue = if self.fifo { ", in the order of its group" } else { "" };
+        let mut words = Words::default();
+        words.word("name", self.name.as_str());
+        words.word("Name", self.name.of_resources());
+        words.word("TABLE", format!("{}_TABLE", self.name.of_variables()));
+        words.word("of_variant", format!("{of_guarantee}{of_queue}"));
+        words.word("fifo_suffix", if self.fifo { ".fifo" } else { "" });
+        words.word("dead", if self.fifo { "dead.fifo" } else { "dead" });
+        words.condition("leased", self.guarantee == Guarantee::Leased);
+        words.condition("transactional", self.guarantee == Guarantee::Transactional);
+        words.condition("at_most_once", self.guarantee == Guarantee::AtMostOnce);
+        words.condition("fifo", self.fifo);
+        words
+    }
+
+    /// Plans its files and its lines in the files that are there or planned.
+    pub(super) fn plan(&self, plan: &mut Plan) {
+        let mut words = self.words();
+        let manifest = plan.text("Cargo.toml").unwrap_or_default();
+        words.condition("licence", insert::has_key(&manifest, "license"));
+        let name = self.name.as_str();
+        for (path, template) in [
+            (format!("functions/{name}/Cargo.toml"), MEMBER),
+            (format!("functions/{name}/src/main.rs"), MAIN),
+            (format!("functions/{name}/src/handler.rs"), HANDLER),
+            (format!("functions/{name}/tests/function.rs"), TEST),
+            (format!("tests/events/{name}.json"), EVENT),
+        ] {
+            plan.add(path, words.fill(template));
+        }
+        self.check_workspace(plan, &manifest);
+        self.plan_resources(plan, &words);
+        if self.guarantee == Guarantee::Transactional
+            && let Some(deny) = plan.text("deny.toml")
+            && let Some(with) = insert::into_wrappers(&deny, SDK, name)
+        {
+            plan.change("deny.toml", with);
+        }
+    }
+
+    /// Notes what the workspace lacks that a member needs.
+    fn check_workspace(&self, plan: &mut Plan, manifest: &str) {
+        if !manifest.contains("\"functions/*\"") {
+            plan.fault("Cargo.toml: `members` of the workspace has no \"functions/*\": add it");
+        }
+        let sdk = (self.guarantee == Guarantee::Transactional).then_some(SDK);
+        for inherited in INHERITED.into_iter().chain(sdk) {
+            if !insert::has_key(manifest, inherited) {
+                plan.fault(format!("Cargo.toml: the workspace has no `{inherited}` for its members: add it"));
+            }
+        }
+        let name = self.name.as_str();
+        let taken = |lock: String| lock.lines().any(|line| line == format!("name = \"{name}\""));
+        if plan.text("Cargo.lock").is_some_and(taken) {
+            plan.fault(format!("there is a package {name} already, in Cargo.lock: choose another name"));
+        }
+    }
+
+    fn plan_resources(&self, plan: &mut Plan, words: &Words) {
+        const TEMPLATE: &str = "template.yaml";
+        let Some(yaml) = plan.text(TEMPLATE) else {
+            plan.fault("template.yaml cannot be read");
+            return;
+        };
+        for shared in SHARED.into_iter().filter(|shared| !insert::has_key(&yaml, shared)) {
+            plan.fault(format!(
+                "template.yaml has no {shared}, which consumers share: take it over from claimant's own template"
+            ));
+        }
+        for kind in KINDS {
+            let id = self.name.of_resources() + kind;
+            if insert::has_key(&yaml, &id) {
+                plan.fault(format!("template.yaml has {id} already: choose another name"));
+            }
+        }
+        let with_resources = insert::into_section(&yaml, "Resources", &words.fill(RESOURCES), true);
+        let with_both =
+            with_resources.and_then(|yaml| insert::into_section(&yaml, "Outputs", &words.fill(OUTPUTS), false));
+        match with_both {
+            Ok(yaml) => plan.change(TEMPLATE, yaml),
+            Err(fault) => plan.fault(format!("template.yaml {fault}: make it so that lines can be added to its end")),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A whole small project around a first consumer, outside this repository.
+
+use std::path::{Path, PathBuf};
+
+use claimant_local::Error;
+
+use super::consumer::Consumer;
+use super::plan::Plan;
+use super::render::Words;
+
+const MANIFEST: &str = include_str!("../../templates/project/Cargo.toml.in");
+const TEMPLATE: &str = include_str!("../../templates/project/template.yaml.in");
+const README: &str = include_str!("../../templates/project/README.md.in");
+const ALARMS: &str = include_str!("../../templates/project/alarms.yaml");
+const RUSTFMT: &str = include_str!("../../templates/project/rustfmt.toml");
+const CLIPPY: &str = include_str!("../../templates/project/clippy.toml.in");
+const GITIGNORE: &str = include_str!("../../templates/project/gitignore");
+
+/// The checkout that this command was built from.
+const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Where a project gets claimant from: it is not on crates.io yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A checkout.
+    Path(PathBuf),
+    /// The URL of a repository.
+    Git(String),
+}
+
+impl Source {
+    /// Returns what was asked for, else the checkout that built this command.
+    ///
+    /// # Errors
+    /// When there is no checkout of claimant at the path.
+    pub(super) fn choose(path: Option<&Path>, git: Option<&str>) -> Result<Self, Error> {
+        if let Some(url) = git {
+            return Ok(Self::Git(url.to_owned()));
+        }
+        let asked = path.unwrap_or(Path::new(BUILT_FROM));
+        let found = asked.canonicalize().ok().filter(|checkout| checkout.join("crates/claimant/Cargo.toml").is_file());
+        found.map(Self::Path).ok_or_else(|| {
+            Error::new(format!(
+                "there is no checkout of claimant at {}: name one with --claimant-path, or a repository with --claimant-git",
+                asked.display()
+            ))
+        })
+    }
+
+    /// Returns the dependency on one of its crates, as `Cargo.toml` has it.
+    fn dependency(&self, package: &str) -> String {
+        match self {
+            Self::Path(checkout) => format!("{{ path = {:?} }}", checkout.join("crates").join(package)),
+            Self::Git(url) => format!("{{ git = {url:?} }}"),
+        }
+    }
+
+    /// Returns where people find it.
+    fn home(&self) -> String {
+        match self {
+            Self::Path(checkout) => checkout.display().to_string(),
+            Self::Git(url) => url.clone(),
+        }
+    }
+
+    /// Returns the command that installs the command line.
+    fn install(&self) -> String {
+        match self {
+            Self::Path(checkout) => format!("cargo install --path {}", checkout.join("crates/claimant-cli").display()),
+            Self::Git(url) => format!("cargo install --git {url} claimant-cli"),
+        }
+    }
+}
+
+/// Plans the project's files; those of its first consumer come on top.
+pub(super) fn plan(plan: &mut Plan, consumer: &Consumer<'_>, source: &Source) {
+    let words = words(consumer, source);
+    for (path, text) in [
+        ("Cargo.toml", words.fill(MANIFEST)),
+        ("template.yaml", words.fill(TEMPLATE)),
+        ("infra/alarms.yaml", ALARMS.to_owned()),
+        ("README.md", words.fill(README)),
+        ("rustfmt.toml", RUSTFMT.to_owned()),
+        ("clippy.toml", CLIPPY.to_owned()),
+        (".gitignore", GITIGNORE.to_owned()),
+    ] {
+        plan.add(path, text);
+    }
+    consumer.plan(plan);
+    // The versions that claimant is tested with, to begin with; cargo takes out what is not needed. Only now, since its
+    // packages are not yet this project's.
+    if let Source::Path(checkout) = source
+        && let Ok(lock) = std::fs::read_to_string(checkout.join("Cargo.lock"))
+    {
+        plan.add("Cargo.lock", lock);
+    }
+}
+
+fn words(consumer: &Consumer<'_>, source: &Source) -> Words {
+    let mut words = consumer.words();
+    words.word("rust", env!("CARGO_PKG_RUST_VERSION"));
+    words.word("claimant", source.dependency("claimant"));
+    words.word("claimant_local", source.dependency("claimant-local"));
+    words.word("claimant_home", source.home());
+    words.word("install", source.install());
+    let options = if consumer.fifo { "--message-group-id a-group --message-deduplication-id 1 " } else { "" };
+    words.word("send_options", options);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claimant_comes_from_the_checkout_that_built_this_unless_said() {
+        let Source::Path(checkout) = Source::choose(None, None).unwrap() else { panic!("a path") };
+        assert!(checkout.is_absolute() && checkout.join("template.yaml").is_file());
+        let local = Source::Path("/a b".into()).dependency("claimant-local");
+        assert_eq!(local, r#"{ path = "/a b/crates/claimant-local" }"#);
+        let git = Source::choose(None, Some("https://git.example/claimant")).unwrap();
+        assert_eq!(git.dependency("claimant"), r#"{ git = "https://git.example/claimant" }"#);
+        let error = Source::choose(Some(Path::new("/nowhere")), None).unwrap_err().to_string();
+        assert!(error.contains("/nowhere") && error.contains("--claimant-path"), "{error}");
+    }
+
+    #[test]
+    fn versions_are_those_that_claimant_is_tested_with() {
+        let ours = std::fs::read_to_string(Path::new(BUILT_FROM).join("Cargo.toml")).unwrap();
+        let versions = MANIFEST
+            .lines()
+            .filter(|line| line.contains("version = \"") || line.contains(" = \"1") || line.contains(" = \"0"));
+        let versions: Vec<_> =
+            versions.filter(|line| !line.starts_with("rust-version") && !line.starts_with("version")).collect();
+        assert!(versions.len() >= 5, "{versions:?}");
+        for version in versions {
+            assert!(ours.lines().any(|line| line == version), "{version} is not in claimant's own Cargo.toml");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What is written builds, passes the project's own checks and its own tests, and runs in the local cloud.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use claimant_local::cloud::{Cloud, CloudConfig};
+use claimant_local::sqs::NewMessage;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{VARIANTS, root, written};
+
+/// How long anything may take that a test waits for; nothing is decided by how long it took.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What of the repository is no part of it.
+const NOT_COPIED: [&str; 4] = ["target", ".git", ".aws-sam", ".local"];
+
+fn run(directory: &Path, target: &Path, command: &[&str]) {
+    let mut run = Command::new(command[0]);
+    run.args(&command[1..])
+        .current_dir(directory)
+        .env("CARGO_TARGET_DIR", target)
+        .env("AWS_DEFAULT_REGION", "us-east-1");
+    let output = run.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{command:?}:\n{}\n{}", text(&output.stdout), text(&output.stderr));
+}
+
+fn copy(options: &str, from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(options).arg(from).arg(to).status().unwrap();
+    assert!(copied.success(), "cp {options} {} {}", from.display(), to.display());
+}
+
+/// A copy of the repository, and a directory to build it in that begins with what is built of this one, so that only what is
+/// new is built. Hard links take no space, and cargo replaces files instead of changing them; its fingerprints it changes.
+fn repository(at: &Path) -> (PathBuf, PathBuf) {
+    let (copied, target) = (at.join("repository"), at.join("target"));
+    fs::create_dir(&copied).unwrap();
+    for entry in fs::read_dir(root()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        if !NOT_COPIED.iter().any(|not| name.to_string_lossy().starts_with(not)) {
+            copy("-a", &entry.path(), &copied.join(name));
+        }
+    }
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("debug");
+    let debug = target.join("debug");
+    fs::create_dir_all(&debug).unwrap();
+    for (options, part) in [("-al", "deps"), ("-al", "build"), ("-a", ".fingerprint")] {
+        copy(options, &built.join(part), &debug.join(part));
+    }
+    (copied, target)
+}
+
+fn sam() -> Option<PathBuf> {
+    Some(root().join(".tools/bin/sam")).filter(|sam| sam.exists())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "builds five functions"]
+async fn each_variant_passes_the_checks_and_runs_in_the_local_cloud() {
+    // Beside the directory that is linked to: hard links do not cross file systems.
+    let at = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (repository, target) = repository(at.path());
+    for (name, options) in VARIANTS {
+        written(&repository, name, options);
+    }
+    run(&repository, &target, &["cargo", "fmt", "--all", "--check"]);
+    // As make lint does it, and make test: with -p, what they depend on would be built again, for fewer features.
+    run(&repository, &target, &["cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
+    let tests = ["cargo", "test", "--workspace", "--locked", "--bins", "--test", "function", "--"];
+    let filters =
+        ["each_piece_of_work_is_done_once", "what_no_retry_can_fix", "work_that_no_retry", "an_entry_is_written"];
+    run(&repository, &target, &[&tests[..], &filters].concat());
+    if let Some(sam) = sam() {
+        run(&repository, &target, &[sam.to_str().unwrap(), "validate", "--lint"]);
+    }
+    runs_in_the_local_cloud(&repository, &target.join("debug")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs cargo's registry and, where it is there, the SAM CLI"]
+async fn a_project_outside_is_sound() {
+    let here = TempDir::new().unwrap();
+    for (name, options) in VARIANTS {
+        written(here.path(), name, &[&["--project"], options].concat());
+        let (project, target) = (here.path().join(name), here.path().join("target"));
+        run(&project, &target, &["cargo", "fmt", "--all", "--check"]);
+        // Every dependency and feature is there.
+        run(&project, &target, &["cargo", "tree", "--workspace", "--offline", "--quiet"]);
+        if let (Some(sam), true) = (sam(), options.contains(&"--transactional")) {
+            run(&project, &target, &[sam.to_str().unwrap(), "validate", "--lint"]);
+        }
+    }
+}
+
+/// Sends each of the new functions its sample twice, and waits until it is done once.
+async fn runs_in_the_local_cloud(repository: &Path, binaries: &Path) {
+    let logs = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&logs);
+    let cloud = Cloud::start(CloudConfig {
+        only: VARIANTS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        logs: Arc::new(move |name, line| sink.lock().unwrap().push(format!("{name}: {line}"))),
+        ..CloudConfig::new(repository.join("template.yaml"), binaries)
+    });
+    let cloud = cloud.await.unwrap();
+    for (name, _) in VARIANTS {
+        let sample = fs::read_to_string(repository.join(format!("tests/events/{name}.json"))).unwrap();
+        let sample: Value = serde_json::from_str(&sample).unwrap();
+        let record = &sample["Records"][0];
+        let spec = cloud.stack().functions.iter().find(|spec| spec.binary == name).unwrap();
+        let queue = &spec.mappings[0].queue;
+        assert_eq!(record["eventSourceARN"].as_str().unwrap().rsplit(':').next(), Some(queue.as_str()));
+        for copy in ["1", "2"] {
+            let group_id = record["attributes"]["MessageGroupId"].as_str().map(str::to_owned);
+            let deduplication_id = group_id.as_ref().map(|_| copy.to_owned());
+            let message =
+                NewMessage { group_id, deduplication_id, ..NewMessage::new(record["body"].as_str().unwrap()) };
+            cloud.sqs().send(queue, message).unwrap();
+        }
+    }
+    let start = Instant::now();
+    let done = || {
+        let records = cloud.dynamodb().items("LockTable").unwrap();
+        records.iter().filter(|record| record.text("status") == Some("COMPLETED")).count() == VARIANTS.len()
+    };
+    while !done() || !cloud.drained().unwrap() {
+        assert!(start.elapsed() < PATIENCE, "not done:\n{}", logs.lock().unwrap().join("\n"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for table in ["GiftWrapTable", "ANameThatIsFortyCharactersLongAbcTable"] {
+        assert_eq!(cloud.dynamodb().items(table).unwrap().len(), 1, "{table}");
+    }
+    let attempts: i64 = cloud.dynamodb().items("LockTable").unwrap().iter().filter_map(|r| r.number("attempts")).sum();
+    assert_eq!(attempts, 5, "each was done once");
+    cloud.stop().await;
+}

@@ -1,0 +1,208 @@
+//! `claimant new`: what it writes is what a person would have written, and nothing is written half.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+mod built;
+mod shape;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use claimant_local::stack::Stack;
+use tempfile::TempDir;
+
+/// Each variant that can be asked for: a consumer's name and the options.
+const VARIANTS: [(&str, &[&str]); 5] = [
+    ("welcome", &[]),
+    ("gift-wrap", &["--transactional"]),
+    ("refund", &["--at-most-once"]),
+    ("step", &["--fifo"]),
+    ("a-name-that-is-forty-characters-long-abc", &["--transactional", "--fifo"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn claimant_new(directory: &Path, name: &str, options: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    command.arg("new").arg(name).args(options).arg("--directory").arg(directory).output().unwrap()
+}
+
+/// Writes a consumer, and returns what was said.
+fn written(directory: &Path, name: &str, options: &[&str]) -> String {
+    let output = claimant_new(directory, name, options);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} {options:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A directory with the files of this repository that a new consumer changes.
+fn workspace() -> TempDir {
+    let directory = TempDir::new().unwrap();
+    for file in ["Cargo.toml", "deny.toml", "template.yaml"] {
+        fs::copy(root().join(file), directory.path().join(file)).unwrap();
+    }
+    directory
+}
+
+/// Every file under a directory, and its text.
+fn files(directory: &Path) -> BTreeMap<PathBuf, String> {
+    let (mut files, mut left) = (BTreeMap::new(), vec![directory.to_owned()]);
+    while let Some(next) = left.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                files.insert(path.strip_prefix(directory).unwrap().to_owned(), fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn a_consumer_is_written_with_all_that_belongs_to_it() {
+    for (name, options) in VARIANTS {
+        let workspace = workspace();
+        let before = files(workspace.path());
+        let said = written(workspace.path(), name, options);
+        let after = files(workspace.path());
+        let new: Vec<_> =
+            after.keys().filter(|path| !before.contains_key(*path)).map(|path| path.to_str().unwrap()).collect();
+        let function = |file: &str| format!("functions/{name}/{file}");
+        let wanted = [
+            function("Cargo.toml"),
+            function("src/handler.rs"),
+            function("src/main.rs"),
+            function("tests/function.rs"),
+            format!("tests/events/{name}.json"),
+        ];
+        assert_eq!(new, wanted);
+        assert!(wanted.iter().all(|path| said.contains(path)), "{said}");
+        // Nothing that was there has changed, and the local cloud reads what has come.
+        for (path, text) in &before {
+            let mut left = after[path].lines();
+            let kept = text.lines().all(|line| left.any(|new| new == line || path.ends_with("deny.toml")));
+            assert!(kept, "{name}: {} has lost lines", path.display());
+        }
+        let transactional = options.contains(&"--transactional");
+        assert_eq!(after[Path::new("deny.toml")].contains(&format!("\"{name}\"]")), transactional);
+        let stack = Stack::load(&workspace.path().join("template.yaml"), &BTreeMap::new()).unwrap();
+        let function = stack.functions.iter().find(|function| function.binary == name).unwrap();
+        assert!(function.mappings[0].report_batch_item_failures && function.environment.contains_key("CLAIMANT_TABLE"));
+        let queue = stack.queues.iter().find(|queue| queue.name == function.mappings[0].queue).unwrap();
+        assert_eq!(queue.settings.fifo, options.contains(&"--fifo"));
+        let text: String = after
+            .iter()
+            .filter(|(path, _)| new.contains(&path.to_str().unwrap()))
+            .map(|(_, text)| text.as_str())
+            .collect();
+        assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_in_the_way_is_said_and_nothing_is_written() {
+    let workspace = workspace();
+    written(workspace.path(), "welcome", &[]);
+    let before = files(workspace.path());
+    let table: [(&str, &[&str], &[&str]); 6] = [
+        (
+            "welcome",
+            &[],
+            &["functions/welcome/Cargo.toml is there", "tests/events/welcome.json is there", "WelcomeQueue"],
+        ),
+        ("lock", &["--transactional"], &["LockTable already"]),
+        ("order", &[], &["OrderQueue already"]),
+        ("Welcome", &[], &["lower-case", "such as welcome-mail"]),
+        ("other", &["--transactional", "--at-most-once"], &["cannot be used with"]),
+        ("other", &["--claimant-git", "https://git.example/claimant"], &["for new projects"]),
+    ];
+    for (name, options, wanted) in table {
+        let output = claimant_new(workspace.path(), name, options);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{name}: {errors}");
+        assert!(wanted.iter().all(|wanted| errors.contains(wanted)), "{name} {options:?}: {errors}");
+        assert_eq!(files(workspace.path()), before, "{name}");
+    }
+    let said = written(workspace.path(), "another", &["--dry-run", "--transactional"]);
+    for wanted in
+        ["Nothing is written", "functions/another/src/main.rs", "changed  template.yaml", "changed  deny.toml"]
+    {
+        assert!(said.contains(wanted), "{wanted} in {said}");
+    }
+    assert_eq!(files(workspace.path()), before);
+}
+
+#[test]
+fn a_workspace_that_lacks_something_is_told_what() {
+    let workspace = workspace();
+    let template = workspace.path().join("template.yaml");
+    let without = |file: &Path, what: &str| {
+        let text = fs::read_to_string(file).unwrap();
+        fs::write(file, text.replace(what, "")).unwrap();
+    };
+    without(&template, "  ConsumerPolicy:\n");
+    without(&workspace.path().join("Cargo.toml"), "tracing = \"0.1.41\"\n");
+    without(&workspace.path().join("Cargo.toml"), ", \"functions/*\"");
+    fs::write(workspace.path().join("Cargo.lock"), "[[package]]\nname = \"serde\"\n").unwrap();
+    let output = claimant_new(workspace.path(), "serde", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    for wanted in ["no ConsumerPolicy", "no `tracing`", "no \"functions/*\"", "a package serde already"] {
+        assert!(errors.contains(wanted), "{wanted} in {errors}");
+    }
+}
+
+#[test]
+fn outside_a_workspace_it_is_a_whole_project() {
+    let here = TempDir::new().unwrap();
+    for (name, options) in VARIANTS {
+        let said = written(here.path(), name, options);
+        assert!(said.contains("makes a new one") && said.contains(root().to_str().unwrap()), "{said}");
+        let project = here.path().join(name);
+        let files = files(&project);
+        for wanted in ["Cargo.toml", "Cargo.lock", "README.md", "template.yaml", "infra/alarms.yaml", ".gitignore"] {
+            assert!(files.contains_key(Path::new(wanted)), "{name}: {wanted}");
+        }
+        assert_eq!(
+            files[Path::new("infra/alarms.yaml")],
+            fs::read_to_string(root().join("infra/alarms.yaml")).unwrap()
+        );
+        assert!(files.iter().all(|(path, text)| path.ends_with("Cargo.lock") || !text.contains("{{")));
+        let stack = Stack::load(&project.join("template.yaml"), &BTreeMap::new()).unwrap();
+        assert_eq!(stack.functions.len(), 1);
+        // A second one goes into the same project.
+        fs::remove_file(project.join("Cargo.lock")).unwrap();
+        written(&project.join("functions"), "second", &["--fifo"]);
+        assert_eq!(Stack::load(&project.join("template.yaml"), &BTreeMap::new()).unwrap().functions.len(), 2);
+        let output = claimant_new(here.path(), name, options);
+        assert!(String::from_utf8_lossy(&output.stderr).contains("is there already, and nothing was written"));
+    }
+    let git = written(here.path(), "by-git", &["--project", "--claimant-git", "https://git.example/claimant"]);
+    assert!(git.contains("by git: https://git.example/claimant"), "{git}");
+    let manifest = fs::read_to_string(here.path().join("by-git/Cargo.toml")).unwrap();
+    assert!(manifest.contains("claimant = { git = \"https://git.example/claimant\" }"), "{manifest}");
+}
+
+#[test]
+fn invoke_says_what_is_missing_and_does_not_wait_for_it() {
+    let invoke = |function: &str, event: &str| {
+        // Port 1 of 127.0.0.1 is nobody's.
+        let output =
+            Command::new(root().join("scripts/invoke")).args([function, event]).env("WATCH_PORT", "1").output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (function, event, wanted) in [
+        ("no-such-function", "order", &["no function no-such-function", "order-confirmation"][..]),
+        ("payment", "no-such-event", &["no event no-such-event", "payment.json"]),
+        ("payment", "payment", &["nothing listens on port 1", "make watch"]),
+    ] {
+        let said = invoke(function, event);
+        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{function} {event}: {said}");
+    }
+}
