@@ -46,14 +46,57 @@ Resources:
           Properties: {Queue: !GetAtt Orders.Arn, BatchSize: 10, FunctionResponseTypes: [ReportBatchItemFailures]}
 ";
 
+/// A function that its messages can end, with a visibility timeout that its renewed leases make shorter.
+const POISON_TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  EffectsFile: {Type: String}
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      VisibilityTimeout: 25
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}
+  Dead:
+    Type: AWS::SQS::Queue
+  Locks:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      TimeToLiveSpecification: {AttributeName: expires_at, Enabled: true}
+  PoisonFunction:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: poison-worker}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 25
+      Environment:
+        Variables: {CLAIMANT_TABLE: !Ref Locks, EFFECTS_FILE: !Ref EffectsFile}
+      Events:
+        Orders:
+          Type: SQS
+          Properties:
+            Queue: !GetAtt Orders.Arn
+            BatchSize: 10
+            MaximumBatchingWindowInSeconds: 1
+            FunctionResponseTypes: [ReportBatchItemFailures]
+";
+
 type Logs = Arc<Mutex<Vec<String>>>;
 
 /// Where cargo puts the workspace's binaries: beside the directory of this test binary.
 fn binaries() -> PathBuf {
+    built(&["order-confirmation", "payment", "gift-card", "loyalty"])
+}
+
+fn built(names: &[&str]) -> PathBuf {
     let this = std::env::current_exe().expect("a process has an executable");
     let profile = this.parent().and_then(|deps| deps.parent()).expect("target/debug/deps/it");
-    for function in ["order-confirmation", "payment", "gift-card", "loyalty"].map(|name| profile.join(name)) {
-        assert!(function.exists(), "{} is not built: run cargo build --bins", function.display());
+    for binary in names.iter().map(|name| profile.join(name)) {
+        assert!(binary.exists(), "{} is not built: run cargo build --workspace --bins", binary.display());
     }
     profile.to_owned()
 }
@@ -155,4 +198,33 @@ async fn an_order_survives_the_death_of_its_process() {
     cloud.stop().await;
     let logs = logs.lock().expect("not poisoned").join("\n");
     assert!(logs.contains("taking over work"), "{logs}");
+}
+
+/// L4 for real: a message that ends its process, among nine good ones.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the functions' binaries: make test"]
+async fn a_message_that_ends_its_process_is_dead_lettered_alone() {
+    let stage = TempDir::new().expect("a temporary directory");
+    let (template, effects) = (stage.path().join("template.yaml"), stage.path().join("effects"));
+    std::fs::write(&template, POISON_TEMPLATE).expect("it is writable");
+    let parameters = [("EffectsFile".to_owned(), effects.display().to_string())].into();
+    let (cloud, logs) =
+        start(CloudConfig { parameters, ..CloudConfig::new(template, built(&["poison-worker"])) }).await;
+    for n in 0..10 {
+        let body = serde_json::json!({ "id": format!("k{n}"), "kills": n == 4 });
+        cloud.sqs().send("Orders", NewMessage::new(body.to_string())).expect("the queue is there");
+    }
+    wait_for("the queue to drain", || cloud.drained().expect("the queues are there")).await;
+    let crashes = cloud.function("poison-worker").expect("it runs").counters().crashes;
+    let dead = cloud.sqs().receive("Dead", 10, Duration::ZERO).await.expect("the queue is there");
+    cloud.stop().await;
+    let logs = logs.lock().expect("not poisoned").join("\n");
+    let mut done: Vec<_> =
+        std::fs::read_to_string(effects).expect("it was written").lines().map(str::to_owned).collect();
+    done.sort();
+    assert_eq!(done, ["k0", "k1", "k2", "k3", "k5", "k6", "k7", "k8", "k9"], "each good one once: {logs}");
+    let dead: Vec<_> = dead.iter().map(|message| message.body.contains("k4")).collect();
+    assert_eq!(dead, [true], "{logs}");
+    // Five, but for receives that find the lease of the last owner still live.
+    assert!((2..=5).contains(&crashes), "{crashes} {logs}");
 }

@@ -102,7 +102,7 @@ pub struct Claim {
     pub lease_until: Timestamp,
     /// Which run of the handler for this key this is: 1 for the first.
     pub attempt: u32,
-    /// Whether an earlier owner had left the key in progress.
+    /// Whether an earlier owner had left the key in progress, and no handler's run of it has come to an end since.
     pub taken_over: bool,
     /// The transaction that ends with the claim, from a [`Transactional`](crate::Transactional) store.
     pub carried: Option<Carried>,

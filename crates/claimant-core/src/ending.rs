@@ -34,6 +34,8 @@ pub(crate) struct After {
 pub(crate) enum Wanted {
     /// This verdict, and the handler's result for its duplicates.
     Verdict(Verdict, Option<String>),
+    /// None yet: it is claimed again when its turn comes.
+    LaterTurn,
     /// To be rejected: why, for its own dead letter, and which run of the handler said so.
     Rejected { rejection: Rejection, error: String, attempt: Option<u32> },
     /// To be parked: why, and after which run of the handler, for its own dead letter.
@@ -48,6 +50,7 @@ impl Wanted {
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Verdict((outcome, _), _) => outcome.word(),
+            Self::LaterTurn => "set_aside",
             Self::Rejected { .. } => "rejected",
             Self::Parked { .. } => "parked",
         }
@@ -62,7 +65,13 @@ impl Ended {
 
     /// A claim whose handler was not run, for want of time or of a thread.
     pub(crate) fn released(place: usize, claim: Claim) -> Self {
-        Self::new(place, claim, Ending::Released, verdict(Outcome::NotStarted, Duration::ZERO))
+        let ending = if claim.taken_over { Ending::SetAside } else { Ending::Released };
+        Self::new(place, claim, ending, verdict(Outcome::NotStarted, Duration::ZERO))
+    }
+
+    /// A claim of work that an earlier owner may have died of, which is not its turn yet.
+    pub(crate) fn set_aside(place: usize, claim: Claim) -> Self {
+        Self::new(place, claim, Ending::SetAside, Wanted::LaterTurn)
     }
 
     /// A claim of a key that was claimed as often as it may; claims whose owners died before they ran it count too.

@@ -8,7 +8,7 @@ use crate::consumer::{Consumer, Lease};
 use crate::deadline::Schedule;
 use crate::error::Error;
 use crate::key::ConsumerName;
-use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX};
+use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX, RECEIVES_MAX_DEFAULT};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::pace::Durations;
@@ -28,6 +28,7 @@ pub struct Engine<T> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durations: Durations,
     pub(crate) threads: Option<HandlerThreads>,
+    pub(crate) receives_max: u32,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Engine<T> {
@@ -46,6 +47,7 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
             clock: Arc::new(SystemClock),
             durations: Durations::default(),
             threads: None,
+            receives_max: RECEIVES_MAX_DEFAULT,
         })
     }
 
@@ -78,6 +80,20 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
         self.concurrency
     }
 
+    /// The same engine for a queue that gives a message to its dead-letter queue after this many receives, its
+    /// `maxReceiveCount`: 1 to [`RECEIVES_MAX`]; what is beyond is taken for the nearest of them. Unless set,
+    /// [`RECEIVES_MAX_DEFAULT`].
+    #[must_use]
+    pub fn receives_max(mut self, receives: u32) -> Self {
+        self.receives_max = receives.clamp(1, RECEIVES_MAX);
+        self
+    }
+
+    /// Whether a message that was received this often has one receive left at most.
+    pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
+        receive_count + 1 >= self.receives_max.max(2)
+    }
+
     /// The consumer's name.
     #[must_use]
     pub fn name(&self) -> &ConsumerName {
@@ -93,6 +109,11 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
     /// How long a handler takes: what the consumer says, else what was learned.
     pub(crate) fn expected(&self) -> Duration {
         self.consumer.expected.unwrap_or_else(|| self.durations.expected())
+    }
+
+    /// How long a handler takes on the whole: zero while nothing is known.
+    pub(crate) fn takes(&self) -> Duration {
+        self.consumer.expected.unwrap_or_else(|| self.durations.mean())
     }
 
     /// How many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor

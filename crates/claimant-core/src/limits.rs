@@ -110,9 +110,11 @@ pub const REJECTED_BASE_MS: u64 = 1_000;
 /// The longest delay before a failed message is tried again, unless the handler asks for more.
 pub const BACKOFF_MAX_MS: u64 = 900_000;
 
-/// From this receive on, a message that is still busy elsewhere is warned of: with SQS's usual limit of five it is soon
-/// dead-lettered, though somebody works on it.
-pub const BUSY_RECEIVES_WARN: u32 = 4;
+/// After how many receives a queue gives a message to its dead-letter queue, unless set: SQS's usual limit.
+pub const RECEIVES_MAX_DEFAULT: u32 = 5;
+
+/// The largest number of receives that SQS takes for it.
+pub const RECEIVES_MAX: u32 = 1_000;
 
 /// The longest time for which a failed message is hidden: SQS allows 12 hours from when it was received, and an
 /// invocation can have had it for 15 minutes.

@@ -27,6 +27,18 @@ pub(crate) fn fits(left: Duration, total: Duration, expected: Duration) -> bool 
     !left.is_zero() && (left >= expected.max(Duration::from_millis(START_MIN_MS)) || left >= total / 10 * 9)
 }
 
+/// How many suspects run at once: one, unless they would then not fit into the time that is `left`.
+pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurrency: usize) -> usize {
+    let turns = if takes.is_zero() { suspects as u128 } else { left.as_nanos() / takes.as_nanos() };
+    // OK because a number of messages fits both.
+    suspects.div_ceil(turns.clamp(1, suspects.max(1) as u128) as usize).min(concurrency)
+}
+
+/// How much of the time is kept for suspects: what they take one after the other, and at most half.
+pub(crate) fn kept_for(suspects: usize, total: Duration, takes: Duration) -> Duration {
+    takes.saturating_mul(u32::try_from(suspects).unwrap_or(u32::MAX)).min(total / 2)
+}
+
 /// How long handlers take, learned from those that returned. One for each engine, shared by its invocations.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
@@ -55,6 +67,11 @@ impl Durations {
     pub(crate) fn expected(&self) -> Duration {
         let (mean, deviation) = self.known().unwrap_or_default();
         Duration::from_secs_f64((mean + 2.0 * deviation) / 1_000.0)
+    }
+
+    /// How long a handler takes; zero while nothing is known.
+    pub(crate) fn mean(&self) -> Duration {
+        Duration::from_secs_f64(self.known().unwrap_or_default().0 / 1_000.0)
     }
 
     /// How many claims may wait for one of `slots`: as many whole requests as the handlers get through in
@@ -122,6 +139,27 @@ mod tests {
         ];
         for (left, total, expected, wanted) in rows {
             assert_eq!(fits(s(left), s(total), s(expected)), wanted, "{left} of {total} for {expected}");
+        }
+    }
+
+    #[test]
+    fn suspects_run_alone_where_the_time_allows() {
+        let s = Duration::from_secs;
+        // suspects, left, takes, at once, time kept of 28 s
+        let rows = [
+            (10, 28, 0, 1, 0),
+            (10, 28, 2, 1, 14),
+            (3, 28, 2, 1, 6),
+            (14, 28, 2, 1, 14),
+            (15, 28, 2, 2, 14),
+            (100, 28, 2, 8, 14),
+            (100, 1, 2, 10, 14),
+            (0, 28, 2, 0, 0),
+        ];
+        for (suspects, left, takes, at_once, kept) in rows {
+            let row = (suspects, left, takes);
+            assert_eq!(together(suspects, s(left), s(takes), 10), at_once, "{row:?}");
+            assert_eq!(kept_for(suspects, s(28), s(takes)), s(kept), "{row:?}");
         }
     }
 

@@ -6,10 +6,12 @@
 //! ```
 //!
 //! One loop moves everything: it starts what may be started, waits for one event, and takes it in. Here are the loop,
-//! the lanes and the running handlers; `claims` has the stretch before them, `endings` the one behind.
+//! the lanes and the running handlers; `claims` has the stretch before them, `endings` the one behind, `suspects` what is
+//! run last and alone.
 
 mod claims;
 mod endings;
+mod suspects;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -37,6 +39,7 @@ use crate::queue::Queue;
 use crate::report::{DeadLetter, Entry, Latencies, Outcome, Report};
 use crate::run::{Ran, Runner};
 use crate::store::{ClaimAnswer, Settled, StoreError};
+use suspects::Suspects;
 
 /// A message's place in the batch.
 type Place = usize;
@@ -50,6 +53,7 @@ enum Event {
     Ran { place: Place, claim: Claim, ran: Ran, took: Duration },
     Settled { settled: Vec<(After, Settled)>, took: Duration },
     Lettered { place: Place, outcome: Outcome },
+    Deleted { places: Vec<Place>, gone: bool },
 }
 
 /// A lane on its way: which of its messages is next, and what its earlier ones got.
@@ -87,6 +91,7 @@ pub(crate) struct Pipeline<'a, T> {
     letters: VecDeque<(Place, DeadLetter, Outcome)>,
     sending: usize,
     under_way: FuturesUnordered<BoxFuture<'a, Event>>,
+    suspects: Suspects,
     verdicts: Vec<Option<Verdict>>,
     taken_over: usize,
     latencies: Latencies,
@@ -129,6 +134,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
             letters: VecDeque::new(),
             sending: 0,
             under_way: FuturesUnordered::new(),
+            suspects: Suspects::default(),
             taken_over: 0,
             latencies: Latencies::default(),
         }
@@ -147,7 +153,14 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 continue;
             }
             if self.under_way.is_empty() {
-                return self.report();
+                if self.suspects.end_turn() {
+                    continue;
+                }
+                if self.suspects.is_empty() {
+                    return self.report();
+                }
+                self.start_suspects();
+                continue;
             }
             let linger = self.linger_until;
             tokio::select! {
@@ -175,11 +188,16 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 return;
             }
             for lane in std::mem::take(&mut self.waiting) {
-                // At once, but for a function that never has time: that would be a hot loop to the dead-letter queue.
-                let delay = (!self.schedule.total().is_zero()).then_some(Duration::ZERO);
-                self.conclude(self.head(lane), (Outcome::NotStarted, delay), None);
+                self.not_started(lane);
             }
         }
+    }
+
+    /// The message that the lane is at gets no run for want of time.
+    fn not_started(&mut self, lane: usize) {
+        // At once, but for a function that never has time: that would be a hot loop to the dead-letter queue.
+        let delay = (!self.schedule.total().is_zero()).then_some(Duration::ZERO);
+        self.conclude(self.head(lane), (Outcome::NotStarted, delay), None);
     }
 
     /// Brings a lane to its next message that needs a claim; what needs none gets its verdict here.
@@ -193,6 +211,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         match &self.identities[place] {
             Err(rejection) => self.reject(place, rejection.clone()),
             Ok(identity) => match self.lanes[number].leaders.get(&self.work_of(identity)).cloned() {
+                None if self.is_suspect_unseen(place) => self.suspects.push(number, 0),
                 None => self.waiting.push_back(number),
                 Some((verdict, result)) => self.follow(place, identity, verdict, result),
             },
@@ -290,6 +309,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 let delay = stays.then(|| backoff::rejected_delay(message.receive_count));
                 self.conclude(place, (outcome, delay), None);
             }
+            Event::Deleted { places, gone } => self.suspects.deleted(&places, gone),
         }
     }
 

@@ -57,6 +57,9 @@ impl Default for ClaimPolicy {
     }
 }
 
+/// The error of a record whose work was taken over, and given back without a run.
+pub const SET_ASIDE: &str = "not run again yet: an earlier owner did not finish it";
+
 /// One attempt to claim one key.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
@@ -110,7 +113,7 @@ pub enum Decision {
     Grant {
         /// The record to write.
         next: Record,
-        /// Whether another owner had left the key in progress.
+        /// Whether another owner had left the key in progress, and no handler's run of it has come to an end since.
         taken_over: bool,
     },
     /// The record shows this attempt's own owner: an earlier write of it applied and its answer was lost. Granted.
@@ -195,7 +198,11 @@ fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
 /// The next claim of a key whose window goes on: the count of attempts and the time of creation stay.
 fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
     Decision::Grant {
-        taken_over: seen.status == Status::InProgress,
+        taken_over: match seen.status {
+            Status::InProgress => true,
+            Status::Failed => seen.error.as_deref() == Some(SET_ASIDE),
+            _ => false,
+        },
         next: Record {
             attempts: seen.attempts.saturating_add(1),
             created_at: seen.created_at,
@@ -240,6 +247,8 @@ pub enum Ending {
     },
     /// The handler was not run: claimable at once, and the attempt does not count.
     Released,
+    /// As [`Released`](Self::Released), for work that was taken over: who claims it next takes it over, too.
+    SetAside,
     /// It failed and may be tried again at once.
     Failed {
         /// Why, without payload data.
@@ -260,7 +269,7 @@ impl Ending {
     pub const fn status(&self) -> Status {
         match self {
             Self::Completed { .. } => Status::Completed,
-            Self::Failed { .. } | Self::Released => Status::Failed,
+            Self::Failed { .. } | Self::Released | Self::SetAside => Status::Failed,
             Self::Rejected { .. } => Status::Rejected,
             Self::Parked => Status::Parked,
         }
@@ -271,6 +280,7 @@ impl Ending {
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Failed { error } | Self::Rejected { error } => Some(bounded(error, ERROR_MAX_BYTES)),
+            Self::SetAside => Some(SET_ASIDE),
             Self::Completed { .. } | Self::Released | Self::Parked => None,
         }
     }
@@ -287,7 +297,7 @@ impl Ending {
     /// By how many the count of attempts goes down.
     #[must_use]
     pub const fn attempts_back(&self) -> u32 {
-        matches!(self, Self::Released) as u32
+        matches!(self, Self::Released | Self::SetAside) as u32
     }
 }
 

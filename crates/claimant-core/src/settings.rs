@@ -31,6 +31,11 @@ pub const MARGIN: Variable = Variable {
     name: "CLAIMANT_MARGIN_MS",
     meaning: "how long before the deadline the function has returned, 50 to 60000 ms (default 500)",
 };
+/// After how many receives the queue gives a message to its dead-letter queue.
+pub const MAX_RECEIVE_COUNT: Variable = Variable {
+    name: "CLAIMANT_MAX_RECEIVE_COUNT",
+    meaning: "`maxReceiveCount` of the queue's redrive policy, 1 to 1000 (default 5): what has one receive left and had no turn is warned of",
+};
 /// The time-out where the runtime gives no deadline.
 pub const LOCAL_TIMEOUT: Variable = Variable {
     name: "CLAIMANT_LOCAL_TIMEOUT_MS",
@@ -84,7 +89,7 @@ pub const REDIS_CLUSTER: Variable = Variable {
 };
 
 /// All of claimant's own variables, for the documentation and for finding misspelt ones.
-pub const VARIABLES: [Variable; 13] = [
+pub const VARIABLES: [Variable; 14] = [
     TABLE,
     DATABASE_URL,
     DATABASE_CONNECTIONS,
@@ -92,6 +97,7 @@ pub const VARIABLES: [Variable; 13] = [
     REDIS_CLUSTER,
     CONCURRENCY,
     MARGIN,
+    MAX_RECEIVE_COUNT,
     LOCAL_TIMEOUT,
     VISIBILITY,
     DEAD_LETTER_QUEUE_URL,
@@ -133,6 +139,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// How long before the deadline the engine has returned.
     pub margin: Duration,
+    /// After how many receives the queue gives a message to its dead-letter queue.
+    pub max_receive_count: u32,
     /// The time-out where the runtime gives no real deadline.
     pub local_timeout: Duration,
     /// Whether the visibility of failed messages is changed.
@@ -226,6 +234,13 @@ impl Settings {
                 limits::CONCURRENCY_MAX as u64,
             ) as usize,
             margin: reader.millis(MARGIN.name, limits::MARGIN_DEFAULT_MS, 50, limits::MARGIN_MAX_MS),
+            // OK because the bounds fit any u32.
+            max_receive_count: reader.number(
+                MAX_RECEIVE_COUNT.name,
+                limits::RECEIVES_MAX_DEFAULT.into(),
+                1,
+                limits::RECEIVES_MAX.into(),
+            ) as u32,
             local_timeout: reader.millis(LOCAL_TIMEOUT.name, 30_000, 1_000, 900_000),
             change_visibility: reader.switch(VISIBILITY.name, true),
             dead_letter_queue_url: reader.queue_url(DEAD_LETTER_QUEUE_URL.name),

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
     ReturnConsumedCapacity,
 };
 use claimant_core::limits::STORE_BATCH_MAX;
-use claimant_core::protocol::{ClaimRequest, Decision, Ending, Settlement, claim_of, decide, fresh_claim};
+use claimant_core::protocol::{ClaimRequest, Decision, Settlement, claim_of, decide, fresh_claim};
 use claimant_core::{Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
 
@@ -136,7 +136,7 @@ impl LockTable {
 
     async fn settle_chunk(&self, chunk: &[(Claim, Settlement)], budget: Budget<'_>) -> Vec<Settled> {
         // A release counts down an attribute, which is left to the single request; it is rare.
-        let plain = |(_, s): &&(Claim, Settlement)| s.ending != Ending::Released;
+        let plain = |(_, s): &&(Claim, Settlement)| s.ending.attempts_back() == 0;
         let together = chunk.iter().filter(plain).count();
         let mut outcomes = if together < 2 || !self.batches() {
             Vec::new()

@@ -56,7 +56,7 @@ impl OptimisticTransactions {
     }
 
     async fn end(&self, mut claim: Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
-        if settlement.ending == Ending::Released {
+        if matches!(settlement.ending, Ending::Released | Ending::SetAside) {
             // Nothing was written.
             return Settled::Done;
         }

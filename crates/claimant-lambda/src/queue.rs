@@ -1,4 +1,5 @@
-//! What the engine asks of SQS while a batch runs: messages hidden longer, and copies in the dead-letter queue.
+//! What the engine asks of SQS while a batch runs: messages hidden longer, deleted early, and copied to the dead-letter
+//! queue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,12 +11,13 @@ use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityEr
 use aws_sdk_sqs::operation::send_message::builders::SendMessageFluentBuilder;
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{
-    MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
+    DeleteMessageBatchRequestEntry, MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute,
+    MessageSystemAttributeValue,
 };
 use claimant_core::{DeadLetter, Queue, QueueFuture};
 
 use crate::event::Batch;
-use crate::visibility::whole_seconds;
+use crate::visibility::{ENTRIES_MAX, whole_seconds};
 
 /// Attributes that SQS allows on one message.
 const ATTRIBUTES_MAX: usize = 10;
@@ -79,6 +81,32 @@ impl<'a> SqsQueue<'a> {
         }
     }
 
+    /// Deletes messages, in tens; whether SQS has confirmed each. One without a receipt handle cannot be deleted.
+    async fn delete_all(&self, places: &[usize]) -> bool {
+        let (Some(client), Some(source)) = (self.client, &self.batch.source) else { return false };
+        let entry = |place: &usize| {
+            let receipt = self.batch.envelopes.get(*place)?.receipt.as_deref()?;
+            DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(receipt).build().ok()
+        };
+        let entries: Vec<_> = places.iter().filter_map(entry).collect();
+        let mut gone = entries.len() == places.len();
+        for chunk in entries.chunks(ENTRIES_MAX) {
+            let request = client.delete_message_batch().queue_url(&source.url).set_entries(Some(chunk.to_vec()));
+            match request.send().await {
+                Ok(output) => gone &= output.failed().is_empty(),
+                Err(error) => {
+                    gone = false;
+                    tracing::warn!(
+                        code = error.code().unwrap_or("none"),
+                        "messages that are done were not deleted before work was run again that may end the process; if it does, they \
+                         come back as duplicates. Does the function's role have sqs:DeleteMessage?"
+                    );
+                }
+            }
+        }
+        gone
+    }
+
     /// Sends a copy with the original's own attributes, as many as fit beside ours. SQS refuses an empty body, which
     /// only a record that is none of SQS's has: such a message stays where it is.
     async fn send(&self, letter: &DeadLetter) -> bool {
@@ -127,6 +155,10 @@ impl<'a> SqsQueue<'a> {
 impl Queue for SqsQueue<'_> {
     fn hide(&self, place: usize, period: Duration) -> QueueFuture<'_, bool> {
         Box::pin(self.hide_one(place, period))
+    }
+
+    fn delete<'a>(&'a self, places: &'a [usize]) -> QueueFuture<'a, bool> {
+        Box::pin(self.delete_all(places))
     }
 
     fn has_dead_letters(&self) -> bool {

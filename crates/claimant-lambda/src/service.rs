@@ -68,7 +68,7 @@ where
     pub fn with_aws(settings: &Settings, consumer: Consumer<T>, config: Option<&SdkConfig>) -> Result<Self, Error> {
         let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
         Ok(Self {
-            engine: Engine::new(consumer, settings.concurrency)?,
+            engine: Engine::new(consumer, settings.concurrency)?.receives_max(settings.max_receive_count),
             threads: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::event::Batch;
 
 /// Entries in one SQS batch request.
-const ENTRIES_MAX: usize = 10;
+pub(crate) const ENTRIES_MAX: usize = 10;
 
 /// Requests under way at once: a batch of 10,000 failures takes 1,000 requests.
 const REQUESTS_MAX: usize = 32;

@@ -140,7 +140,7 @@ pub enum Event {
     TimedOut { invocation: InvocationNo },
     /// The response was lost.
     ReportLost { invocation: InvocationNo },
-    /// The mapping deletes a message that was reported done.
+    /// The mapping deletes a message that was reported done, or the function one that is, before it runs a suspect.
     Deleted { invocation: InvocationNo, id: String, done: bool },
     /// A message was received too often.
     Exhausted { id: String },

@@ -29,6 +29,11 @@ pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, b
             }
             (200, json!({ "Successful": successful, "Failed": failed }))
         }
+        "DeleteMessageBatch" => {
+            let entries = body["Entries"].as_array().into_iter().flatten();
+            let deleted = entries.map(|entry| delete(world, invocation, entry)).collect::<Vec<_>>();
+            (200, json!({ "Successful": deleted, "Failed": [] }))
+        }
         "SendMessage" => (200, send(world, body)),
         other => panic!("the simulated SQS does not know {other}"),
     }
@@ -46,6 +51,19 @@ fn hide(world: &World, invocation: Option<InvocationNo>, request: &Value) -> Res
     let id = receipt.split('/').next().unwrap_or_default().to_owned();
     state.note(Event::Hidden { invocation, id, for_s, done: hidden.is_ok() });
     hidden
+}
+
+/// SQS says so of a receipt handle that is too old as well.
+fn delete(world: &World, invocation: Option<InvocationNo>, request: &Value) -> Value {
+    let receipt = request["ReceiptHandle"].as_str().unwrap_or_default();
+    let mut state = world.state();
+    let now = state.now_ms();
+    let done = state.sqs.delete(now, receipt);
+    let id = receipt.split('/').next().unwrap_or_default().to_owned();
+    if let Some(invocation) = invocation {
+        state.note(Event::Deleted { invocation, id, done });
+    }
+    json!({ "Id": request["Id"] })
 }
 
 fn send(world: &World, request: &Value) -> Value {

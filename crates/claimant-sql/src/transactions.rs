@@ -82,7 +82,7 @@ pub(crate) async fn settle<D: Dialect>(
         session.roll_back().await;
     }
     match settlement.ending {
-        Ending::Released => Settled::Done,
+        Ending::Released | Ending::SetAside => Settled::Done,
         _ => record_failure(pool, &claim, &grant, settlement, session, budget).await,
     }
 }

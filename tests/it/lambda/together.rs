@@ -1,8 +1,10 @@
 //! What messages and invocations in one process have to do with each other: nothing but their keys.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use claimant::{Consumer, Context};
+use claimant::{Clock, Consumer, Context, SystemClock, Timestamp};
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::{Call, Fault};
 
@@ -83,5 +85,52 @@ async fn a_message_that_stays_busy_is_warned_of() {
         assert_eq!(failures(&response), [messages[0].message_id.as_str()]);
         assert_eq!(logs.text().contains("still busy elsewhere"), warned, "{receives} receives: {}", logs.text());
         assert!(world.visible(QUEUE).await.is_empty(), "it is hidden until the other's lease is over");
+    }
+}
+
+/// L4: should the process die of a suspect, what was done before comes back no more.
+#[tokio::test]
+async fn what_is_done_is_deleted_before_a_suspect_runs() {
+    let world = World::start(&[]).await;
+    let (started, mut has_started) = tokio::sync::mpsc::unbounded_channel::<usize>();
+    let (sqs, hangs) = (world.sqs.clone(), Arc::new(AtomicBool::new(true)));
+    let dies = Arc::clone(&hangs);
+    let run = move |_: Work, _: Context| {
+        let (started, in_flight) = (started.clone(), sqs.depth(QUEUE).unwrap().in_flight);
+        let hangs = dies.load(Ordering::SeqCst);
+        async move {
+            started.send(in_flight)?;
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        }
+    };
+    let service = |ahead| {
+        let consumer = Consumer::new("c", world.store.clone(), run.clone()).key(|w: &Work| &w.id);
+        world.service_of(&[("CLAIMANT_VISIBILITY", "on")], consumer).clock(Arc::new(Ahead(ahead)))
+    };
+    let batch = world.batch(QUEUE, ["a", "b", "c"].map(|id| NewMessage::new(body(id, "ok"))).to_vec()).await;
+    let first = service(Duration::ZERO);
+    tokio::select! {
+        _ = invoke(&first, world.event(QUEUE, &batch[..1])) => panic!("the process dies"),
+        in_flight = has_started.recv() => assert_eq!(in_flight, Some(3)),
+    }
+    hangs.store(false, Ordering::SeqCst);
+    let ahead = Ahead(Duration::from_secs(3_600));
+    let deadline = ahead.now().plus(Duration::from_secs(60)).as_millis();
+    let response = service(ahead.0).invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap();
+    assert!(failures(&response).is_empty());
+    let in_flight = [has_started.recv().await, has_started.recv().await, has_started.recv().await];
+    assert_eq!(in_flight, [Some(3), Some(3), Some(1)], "the suspect runs last, and nothing else is in the queue");
+    assert_eq!(world.wire.take_requests(), ["DeleteMessageBatch"]);
+}
+
+/// The time of this machine, and so much more.
+struct Ahead(Duration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus(self.0)
     }
 }

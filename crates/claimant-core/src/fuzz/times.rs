@@ -10,7 +10,7 @@ use crate::limits::{
     SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
 };
 use crate::pace::{Durations, fits, to_claim, to_settle};
-use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, decide};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, SET_ASIDE, decide};
 use crate::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Schedule, Status};
 use crate::{Timestamp, backoff};
 
@@ -133,7 +133,7 @@ fn decisions() {
             Decision::Grant { next, taken_over } => {
                 assert_eq!((next.status, &next.owner), (Status::InProgress, &request.owner));
                 assert_eq!(next.fence, seen.fence.next());
-                assert!(!taken_over || seen.status == Status::InProgress);
+                assert!(!taken_over || seen.status == Status::InProgress || seen.error.as_deref() == Some(SET_ASIDE));
                 let over = seen.expires_at_s.saturating_mul(1_000) < now.as_millis();
                 assert!(over || !matches!(seen.status, Status::Parked | Status::Completed), "it was claimed");
                 let live = seen.status == Status::InProgress && now <= seen.lease_until.plus(skew);

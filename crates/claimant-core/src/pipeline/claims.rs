@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::consumer::{Lease, Rejection};
 use crate::ending::Ended;
 use crate::error::Chain;
-use crate::limits::{BUSY_RECEIVES_WARN, STORE_BATCH_MAX, UNSETTLED_MAX};
+use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::pace;
 use crate::protocol::{ClaimRequest, Refusal};
 use crate::report::Outcome;
@@ -26,7 +26,10 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         let ending = self.engine.consumer.store.claims_max().map_or(0, |_| self.ended.len() + self.settling);
         let in_hand = self.claiming + self.ready.len() + self.running + ending;
         let (concurrency, ahead) = (self.engine.concurrency, self.engine.ahead());
-        let count = pace::to_claim(self.waiting.len(), in_hand, concurrency, ahead);
+        let count = match self.time_is_suspects() {
+            true => 0,
+            false => pace::to_claim(self.waiting.len(), in_hand, concurrency, ahead),
+        };
         let mut first_deliveries = Vec::new();
         for lane in self.waiting.drain(..count).collect::<Vec<_>>() {
             let place = self.head(lane);
@@ -106,7 +109,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         match (refusal, &self.identities[place]) {
             (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
             (Refusal::Busy { until, same_message }, _) => {
-                if message.receive_count >= BUSY_RECEIVES_WARN {
+                if self.engine.receives_end(message.receive_count) {
                     tracing::warn!(consumer = %self.engine.name, message_id = %message.id, receive_count = message.receive_count, "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
                 }
                 let back = if same_message { until } else { self.copies_wait_until(until) };
@@ -132,12 +135,15 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
 
     pub(super) fn take_granted(&mut self, place: Place, claim: Claim) {
         let (message, name) = (&self.batch[place], &self.engine.name);
-        if claim.taken_over {
+        let its_turn = self.suspects.is_turn(place);
+        if claim.taken_over && !its_turn {
             self.taken_over += 1;
             tracing::warn!(consumer = %name, message_id = %message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
         }
         match self.engine.consumer.attempts_max {
             Some(max) if claim.attempt > max => self.end(Ended::worn_out(name, message, place, claim, max)),
+            // One alone takes nothing along.
+            _ if claim.taken_over && !its_turn && self.batch.len() > 1 => self.end(Ended::set_aside(place, claim)),
             _ => self.ready.push_back((place, claim)),
         }
     }

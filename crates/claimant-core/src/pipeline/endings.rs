@@ -82,6 +82,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         match settled {
             Settled::Done => match wanted {
                 Wanted::Verdict(verdict, result) => self.conclude(place, verdict, result),
+                Wanted::LaterTurn => self.suspects.push(self.lane_of[place], attempt),
                 Wanted::Rejected { rejection, error, attempt } => {
                     self.dispose(place, Outcome::Rejected { rejection, dead_lettered: false }, error, attempt);
                 }

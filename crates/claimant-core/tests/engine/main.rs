@@ -3,6 +3,7 @@
 
 mod fingerprints;
 mod many;
+mod poison;
 mod queue;
 mod threads;
 mod time;

@@ -62,6 +62,26 @@ pub(super) fn rules() -> Vec<Rule> {
         ),
         rule(
             1,
+            "work that was taken over and set aside is taken over again, until a run of it ended",
+            vec![
+                a(),
+                claim("b", LEASE_MS + SKEW_MS + 1).step(),
+                settle("b", Ending::SetAside, 1_800),
+                claim("c", 1_801).step(),
+                settle("c", failed(), 1_802),
+                claim("d", 1_803).step(),
+            ],
+            vec![
+                "granted: fence 1, attempt 1, taken over false",
+                "granted: fence 2, attempt 2, taken over true",
+                "done",
+                "granted: fence 3, attempt 2, taken over true",
+                "done",
+                "granted: fence 4, attempt 3, taken over false",
+            ],
+        ),
+        rule(
+            1,
             "one key with two payloads is a conflict",
             vec![a(), claim("b", 1).payload("p2").step(), settle("a", failed(), 5), claim("c", 6).payload("p2").step()],
             vec!["granted", "refused: Conflict", "done", "refused: Conflict"],

@@ -1,0 +1,307 @@
+//! L4: a message that kills its process takes no other one with it to the dead-letter queue.
+//!
+//! A process is a future that is dropped when such a message says so; what it had claimed and not reported comes back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Consumer, DeadLetter, Engine, MemoryStore, Message, Queue, QueueFuture, Record, RecordId,
+    Renewed, Schedule, Settled, Store, StoreError, StoreFuture,
+};
+use claimant_testkit::clock::MovableClock;
+use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::{Call as Asked, FaultyStore};
+use tokio::sync::Notify;
+
+/// SQS's usual limit of receives.
+const RECEIVES_MAX: u32 = 5;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a good message takes.
+const WORK: Duration = Duration::from_secs(2);
+
+/// One that kills lets the others begin.
+const FUSE: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Queued,
+    Gone,
+    Dead,
+}
+
+/// A queue, what its messages' handlers did, and one process after the other.
+struct World {
+    store: FaultyStore,
+    clock: MovableClock,
+    messages: Vec<(String, u32, Place)>,
+    /// Whether the function may delete by itself.
+    deletes: bool,
+    /// From outside: all processes end after this.
+    killed_after: Option<Duration>,
+    /// How often each key's handler came to its end.
+    done: Arc<Mutex<BTreeMap<String, u32>>>,
+    /// The keys of the runs in their order, a line for each delivery.
+    runs: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+impl World {
+    fn new(store: Arc<dyn Store>, texts: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            store: FaultyStore::new(store),
+            clock: MovableClock::start(),
+            messages: texts.into_iter().map(|text| (text, 0, Place::Queued)).collect(),
+            deletes: true,
+            killed_after: None,
+            done: Arc::default(),
+            runs: Arc::default(),
+        }
+    }
+
+    /// The handler of one process, and what ends it.
+    fn engine(&self, fatal: &Arc<Notify>) -> Engine<Work> {
+        let (done, runs, fatal) = (Arc::clone(&self.done), Arc::clone(&self.runs), Arc::clone(fatal));
+        let handler = move |work: Work, _| {
+            let (done, runs, fatal) = (Arc::clone(&done), Arc::clone(&runs), Arc::clone(&fatal));
+            async move {
+                runs.lock().unwrap().last_mut().unwrap().push(work.id.clone());
+                if work.action == "kill" {
+                    tokio::time::sleep(FUSE).await;
+                    fatal.notify_one();
+                    return std::future::pending().await;
+                }
+                tokio::time::sleep(WORK).await;
+                *done.lock().unwrap().entry(work.id).or_default() += 1;
+                Ok(())
+            }
+        };
+        let consumer = Consumer::new("c", self.store.clone(), handler).key(|w: &Work| &w.id);
+        Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
+    }
+
+    /// Delivers all that is queued as one batch to a new process, long after the last one.
+    async fn deliver(&mut self) {
+        for (_, receives, place) in self.messages.iter_mut().filter(|(_, _, place)| *place == Place::Queued) {
+            *receives += 1;
+            if *receives > RECEIVES_MAX {
+                *place = Place::Dead;
+            }
+        }
+        let queued = self.messages.iter().enumerate().filter(|(_, (_, _, place))| *place == Place::Queued);
+        let (numbers, batch): (Vec<usize>, Vec<Message>) =
+            queued.map(|(number, (text, receives, _))| (number, message(number, text, *receives))).unzip();
+        self.runs.lock().unwrap().push(Vec::new());
+        let (queue, fatal) = (Deleting { can: self.deletes, gone: Mutex::default() }, Arc::new(Notify::new()));
+        let engine = self.engine(&fatal);
+        self.clock.advance(Duration::from_secs(3_600));
+        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let killed_after = self.killed_after.unwrap_or(TIMEOUT * 2);
+        let report = tokio::select! {
+            biased;
+            () = fatal.notified() => None,
+            () = tokio::time::sleep(killed_after) => None,
+            report = engine.process(&batch, schedule, &queue) => Some(report),
+        };
+        let reported = report.iter().flat_map(|report| report.entries().iter().enumerate());
+        let reported = reported.filter(|(_, entry)| entry.outcome.is_success()).map(|(place, _)| place);
+        for place in reported.chain(queue.gone.into_inner().unwrap()) {
+            self.messages[numbers[place]].2 = Place::Gone;
+        }
+    }
+
+    /// Delivers until the queue is empty. The texts of what was dead-lettered.
+    async fn drain(&mut self) -> Vec<String> {
+        while self.messages.iter().any(|(_, _, place)| *place == Place::Queued) {
+            self.deliver().await;
+        }
+        let dead = self.messages.iter().filter(|(_, _, place)| *place == Place::Dead);
+        dead.map(|(text, _, _)| text.clone()).collect()
+    }
+
+    fn done(&self) -> Vec<u32> {
+        self.done.lock().unwrap().values().copied().collect()
+    }
+}
+
+/// A queue that deletes, where it can.
+struct Deleting {
+    can: bool,
+    gone: Mutex<Vec<usize>>,
+}
+
+impl Queue for Deleting {
+    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, bool> {
+        Box::pin(std::future::ready(true))
+    }
+
+    fn delete<'a>(&'a self, places: &'a [usize]) -> QueueFuture<'a, bool> {
+        if self.can {
+            self.gone.lock().unwrap().extend(places);
+        }
+        Box::pin(std::future::ready(self.can))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        false
+    }
+
+    fn dead_letter<'a>(&'a self, _: &'a DeadLetter) -> QueueFuture<'a, bool> {
+        Box::pin(std::future::ready(false))
+    }
+}
+
+/// A store whose claims are nowhere but in their process, as open transactions are.
+#[derive(Default)]
+struct Fleeting {
+    records: MemoryStore,
+    open: Mutex<Vec<ClaimRequest>>,
+}
+
+impl Store for Fleeting {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(async move {
+            let seen = self.records.look(&request.id, call).await?;
+            match decide(seen.as_ref(), request) {
+                Decision::Grant { next, taken_over } => {
+                    self.open.lock().unwrap().push(request.clone());
+                    Ok(ClaimAnswer::Granted(claim_of(request.id.clone(), &next, taken_over)))
+                }
+                Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
+                decision => panic!("{decision:?}"),
+            }
+        })
+    }
+
+    fn renew<'a>(&'a self, _: &'a mut Claim, _: Renewal, _: Call<'a>) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        Box::pin(std::future::ready(Ok(Renewed::Held)))
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        Box::pin(async move {
+            if matches!(settlement.ending, Ending::Released | Ending::SetAside) {
+                return Settled::Done;
+            }
+            let request = self.open.lock().unwrap().iter().find(|request| request.owner == claim.owner).cloned();
+            match self.records.claim(&request.unwrap(), call).await {
+                Ok(ClaimAnswer::Granted(claim)) => self.records.settle(claim, settlement, call).await,
+                _ => Settled::Lost,
+            }
+        })
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.records.look(id, call)
+    }
+}
+
+/// Ten messages, of which those at these places kill.
+fn ten(kill: &[usize]) -> Vec<String> {
+    let text = |n: usize| format!("k{n} {}", if kill.contains(&n) { "kill" } else { "ok" });
+    (0..10).map(text).collect()
+}
+
+async fn only_those_that_kill_are_dead_lettered(mut world: World, kill: &[usize]) {
+    let dead = world.drain().await;
+    let wanted: Vec<_> = ten(kill).into_iter().filter(|text| text.ends_with("kill")).collect();
+    assert_eq!(dead, wanted, "{:?}", world.runs.lock().unwrap());
+    assert_eq!(world.done(), vec![1; 10 - kill.len()], "each good one is done once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_message_that_kills_takes_none_of_its_nine_neighbours_along() {
+    for place in 0..10 {
+        let world = World::new(Arc::new(MemoryStore::new()), ten(&[place]));
+        only_those_that_kill_are_dead_lettered(world, &[place]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_do_two_or_three() {
+    for first in 0..10 {
+        for second in first + 1..10 {
+            let world = World::new(Arc::new(MemoryStore::new()), ten(&[first, second]));
+            only_those_that_kill_are_dead_lettered(world, &[first, second]).await;
+            for third in second + 1..10 {
+                let kill = [first, second, third];
+                let world = World::new(Arc::new(MemoryStore::new()), ten(&kill));
+                only_those_that_kill_are_dead_lettered(world, &kill).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_where_the_function_cannot_delete() {
+    for place in 0..10 {
+        let mut world = World::new(Arc::new(MemoryStore::new()), ten(&[place]));
+        world.deletes = false;
+        only_those_that_kill_are_dead_lettered(world, &[place]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_where_a_death_leaves_no_trace() {
+    for place in 0..10 {
+        let mut world = World::new(Arc::new(Fleeting::default()), ten(&[place]));
+        world.store = world.store.fleeting();
+        only_those_that_kill_are_dead_lettered(world, &[place]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_suspect_runs_nothing_else_is_claimed() {
+    let mut world = World::new(Arc::new(MemoryStore::new()), ten(&[4]));
+    world.deliver().await;
+    assert_eq!(world.runs.lock().unwrap()[0].len(), 10, "side by side");
+    world.deliver().await;
+    let second = world.runs.lock().unwrap()[1].clone();
+    assert_eq!(second.last().map(String::as_str), Some("k4"));
+    assert_eq!(world.done(), vec![1; second.len() - 1]);
+    // The third delivery meets one claim of a dead owner, not nine.
+    world.deliver().await;
+    assert_eq!(world.runs.lock().unwrap()[2].len(), 10 - second.len() + 1);
+    assert_eq!(world.done(), [1; 9]);
+}
+
+/// S8: a suspect blocks its own group, and no other.
+#[tokio::test(start_paused = true)]
+async fn a_group_keeps_its_order_behind_a_suspect() {
+    let texts = ["x:a ok", "x:b kill", "x:c ok", "y:d ok", "y:e ok", "z:f ok"].map(str::to_owned);
+    let mut world = World::new(Arc::new(MemoryStore::new()), texts);
+    let dead = world.drain().await;
+    assert!(dead.contains(&"x:b kill".to_owned()) && !dead.iter().any(|text| text[..1] != *"x"), "{dead:?}");
+    let runs = world.runs.lock().unwrap().concat();
+    let place = |key: &str| runs.iter().position(|run| run == key);
+    assert!(place("a") < place("b") && place("d") < place("e"), "{runs:?}");
+    assert!(!runs.contains(&"c".to_owned()), "behind a failure: {runs:?}");
+    assert_eq!(world.done(), [1; 4], "a d e f");
+}
+
+/// A process that ended for another reason: what was in it is not slowed down more than the time allows.
+#[tokio::test(start_paused = true)]
+async fn suspects_run_together_where_they_do_not_fit_one_after_the_other() {
+    let texts = (0..40).map(|n| format!("k{n} ok"));
+    let mut world = World::new(Arc::new(MemoryStore::new()), texts);
+    world.killed_after = Some(Duration::from_secs(1));
+    world.deliver().await;
+    world.killed_after = None;
+    world.deliver().await;
+    assert_eq!(world.done(), [1; 40], "{:?}", world.messages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_without_neighbours_costs_no_request_more() {
+    let mut world = World::new(Arc::new(MemoryStore::new()), ["k kill".to_owned()]);
+    world.deliver().await;
+    assert_eq!(world.store.calls(), [Asked::Claim]);
+    world.deliver().await;
+    assert_eq!(world.store.calls(), [Asked::Claim, Asked::Claim]);
+}
