@@ -37,6 +37,10 @@ Exit codes:
 /// them. An environment value in the template that is https://gateway.example, or a path under it, gets the gateway's
 /// address. Ctrl-C or SIGTERM stops everything.
 ///
+/// What the template holds and this cloud does not run is named, one line for each reason: `not run here: …`. A function's
+/// program is looked for beside this command, then as `bootstrap` in its CodeUri and in .aws-sam/build, and where cargo and
+/// cargo-lambda put it; one that is not built yet is waited for. New builds are picked up while the cloud runs.
+///
 /// With --workload it sends sample messages to the functions that it knows (order-confirmation, payment, gift-card, loyalty,
 /// inventory) instead, waits until the queues are drained, prints what became of them, and ends.
 #[derive(Debug, clap::Args)]
@@ -50,7 +54,8 @@ pub(crate) struct Local {
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) parameters: Vec<(String, String)>,
 
-    /// The directory with the functions' binaries [default: the one this command is in]
+    /// The directory with the functions' binaries; then no other place is looked at, and each must be there [default: the
+    /// one this command is in, and the places above]
     #[arg(long, value_name = "DIR")]
     pub(crate) binaries: Option<PathBuf>,
 

@@ -25,6 +25,9 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
             gateway: options.gateway_port,
         },
         only: options.functions.clone(),
+        search: options.binaries.is_none(),
+        wait_for_programs: options.binaries.is_none() && options.workload.is_none(),
+        watch: options.workload.is_none(),
         logs: sink,
         ..CloudConfig::new(&options.template, binaries(&options)?)
     };
@@ -44,7 +47,7 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
             }
         }
         None => {
-            describe(&cloud, options.function_variables);
+            describe(&cloud, &options);
             stop.received().await;
             say("\nStopping.");
             Ok(true)
@@ -101,7 +104,7 @@ fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
 }
 
 /// What a person needs to use the cloud.
-fn describe(cloud: &Cloud, function_variables: bool) {
+fn describe(cloud: &Cloud, options: &Local) {
     let endpoints = cloud.endpoints();
     say(format!("DynamoDB  {}", endpoints.dynamodb));
     say(format!("SQS       {}", endpoints.sqs));
@@ -117,13 +120,22 @@ fn describe(cloud: &Cloud, function_variables: bool) {
     for spec in stack.functions.iter().filter(|spec| cloud.function(&spec.name).is_some()) {
         let mappings = spec.mappings.iter().filter(|mapping| mapping.enabled);
         let queues: Vec<_> = mappings.map(|mapping| mapping.queue.as_str()).collect();
-        say(format!("function  {}   (reads {})", spec.name, queues.join(", ")));
+        let reads = if queues.is_empty() { "no queue".to_owned() } else { queues.join(", ") };
+        say(format!("function  {}   (reads {reads})", spec.name));
     }
     for left_out in &stack.left_out {
         say(format!("function  {left_out}"));
     }
-    for (name, value) in cloud.function_variables().iter().filter(|_| function_variables) {
+    for (name, value) in cloud.function_variables().iter().filter(|_| options.function_variables) {
         say(format!("variable  {name}={value}"));
+    }
+    for waiting in cloud.waiting() {
+        say(format!("waiting   {waiting}"));
+    }
+    let lines = stack.not_run_lines(&options.template.display().to_string());
+    if !lines.is_empty() {
+        say("");
+        lines.iter().for_each(say);
     }
     say("\nTo point an AWS CLI or SDK here:\n");
     for (name, value) in cloud.variables() {

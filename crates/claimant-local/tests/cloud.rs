@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+mod support;
+
 use std::fs;
 use std::path::Path;
 
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use claimant_local::cloud::{Cloud, CloudConfig, Ports};
 use claimant_local::sqs::NewMessage;
+use support::{Logs, build, until};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -40,6 +43,12 @@ Resources:
     Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: waver}}
     Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3}
 ";
+
+#[test]
+#[ignore = "the process that the other tests start as a function"]
+fn function_process() {
+    support::process::run();
+}
 
 /// A directory with the template and a file in place of each binary.
 fn stage() -> (TempDir, CloudConfig) {
@@ -158,4 +167,83 @@ async fn a_taken_port_is_named_with_its_option() {
         let fault = fault(CloudConfig { ports, ..config.clone() }).await;
         assert!(fault.contains(option) && fault.contains(&port.to_string()), "{fault}");
     }
+}
+
+const FIELD_TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Globals: {Function: {Runtime: provided.al2023, Handler: bootstrap, Timeout: 3}}
+Resources:
+  Orders: {Type: AWS::SQS::Queue}
+  Kept: {Type: AWS::SQS::Queue}
+  Worker:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: worker/
+      Events: {Orders: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn, FunctionResponseTypes: [ReportBatchItemFailures]}}}
+  Web:
+    Type: AWS::Serverless::Function
+    Properties: {Runtime: nodejs22.x, CodeUri: web/}
+";
+
+/// A template as one finds it: a program in its `CodeUri`, and a function that cannot run here.
+fn field(builds: bool) -> (TempDir, Logs, CloudConfig) {
+    let (stage, logs) = (tempfile::tempdir().unwrap(), Logs::default());
+    fs::write(stage.path().join("template.yaml"), FIELD_TEMPLATE).unwrap();
+    fs::create_dir(stage.path().join("worker")).unwrap();
+    if builds {
+        build(&stage.path().join("worker/bootstrap"), 1);
+    }
+    let config = CloudConfig {
+        search: true,
+        watch: true,
+        logs: logs.sink_of_all(),
+        ..CloudConfig::new(stage.path().join("template.yaml"), stage.path().join("nowhere"))
+    };
+    (stage, logs, config)
+}
+
+#[tokio::test]
+async fn a_new_build_is_picked_up_and_queues_and_ports_stay() {
+    let (stage, logs, config) = field(true);
+    let cloud = Cloud::start(config).await.unwrap();
+    let [not_run] = cloud.stack().not_run.as_slice() else { panic!("one function is not run") };
+    assert!(not_run.what == "Web" && not_run.why.contains("nodejs22.x"));
+    cloud.sqs().send("Orders", NewMessage::new("one")).unwrap();
+    logs.until("got one", 1).await;
+    cloud.sqs().send("Kept", NewMessage::new("kept")).unwrap();
+    let endpoints = cloud.endpoints().clone();
+
+    build(&stage.path().join("worker/bootstrap"), 2);
+    logs.until("claimant: runs the new build ", 1).await;
+    cloud.sqs().send("Orders", NewMessage::new("two")).unwrap();
+    logs.until("got two", 1).await;
+    assert_eq!(logs.until("build ", 2).await, ["1", "2"]);
+    until("both are done", || cloud.mapping_counters("Worker").succeeded == 2).await;
+    assert_eq!(cloud.sqs().messages("Kept").unwrap().len(), 1);
+    assert_eq!(cloud.endpoints().sqs, endpoints.sqs);
+
+    fs::write(stage.path().join("template.yaml"), format!("{FIELD_TEMPLATE}# changed\n")).unwrap();
+    let template = stage.path().join("template.yaml");
+    logs.until(&format!("{} has changed: start", template.display()), 1).await;
+    cloud.stop().await;
+}
+
+#[tokio::test]
+async fn a_function_that_is_not_built_yet_starts_once_it_is() {
+    let (stage, logs, config) = field(false);
+    let refused = fault(config.clone()).await;
+    assert!(refused.contains("function Worker has no binary at") && refused.contains("sam build"), "{refused}");
+    let only = vec!["Web".to_owned()];
+    assert!(
+        fault(CloudConfig { only, ..config.clone() }).await.contains("Web is not run here: its runtime is nodejs22.x")
+    );
+
+    let cloud = Cloud::start(CloudConfig { wait_for_programs: true, ..config }).await.unwrap();
+    assert!(cloud.waiting()[0].contains("function Worker has no binary"), "{:?}", cloud.waiting());
+    cloud.sqs().send("Orders", NewMessage::new("one")).unwrap();
+    build(&stage.path().join("worker/bootstrap"), 1);
+    logs.until("got one", 1).await;
+    until("it is done", || cloud.mapping_counters("Worker").succeeded == 1).await;
+    assert_eq!(cloud.sqs().counters("Orders").unwrap().received, 1);
+    cloud.stop().await;
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use claimant_local::lambda::{EVENT_BYTES_MAX, Function, FunctionCounters, Invocation};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::{Logs, function, until};
+use support::{Logs, build, function, until};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(3);
@@ -275,4 +275,74 @@ async fn dropping_leaves_no_process() {
     let last = function.pids();
     drop(function);
     until("idle processes die", || !lives(idle) && last.iter().all(|pid| !lives(*pid))).await;
+}
+
+#[tokio::test]
+async fn a_new_build_is_used_and_running_invocations_of_the_old_one_end() {
+    let Bench { dir, logs, function } = &bench(LONG, 2, &[]);
+    let (program, go) = (dir.path().join("bootstrap"), dir.path().join("go"));
+    works(function).await;
+    let (result, ()) = tokio::join!(invoke(function, json!({"do": "wait", "file": &go})), async {
+        logs.until("waiting ", 1).await;
+        let old = function.pids();
+        build(&program, 2);
+        function.renew().await;
+        assert_eq!(answer(function, json!({"do": "context"})).await["env"]["BUILD"], "2");
+        assert!(old.iter().all(|pid| function.pids().contains(pid)), "the old one has an event yet");
+        std::fs::write(&go, "").unwrap();
+    });
+    assert!(matches!(result, Invocation::Response(_)), "{result:?}");
+    assert_eq!(answer(function, json!({"do": "context"})).await["env"]["BUILD"], "2");
+    assert_eq!(function.pids().len(), 1, "the old process has ended");
+    assert_eq!(logs.until("claimant: runs the new build ", 1).await.len(), 1, "said once");
+    let FunctionCounters { errors, crashes, timeouts, .. } = function.counters();
+    assert_eq!((errors, crashes, timeouts), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn an_idle_process_of_an_old_build_ends_at_once() {
+    let Bench { dir, function, .. } = &bench(LONG, 1, &[]);
+    works(function).await;
+    let old = function.pids()[0];
+    build(&dir.path().join("bootstrap"), 2);
+    function.renew().await;
+    assert_eq!((function.pids(), lives(old)), (vec![], false));
+    assert_eq!(answer(function, json!({"do": "context"})).await["env"]["BUILD"], "2");
+}
+
+#[tokio::test]
+async fn half_a_build_is_not_run() {
+    let Bench { dir, logs, function } = &bench(LONG, 1, &[]);
+    let program = dir.path().join("bootstrap");
+    let pid = answer(function, json!({"do": "pid"})).await;
+    // As a linker does, which writes into the file.
+    std::fs::write(&program, "").unwrap();
+    function.renew().await;
+    function.renew().await;
+    assert_eq!(logs.until("claimant: does not run a new build: ", 1).await.len(), 1, "said once");
+    assert_eq!(answer(function, json!({"do": "pid"})).await, pid, "the old process goes on");
+
+    signal(function.pids()[0], Signal::KILL);
+    until("it is dead", || !lives(u32::try_from(pid.as_u64().unwrap()).unwrap())).await;
+    let (context, ()) = tokio::join!(answer(function, json!({"do": "context"})), async { build(&program, 2) });
+    assert_eq!(context["env"]["BUILD"], "2", "the start has waited for the whole file");
+    assert_eq!(function.counters().errors, 0);
+}
+
+#[tokio::test]
+async fn a_build_that_fails_at_its_start_is_said_and_the_next_one_starts_afresh() {
+    let Bench { dir, logs, function } = &bench(LONG, 1, &[("INIT", "exit")]);
+    for _ in 0..2 {
+        invoke(function, json!({"do": "echo"})).await;
+    }
+    let said = logs.until("claimant: its process ended, ", 2).await;
+    assert!(
+        said[0].starts_with("1 times in a row now: Runtime.ExitError; the next one starts after 50 ms"),
+        "{said:?}"
+    );
+    assert!(said[1].starts_with("2 times in a row now: ") && said[1].contains("100 ms"), "{said:?}");
+    build(&dir.path().join("bootstrap"), 2);
+    function.renew().await;
+    invoke(function, json!({"do": "echo"})).await;
+    assert!(logs.until("claimant: its process ended, ", 3).await[2].starts_with("1 times in a row"));
 }

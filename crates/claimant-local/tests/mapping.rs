@@ -7,10 +7,11 @@ mod support;
 use std::time::Duration;
 
 use claimant_local::lambda::Function;
-use claimant_local::mapping::{Mapping, MappingCounters};
+use claimant_local::mapping::{Filter, Mapping, MappingCounters};
 use claimant_local::sqs::{NewMessage, QueueSettings, Sqs};
 use claimant_local::stack::MappingSpec;
-use support::{Logs, function, until};
+use serde_json::json;
+use support::{Logs, build, config, function, until};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -44,9 +45,11 @@ fn bench(queue: &str, bodies: &[&str], variables: &[(&str, &str)]) -> Bench {
     sqs.create_queue(queue, settings).unwrap();
     let spec = MappingSpec {
         logical_id: "ConfirmOrders".to_owned(),
+        line: 1,
         queue: queue.to_owned(),
         batch_size: 10,
         window: Duration::ZERO,
+        filters: Vec::new(),
         report_batch_item_failures: true,
         maximum_concurrency: None,
         enabled: true,
@@ -84,7 +87,7 @@ impl Bench {
 }
 
 fn counters(invocations: u64, succeeded: u64, failed: u64, whole_batch_failures: u64) -> MappingCounters {
-    MappingCounters { invocations, succeeded, failed, whole_batch_failures }
+    MappingCounters { invocations, succeeded, filtered: 0, failed, whole_batch_failures }
 }
 
 #[tokio::test]
@@ -192,4 +195,31 @@ async fn a_disabled_mapping_receives_nothing() {
     bench.spec.enabled = false;
     bench.start().stop().await;
     assert_eq!(bench.sqs.counters("orders").unwrap().received, 0);
+}
+
+#[tokio::test]
+async fn what_fits_no_filter_is_deleted_and_never_reaches_the_function() {
+    let bodies = [r#"{"kind": "order"}"#, r#"{"kind": "offer"}"#, r#"{"kind": "bill"}"#, "order"];
+    let mut bench = bench("orders", &bodies, &[]);
+    let filter = |kind| Filter::new(&json!({"body": {"kind": [kind]}})).unwrap();
+    bench.spec.filters = vec![filter("order"), filter("offer")];
+    assert_eq!(bench.settle(2).await, MappingCounters { filtered: 2, ..counters(1, 2, 0, 0) });
+    assert_eq!(bench.logs.until("got ", 2).await, bodies[..2]);
+    assert_eq!(bench.bodies_left(), [""; 0]);
+}
+
+#[tokio::test]
+async fn messages_wait_for_a_program_that_is_yet_to_be_built() {
+    let mut bench = bench("orders", &["one"], &[]);
+    let dir = tempfile::tempdir().unwrap();
+    bench.function = Function::awaited(config(dir.path(), &bench.logs, LONG, 1, &[])).unwrap();
+    let mapping = bench.start();
+    assert!(!bench.function.has_program());
+    bench.function.renew().await;
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 0);
+    build(&dir.path().join("bootstrap"), 1);
+    bench.function.renew().await;
+    until("it is delivered", || mapping.counters().succeeded == 1).await;
+    mapping.stop().await;
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 1, "no receive was lost");
 }

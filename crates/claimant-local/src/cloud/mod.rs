@@ -1,5 +1,7 @@
 //! The whole local cloud, from one template: endpoints, tables, queues, functions and event source mappings.
 
+mod builds;
+mod programs;
 mod start;
 
 use std::collections::BTreeMap;
@@ -38,8 +40,15 @@ pub struct CloudConfig {
     pub template: PathBuf,
     /// Values for the template's parameters, beside their defaults.
     pub parameters: BTreeMap<String, String>,
-    /// The directory that holds the functions' binaries.
+    /// The directory that holds the functions' binaries, by their names or as `sam build` and cargo-lambda lay them out.
     pub binaries: PathBuf,
+    /// Whether to look for a function that is not there also beside the template: for `bootstrap` in its `CodeUri` and in
+    /// `.aws-sam/build`, and for what cargo and cargo-lambda built. The newest that this machine can run is taken.
+    pub search: bool,
+    /// Whether a function without a program waits for one, and its messages with it; otherwise it is an error.
+    pub wait_for_programs: bool,
+    /// Whether new builds of running functions are looked for; their queues, tables and ports stay.
+    pub watch: bool,
     /// Where DynamoDB keeps its file; in memory where `None`. Queues and mails are always in memory.
     pub data: Option<PathBuf>,
     /// The ports to listen on.
@@ -66,6 +75,9 @@ impl CloudConfig {
             template: template.into(),
             parameters: BTreeMap::new(),
             binaries: binaries.into(),
+            search: false,
+            wait_for_programs: false,
+            watch: false,
             data: None,
             ports: Ports::default(),
             only: Vec::new(),
@@ -122,6 +134,10 @@ pub struct Cloud {
     mailbox: Mailbox,
     gateway: Gateway,
     functions: Vec<RunningFunction>,
+    /// The functions that had no program when the cloud started, each with what to do about it.
+    waiting: Vec<String>,
+    /// Cut when the cloud stops or is dropped.
+    watching: JoinSet<()>,
     shutdown: watch::Sender<bool>,
     servers: JoinSet<Result<(), Error>>,
 }
@@ -159,6 +175,11 @@ impl Cloud {
         &self.stack
     }
 
+    /// A line for each function that had no program when the cloud started: where one is looked for, and how to build it.
+    pub fn waiting(&self) -> &[String] {
+        &self.waiting
+    }
+
     /// The queues.
     pub fn sqs(&self) -> &Sqs {
         &self.sqs
@@ -192,6 +213,7 @@ impl Cloud {
         for counters in functions.flat_map(|f| &f.mappings).map(Mapping::counters) {
             sum.invocations += counters.invocations;
             sum.succeeded += counters.succeeded;
+            sum.filtered += counters.filtered;
             sum.failed += counters.failed;
             sum.whole_batch_failures += counters.whole_batch_failures;
         }
@@ -223,6 +245,7 @@ impl Cloud {
 
     /// Stops the mappings, then the functions, then the endpoints, each within its `STOP_…_MAX`.
     pub async fn stop(mut self) {
+        self.watching.shutdown().await;
         let mappings: Vec<_> = self.functions.iter_mut().flat_map(|f| f.mappings.drain(..)).collect();
         let mut stopping = JoinSet::new();
         for mapping in mappings {

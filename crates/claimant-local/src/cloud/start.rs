@@ -1,18 +1,20 @@
 //! Starting a cloud: everything that can fail comes before the first message can move.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, Cloud, CloudConfig, Endpoints, RunningFunction, is_called};
+use super::programs::{BOOTSTRAP, Programs};
+use super::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, Cloud, CloudConfig, Endpoints, RunningFunction, builds, is_called};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
-use crate::lambda::{Function, FunctionConfig};
+use crate::lambda::{Function, FunctionConfig, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::Mapping;
 use crate::sqs::Sqs;
@@ -24,10 +26,10 @@ const PASSED_ON: [&str; 3] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_L
 pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
     let mut stack = Stack::load(&config.template, &config.parameters)?;
     (config.adjust)(&mut stack);
-    let chosen = choose(&stack, &config.only, &config.template)?;
-    for spec in &chosen {
-        check_binary(spec, &config.binaries)?;
-    }
+    let mut programs = Programs::new(&config.template, &config.binaries, config.search);
+    let places: Vec<_> = stack.functions.iter_mut().map(|spec| programs.places(spec)).collect();
+    let chosen = choose(&stack, places, &config)?;
+    let waiting = waiting(&chosen, &config)?;
     let dynamodb = match &config.data {
         Some(directory) => DynamoDb::in_directory(directory)?,
         None => DynamoDb::in_memory()?,
@@ -63,9 +65,9 @@ pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
         dynamodb: config.dynamodb_url.clone().unwrap_or_else(|| endpoints.dynamodb.clone()),
         ..endpoints.clone()
     };
-    for spec in chosen {
+    for (spec, places) in chosen {
         functions.push(RunningFunction {
-            function: new_function(&spec, &config, &theirs)?,
+            function: new_function(&spec, places, &config, &theirs)?,
             spec,
             mappings: Vec::new(),
         });
@@ -76,7 +78,12 @@ pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
         let start = |mapping: &_| Mapping::start(Clone::clone(mapping), sqs.clone(), running.function.clone());
         running.mappings = enabled.map(start).collect();
     }
-    Ok(Cloud { stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, shutdown, servers })
+    let mut watching = JoinSet::new();
+    if config.watch {
+        let all = functions.iter().map(|running| running.function.clone()).collect();
+        watching.spawn(builds::watch(all, config.template, config.logs));
+    }
+    Ok(Cloud { waiting, watching, stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, shutdown, servers })
 }
 
 /// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
@@ -93,12 +100,16 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-/// The functions of the template, or those of them that were asked for.
-fn choose(stack: &Stack, only: &[String], template: &Path) -> Result<Vec<FunctionSpec>, Error> {
+/// The functions of the template, or those of them that were asked for, each with the places of its program.
+fn choose(stack: &Stack, places: Vec<Places>, config: &CloudConfig) -> Result<Vec<(FunctionSpec, Places)>, Error> {
+    let CloudConfig { only, template, .. } = config;
     for name in only {
         if let Some(left_out) = stack.left_out.iter().find(|f| f.logical_id == *name || f.binary.as_ref() == Some(name))
         {
             return Err(Error::new(left_out.to_string()));
+        }
+        if let Some(not_run) = stack.not_run.iter().find(|found| found.what == *name) {
+            return Err(Error::new(format!("{name} is not run here: {}", not_run.why)));
         }
         if !stack.functions.iter().any(|spec| is_called(spec, name)) {
             let known: Vec<_> = stack.functions.iter().map(|spec| spec.name.as_str()).collect();
@@ -109,21 +120,42 @@ fn choose(stack: &Stack, only: &[String], template: &Path) -> Result<Vec<Functio
             )));
         }
     }
-    let wanted = |spec: &&FunctionSpec| only.is_empty() || only.iter().any(|name| is_called(spec, name));
-    Ok(stack.functions.iter().filter(wanted).cloned().collect())
+    let wanted = |spec: &FunctionSpec| only.is_empty() || only.iter().any(|name| is_called(spec, name));
+    let functions = stack.functions.iter().cloned().zip(places);
+    Ok(functions.filter(|(spec, _)| wanted(spec)).collect())
 }
 
-fn check_binary(spec: &FunctionSpec, binaries: &Path) -> Result<(), Error> {
-    let executable = binaries.join(&spec.binary);
-    if executable.is_file() {
-        return Ok(());
+/// A line for each function without a program. An error where it must not wait for one: if so configured, and if the
+/// function was asked for by its name.
+fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Vec<String>, Error> {
+    let mut lines = Vec::new();
+    for (spec, places) in chosen {
+        let mut all = places.first.iter().chain(&places.others);
+        if all.clone().any(|path| path.is_file()) {
+            continue;
+        }
+        let line = no_program(spec, &mut all, &config.template);
+        if !config.wait_for_programs || !config.only.is_empty() {
+            return Err(Error::new(format!("{line}, or name its directory with --binaries")));
+        }
+        lines.push(format!("{line}; it starts as soon as it is there, and its messages wait"));
     }
-    Err(Error::new(format!(
-        "function {} has no binary at {}: build it with `cargo build -p {}`, or name its directory with --binaries",
-        spec.name,
-        executable.display(),
-        spec.binary
-    )))
+    Ok(lines)
+}
+
+fn no_program<'a>(spec: &FunctionSpec, places: &mut impl Iterator<Item = &'a PathBuf>, template: &Path) -> String {
+    let first = places.next().map(|path| path.display().to_string()).unwrap_or_default();
+    let others: Vec<_> = places
+        .filter(|path| path.file_name() != Some(OsStr::new(BOOTSTRAP)))
+        .map(|path| path.display().to_string())
+        .collect();
+    let others = if others.is_empty() { String::new() } else { format!(", nor at {}", others.join(", ")) };
+    let build = if spec.code.cargo || spec.code.binary_is_named {
+        format!("`cargo build -p {}`", spec.binary)
+    } else {
+        format!("`sam build -t {}`", template.display())
+    };
+    format!("function {} has no binary at {first}{others}: build it with {build}", spec.name)
 }
 
 /// A listener on 127.0.0.1, and the address to reach it.
@@ -156,12 +188,18 @@ fn redrive_depth(queues: &[QueueSpec], queue: &QueueSpec) -> usize {
     std::iter::successors(target(queue), |next| target(next)).take(queues.len()).count()
 }
 
-fn new_function(spec: &FunctionSpec, config: &CloudConfig, endpoints: &Endpoints) -> Result<Function, Error> {
+fn new_function(
+    spec: &FunctionSpec,
+    places: Places,
+    config: &CloudConfig,
+    endpoints: &Endpoints,
+) -> Result<Function, Error> {
     let concurrency = spec.mappings.iter().filter_map(|mapping| mapping.maximum_concurrency).max();
     let concurrency = concurrency.map_or(CONCURRENCY_DEFAULT, |n| usize::try_from(n).unwrap_or(CONCURRENCY_MAX));
-    Function::new(FunctionConfig {
+    let make = if config.wait_for_programs { Function::awaited } else { Function::new };
+    make(FunctionConfig {
         name: spec.name.clone(),
-        executable: config.binaries.join(&spec.binary),
+        program: places,
         timeout: spec.timeout,
         memory_mb: spec.memory_mb,
         environment: environment(&spec.environment, endpoints, |name| std::env::var(name).ok()),

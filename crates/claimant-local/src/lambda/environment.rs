@@ -50,6 +50,8 @@ pub(super) struct Environment {
     output: Vec<JoinHandle<()>>,
     logs: LogSink,
     warm: bool,
+    /// The number of the program's build.
+    pub(super) build: u64,
 }
 
 /// The process group of a child; its id is the child's process id.
@@ -60,15 +62,20 @@ struct ProcessGroup {
 }
 
 impl Environment {
-    /// Starts the process; it need not be up when this returns.
-    pub(super) async fn start(config: &FunctionConfig, pids: &Pids) -> Result<Self, Invocation> {
+    /// Starts the process from this build of the program; it need not be up when this returns.
+    pub(super) async fn start(
+        config: &FunctionConfig,
+        executable: &Path,
+        build: u64,
+        pids: &Pids,
+    ) -> Result<Self, Invocation> {
         let failed = |what: &str, e: io::Error| Invocation::FunctionError {
             kind: "Runtime.InvalidEntrypoint".to_owned(),
-            message: format!("{what} {}: {e}", config.executable.display()),
+            message: format!("{what} {}: {e}", executable.display()),
         };
         let api = RuntimeApi::start(function_arn(&config.name)).await;
         let api = api.map_err(|e| failed("no free port for the runtime API of", e))?;
-        let mut command = command(config, &api);
+        let mut command = command(config, executable, &api);
         let mut child = spawn(&mut command).await.map_err(|e| failed("cannot start", e))?;
         let id = child.id().expect("a process that was not waited for has an id");
         lock(pids).insert(id);
@@ -92,6 +99,7 @@ impl Environment {
             output,
             logs: LogSink::clone(&config.logs),
             warm: false,
+            build,
         })
     }
 
@@ -205,9 +213,9 @@ impl Drop for ProcessGroup {
     }
 }
 
-fn command(config: &FunctionConfig, api: &RuntimeApi) -> Command {
-    let task_root = config.executable.parent().unwrap_or(Path::new("/"));
-    let mut command = Command::new(&config.executable);
+fn command(config: &FunctionConfig, executable: &Path, api: &RuntimeApi) -> Command {
+    let task_root = executable.parent().unwrap_or(Path::new("/"));
+    let mut command = Command::new(executable);
     command.env_clear();
     for inherited in ["PATH", "HOME"] {
         if let Some(value) = std::env::var_os(inherited) {
@@ -239,11 +247,13 @@ fn command(config: &FunctionConfig, api: &RuntimeApi) -> Command {
     command
 }
 
-/// A binary that cargo is just writing cannot be run; that passes within moments.
+/// A binary that cargo is just writing, or replacing, cannot be run; that passes within moments.
 async fn spawn(command: &mut Command) -> io::Result<Child> {
     for _ in 1..BUSY_STARTS_MAX {
         match command.spawn() {
-            Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy => sleep(BUSY_PAUSE).await,
+            Err(e) if matches!(e.kind(), io::ErrorKind::ExecutableFileBusy | io::ErrorKind::NotFound) => {
+                sleep(BUSY_PAUSE).await
+            }
             result => return result,
         }
     }

@@ -6,6 +6,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `pool` | the environments of one function: started when needed, used again, replaced |
+//! | `program` | the file that the processes are started from, and when a new build of it counts |
 //! | `environment` | one process: start, one invocation at a time, the end |
 //! | `api` | the runtime API the process speaks to |
 //! | `logs` | its output, line by line |
@@ -16,10 +17,9 @@ mod api;
 mod environment;
 mod logs;
 mod pool;
+mod program;
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,8 +29,10 @@ use tokio::sync::{Semaphore, watch};
 use crate::Error;
 
 use pool::Pool;
+use program::Program;
 
 pub use logs::LogSink;
+pub use program::Places;
 
 /// The largest event, in bytes: Lambda's 6 MB for a synchronous invocation.
 pub const EVENT_BYTES_MAX: usize = 6 * 1024 * 1024;
@@ -43,8 +45,8 @@ pub const CONCURRENCY_MAX: usize = 1_000;
 pub struct FunctionConfig {
     /// The function's name.
     pub name: String,
-    /// The binary to run.
-    pub executable: PathBuf,
+    /// The program to run. A new build of it is used from the next start on, and at once after [`Function::renew`].
+    pub program: Places,
     /// How long one invocation may take, on a real clock.
     pub timeout: Duration,
     /// Told to the function, not enforced.
@@ -105,29 +107,43 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// The executable does not exist or is not executable, or the concurrency is out of range.
-    pub fn new(mut config: FunctionConfig) -> Result<Self, Error> {
-        let (name, path) = (&config.name, config.executable.display());
-        let found = config.executable.canonicalize().and_then(|path| Ok((path.metadata()?, path)));
-        let (metadata, executable) = found.map_err(|e| {
-            Error::new(format!("function {name}: no binary at {path}: build it, such as with `cargo build`"))
-                .caused_by(e)
-        })?;
-        if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
+    /// The program does not exist or is not executable, or the concurrency is out of range.
+    pub fn new(config: FunctionConfig) -> Result<Self, Error> {
+        let function = Self::awaited(config)?;
+        if function.has_program() {
+            return Ok(function);
+        }
+        let FunctionConfig { name, program, .. } = &function.0.config;
+        let Some(path) = program.first.iter().chain(&program.others).next() else {
+            return Err(Error::new(format!("function {name}: no place for its program is known")));
+        };
+        let path = path.display();
+        if program.first.iter().chain(&program.others).any(|path| path.exists()) {
             return Err(Error::new(format!(
                 "function {name}: {path} is not an executable file: build it, or name the binary"
             )));
         }
+        Err(Error::new(format!("function {name}: no binary at {path}: build it, such as with `cargo build`")))
+    }
+
+    /// As [`new`](Self::new), but the program may be built later: [`ready`](Self::ready) tells when it is there.
+    ///
+    /// # Errors
+    ///
+    /// The concurrency is out of range.
+    pub fn awaited(config: FunctionConfig) -> Result<Self, Error> {
+        let name = &config.name;
+        let program = Program::new(config.program.clone());
         if !(1..=CONCURRENCY_MAX).contains(&config.concurrency) {
             return Err(Error::new(format!(
                 "function {name}: concurrency must be 1 to {CONCURRENCY_MAX}, not {}",
                 config.concurrency
             )));
         }
-        config.executable = executable;
         Ok(Self(Arc::new(Pool {
             permits: Semaphore::new(config.concurrency),
             config,
+            program,
             stopped: watch::Sender::new(false),
             idle: Mutex::default(),
             pids: Pids::default(),
@@ -138,6 +154,22 @@ impl Function {
     /// The function's name.
     pub fn name(&self) -> &str {
         &self.0.config.name
+    }
+
+    /// Whether there is a program to run.
+    pub fn has_program(&self) -> bool {
+        self.0.program.current().0 > 0
+    }
+
+    /// Resolves once there is a program to run. Cancel safe.
+    pub async fn ready(&self) {
+        self.0.program.ready().await;
+    }
+
+    /// Looks for a new build of the program. If there is one, processes of the old one end: idle ones now, others after
+    /// their invocation. Says so in the logs. Cancel safe.
+    pub async fn renew(&self) {
+        self.0.renew().await;
     }
 
     /// How many invocations can run at the same time.
@@ -193,6 +225,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -200,7 +234,7 @@ mod tests {
         let check = |executable: &str, concurrency, expected: &str| {
             let config = FunctionConfig {
                 name: "confirm".to_owned(),
-                executable: executable.into(),
+                program: PathBuf::from(executable).into(),
                 timeout: Duration::from_secs(1),
                 memory_mb: 128,
                 environment: Vec::new(),

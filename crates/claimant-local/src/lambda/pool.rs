@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use tokio::sync::{Semaphore, watch};
 
 use super::environment::{Ended, Environment};
+use super::program::{Look, Program};
 use super::{EVENT_BYTES_MAX, FunctionConfig, FunctionCounters, Invocation, Pids, lock};
 
 /// Before the first restart after a crash; doubled with each further crash in a row.
@@ -18,6 +19,7 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(2);
 /// A function's environments and what is known of them.
 pub(super) struct Pool {
     pub(super) config: FunctionConfig,
+    pub(super) program: Program,
     pub(super) permits: Semaphore,
     pub(super) stopped: watch::Sender<bool>,
     // Invariant: an environment is here only while no invocation holds it.
@@ -55,7 +57,11 @@ impl Pool {
             match ended {
                 Ended::Reusable(result) => {
                     lock(&self.state).crashes_in_a_row = 0;
-                    lock(&self.idle).push(environment);
+                    if self.is_current(&environment) {
+                        lock(&self.idle).push(environment);
+                    } else {
+                        environment.end().await;
+                    }
                     return result;
                 }
                 Ended::Unusable(result) => {
@@ -74,7 +80,7 @@ impl Pool {
             // Taken out in its own statement: the lock must not be held across an await.
             let idle = lock(&self.idle).pop();
             let Some(mut environment) = idle else { break };
-            if environment.is_running() {
+            if environment.is_running() && self.is_current(&environment) {
                 return Ok(environment);
             }
             environment.end().await;
@@ -85,21 +91,76 @@ impl Pool {
             _ = stopped.wait_for(|stopped| *stopped) => return Err(stopped_error()),
             () = tokio::time::sleep(pause) => {}
         }
+        let settled = tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stopped| *stopped) => return Err(stopped_error()),
+            settled = self.program.settled(|look| self.note_build(look)) => settled,
+        };
         lock(&self.state).counters.cold_starts += 1;
-        let started = Environment::start(&self.config, &self.pids).await;
+        let started = match settled {
+            Ok((build, executable)) => Environment::start(&self.config, &executable, build, &self.pids).await,
+            Err(message) => Err(Invocation::FunctionError { kind: "Runtime.InvalidEntrypoint".to_owned(), message }),
+        };
         if let Err(result) = &started {
             self.note_end(result);
-            (self.config.logs)(&self.config.name, &format!("cannot start: {result:?}"));
+            self.log(&format!("cannot start: {result:?}"));
         }
         started
     }
 
+    /// Looks for a new build, and ends idle processes of an old one.
+    pub(super) async fn renew(&self) {
+        let look = self.program.look().await;
+        self.note_build(&look);
+        let old: Vec<_> = {
+            let mut idle = lock(&self.idle);
+            idle.extract_if(.., |environment| !self.is_current(environment)).collect()
+        };
+        for environment in old {
+            environment.end().await;
+        }
+    }
+
+    fn is_current(&self, environment: &Environment) -> bool {
+        environment.build == self.program.current().0
+    }
+
+    fn note_build(&self, look: &Look) {
+        match look {
+            Look::Same => {}
+            Look::New(build) => {
+                // What a new build does wrong is its own.
+                lock(&self.state).crashes_in_a_row = 0;
+                self.log(&format!(
+                    "claimant: runs the new build {} ({} bytes); older processes end after their invocation",
+                    build.path.display(),
+                    build.bytes
+                ));
+            }
+            Look::Unusable(why) => self.log(&format!("claimant: does not run a new build: {why}")),
+        }
+    }
+
+    fn log(&self, line: &str) {
+        (self.config.logs)(&self.config.name, line);
+    }
+
     /// A time-out needs no pause: it has taken its time already.
     fn note_end(&self, result: &Invocation) {
-        if matches!(result, Invocation::Crashed { .. } | Invocation::FunctionError { .. }) {
+        let how = match result {
+            Invocation::Crashed { status } => status,
+            Invocation::FunctionError { kind, .. } => kind,
+            Invocation::Response(_) | Invocation::TimedOut => return,
+        };
+        let crashes = {
             let mut state = lock(&self.state);
             state.crashes_in_a_row = state.crashes_in_a_row.saturating_add(1);
-        }
+            state.crashes_in_a_row
+        };
+        let pause_ms = restart_pause(crashes).as_millis();
+        self.log(&format!(
+            "claimant: its process ended, {crashes} times in a row now: {how}; the next one starts after {pause_ms} ms at the earliest"
+        ));
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use crate::lambda::EVENT_BYTES_MAX;
 use crate::sqs::Received;
 
-use super::Poller;
+use super::{Poller, count, lock};
 
 /// Messages of one receive, as SQS has it. Small steps also bound what is received beyond the size of one event.
 const RECEIVE_MAX: usize = 10;
@@ -57,7 +57,7 @@ impl Poller {
             received = self.sqs.receive(queue, room.min(RECEIVE_MAX), wait) => received,
         };
         match received {
-            Ok(messages) => Some(messages),
+            Ok(messages) => Some(self.filtered(messages)),
             Err(error) => {
                 tracing::error!(queue, %error, "cannot receive from the queue of an event source mapping");
                 tokio::select! {
@@ -66,6 +66,18 @@ impl Poller {
                 }
             }
         }
+    }
+
+    /// The messages that fit a filter; the others are deleted, as Lambda does.
+    fn filtered(&self, messages: Vec<Received>) -> Vec<Received> {
+        if self.spec.filters.is_empty() {
+            return messages;
+        }
+        let fits = |message: &Received| self.spec.filters.iter().any(|filter| filter.matches(&message.body));
+        let (passing, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(fits);
+        let deleted = others.iter().filter(|message| self.delete(message)).count();
+        lock(&self.counters).filtered += count(deleted);
+        passing
     }
 }
 

@@ -3,14 +3,16 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `batch` | how messages are gathered into batches |
+//! | `filter` | which messages reach the function at all |
 //! | `event` | messages as the event a function gets, split where it would be too large |
 //! | `verdict` | what an invocation's result means for each message |
 //!
 //! A failure stays in the queue as it is: it becomes visible again when its visibility timeout ends, or when the
-//! function has said otherwise. Not imitated, on purpose: event filters, scaling up and down, provisioned mode.
+//! function has said otherwise. Not imitated, on purpose: scaling up and down, provisioned mode.
 
 mod batch;
 mod event;
+mod filter;
 mod verdict;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,7 @@ use crate::stack::MappingSpec;
 
 use event::Event;
 
+pub use filter::Filter;
 pub use verdict::{Verdict, verdict};
 
 /// Batches in flight at the same time when the template sets no `MaximumConcurrency`. Lambda would go on to scale up;
@@ -42,8 +45,10 @@ pub struct Mapping {
 pub struct MappingCounters {
     /// Invocations that have ended.
     pub invocations: u64,
-    /// Messages deleted.
+    /// Messages deleted after an invocation.
     pub succeeded: u64,
+    /// Messages deleted without one, since they fit no filter of the mapping.
+    pub filtered: u64,
     /// Deliveries left in the queue for redelivery: a message that fails twice counts twice.
     pub failed: u64,
     /// Invocations after which every message was left because of an error or an invalid response.
@@ -90,6 +95,12 @@ impl Poller {
     async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         if !self.spec.enabled {
             return;
+        }
+        // A program that is yet to be built must not cost a message its receives.
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stopped| *stopped) => return,
+            () = self.function.ready() => {}
         }
         let slots = Arc::new(Semaphore::new(self.concurrency()));
         let mut batches = JoinSet::new();

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_yaml_ng::Value;
-
 use super::LeftOut;
-use super::resolve::{REFERENCE_DEPTH_MAX, intrinsic};
-use super::template::Template;
+use super::evaluate::REFERENCE_DEPTH_MAX;
+use super::functions::FUNCTION_TYPES;
+use super::template::{Template, type_of};
+use super::yaml::{Kind, Node};
 
 /// Conditions of one !And or !Or.
 const OPERANDS: std::ops::RangeInclusive<usize> = 2..=10;
@@ -15,11 +15,11 @@ const OPERANDS: std::ops::RangeInclusive<usize> = 2..=10;
 pub(super) fn left_out(template: &Template<'_>) -> Vec<LeftOut> {
     let functions = template
         .all_resources()
-        .filter(|(_, resource)| resource.get("Type").and_then(Value::as_str) == Some("AWS::Serverless::Function"));
+        .filter(|(_, resource)| type_of(resource).is_some_and(|kind| FUNCTION_TYPES.contains(&kind)));
     functions.filter_map(|(id, resource)| left_out_function(template, id, resource)).collect()
 }
 
-fn left_out_function(template: &Template<'_>, id: &str, resource: &Value) -> Option<LeftOut> {
+fn left_out_function(template: &Template<'_>, id: &str, resource: &Node) -> Option<LeftOut> {
     let condition = condition_of(resource)?;
     // What is wrong with a condition was recorded when its resource was read.
     if template.condition(condition).unwrap_or(true) {
@@ -44,44 +44,45 @@ fn left_out_function(template: &Template<'_>, id: &str, resource: &Value) -> Opt
 }
 
 /// The name of the condition under which a resource is there.
-pub(super) fn condition_of(resource: &Value) -> Option<&str> {
-    resource.get("Condition")?.as_str()
+pub(super) fn condition_of(resource: &Node) -> Option<&str> {
+    resource.get("Condition")?.as_text()
 }
 
 impl LeftOut {
-    fn new(id: &str, resource: &Value, why: String) -> Self {
+    fn new(id: &str, resource: &Node, why: String) -> Self {
         let properties = resource.get("Metadata").and_then(|metadata| metadata.get("BuildProperties"));
-        let binary = properties.and_then(|properties| properties.get("Binary")).and_then(Value::as_str);
+        let binary = properties.and_then(|properties| properties.get("Binary")).and_then(Node::as_text);
         Self { logical_id: id.to_owned(), binary: binary.map(str::to_owned), why }
     }
 }
 
-impl<'a> Template<'a> {
+impl Template<'_> {
     /// Whether the condition of this name holds, or why that cannot be said and how to mend it.
     pub(super) fn condition(&self, name: &str) -> Result<bool, String> {
-        self.named_condition(name, 0)
+        self.condition_at(name, 0)
     }
 
-    fn named_condition(&self, name: &str, depth: u32) -> Result<bool, String> {
+    /// As [`condition`](Self::condition), within an evaluation of this depth.
+    pub(super) fn condition_at(&self, name: &str, depth: u32) -> Result<bool, String> {
         let condition = self.root.get("Conditions").and_then(|conditions| conditions.get(name));
         let missing =
             || format!("names the condition {name}, which is not under `Conditions`: add it or correct its name");
         self.holds(condition.ok_or_else(missing)?, depth + 1)
     }
 
-    fn holds(&self, condition: &Value, depth: u32) -> Result<bool, String> {
+    fn holds(&self, condition: &Node, depth: u32) -> Result<bool, String> {
         if depth > REFERENCE_DEPTH_MAX {
             return Err("has a condition that refers to itself in a circle: break the circle".to_owned());
         }
         let (function, argument) =
             call(condition).ok_or("has a condition that is no function: write !Equals [a, b]")?;
-        let operands = argument.as_sequence().map_or(&[][..], Vec::as_slice);
-        match (function.as_str(), operands) {
+        let operands = argument.items();
+        match (function, operands) {
             ("Condition", _) => {
-                let name = argument.as_str().ok_or("has a !Condition without a name: write !Condition HasDatabase")?;
-                self.named_condition(name, depth)
+                let name = argument.as_text().ok_or("has a !Condition without a name: write !Condition HasDatabase")?;
+                self.condition_at(name, depth)
             }
-            ("Equals", [left, right]) => Ok(self.text(left)? == self.text(right)?),
+            ("Equals", [left, right]) => Ok(self.text(left, depth)? == self.text(right, depth)?),
             ("Not", [operand]) => Ok(!self.holds(operand, depth + 1)?),
             ("And" | "Or", _) if OPERANDS.contains(&operands.len()) => {
                 // All are looked at, so that what is wrong with one is said whatever the others are.
@@ -97,35 +98,41 @@ impl<'a> Template<'a> {
     }
 
     /// The parameters that a condition is made of.
-    fn parameters_of<'t>(&'t self, condition: &str, depth: u32, found: &mut BTreeSet<&'a str>) {
+    fn parameters_of<'t>(&'t self, condition: &str, depth: u32, found: &mut BTreeSet<&'t str>) {
         let condition = self.root.get("Conditions").and_then(|conditions| conditions.get(condition));
         if let Some(condition) = condition.filter(|_| depth <= REFERENCE_DEPTH_MAX) {
             self.parameters_in(condition, depth + 1, found);
         }
     }
 
-    fn parameters_in(&self, value: &'a Value, depth: u32, found: &mut BTreeSet<&'a str>) {
+    fn parameters_in<'t>(&'t self, value: &'t Node, depth: u32, found: &mut BTreeSet<&'t str>) {
         match call(value) {
-            Some((function, argument)) if function == "Ref" => {
-                found.extend(argument.as_str().filter(|name| self.parameter(name).is_some()));
+            Some(("Ref", argument)) => {
+                found.extend(argument.as_text().filter(|name| self.parameter(name).is_some()));
             }
-            Some((function, argument)) if function == "Condition" => {
-                if let Some(name) = argument.as_str() {
+            Some(("Condition", argument)) => {
+                if let Some(name) = argument.as_text() {
                     self.parameters_of(name, depth, found);
                 }
             }
-            Some((_, Value::Sequence(operands))) => {
-                operands.iter().for_each(|operand| self.parameters_in(operand, depth, found));
+            Some((_, argument)) => {
+                argument.items().iter().for_each(|operand| self.parameters_in(operand, depth, found))
             }
-            _ => {}
+            None => {}
         }
     }
 }
 
 /// The function that a condition is, and its argument; `Condition` has no `Fn::` in its long form.
-fn call(value: &Value) -> Option<(String, &Value)> {
-    let long = value.as_mapping().filter(|map| map.len() == 1).and_then(|map| map.get("Condition"));
-    long.map(|name| ("Condition".to_owned(), name)).or_else(|| intrinsic(value))
+fn call(node: &Node) -> Option<(&str, &Node)> {
+    match &node.kind {
+        Kind::Call(function, argument) => Some((function, argument)),
+        Kind::Map(entries) => match &**entries {
+            [(key, name)] if &**key == "Condition" => Some(("Condition", name)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 #[cfg(test)]

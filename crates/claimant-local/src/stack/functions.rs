@@ -1,43 +1,56 @@
-//! Functions of a template and their SQS events.
+//! Functions of a template, and whether their code can run here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::resolve::queue_name;
+use super::events;
 use super::resources::physical_name;
 use super::template::{Section, Template};
-use super::{FunctionSpec, MappingSpec};
+use super::{CodeSpec, FunctionSpec};
+
+/// The types of a function: SAM's and CloudFormation's.
+pub(super) const FUNCTION_TYPES: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
 
 const TIMEOUT_DEFAULT_S: u64 = 3;
 const MEMORY_DEFAULT_MB: u64 = 128;
-const BATCH_SIZE_DEFAULT: u64 = 10;
+
+/// A function's own properties over those of `Globals`, which are for SAM's functions only.
+struct Properties<'t> {
+    own: Section<'t>,
+    globals: Option<Section<'t>>,
+}
 
 pub(super) fn functions(template: &Template<'_>) -> Vec<FunctionSpec> {
-    let read = template.resources(&["AWS::Serverless::Function"]);
-    read.filter_map(|(id, function)| function_spec(template, id, &function)).collect()
+    let read = template.resources(FUNCTION_TYPES);
+    let mut functions: Vec<_> = read.filter_map(|(id, function)| function_spec(template, id, &function)).collect();
+    events::add_event_source_mappings(template, &mut functions);
+    functions
 }
 
 fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> Option<FunctionSpec> {
-    let name = physical_name(template, id, function);
-    let properties = function.section("Properties");
-    let globals = template.function_globals();
-    let number = |key, range: std::ops::RangeInclusive<u64>, default| {
-        let own = properties.section(key);
-        let place = if own.is_given() { own } else { globals.section(key) };
-        place.integer(range).unwrap_or(default)
-    };
-    let timeout_s = number("Timeout", 1..=900, TIMEOUT_DEFAULT_S);
-    let memory_mb = number("MemorySize", 128..=10_240, MEMORY_DEFAULT_MB);
-    let mut environment = variables(&globals);
-    environment.extend(variables(&properties));
-    let mappings = properties.section("Events").entries().into_iter();
-    let mappings = mappings.filter_map(|(event_id, event)| mapping(id, &event_id, &event)).collect();
-    // Read before any early return, so that one run reports all faults.
-    let binary = binary(function);
+    let kind = function.section("Type").text()?;
+    let own = function.section("Properties");
+    let globals = (kind == FUNCTION_TYPES[0]).then(|| template.function_globals());
+    let properties = Properties { own, globals };
+    if let Err(why) = can_run(function, &properties) {
+        let queues = events::queues_read(&properties.own);
+        let stays = if queues.is_empty() { String::new() } else { format!("; messages stay in {}", queues.join(", ")) };
+        function.not_run(&kind, format!("{why}{stays}"));
+        return None;
+    }
+    let name = physical_name(template, id, function, "FunctionName");
+    let timeout_s = properties.get("Timeout").integer(1..=900).unwrap_or(TIMEOUT_DEFAULT_S);
+    let memory_mb = properties.get("MemorySize").integer(128..=10_240).unwrap_or(MEMORY_DEFAULT_MB);
+    let mut environment = properties.globals.as_ref().map(variables).unwrap_or_default();
+    environment.extend(variables(&properties.own));
+    let mappings = properties.own.section("Events").entries().into_iter();
+    let mappings = mappings.filter_map(|(event_id, event)| events::sqs_event(id, &event_id, &event)).collect();
+    let (binary, code) = code(function, &properties);
     Some(FunctionSpec {
         logical_id: id.to_owned(),
         name: name?,
-        binary: binary?,
+        binary: binary.unwrap_or_else(|| id.to_owned()),
+        code,
         timeout: Duration::from_secs(timeout_s),
         memory_mb: u32::try_from(memory_mb).expect("checked to be 10240 or less"),
         environment,
@@ -45,60 +58,52 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
     })
 }
 
-fn binary(function: &Section<'_>) -> Option<String> {
-    let metadata = function.section("Metadata");
-    let method = metadata.section("BuildMethod");
-    let built_by = method.required_text("set `BuildMethod: rust-cargolambda`")?;
-    if built_by != "rust-cargolambda" {
-        method.fault(format!("must be rust-cargolambda to run locally, not `{built_by}`"));
-        return None;
+impl<'t> Properties<'t> {
+    fn get(&self, key: &str) -> Section<'t> {
+        let own = self.own.section(key);
+        match &self.globals {
+            Some(globals) if !own.is_given() => globals.section(key),
+            _ => own,
+        }
     }
-    let binary = metadata.section("BuildProperties").section("Binary");
-    binary.required_text("name the cargo binary of this function")
+}
+
+/// Whether the function is a program that speaks the runtime API by itself; if not, why it is not run.
+fn can_run(function: &Section<'_>, properties: &Properties<'_>) -> Result<(), String> {
+    let text = |key| properties.get(key).text();
+    if text("PackageType").as_deref() == Some("Image") {
+        return Err("its code is a container image".to_owned());
+    }
+    if is_built_by_cargo(function) {
+        return Ok(());
+    }
+    match text("Runtime") {
+        Some(runtime) if runtime.starts_with("provided") => Ok(()),
+        Some(runtime) => Err(format!("its runtime is {runtime}; only programs for provided.al2023 are run")),
+        None => Err("it has no Runtime; only programs for provided.al2023 are run".to_owned()),
+    }
+}
+
+fn is_built_by_cargo(function: &Section<'_>) -> bool {
+    function.section("Metadata").section("BuildMethod").text().as_deref() == Some("rust-cargolambda")
+}
+
+/// The binary that the template names, and where the code is.
+fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>, CodeSpec) {
+    let metadata = function.section("Metadata");
+    let build = metadata.section("BuildProperties");
+    let binary = build.section("Binary").text();
+    let cargo = is_built_by_cargo(function);
+    // What `cdk synth` says of the asset that it has put beside the template.
+    let asset = metadata.section("aws:asset:path").text();
+    let given = ["CodeUri", "Code"].map(|key| properties.get(key));
+    // A mapping is code in a bucket, or within the template: nothing to run from.
+    let path = given.iter().filter(|code| code.is_given()).find_map(Section::plain_text);
+    let directory = asset.or(path).or_else(|| cargo.then(|| ".".to_owned()));
+    (binary.clone(), CodeSpec { directory, cargo, binary_is_named: binary.is_some() })
 }
 
 fn variables(place: &Section<'_>) -> BTreeMap<String, String> {
     let variables = place.section("Environment").section("Variables").entries();
-    variables.into_iter().filter_map(|(name, value)| Some((name, value.text()?))).collect()
-}
-
-fn mapping(function_id: &str, event_id: &str, event: &Section<'_>) -> Option<MappingSpec> {
-    if event.section("Type").text()? != "SQS" {
-        return None;
-    }
-    let properties = event.section("Properties");
-    let queue = properties.section("Queue");
-    let arn = queue.required_text("give the queue's ARN, such as !GetAtt Orders.Arn");
-    let integer = |key, range| properties.section(key).integer(range);
-    let batch_size = integer("BatchSize", 1..=10_000).unwrap_or(BATCH_SIZE_DEFAULT);
-    let window_s = integer("MaximumBatchingWindowInSeconds", 0..=300).unwrap_or(0);
-    let concurrency = properties.section("ScalingConfig").section("MaximumConcurrency").integer(2..=1_000);
-    let report_batch_item_failures = reports_failures(&properties.section("FunctionResponseTypes"));
-    let enabled = properties.section("Enabled").boolean().unwrap_or(true);
-    let arn = arn?;
-    let Some(name) = queue_name(&arn) else {
-        queue.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Orders.Arn"));
-        return None;
-    };
-    Some(MappingSpec {
-        logical_id: format!("{function_id}{event_id}"),
-        queue: name.to_owned(),
-        batch_size: usize::try_from(batch_size).expect("checked to be 10000 or less"),
-        window: Duration::from_secs(window_s),
-        report_batch_item_failures,
-        maximum_concurrency: concurrency.map(|n| u32::try_from(n).expect("checked to be 1000 or less")),
-        enabled,
-    })
-}
-
-fn reports_failures(types: &Section<'_>) -> bool {
-    let mut reports = false;
-    for item in types.items() {
-        match item.text().as_deref() {
-            Some("ReportBatchItemFailures") => reports = true,
-            Some(other) => item.fault(format!("must be ReportBatchItemFailures, not `{other}`")),
-            None => {}
-        }
-    }
-    reports
+    variables.into_iter().filter_map(|(name, value)| Some((name, value.text_or_stand_in()?))).collect()
 }

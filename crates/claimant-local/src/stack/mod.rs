@@ -1,25 +1,36 @@
 //! `template.yaml` (AWS SAM) read into what the local cloud starts: queues, tables, functions and mappings.
 //!
-//! The same file that deploys also runs locally. Only what the local cloud needs is read; other resource types and
-//! outputs are passed over, and a resource whose `Condition` is false is left out. What is needed but wrong is a fault, and all faults are reported together.
+//! The same file that deploys also runs locally, as SAM, CloudFormation, or what `cdk synth` writes. What AWS would refuse
+//! is a fault, with its file and line, and all faults are reported together. What AWS would take and the local cloud does
+//! not run is named in [`Stack::not_run`], nothing in silence. A resource whose `Condition` is false is left out.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `template` | the YAML, its parameters, and a cursor that records faults with their place |
-//! | `resolve` | `!Ref`, `!GetAtt`, `!Sub` and `!Join`, with the local account, Region and names |
+//! | `yaml` | YAML and JSON as a tree whose values know their line |
+//! | `template` | the template, its parameters, and a cursor that records what it finds with its place |
+//! | `loops` | `Fn::ForEach` |
+//! | `evaluate` | CloudFormation's functions |
+//! | `resolve` | what resources are called here: names, URLs and ARNs |
 //! | `conditions` | `Conditions`, and which resources they leave out |
 //! | `resources` | queues and tables |
-//! | `functions` | functions and their SQS events |
+//! | `functions` | functions, and whether their code can run here |
+//! | `events` | SQS events and event source mappings |
 //! | `relations` | what must hold between resources |
+//! | `not_run` | what is not run, and how it is told |
 
 mod conditions;
+mod evaluate;
+mod events;
 mod functions;
+mod loops;
+mod not_run;
 mod relations;
 mod resolve;
 mod resources;
 mod template;
 #[cfg(test)]
 mod tests;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,10 +38,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::Error;
+use crate::mapping::Filter;
 use crate::sqs::QueueSettings;
 
+pub use not_run::NotRun;
 pub(crate) use resolve::function_arn;
-use template::{Faults, Template};
+use template::{Findings, Template};
 
 /// What a queue's URL starts with until the cloud knows its port: replace it in every environment value.
 pub const SQS_URL_PLACEHOLDER: &str = "http://sqs.local";
@@ -56,6 +69,8 @@ pub struct Stack {
     pub functions: Vec<FunctionSpec>,
     /// The functions whose condition is false, in the template's order.
     pub left_out: Vec<LeftOut>,
+    /// What AWS would run and the local cloud does not, in the template's order.
+    pub not_run: Vec<NotRun>,
 }
 
 /// A function of the template whose condition is false.
@@ -129,8 +144,11 @@ pub struct FunctionSpec {
     pub logical_id: String,
     /// `FunctionName`, or else the logical id.
     pub name: String,
-    /// The name of the binary that cargo builds for it.
+    /// The name of the binary that cargo builds for it: `Binary` of its metadata, or else, once the cloud has started, the
+    /// one that cargo knows in its directory, or else the logical id.
     pub binary: String,
+    /// Where its code is.
+    pub code: CodeSpec,
     /// How long one invocation may take.
     pub timeout: Duration,
     /// Configured memory in MB; reported to the function, not enforced.
@@ -141,17 +159,32 @@ pub struct FunctionSpec {
     pub mappings: Vec<MappingSpec>,
 }
 
+/// Where a function's code is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CodeSpec {
+    /// `CodeUri`, `Code` or CDK's asset, relative to the template; `None` where the code is in a bucket or inline.
+    pub directory: Option<String>,
+    /// Whether the template says that cargo builds it.
+    pub cargo: bool,
+    /// Whether the template names the binary.
+    pub binary_is_named: bool,
+}
+
 /// An SQS event source mapping of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingSpec {
-    /// The function's logical id followed by the event's, as SAM names the mapping.
+    /// The function's logical id followed by the event's, as SAM names the mapping, or the mapping's own.
     pub logical_id: String,
+    /// Where it stands in the template.
+    pub line: usize,
     /// The name of the queue it reads.
     pub queue: String,
     /// Messages per invocation at most.
     pub batch_size: usize,
     /// How long to gather messages before an invocation.
     pub window: Duration,
+    /// What a message must match one of to reach the function, if there are any; others are deleted.
+    pub filters: Vec<Filter>,
     /// Whether `FunctionResponseTypes` has `ReportBatchItemFailures`.
     pub report_batch_item_failures: bool,
     /// Invocations at the same time at most, when set.
@@ -165,7 +198,8 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is not YAML (the message has line and column), or has faults (the message has all).
+    /// The file cannot be read, is neither YAML nor JSON (the message has the line), or has faults (the message has all,
+    /// each with its line).
     pub fn load(path: &Path, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
         let place = path.display().to_string();
         let yaml = std::fs::read_to_string(path).map_err(|e| {
@@ -181,26 +215,33 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// The text is not YAML (the message has line and column), or has faults (the message has all of them).
+    /// The text is neither YAML nor JSON (the message has the line), or has faults (the message has all of them, each with
+    /// its line).
     pub fn parse(yaml: &str, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
         Self::read("the template", yaml, parameters)
     }
 
     fn read(place: &str, yaml: &str, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
-        let root: serde_yaml_ng::Value =
-            serde_yaml_ng::from_str(yaml).map_err(|e| Error::new(format!("{place} is not valid YAML: {e}")))?;
-        if !root.get("Resources").is_some_and(serde_yaml_ng::Value::is_mapping) {
-            return Err(Error::new(format!("{place} has no `Resources`: give the path of an AWS SAM template")));
+        let root = yaml::parse(yaml)
+            .map_err(|e| Error::new(format!("{place}:{}: this is not valid YAML: {}", e.line, e.what)))?;
+        if !root.get("Resources").is_some_and(yaml::Node::is_map) {
+            return Err(Error::new(format!(
+                "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"
+            )));
         }
-        let faults = Faults::default();
-        let template = Template::new(&root, parameters, &faults);
-        let stack = Self {
+        let findings = Findings::default();
+        let template = Template::new(&root, parameters, &findings);
+        let mut stack = Self {
             queues: resources::queues(&template),
             tables: resources::tables(&template),
             functions: functions::functions(&template),
             left_out: conditions::left_out(&template),
+            not_run: Vec::new(),
         };
-        relations::check(&stack, &faults);
-        faults.into_result(place).map(|()| stack)
+        not_run::note_other_resources(&template);
+        relations::leave_out_foreign_queues(&mut stack, &template);
+        relations::check(&stack, &template);
+        drop(template);
+        findings.into_result(place).map(|not_run| Self { not_run, ..stack })
     }
 }

@@ -2,64 +2,87 @@
 
 use std::collections::BTreeSet;
 
-use super::template::Faults;
+use super::template::Template;
 use super::{FunctionSpec, MappingSpec, QueueSpec, Stack};
 
 /// The largest batch that needs no window, and the largest of a FIFO queue.
 const BATCH_SIZE_PLAIN_MAX: usize = 10;
 
-pub(super) fn check(stack: &Stack, faults: &Faults) {
-    names_differ("QueueName", stack.queues.iter().map(|q| (&q.logical_id, &q.name)), faults);
-    names_differ("TableName", stack.tables.iter().map(|t| (&t.logical_id, &t.name)), faults);
-    names_differ("FunctionName", stack.functions.iter().map(|f| (&f.logical_id, &f.name)), faults);
+/// Drops what names a queue that is not in the template, and says so: it may well be in the account.
+pub(super) fn leave_out_foreign_queues(stack: &mut Stack, template: &Template<'_>) {
+    let names: BTreeSet<String> = stack.queues.iter().map(|queue| queue.name.clone()).collect();
+    for queue in &mut stack.queues {
+        let Some(redrive) = queue.settings.redrive.take_if(|redrive| !names.contains(&redrive.dead_letter_queue))
+        else {
+            continue;
+        };
+        let why = format!(
+            "the dead-letter queue {} is not in this template: its messages stay in the queue",
+            redrive.dead_letter_queue
+        );
+        template.findings.not_run(template.line_of(&queue.logical_id), &queue.logical_id, "RedrivePolicy", why);
+    }
+    for function in &mut stack.functions {
+        for mapping in function.mappings.extract_if(.., |mapping| !names.contains(&mapping.queue)) {
+            let why = format!("reads the queue {}, which is not in this template", mapping.queue);
+            template.findings.not_run(mapping.line, &mapping.logical_id, "event source mapping", why);
+        }
+    }
+}
+
+pub(super) fn check(stack: &Stack, template: &Template<'_>) {
+    names_differ("QueueName", stack.queues.iter().map(|q| (&q.logical_id, &q.name)), template);
+    names_differ("TableName", stack.tables.iter().map(|t| (&t.logical_id, &t.name)), template);
+    names_differ("FunctionName", stack.functions.iter().map(|f| (&f.logical_id, &f.name)), template);
     for queue in &stack.queues {
-        check_redrive(stack, queue, faults);
+        check_redrive(stack, queue, template);
     }
     for function in &stack.functions {
         for mapping in &function.mappings {
-            match stack.queues.iter().find(|queue| queue.name == mapping.queue) {
-                Some(queue) => check_mapping(function, mapping, queue, faults),
-                None => faults.add(format!(
-                    "{}: reads the queue `{}`, which is not in this template: add it, or write !GetAtt Orders.Arn",
-                    mapping.logical_id, mapping.queue
-                )),
+            if let Some(queue) = stack.queues.iter().find(|queue| queue.name == mapping.queue) {
+                check_mapping(function, mapping, queue, template);
             }
         }
     }
 }
 
-fn names_differ<'a>(property: &str, names: impl Iterator<Item = (&'a String, &'a String)>, faults: &Faults) {
+fn names_differ<'a>(property: &str, names: impl Iterator<Item = (&'a String, &'a String)>, template: &Template<'_>) {
     let mut seen = BTreeSet::new();
     for (logical_id, name) in names {
         if !seen.insert(name) {
-            faults.add(format!(
-                "{logical_id}.Properties.{property}: `{name}` is taken by another resource: give it its own name"
-            ));
+            template.findings.fault(
+                template.line_of(logical_id),
+                format!(
+                    "{logical_id}.Properties.{property}: `{name}` is taken by another resource: give it its own name"
+                ),
+            );
         }
     }
 }
 
-fn check_redrive(stack: &Stack, queue: &QueueSpec, faults: &Faults) {
+fn check_redrive(stack: &Stack, queue: &QueueSpec, template: &Template<'_>) {
     let Some(redrive) = &queue.settings.redrive else { return };
     let target = &redrive.dead_letter_queue;
     let fault = |what: &str| {
-        faults.add(format!(
-            "{}.Properties.RedrivePolicy.deadLetterTargetArn: the dead-letter queue `{target}` {what}",
-            queue.logical_id
-        ));
+        template.findings.fault(
+            template.line_of(&queue.logical_id),
+            format!(
+                "{}.Properties.RedrivePolicy.deadLetterTargetArn: the dead-letter queue `{target}` {what}",
+                queue.logical_id
+            ),
+        );
     };
     match stack.queues.iter().find(|other| other.name == *target) {
-        None => fault("is not in this template: add it, or correct the ARN"),
         Some(other) if other.name == queue.name => fault("is the queue itself: name another one"),
         Some(other) if other.settings.fifo != queue.settings.fifo => {
             fault("must be FIFO exactly if the queue is: change its `FifoQueue`");
         }
-        Some(_) => {}
+        _ => {}
     }
 }
 
-fn check_mapping(function: &FunctionSpec, mapping: &MappingSpec, queue: &QueueSpec, faults: &Faults) {
-    let fault = |what: String| faults.add(format!("{}: {what}", mapping.logical_id));
+fn check_mapping(function: &FunctionSpec, mapping: &MappingSpec, queue: &QueueSpec, template: &Template<'_>) {
+    let fault = |what: String| template.findings.fault(mapping.line, format!("{}: {what}", mapping.logical_id));
     if queue.settings.fifo {
         if mapping.batch_size > BATCH_SIZE_PLAIN_MAX {
             fault(format!(

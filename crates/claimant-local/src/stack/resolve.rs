@@ -1,13 +1,9 @@
-//! CloudFormation's functions for single values, with local names, account and Region.
-
-use serde_yaml_ng::Value;
+//! What a template's resources are called here: names, URLs and ARNs.
 
 use super::conditions::condition_of;
-use super::template::Template;
+use super::template::{Template, type_of};
+use super::yaml::Node;
 use super::{ACCOUNT_ID, REGION, SQS_URL_PLACEHOLDER};
-
-/// References within references at most; deeper means they go round in a circle.
-pub(super) const REFERENCE_DEPTH_MAX: u32 = 16;
 
 /// Which resource types have a local counterpart that can be referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +13,25 @@ enum Kind {
     Function,
 }
 
+/// A resource that is there locally.
+pub(super) struct Known {
+    kind: Kind,
+    name: String,
+}
+
+/// What an id refers to.
+pub(super) enum Referred {
+    Known(Known),
+    /// A resource that only AWS has; why its values are not known.
+    Unknown(String),
+}
+
 impl Kind {
     fn of(type_name: &str) -> Option<Self> {
         match type_name {
             "AWS::SQS::Queue" => Some(Self::Queue),
-            "AWS::DynamoDB::Table" | "AWS::Serverless::SimpleTable" => Some(Self::Table),
-            "AWS::Serverless::Function" => Some(Self::Function),
+            "AWS::DynamoDB::Table" | "AWS::DynamoDB::GlobalTable" | "AWS::Serverless::SimpleTable" => Some(Self::Table),
+            "AWS::Serverless::Function" | "AWS::Lambda::Function" => Some(Self::Function),
             _ => None,
         }
     }
@@ -32,6 +41,29 @@ impl Kind {
             Self::Queue => "QueueName",
             Self::Table => "TableName",
             Self::Function => "FunctionName",
+        }
+    }
+}
+
+impl Known {
+    /// What `!Ref` gives.
+    pub(super) fn reference(&self) -> String {
+        match self.kind {
+            Kind::Queue => format!("{SQS_URL_PLACEHOLDER}/{ACCOUNT_ID}/{}", self.name),
+            Kind::Table | Kind::Function => self.name.clone(),
+        }
+    }
+
+    /// What `!GetAtt` gives, if it is known.
+    pub(super) fn attribute(&self, attribute: &str) -> Option<String> {
+        let name = &self.name;
+        match (self.kind, attribute) {
+            (Kind::Queue, "Arn") => Some(queue_arn(name)),
+            (Kind::Queue, "QueueName") => Some(name.clone()),
+            (Kind::Queue, "QueueUrl") => Some(self.reference()),
+            (Kind::Table, "Arn") => Some(format!("arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{name}")),
+            (Kind::Function, "Arn") => Some(function_arn(name)),
+            _ => None,
         }
     }
 }
@@ -46,194 +78,108 @@ pub(super) fn queue_name(arn: &str) -> Option<&str> {
     arn.strip_prefix(&queue_arn(""))
 }
 
-/// The function a value is a call of, without `!` or `Fn::`, and its argument.
-pub(super) fn intrinsic(value: &Value) -> Option<(String, &Value)> {
-    match value {
-        Value::Tagged(tagged) => {
-            let tag = tagged.tag.to_string();
-            Some((tag.trim_start_matches('!').to_owned(), &tagged.value))
-        }
-        Value::Mapping(map) if map.len() == 1 => {
-            let (key, argument) = map.iter().next()?;
-            match key.as_str()? {
-                "Ref" => Some(("Ref".to_owned(), argument)),
-                key => Some((key.strip_prefix("Fn::")?.to_owned(), argument)),
-            }
-        }
-        _ => None,
-    }
+/// The local ARN of a function.
+pub(crate) fn function_arn(name: &str) -> String {
+    format!("arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}")
+}
+
+pub(super) fn pseudo_parameter(id: &str) -> Option<String> {
+    Some(match id {
+        "AWS::Region" => REGION.to_owned(),
+        "AWS::AccountId" => ACCOUNT_ID.to_owned(),
+        "AWS::Partition" => "aws".to_owned(),
+        "AWS::StackName" => "local".to_owned(),
+        "AWS::StackId" => format!("arn:aws:cloudformation:{REGION}:{ACCOUNT_ID}:stack/local/local"),
+        "AWS::URLSuffix" => "amazonaws.com".to_owned(),
+        _ => return None,
+    })
 }
 
 impl Template<'_> {
-    /// The text of a single value, or why it has none and how to mend it.
-    pub(super) fn text(&self, value: &Value) -> Result<String, String> {
-        self.text_at(value, 0)
-    }
-
-    /// The name of a queue, table or function: its name property, or else its logical id.
+    /// The name of a queue, table or function: its name property, or else its logical id. An error says what is wrong.
     pub(super) fn physical_name(&self, logical_id: &str) -> Result<String, String> {
-        self.named(logical_id, 0).map(|(_, name)| name)
-    }
-
-    fn text_at(&self, value: &Value, depth: u32) -> Result<String, String> {
-        if depth > REFERENCE_DEPTH_MAX {
-            return Err("refers to itself in a circle: break the circle".to_owned());
-        }
-        if let Some((function, argument)) = intrinsic(value) {
-            return self.call(&function, argument, depth + 1);
-        }
-        match value {
-            Value::String(text) => Ok(text.clone()),
-            Value::Number(number) => Ok(number.to_string()),
-            Value::Bool(flag) => Ok(flag.to_string()),
-            _ => Err("must be a single value: a text, a number, true or false".to_owned()),
+        match self.find(logical_id, 0)? {
+            Referred::Known(known) => Ok(known.name),
+            Referred::Unknown(why) => Err(why),
         }
     }
 
-    fn call(&self, function: &str, argument: &Value, depth: u32) -> Result<String, String> {
-        match function {
-            "Ref" => self.reference(&self.text_at(argument, depth)?, depth),
-            "GetAtt" => match argument {
-                Value::Sequence(parts) => {
-                    let parts: Result<Vec<_>, _> = parts.iter().map(|part| self.text_at(part, depth)).collect();
-                    self.attribute(&parts?.join("."), depth)
-                }
-                _ => self.attribute(&self.text_at(argument, depth)?, depth),
-            },
-            "Sub" => self.substitute(argument, depth),
-            "Join" => self.join(argument, depth),
-            other => Err(format!(
-                "uses !{other}, which the local cloud does not evaluate: use !Ref, !GetAtt, !Sub or !Join, \
-                 or a parameter with a default"
-            )),
-        }
-    }
-
-    /// What `!Ref` of this parameter or resource is.
-    pub(super) fn reference(&self, id: &str, depth: u32) -> Result<String, String> {
-        if let Some(value) = pseudo_parameter(id) {
-            return Ok(value.to_owned());
-        }
-        if let Some(parameter) = self.parameter(id) {
-            if let Some(given) = self.parameters.get(id) {
-                return Ok(given.clone());
-            }
-            let default = parameter.get("Default").ok_or_else(|| {
-                format!("needs parameter {id}, which has no value: give it a `Default`, or a value for this run")
-            })?;
-            return self.text_at(default, depth);
-        }
-        let (kind, name) = self.named(id, depth)?;
-        Ok(match kind {
-            Kind::Queue => format!("{SQS_URL_PLACEHOLDER}/{ACCOUNT_ID}/{name}"),
-            Kind::Table | Kind::Function => name,
-        })
-    }
-
-    fn attribute(&self, path: &str, depth: u32) -> Result<String, String> {
-        let (id, attribute) = path
-            .split_once('.')
-            .ok_or_else(|| format!("!GetAtt {path} names no attribute: write !GetAtt {path}.Arn"))?;
-        let (kind, name) = self.named(id, depth)?;
-        match (kind, attribute) {
-            (Kind::Queue, "Arn") => Ok(queue_arn(&name)),
-            (Kind::Queue, "QueueName") => Ok(name),
-            (Kind::Queue, "QueueUrl") => Ok(format!("{SQS_URL_PLACEHOLDER}/{ACCOUNT_ID}/{name}")),
-            (Kind::Table, "Arn") => Ok(format!("arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{name}")),
-            (Kind::Function, "Arn") => Ok(function_arn(&name)),
-            _ => {
-                Err(format!("!GetAtt {path} has no local value: use the attribute Arn, or a parameter with a default"))
-            }
-        }
-    }
-
-    fn named(&self, id: &str, depth: u32) -> Result<(Kind, String), String> {
-        let resource = self.resource(id).ok_or_else(|| {
-            format!("refers to {id}, which is neither a parameter nor a resource: correct the name or add it")
-        })?;
+    /// The resource of this id; an error if there is none, or if it is left out.
+    pub(super) fn find(&self, id: &str, depth: u32) -> Result<Referred, String> {
+        // SAM makes these of a function with `AutoPublishAlias`; both lead to the function.
+        let id = match id.strip_suffix(".Alias").or_else(|| id.strip_suffix(".Version")) {
+            Some(function) => function,
+            None => id,
+        };
+        let Some(resource) = self.resource(id) else {
+            return match self.maker_of(id) {
+                Some(maker) => Ok(Referred::Unknown(format!("refers to {id}, which SAM makes for {maker}"))),
+                None => Err(format!(
+                    "refers to {id}, which is neither a parameter nor a resource: correct the name or add it"
+                )),
+            };
+        };
         if let Some(condition) = condition_of(resource).filter(|name| self.condition(name) == Ok(false)) {
             return Err(format!(
                 "refers to {id}, which is left out, since its condition {condition} is false: give this resource the same condition"
             ));
         }
-        let type_name = resource.get("Type").and_then(Value::as_str).unwrap_or("no type");
-        let kind = Kind::of(type_name).ok_or_else(|| {
-            format!("refers to {id} ({type_name}), which has no local counterpart: use a parameter with a default")
-        })?;
-        let properties = resource.get("Properties");
-        match properties.and_then(|properties| properties.get(kind.name_property())) {
-            Some(name) => Ok((kind, self.text_at(name, depth + 1)?)),
-            None => Ok((kind, self.default_name(kind, id, properties))),
+        let type_name = type_of(resource).unwrap_or("no type");
+        if matches!(type_name, "AWS::Lambda::Alias" | "AWS::Lambda::Version") {
+            return self.function_of(id, resource, depth);
         }
+        let Some(kind) = Kind::of(type_name) else {
+            return Ok(Referred::Unknown(format!("refers to {id} ({type_name}), which is not run here")));
+        };
+        let properties = resource.get("Properties");
+        let given = properties.and_then(|properties| properties.get(kind.name_property()));
+        let known_before = self.unknown.borrow().len();
+        let name = given.map(|name| self.evaluate(name, depth + 1)).transpose()?;
+        // Said where the resource itself is read.
+        let is_known = self.unknown.borrow().len() == known_before;
+        self.unknown.borrow_mut().truncate(known_before);
+        let name = match name.as_ref().and_then(Node::as_text).filter(|_| is_known) {
+            Some(name) => name.to_owned(),
+            None => self.default_name(kind, id, properties),
+        };
+        Ok(Referred::Known(Known { kind, name }))
+    }
+
+    /// The function that an alias or a version is of.
+    fn function_of(&self, id: &str, resource: &Node, depth: u32) -> Result<Referred, String> {
+        let function = resource.get("Properties").and_then(|properties| properties.get("FunctionName"));
+        let function = function.ok_or_else(|| format!("refers to {id}, which has no FunctionName: give it one"))?;
+        let name = self.text(function, depth + 1)?;
+        let name = function_name(&name).to_owned();
+        Ok(Referred::Known(Known { kind: Kind::Function, name }))
+    }
+
+    /// The resource for which SAM makes one of this id, such as `ConfirmRole` for `Confirm`.
+    fn maker_of(&self, id: &str) -> Option<&str> {
+        let transformed = self.all_resources().filter(|(_, resource)| {
+            type_of(resource).is_some_and(|type_name| type_name.starts_with("AWS::Serverless::"))
+        });
+        transformed.map(|(maker, _)| maker).find(|maker| id.starts_with(maker)).or_else(|| {
+            // An API's implicit resources have fixed names.
+            id.starts_with("Serverless").then_some("the template's API events")
+        })
     }
 
     /// SQS refuses a FIFO queue whose name lacks the suffix, so a queue named by default gets it.
-    fn default_name(&self, kind: Kind, id: &str, properties: Option<&Value>) -> String {
+    fn default_name(&self, kind: Kind, id: &str, properties: Option<&Node>) -> String {
         let fifo = properties
             .and_then(|properties| properties.get("FifoQueue"))
-            .and_then(|flag| self.text(flag).ok())
+            .and_then(|flag| self.text(flag, 0).ok())
             .is_some_and(|flag| flag.eq_ignore_ascii_case("true"));
         match kind {
             Kind::Queue if fifo => format!("{id}.fifo"),
             _ => id.to_owned(),
         }
     }
-
-    fn join(&self, argument: &Value, depth: u32) -> Result<String, String> {
-        let Some([delimiter, Value::Sequence(parts)]) = argument.as_sequence().map(Vec::as_slice) else {
-            return Err("!Join takes a delimiter and a list: write !Join [\"-\", [a, b]]".to_owned());
-        };
-        let delimiter = self.text_at(delimiter, depth)?;
-        let parts: Result<Vec<_>, _> = parts.iter().map(|part| self.text_at(part, depth)).collect();
-        Ok(parts?.join(&delimiter))
-    }
-
-    fn substitute(&self, argument: &Value, depth: u32) -> Result<String, String> {
-        let (text, variables) = match argument {
-            Value::String(text) => (text, None),
-            Value::Sequence(parts) => match parts.as_slice() {
-                [Value::String(text), variables @ Value::Mapping(_)] => (text, Some(variables)),
-                _ => return Err("!Sub takes a text, or a list of a text and a mapping".to_owned()),
-            },
-            _ => return Err("!Sub takes a text, or a list of a text and a mapping".to_owned()),
-        };
-        let mut result = String::new();
-        let mut rest = text.as_str();
-        while let Some((before, after)) = rest.split_once("${") {
-            let (name, tail) =
-                after.split_once('}').ok_or_else(|| format!("!Sub `{text}` has `${{` without `}}`: close it"))?;
-            result.push_str(before);
-            result.push_str(&self.variable(name.trim(), variables, depth)?);
-            rest = tail;
-        }
-        result.push_str(rest);
-        Ok(result)
-    }
-
-    fn variable(&self, name: &str, variables: Option<&Value>, depth: u32) -> Result<String, String> {
-        if let Some(literal) = name.strip_prefix('!') {
-            return Ok(format!("${{{literal}}}"));
-        }
-        match variables.and_then(|variables| variables.get(name)) {
-            Some(value) => self.text_at(value, depth),
-            None if name.contains('.') => self.attribute(name, depth),
-            None => self.reference(name, depth),
-        }
-    }
 }
 
-/// The local ARN of a function.
-pub(crate) fn function_arn(name: &str) -> String {
-    format!("arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}")
-}
-
-fn pseudo_parameter(id: &str) -> Option<&'static str> {
-    match id {
-        "AWS::Region" => Some(REGION),
-        "AWS::AccountId" => Some(ACCOUNT_ID),
-        "AWS::Partition" => Some("aws"),
-        "AWS::StackName" => Some("local"),
-        "AWS::URLSuffix" => Some("amazonaws.com"),
-        _ => None,
-    }
+/// The function's name in a name or an ARN, without an alias or a version.
+pub(super) fn function_name(name_or_arn: &str) -> &str {
+    let rest = name_or_arn.strip_prefix(&function_arn("")).unwrap_or(name_or_arn);
+    rest.split(':').next().unwrap_or(rest)
 }

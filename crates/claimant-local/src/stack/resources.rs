@@ -8,6 +8,23 @@ use super::resolve::queue_name;
 use super::template::{Section, Template};
 use super::{KeyKind, KeySpec, QueueSpec, TableSpec};
 
+/// The properties of a queue that are read, and after them those of which there is nothing to see here.
+const QUEUE_PROPERTIES: [&str; 13] = [
+    "QueueName",
+    "FifoQueue",
+    "ContentBasedDeduplication",
+    "VisibilityTimeout",
+    "MessageRetentionPeriod",
+    "DelaySeconds",
+    "ReceiveMessageWaitTimeSeconds",
+    "RedrivePolicy",
+    "SqsManagedSseEnabled",
+    "KmsMasterKeyId",
+    "KmsDataKeyReusePeriodSeconds",
+    "Tags",
+    "RedriveAllowPolicy",
+];
+
 /// Queues, each after the dead-letter queue it names, so that they can be created in this order.
 pub(super) fn queues(template: &Template<'_>) -> Vec<QueueSpec> {
     let read = template.resources(&["AWS::SQS::Queue"]);
@@ -18,9 +35,10 @@ pub(super) fn queues(template: &Template<'_>) -> Vec<QueueSpec> {
 }
 
 pub(super) fn tables(template: &Template<'_>) -> Vec<TableSpec> {
-    let read = template.resources(&["AWS::DynamoDB::Table", "AWS::Serverless::SimpleTable"]);
+    let read =
+        template.resources(&["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable"]);
     read.filter_map(|(id, table)| {
-        let name = physical_name(template, id, &table)?;
+        let name = physical_name(template, id, &table, "TableName")?;
         let properties = table.section("Properties");
         let (partition_key, sort_key) = if properties.section("KeySchema").is_given() {
             full_key(&properties)?
@@ -41,13 +59,17 @@ pub(super) fn tables(template: &Template<'_>) -> Vec<TableSpec> {
     .collect()
 }
 
-/// The resource's name; a name that cannot be resolved is a fault of the resource.
-pub(super) fn physical_name(template: &Template<'_>, id: &str, resource: &Section<'_>) -> Option<String> {
-    let name = template.physical_name(id);
-    if let Err(why) = &name {
-        resource.fault(format!("its name {why}"));
-    }
-    name.ok()
+/// The resource's name; one that is wrong is a fault of the resource, and the logical id stands in for one that only AWS
+/// knows.
+pub(super) fn physical_name(
+    template: &Template<'_>,
+    id: &str,
+    resource: &Section<'_>,
+    property: &str,
+) -> Option<String> {
+    // What is wrong with it is said here.
+    resource.section("Properties").section(property).text();
+    template.physical_name(id).ok()
 }
 
 fn redrive_hops(queues: &[QueueSpec], queue: &QueueSpec) -> usize {
@@ -60,7 +82,7 @@ fn redrive_hops(queues: &[QueueSpec], queue: &QueueSpec) -> usize {
 }
 
 fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<QueueSpec> {
-    let name = physical_name(template, id, queue)?;
+    let name = physical_name(template, id, queue, "QueueName")?;
     let properties = queue.section("Properties");
     let flag = |key| properties.section(key).boolean().unwrap_or(false);
     let seconds = |key, range, default| {
@@ -87,6 +109,11 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
         let property = properties.section("ContentBasedDeduplication");
         property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
     }
+    for (key, property) in properties.entries() {
+        if !QUEUE_PROPERTIES.contains(&key.as_str()) {
+            property.not_run("property", "has no effect");
+        }
+    }
     Some(QueueSpec { logical_id: id.to_owned(), name, settings })
 }
 
@@ -103,6 +130,10 @@ fn redrive(policy: &Section<'_>) -> Option<Redrive> {
     }
     let arn = arn?;
     let Some(name) = queue_name(&arn) else {
+        if arn.starts_with("arn:") {
+            policy.not_run("RedrivePolicy", format!("{arn} is not in this template: messages stay in the queue"));
+            return None;
+        }
         target.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Failed.Arn"));
         return None;
     };

@@ -1,107 +1,140 @@
-//! The template as read, and a cursor over it that records every fault with its place.
+//! The template as read, and a cursor over it that records every finding with its place.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use serde_yaml_ng::Value;
-
 use crate::Error;
 
+use super::NotRun;
 use super::conditions::condition_of;
-use super::resolve::intrinsic;
+use super::loops;
+use super::yaml::{Kind, Node};
 
-/// What is wrong with a template; shared by everything that reads it.
+/// What is wrong with a template, and what of it is not run here; shared by everything that reads it.
 #[derive(Debug, Default)]
-pub(super) struct Faults(RefCell<BTreeSet<String>>);
+pub(super) struct Findings {
+    /// By line, so that they come in the template's order.
+    faults: RefCell<BTreeSet<(usize, String)>>,
+    not_run: RefCell<BTreeMap<(usize, String), NotRun>>,
+}
 
 /// A template with the parameters of this run.
 pub(super) struct Template<'a> {
-    pub(super) root: &'a Value,
+    pub(super) root: Node,
     pub(super) parameters: &'a BTreeMap<String, String>,
-    faults: &'a Faults,
+    pub(super) findings: &'a Findings,
+    /// Why values of the evaluation that is under way are stand-ins; see [`Template::evaluate`].
+    pub(super) unknown: RefCell<Vec<String>>,
 }
 
 /// A place in the template: a value, or the absence of one, with its path for messages.
 #[derive(Clone)]
-pub(super) struct Section<'a> {
-    template: &'a Template<'a>,
+pub(super) struct Section<'t> {
+    template: &'t Template<'t>,
     path: String,
-    value: Option<&'a Value>,
+    line: usize,
+    node: Option<Node>,
 }
 
-impl Faults {
-    pub(super) fn add(&self, fault: String) {
-        self.0.borrow_mut().insert(fault);
+impl Findings {
+    pub(super) fn fault(&self, line: usize, fault: String) {
+        self.faults.borrow_mut().insert((line, fault));
     }
 
-    pub(super) fn into_result(self, place: &str) -> Result<(), Error> {
-        let faults = self.0.into_inner();
+    /// `what` is a logical id or a path, `kind` its type.
+    pub(super) fn not_run(&self, line: usize, what: &str, kind: &str, why: impl Into<String>) {
+        let found = NotRun { what: what.to_owned(), kind: kind.to_owned(), line, why: why.into() };
+        self.not_run.borrow_mut().insert((line, format!("{what} {}", found.why)), found);
+    }
+
+    /// What is not run, in the template's order; where there are faults, those.
+    pub(super) fn into_result(self, place: &str) -> Result<Vec<NotRun>, Error> {
+        let faults = self.faults.into_inner();
         if faults.is_empty() {
-            return Ok(());
+            return Ok(self.not_run.into_inner().into_values().collect());
         }
-        let list: String = faults.iter().map(|fault| format!("\n  - {fault}")).collect();
+        let list: String = faults.iter().map(|(line, fault)| format!("\n  - {place}:{line}: {fault}")).collect();
         Err(Error::new(format!("{place} cannot be run locally:{list}")))
     }
 }
 
 impl<'a> Template<'a> {
     /// Also checks that every parameter given is one the template has.
-    pub(super) fn new(root: &'a Value, parameters: &'a BTreeMap<String, String>, faults: &'a Faults) -> Self {
-        let template = Self { root, parameters, faults };
+    pub(super) fn new(root: &Node, parameters: &'a BTreeMap<String, String>, findings: &'a Findings) -> Self {
+        let mut template = Self { root: root.clone(), parameters, findings, unknown: RefCell::default() };
         for name in parameters.keys() {
             if template.parameter(name).is_none() {
-                faults.add(format!(
-                    "parameter {name} was given, but is not under `Parameters`: remove it or correct its name"
-                ));
+                findings.fault(
+                    1,
+                    format!("parameter {name} was given, but is not under `Parameters`: remove it or correct its name"),
+                );
             }
         }
+        template.root = loops::expanded(&template, root);
         template
     }
 
-    pub(super) fn parameter(&self, name: &str) -> Option<&'a Value> {
-        self.root.get("Parameters")?.get(name)
+    /// The value under `key` under the top-level `part`.
+    fn under(&self, part: &str, key: &str) -> Option<&Node> {
+        self.root.get(part)?.get(key)
     }
 
-    pub(super) fn resource(&self, logical_id: &str) -> Option<&'a Value> {
-        self.root.get("Resources")?.get(logical_id)
+    pub(super) fn parameter(&self, name: &str) -> Option<&Node> {
+        self.under("Parameters", name)
+    }
+
+    pub(super) fn resource(&self, logical_id: &str) -> Option<&Node> {
+        self.under("Resources", logical_id)
+    }
+
+    /// Where a resource stands; the first line for none.
+    pub(super) fn line_of(&self, logical_id: &str) -> usize {
+        self.resource(logical_id).map_or(1, |resource| resource.line)
     }
 
     /// Every resource, in the template's order, whatever its condition.
-    pub(super) fn all_resources(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
-        let all = self.root.get("Resources").and_then(Value::as_mapping);
-        all.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str()?, value)))
+    pub(super) fn all_resources(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.root.get("Resources").map_or(&[][..], Node::entries).iter().map(|(id, resource)| (&**id, resource))
     }
 
     /// The resources of one of the given types that are not left out by their condition, in the template's order.
     pub(super) fn resources<'t>(
         &'t self,
         types: &'static [&'static str],
-    ) -> impl Iterator<Item = (&'a str, Section<'t>)> {
-        self.all_resources().filter_map(move |(id, value)| {
-            let kind = value.get("Type")?.as_str()?;
-            let section = Section { template: self, path: id.to_owned(), value: Some(value) };
+    ) -> impl Iterator<Item = (&'t str, Section<'t>)> {
+        self.all_resources().filter_map(move |(id, node)| {
+            let kind = type_of(node)?;
+            let section = Section { template: self, path: id.to_owned(), line: node.line, node: Some(node.clone()) };
             (types.contains(&kind) && section.is_there()).then_some((id, section))
         })
     }
 
     pub(super) fn function_globals(&self) -> Section<'_> {
-        Section {
-            template: self,
-            path: "Globals.Function".to_owned(),
-            value: self.root.get("Globals").and_then(|globals| globals.get("Function")),
-        }
+        let node = self.under("Globals", "Function").cloned();
+        let line = node.as_ref().map_or(1, |node| node.line);
+        Section { template: self, path: "Globals.Function".to_owned(), line, node }
     }
 }
 
-impl<'a> Section<'a> {
+/// The type of a resource.
+pub(super) fn type_of(resource: &Node) -> Option<&str> {
+    resource.get("Type")?.as_text()
+}
+
+impl<'t> Section<'t> {
+    /// Whether there is a value, other than null and `AWS::NoValue`.
     pub(super) fn is_given(&self) -> bool {
-        self.value.is_some()
+        self.value().is_some()
+    }
+
+    pub(super) fn line(&self) -> usize {
+        self.line
     }
 
     /// Whether this resource's condition holds; one that cannot be evaluated is a fault.
     fn is_there(&self) -> bool {
-        let Some(condition) = self.value.and_then(condition_of) else { return true };
+        let Some(condition) = self.node.as_ref().and_then(condition_of) else { return true };
         self.template.condition(condition).unwrap_or_else(|why| {
             self.fault(why);
             false
@@ -109,50 +142,76 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn fault(&self, what: impl AsRef<str>) {
-        self.template.faults.add(format!("{}: {}", self.path, what.as_ref()));
+        self.template.findings.fault(self.line, format!("{}: {}", self.path, what.as_ref()));
     }
 
-    /// What stands under `key`; absent if `key` or this section is.
-    pub(super) fn section(&self, key: &str) -> Section<'a> {
-        let value = match self.value {
-            Some(value) if intrinsic(value).is_some() => {
-                self.fault("must be written out: the local cloud evaluates functions only for single values");
+    /// Notes that something which stands here is not run, or not known.
+    pub(super) fn not_run(&self, kind: &str, why: impl Into<String>) {
+        self.template.findings.not_run(self.line, &self.path, kind, why);
+    }
+
+    /// The value with functions evaluated, and whether it, or a part of it, is a stand-in.
+    fn evaluated(&self) -> Option<(Node, Vec<String>)> {
+        let node = self.node.as_ref()?;
+        self.template.unknown.take();
+        let evaluated = self.template.evaluate(node, 0);
+        let unknown = self.template.unknown.take();
+        match evaluated {
+            Ok(Node { kind: Kind::Null, .. }) => None,
+            Ok(node) => Some((node, unknown)),
+            Err(why) => {
+                self.fault(why);
                 None
-            }
-            Some(value) => value.get(key).filter(|value| !value.is_null()),
-            None => None,
-        };
-        Section { template: self.template, path: format!("{}.{key}", self.path), value }
-    }
-
-    /// The entries of a mapping; nothing if absent.
-    pub(super) fn entries(&self) -> Vec<(String, Section<'a>)> {
-        match self.value {
-            None => Vec::new(),
-            Some(Value::Mapping(map)) if intrinsic(self.value.unwrap_or(&Value::Null)).is_none() => {
-                map.keys().filter_map(|key| key.as_str()).map(|key| (key.to_owned(), self.section(key))).collect()
-            }
-            Some(_) => {
-                self.fault("must be a mapping of names to values");
-                Vec::new()
             }
         }
     }
 
-    /// The items of a list; nothing if absent.
-    pub(super) fn items(&self) -> Vec<Section<'a>> {
-        match self.value {
-            None => Vec::new(),
-            Some(Value::Sequence(items)) => items
-                .iter()
-                .enumerate()
-                .map(|(index, value)| Section {
-                    template: self.template,
-                    path: format!("{}[{index}]", self.path),
-                    value: Some(value),
-                })
-                .collect(),
-            Some(_) => {
+    /// The value, if there is one that is known.
+    fn value(&self) -> Option<Node> {
+        let (node, unknown) = self.evaluated()?;
+        if unknown.is_empty() {
+            return Some(node);
+        }
+        self.note_unknown(unknown, "its default counts");
+        None
+    }
+
+    fn note_unknown(&self, unknown: Vec<String>, instead: &str) {
+        for why in unknown {
+            self.not_run("value", format!("{why}: {instead}"));
+        }
+    }
+
+    /// What stands under `key`; absent if `key` or this section is.
+    pub(super) fn section(&self, key: &str) -> Section<'t> {
+        let node = self.value().and_then(|value| value.get(key).cloned());
+        let line = node.as_ref().map_or(self.line, |node| node.line);
+        Section { template: self.template, path: format!("{}.{key}", self.path), line, node }
+    }
+
+    /// The entries of a mapping; nothing if absent.
+    pub(super) fn entries(&self) -> Vec<(String, Section<'t>)> {
+        let Some(value) = self.value() else { return Vec::new() };
+        if !value.is_map() {
+            self.fault("must be a mapping of names to values");
+        }
+        let entries = value.entries().iter();
+        entries.map(|(key, _)| (key.to_string(), self.section(key))).filter(|(_, entry)| entry.node.is_some()).collect()
+    }
+
+    /// The items of a list; nothing if absent. One value counts as a list of it, as it does for CloudFormation.
+    pub(super) fn items(&self) -> Vec<Section<'t>> {
+        let Some(value) = self.value() else { return Vec::new() };
+        let item = |(index, node): (usize, &Node)| Section {
+            template: self.template,
+            path: format!("{}[{index}]", self.path),
+            line: node.line,
+            node: Some(node.clone()),
+        };
+        match &value.kind {
+            Kind::List(items) => items.iter().enumerate().map(item).filter(Self::is_given).collect(),
+            Kind::Text(_) => vec![item((0, &value))],
+            _ => {
                 self.fault("must be a list");
                 Vec::new()
             }
@@ -161,18 +220,43 @@ impl<'a> Section<'a> {
 
     /// The section's own value as text, with functions evaluated.
     pub(super) fn text(&self) -> Option<String> {
-        match self.template.text(self.value?) {
-            Ok(text) => Some(text),
-            Err(why) => {
-                self.fault(why);
-                None
-            }
+        self.as_text(&self.value()?)
+    }
+
+    /// As [`text`](Self::text), where a mapping or a list is no fault.
+    pub(super) fn plain_text(&self) -> Option<String> {
+        self.value()?.as_text().map(str::to_owned)
+    }
+
+    /// As [`text`](Self::text), with a stand-in for each part that only AWS knows; each is noted.
+    pub(super) fn text_or_stand_in(&self) -> Option<String> {
+        let (node, unknown) = self.evaluated()?;
+        let text = self.as_text(&node)?;
+        self.note_unknown(unknown, &format!("`{text}` stands in for it"));
+        Some(text)
+    }
+
+    fn as_text(&self, node: &Node) -> Option<String> {
+        let text = node.as_text();
+        if text.is_none() {
+            self.fault("must be a single value: a text, a number, true or false");
         }
+        text.map(str::to_owned)
+    }
+
+    /// The value as JSON: what a text of JSON holds, or else the value itself, whose scalars are as JSON has them.
+    pub(super) fn json(&self) -> Option<serde_json::Value> {
+        let value = self.value()?;
+        let read = match value.as_text() {
+            Some(text) => serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}")),
+            None => self.template.json(&value),
+        };
+        read.map_err(|why| self.fault(why)).ok()
     }
 
     /// As [`text`](Self::text); absence is a fault.
     pub(super) fn required_text(&self, mend: &str) -> Option<String> {
-        if !self.is_given() {
+        if self.node.is_none() {
             self.fault(format!("is missing: {mend}"));
         }
         self.text()

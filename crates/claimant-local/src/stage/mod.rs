@@ -95,7 +95,7 @@ impl Stage {
         let sink = Arc::clone(&logs);
         let function = Function::new(FunctionConfig {
             name: executable.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-            executable,
+            program: executable.into(),
             timeout,
             memory_mb: 128,
             // A later value of a variable counts.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_local::lambda::{Function, FunctionConfig};
+use claimant_local::lambda::{Function, FunctionConfig, LogSink};
 
 /// The longest that any test waits for anything.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -21,6 +21,23 @@ impl Logs {
     fn after(&self, prefix: &str) -> Vec<String> {
         let lines = self.0.lock().unwrap();
         lines.iter().filter_map(|line| line.strip_prefix(prefix)).map(str::to_owned).collect()
+    }
+
+    /// Takes the lines of the function of this name, and of no other.
+    #[allow(dead_code, reason = "as above")]
+    pub(crate) fn sink(&self, expected: &'static str) -> LogSink {
+        let lines = Arc::clone(&self.0);
+        Arc::new(move |name, line| {
+            assert_eq!(name, expected);
+            lines.lock().unwrap().push(line.to_owned());
+        })
+    }
+
+    /// Takes every line.
+    #[allow(dead_code, reason = "each test binary has its own copy of this module")]
+    pub(crate) fn sink_of_all(&self) -> LogSink {
+        let lines = Arc::clone(&self.0);
+        Arc::new(move |_, line| lines.lock().unwrap().push(line.to_owned()))
     }
 
     pub(crate) async fn until(&self, prefix: &str, count: usize) -> Vec<String> {
@@ -39,7 +56,22 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     assert!(tokio::time::timeout(WAIT_MAX, wait).await.is_ok(), "waited in vain for: {what}");
 }
 
-/// A function whose process runs [`process::run`], from the test `function_process` of the calling test binary.
+/// Writes a program that runs [`process::run`], from the test `function_process` of the calling test binary, and says first
+/// which build it is. It takes the old one's place at once, as cargo's links do.
+pub(crate) fn build(path: &Path, number: u32) {
+    let test_binary = std::env::current_exe().unwrap();
+    let text = format!(
+        "#!/bin/sh\necho build {number}\nBUILD={number} exec '{}' function_process --exact --ignored --nocapture --test-threads=1\n",
+        test_binary.display()
+    );
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+/// A function whose process is [`build`] number 1, unless there is one in `dir` already.
+#[allow(dead_code, reason = "as above")]
 pub(crate) fn function(
     dir: &Path,
     logs: &Logs,
@@ -49,26 +81,27 @@ pub(crate) fn function(
 ) -> Function {
     let script = dir.join("bootstrap");
     if !script.exists() {
-        let test_binary = std::env::current_exe().unwrap();
-        let text = format!(
-            "#!/bin/sh\nexec '{}' function_process --exact --ignored --nocapture --test-threads=1\n",
-            test_binary.display()
-        );
-        std::fs::write(&script, text).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        build(&script, 1);
     }
-    let lines = Arc::clone(&logs.0);
-    Function::new(FunctionConfig {
+    Function::new(config(dir, logs, timeout, concurrency, variables)).unwrap()
+}
+
+/// What a function of `bootstrap` in `dir` is made of.
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn config(
+    dir: &Path,
+    logs: &Logs,
+    timeout: Duration,
+    concurrency: usize,
+    variables: &[(&str, &str)],
+) -> FunctionConfig {
+    FunctionConfig {
         name: "confirm".to_owned(),
-        executable: script,
+        program: dir.join("bootstrap").into(),
         timeout,
         memory_mb: 256,
         environment: variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
         concurrency,
-        logs: Arc::new(move |name, line| {
-            assert_eq!(name, "confirm");
-            lines.lock().unwrap().push(line.to_owned());
-        }),
-    })
-    .unwrap()
+        logs: logs.sink("confirm"),
+    }
 }

@@ -1,0 +1,122 @@
+//! Where the program of a function is: where cargo, cargo-lambda, SAM and CDK put it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::lambda::Places;
+use crate::stack::{CodeSpec, FunctionSpec};
+
+/// The name of a program in the directory that is deployed.
+pub(super) const BOOTSTRAP: &str = "bootstrap";
+
+/// The directories under cargo's target directory that hold programs by their name.
+const PROFILES: [&str; 2] = ["debug", "release"];
+
+/// What cargo says of a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Cargo {
+    target: PathBuf,
+    /// The binaries of the package in that directory, or of all packages where the directory is a workspace.
+    binaries: Vec<String>,
+    default: Option<String>,
+}
+
+/// Looks for the programs of one template's functions.
+pub(super) struct Programs<'a> {
+    template: &'a Path,
+    binaries: &'a Path,
+    /// Whether to look elsewhere than in `binaries`.
+    search: bool,
+    cargo: BTreeMap<PathBuf, Option<Cargo>>,
+}
+
+impl<'a> Programs<'a> {
+    pub(super) fn new(template: &'a Path, binaries: &'a Path, search: bool) -> Self {
+        let template = template.parent().unwrap_or(Path::new("."));
+        Self { template, binaries, search, cargo: BTreeMap::new() }
+    }
+
+    /// The places for this function's program. Sets the name of its binary where cargo knows it and the template does not.
+    pub(super) fn places(&mut self, spec: &mut FunctionSpec) -> Places {
+        let code = spec.code.clone();
+        let directory = code.directory.as_ref().map(|directory| self.template.join(directory));
+        let named = self.binaries.join(&spec.binary);
+        let cargo = match &directory {
+            // Asking cargo takes a moment, and there is nothing to ask.
+            _ if code.binary_is_named && (named.is_file() || !self.search) => None,
+            Some(directory) if directory.join("Cargo.toml").is_file() => self.ask_cargo(directory),
+            _ => None,
+        };
+        if let Some(binary) = cargo.as_ref().and_then(|cargo| cargo.binary_of(spec, &code)) {
+            spec.binary = binary;
+        }
+        let mut first = vec![self.binaries.join(&spec.binary)];
+        for name in [&spec.binary, &spec.logical_id] {
+            first.push(self.binaries.join(name).join(BOOTSTRAP));
+        }
+        let mut others = Vec::new();
+        if self.search {
+            others.extend(directory.map(|directory| directory.join(BOOTSTRAP)));
+            others.push(self.template.join(".aws-sam/build").join(&spec.logical_id).join(BOOTSTRAP));
+            if let Some(Cargo { target, .. }) = cargo {
+                others.extend(PROFILES.map(|profile| target.join(profile).join(&spec.binary)));
+                others.push(target.join("lambda").join(&spec.binary).join(BOOTSTRAP));
+            }
+        }
+        others.retain(|place| !first.contains(place));
+        Places { first, others }
+    }
+
+    fn ask_cargo(&mut self, directory: &Path) -> Option<Cargo> {
+        let ask = || {
+            let manifest = directory.join("Cargo.toml").canonicalize().ok()?;
+            let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            command
+                .args(["metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path"])
+                .arg(&manifest);
+            let output = command.output().ok().filter(|output| output.status.success())?;
+            Cargo::read(&serde_json::from_slice(&output.stdout).ok()?, &manifest)
+        };
+        self.cargo.entry(directory.to_owned()).or_insert_with(ask).clone()
+    }
+}
+
+impl Cargo {
+    fn read(metadata: &Value, manifest: &Path) -> Option<Self> {
+        let packages = metadata.get("packages")?.as_array()?;
+        let is_own =
+            |package: &&Value| package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest);
+        let own: Vec<_> = packages.iter().filter(is_own).collect();
+        let default = own.first().and_then(|package| package["default_run"].as_str()).map(str::to_owned);
+        let packages = if own.is_empty() { packages.iter().collect() } else { own };
+        let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
+        let binaries =
+            targets.filter(|target| target["kind"].as_array().is_some_and(|kind| kind.contains(&"bin".into())));
+        let names = binaries.filter_map(|target| target["name"].as_str().map(str::to_owned));
+        Some(Self { target: metadata["target_directory"].as_str()?.into(), binaries: names.collect(), default })
+    }
+
+    /// The binary that is the function's: the named one, the only one, or that which is called like the function.
+    fn binary_of(&self, spec: &FunctionSpec, code: &CodeSpec) -> Option<String> {
+        if code.binary_is_named {
+            return None;
+        }
+        if let [only] = self.binaries.as_slice() {
+            return Some(only.clone());
+        }
+        let called = [&spec.name, &spec.logical_id].map(|name| plain(name));
+        let alike = self.binaries.iter().find(|binary| {
+            let binary = plain(binary);
+            called.iter().any(|name| *name == binary || *name == format!("{binary}function"))
+        });
+        alike.or(self.default.as_ref()).cloned()
+    }
+}
+
+/// A name without what differs between a crate's and a resource's.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}

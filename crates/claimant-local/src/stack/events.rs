@@ -1,0 +1,136 @@
+//! SQS events of functions, and event source mappings that are resources of their own.
+
+use std::time::Duration;
+
+use crate::mapping::Filter;
+
+use super::resolve::{function_name, queue_name};
+use super::template::{Section, Template};
+use super::{FunctionSpec, MappingSpec};
+
+const BATCH_SIZE_DEFAULT: u64 = 10;
+
+/// Filters of one mapping at most, with a raised quota.
+const FILTERS_MAX: usize = 10;
+
+/// Everything that a mapping to SQS is made of; what else stands there is said to be left out.
+const PROPERTIES: [&str; 9] = [
+    "Queue",
+    "EventSourceArn",
+    "FunctionName",
+    "BatchSize",
+    "MaximumBatchingWindowInSeconds",
+    "FilterCriteria",
+    "FunctionResponseTypes",
+    "ScalingConfig",
+    "Enabled",
+];
+
+/// Properties without anything to see of them here.
+const SILENT: [&str; 3] = ["KmsKeyArn", "MetricsConfig", "Tags"];
+
+const MAPPING: &str = "AWS::Lambda::EventSourceMapping";
+
+/// An event of a SAM function; `None`, and said so, if it is none that runs here.
+pub(super) fn sqs_event(function_id: &str, event_id: &str, event: &Section<'_>) -> Option<MappingSpec> {
+    let kind = event.section("Type").text()?;
+    if kind != "SQS" {
+        event.not_run(&format!("{kind} event"), "only SQS events are run");
+        return None;
+    }
+    let properties = event.section("Properties");
+    let queue = properties.section("Queue");
+    mapping(&format!("{function_id}{event_id}"), event.line(), &queue, &properties)
+}
+
+/// The names of the queues that a function's SQS events read.
+pub(super) fn queues_read(function: &Section<'_>) -> Vec<String> {
+    let events = function.section("Events").entries().into_iter();
+    let arns = events.filter_map(|(_, event)| event.section("Properties").section("Queue").text());
+    arns.filter_map(|arn| queue_name(&arn).map(str::to_owned)).collect()
+}
+
+/// Gives each function the mappings that are resources of their own.
+pub(super) fn add_event_source_mappings(template: &Template<'_>, functions: &mut [FunctionSpec]) {
+    for (id, resource) in template.resources(&[MAPPING]) {
+        let properties = resource.section("Properties");
+        let called = properties.section("FunctionName").required_text("name the function, such as !Ref Confirm");
+        let source = properties.section("EventSourceArn");
+        let arn = source.text();
+        if arn.as_ref().is_none_or(|arn| arn.split(':').nth(2) != Some("sqs")) {
+            resource.not_run(MAPPING, "only SQS queues are read");
+            continue;
+        }
+        let Some(called) = called else { continue };
+        let Some(function) = functions.iter_mut().find(|function| function.name == function_name(&called)) else {
+            let queue = arn.as_deref().and_then(queue_name).unwrap_or("its queue");
+            resource.not_run(MAPPING, format!("its function is not run; messages stay in {queue}"));
+            continue;
+        };
+        function.mappings.extend(mapping(id, resource.line(), &source, &properties));
+    }
+}
+
+fn mapping(logical_id: &str, line: usize, queue: &Section<'_>, properties: &Section<'_>) -> Option<MappingSpec> {
+    let arn = queue.required_text("give the queue's ARN, such as !GetAtt Orders.Arn");
+    let integer = |key, range| properties.section(key).integer(range);
+    let batch_size = integer("BatchSize", 1..=10_000).unwrap_or(BATCH_SIZE_DEFAULT);
+    let window_s = integer("MaximumBatchingWindowInSeconds", 0..=300).unwrap_or(0);
+    let concurrency = properties.section("ScalingConfig").section("MaximumConcurrency").integer(2..=1_000);
+    let report_batch_item_failures = reports_failures(&properties.section("FunctionResponseTypes"));
+    let enabled = properties.section("Enabled").boolean().unwrap_or(true);
+    let filters = filters(&properties.section("FilterCriteria").section("Filters"));
+    for (key, property) in properties.entries() {
+        if !PROPERTIES.contains(&key.as_str()) && !SILENT.contains(&key.as_str()) {
+            property.not_run("property", "has no effect");
+        }
+    }
+    let arn = arn?;
+    let Some(name) = queue_name(&arn) else {
+        if arn.starts_with("arn:") {
+            queue.not_run("event source mapping", format!("reads {arn}, which is not in this template"));
+        } else {
+            queue.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Orders.Arn"));
+        }
+        return None;
+    };
+    Some(MappingSpec {
+        logical_id: logical_id.to_owned(),
+        line,
+        queue: name.to_owned(),
+        batch_size: usize::try_from(batch_size).expect("checked to be 10000 or less"),
+        window: Duration::from_secs(window_s),
+        filters,
+        report_batch_item_failures,
+        maximum_concurrency: concurrency.map(|n| u32::try_from(n).expect("checked to be 1000 or less")),
+        enabled,
+    })
+}
+
+fn reports_failures(types: &Section<'_>) -> bool {
+    let mut reports = false;
+    for item in types.items() {
+        match item.text().as_deref() {
+            Some("ReportBatchItemFailures") => reports = true,
+            Some(other) => item.fault(format!("must be ReportBatchItemFailures, not `{other}`")),
+            None => {}
+        }
+    }
+    reports
+}
+
+fn filters(list: &Section<'_>) -> Vec<Filter> {
+    let items = list.items();
+    if items.len() > FILTERS_MAX {
+        list.fault(format!("has {} filters: Lambda allows {FILTERS_MAX} at most", items.len()));
+    }
+    let filter = |item: &Section<'_>| {
+        let pattern = item.section("Pattern");
+        if !pattern.is_given() {
+            item.fault("has no Pattern: give it one, such as '{\"body\": {\"kind\": [\"order\"]}}'");
+        }
+        let read = Filter::new(&pattern.json()?);
+        read.map_err(|why| pattern.fault(why)).ok()
+    };
+    items.iter().filter_map(filter).collect()
+}

@@ -1,0 +1,90 @@
+//! `Fn::ForEach`, the loops of CloudFormation's language extensions, written out.
+
+use std::rc::Rc;
+
+use super::template::Template;
+use super::yaml::{Kind, Node};
+
+/// What a loop's key begins with, before its name.
+const LOOP: &str = "Fn::ForEach::";
+
+/// Values in a template with its loops written out, at most: a loop within a loop within a loop is quickly a flood.
+const VALUES_MAX: usize = 100_000;
+
+/// The template with its loops written out; a loop that cannot be is a fault.
+pub(super) fn expanded(template: &Template<'_>, node: &Node) -> Node {
+    Loops { template, values: 0 }.expand(node)
+}
+
+struct Loops<'a> {
+    template: &'a Template<'a>,
+    values: usize,
+}
+
+impl Loops<'_> {
+    fn expand(&mut self, node: &Node) -> Node {
+        self.values += 1;
+        let kind = match &node.kind {
+            Kind::Map(entries) => {
+                let mut written_out = Vec::new();
+                for (key, value) in entries.iter() {
+                    if key.starts_with(LOOP) {
+                        written_out.extend(self.entries_of(key, value));
+                    } else {
+                        written_out.push((Rc::clone(key), self.expand(value)));
+                    }
+                }
+                Kind::Map(written_out.into())
+            }
+            Kind::List(items) => Kind::List(items.iter().map(|item| self.expand(item)).collect()),
+            Kind::Call(name, argument) => Kind::Call(Rc::clone(name), Rc::new(self.expand(argument))),
+            Kind::Null | Kind::Text(_) => node.kind.clone(),
+        };
+        Node { line: node.line, kind }
+    }
+
+    fn entries_of(&mut self, key: &str, value: &Node) -> Vec<(Rc<str>, Node)> {
+        let fault = |what: &str| {
+            self.template.findings.fault(value.line, format!("{key}: {what}"));
+            Vec::new()
+        };
+        let [variable, items, body] = value.items() else {
+            return fault("takes a name, a list and a mapping: write [Name, [a, b], {\"Queue${Name}\": …}]");
+        };
+        let Some(variable) = variable.as_text() else { return fault("its first item must be a name") };
+        let items = match self.template.texts(items) {
+            Ok(items) => items,
+            Err(why) => return fault(&why),
+        };
+        if self.values.saturating_mul(items.len().max(1)) > VALUES_MAX {
+            return fault("writes out too much");
+        }
+        let each = items.iter().flat_map(|item| {
+            let body = self.expand(&with(body, variable, item));
+            body.entries().to_vec()
+        });
+        each.collect()
+    }
+}
+
+/// The value with this item in place of the loop's variable: `${Name}`, `&{Name}` (the item without what no logical id
+/// may have) and `!Ref Name`.
+fn with(node: &Node, variable: &str, item: &str) -> Node {
+    let plain: String = item.chars().filter(char::is_ascii_alphanumeric).collect();
+    let replaced = |text: &str| -> Rc<str> {
+        text.replace(&format!("${{{variable}}}"), item).replace(&format!("&{{{variable}}}"), &plain).into()
+    };
+    let kind = match &node.kind {
+        Kind::Null => Kind::Null,
+        Kind::Text(text) => Kind::Text(replaced(text)),
+        Kind::List(items) => Kind::List(items.iter().map(|node| with(node, variable, item)).collect()),
+        Kind::Map(entries) => {
+            Kind::Map(entries.iter().map(|(key, node)| (replaced(key), with(node, variable, item))).collect())
+        }
+        Kind::Call(name, argument) if &**name == "Ref" && argument.as_text() == Some(variable) => {
+            Kind::Text(item.into())
+        }
+        Kind::Call(name, argument) => Kind::Call(Rc::clone(name), Rc::new(with(argument, variable, item))),
+    };
+    Node { line: node.line, kind }
+}

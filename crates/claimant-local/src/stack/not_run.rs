@@ -1,0 +1,84 @@
+//! What of a template the local cloud does not run, and how it is told: everything by name, nothing in silence.
+
+use std::collections::BTreeMap;
+
+use super::Stack;
+use super::conditions::condition_of;
+use super::template::{Template, type_of};
+
+/// The resource types that run here.
+const RUN: [&str; 7] = [
+    "AWS::SQS::Queue",
+    "AWS::DynamoDB::Table",
+    "AWS::DynamoDB::GlobalTable",
+    "AWS::Serverless::SimpleTable",
+    "AWS::Serverless::Function",
+    "AWS::Lambda::Function",
+    "AWS::Lambda::EventSourceMapping",
+];
+
+/// Something in a template that AWS would run, or know, and the local cloud does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotRun {
+    /// The logical id, or the path under `Resources` of what is meant.
+    pub what: String,
+    /// The type of a resource, or what it is otherwise, such as `Schedule event`.
+    pub kind: String,
+    /// Where it stands in the template, from 1.
+    pub line: usize,
+    /// Why it is not run, or what happens instead. Holds no parameter's value.
+    pub why: String,
+}
+
+impl Stack {
+    /// One line for each thing that is not run, with its place in the template, whose path is `place`. Resources of one type that are
+    /// not run for one reason share a line, so that many alarms do not hide the rest.
+    pub fn not_run_lines(&self, place: &str) -> Vec<String> {
+        let mut groups: BTreeMap<(&str, &str), Vec<&NotRun>> = BTreeMap::new();
+        let mut order = Vec::new();
+        for found in &self.not_run {
+            let group = (found.kind.as_str(), found.why.as_str());
+            let members = groups.entry(group).or_default();
+            if members.is_empty() {
+                order.push(group);
+            }
+            members.push(found);
+        }
+        let line = |group: &(&str, &str)| {
+            let (first, others) = groups[group].split_first()?;
+            let others = others.iter().map(|found| format!(", {} (:{})", found.what, found.line));
+            let members = format!("{} ({place}:{}){}", first.what, first.line, others.collect::<String>());
+            Some(format!("not run here: {} {members}: {}", group.0, group.1))
+        };
+        order.iter().filter_map(line).collect()
+    }
+}
+
+/// Notes every resource of a type that has no local counterpart, unless its condition leaves it out anyway.
+pub(super) fn note_other_resources(template: &Template<'_>) {
+    for (id, resource) in template.all_resources() {
+        let Some(kind) = type_of(resource) else {
+            template.findings.fault(resource.line, format!("{id}: has no Type: give it one, such as AWS::SQS::Queue"));
+            continue;
+        };
+        let is_there = condition_of(resource).is_none_or(|condition| template.condition(condition) == Ok(true));
+        if is_there && !RUN.contains(&kind) {
+            template.findings.not_run(resource.line, id, kind, why(kind));
+        }
+    }
+}
+
+fn why(kind: &str) -> &'static str {
+    let of = |services: &[&str]| services.iter().any(|service| kind.starts_with(service));
+    if of(&["AWS::IAM::", "AWS::KMS::"]) || kind.ends_with("Policy") || kind.ends_with("Permission") {
+        "permissions and keys are not checked"
+    } else if of(&["AWS::CloudWatch::", "AWS::Logs::", "AWS::SSM::Parameter", "AWS::CDK::"]) {
+        "nothing here watches or keeps it"
+    } else if of(&["AWS::CloudFormation::Stack", "AWS::Serverless::Application"]) {
+        "nested stacks are not read; give a stack its own `claimant local --template`"
+    } else if of(&["AWS::Lambda::Alias", "AWS::Lambda::Version"]) {
+        "it is its function"
+    } else {
+        "there is no such service here: nothing comes from it, and nothing goes there"
+    }
+}

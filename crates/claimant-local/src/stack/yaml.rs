@@ -1,0 +1,304 @@
+//! YAML and JSON as a tree whose values know their line.
+//!
+//! Scalars stay as they are written, since CloudFormation makes text of them all: an account `012345678901` keeps its
+//! zero. CloudFormation's functions have the same form whether they are written short (`!Ref X`) or long (`Ref: X`).
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+
+/// Collections within collections at most.
+const DEPTH_MAX: usize = 100;
+
+/// A value and the line on which it, or its key, starts. Clones share what is below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) line: usize,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    Text(Rc<str>),
+    List(Rc<[Node]>),
+    Map(Rc<[(Rc<str>, Node)]>),
+    /// A function's name, without `!` or `Fn::`, and its argument.
+    Call(Rc<str>, Rc<Node>),
+}
+
+/// Why a text is no YAML.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub(super) line: usize,
+    pub(super) what: String,
+}
+
+impl Node {
+    pub(super) fn text(line: usize, text: impl Into<Rc<str>>) -> Self {
+        Self { line, kind: Kind::Text(text.into()) }
+    }
+
+    pub(super) fn list(line: usize, items: Vec<Self>) -> Self {
+        Self { line, kind: Kind::List(items.into()) }
+    }
+
+    pub(super) fn at(self, line: usize) -> Self {
+        Self { line, ..self }
+    }
+
+    /// The value under `key`, if this is a mapping that has one.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        self.entries().iter().find(|(name, _)| &**name == key).map(|(_, value)| value)
+    }
+
+    /// The entries of a mapping; none of anything else.
+    pub(super) fn entries(&self) -> &[(Rc<str>, Self)] {
+        match &self.kind {
+            Kind::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The items of a list; none of anything else.
+    pub(super) fn items(&self) -> &[Self] {
+        match &self.kind {
+            Kind::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_map(&self) -> bool {
+        matches!(self.kind, Kind::Map(_))
+    }
+}
+
+/// The first document of a text; empty text is null.
+pub(super) fn parse(text: &str) -> Result<Node, Unreadable> {
+    let joined = with_surrogates_joined(text);
+    let mut tree = Tree::default();
+    for event in Parser::new_from_str(&joined) {
+        let (event, span) = event.map_err(|e| Unreadable { line: e.marker().line(), what: e.info().to_owned() })?;
+        let line = span.start.line();
+        match event {
+            Event::DocumentEnd => break,
+            event => tree.take(event, line).map_err(|what| Unreadable { line, what })?,
+        }
+    }
+    Ok(tree.root.unwrap_or(Node { line: 1, kind: Kind::Null }))
+}
+
+/// What is being read: the collections that are open, from the outermost.
+#[derive(Default)]
+struct Tree {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    root: Option<Node>,
+}
+
+struct Open {
+    line: usize,
+    anchor: usize,
+    function: Option<Rc<str>>,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map(Vec<(Rc<str>, Node)>, Option<(Rc<str>, usize)>),
+}
+
+impl Tree {
+    fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), String> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let node = scalar(&text, style, tag.as_deref(), line);
+                self.keep(anchor, &node);
+                self.put(node)
+            }
+            Event::Alias(anchor) => {
+                let node = self.anchors.get(&anchor).ok_or("an alias of something that is still open")?;
+                self.put(node.clone().at(line))
+            }
+            Event::SequenceStart(anchor, tag) => self.open(line, anchor, tag.as_deref(), Content::List(Vec::new())),
+            Event::MappingStart(anchor, tag) => self.open(line, anchor, tag.as_deref(), Content::Map(Vec::new(), None)),
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, line: usize, anchor: usize, tag: Option<&Tag>, content: Content) -> Result<(), String> {
+        if self.open.len() == DEPTH_MAX {
+            return Err(format!("more than {DEPTH_MAX} collections within each other"));
+        }
+        self.open.push(Open { line, anchor, function: tag.and_then(function), content });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        let Some(Open { line, anchor, function, content }) = self.open.pop() else { return Ok(()) };
+        let node = match content {
+            Content::List(items) => Node::list(line, items),
+            Content::Map(entries, _) => map(line, entries),
+        };
+        let node = called(function, node);
+        self.keep(anchor, &node);
+        self.put(node)
+    }
+
+    /// Anchors count from 1; 0 is none.
+    fn keep(&mut self, anchor: usize, node: &Node) {
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+    }
+
+    fn put(&mut self, node: Node) -> Result<(), String> {
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        match &mut open.content {
+            Content::List(items) => items.push(node),
+            Content::Map(entries, key) => match key.take() {
+                Some((name, _)) if &*name == "<<" => {
+                    let merged: Vec<_> =
+                        node.entries().iter().chain(node.items().iter().flat_map(Node::entries)).cloned().collect();
+                    for (name, value) in merged {
+                        if entries.iter().all(|(known, _)| *known != name) {
+                            entries.push((name, value));
+                        }
+                    }
+                }
+                Some((name, line)) => {
+                    entries.retain(|(known, value)| *known != name || value.line >= open.line);
+                    if entries.iter().any(|(known, _)| *known == name) {
+                        return Err(format!("the key `{name}` is there twice: remove one"));
+                    }
+                    entries.push((name, node.at(line)));
+                }
+                None => {
+                    let line = node.line;
+                    let Kind::Text(name) = node.kind else { return Err("a key that is no text".to_owned()) };
+                    *key = Some((name, line));
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, line: usize) -> Node {
+    let is_null = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null" | "NULL");
+    let kind = if is_null && tag.is_none() { Kind::Null } else { Kind::Text(text.into()) };
+    called(tag.and_then(function), Node { line, kind })
+}
+
+/// The function that a tag names; YAML's own tags, such as `!!str`, name none.
+fn function(tag: &Tag) -> Option<Rc<str>> {
+    (tag.handle == "!" && !tag.suffix.is_empty()).then(|| tag.suffix.as_str().into())
+}
+
+fn called(function: Option<Rc<str>>, argument: Node) -> Node {
+    match function {
+        Some(name) => Node { line: argument.line, kind: Kind::Call(name, Rc::new(argument)) },
+        None => argument,
+    }
+}
+
+/// A mapping, or the call that it is the long form of. `Fn::ForEach::Name` is none: it stands beside other keys.
+fn map(line: usize, entries: Vec<(Rc<str>, Node)>) -> Node {
+    if let [(key, argument)] = entries.as_slice() {
+        let name = if &**key == "Ref" { Some("Ref") } else { key.strip_prefix("Fn::") };
+        if let Some(name) = name.filter(|name| !name.contains("::")) {
+            return called(Some(name.into()), argument.clone());
+        }
+    }
+    Node { line, kind: Kind::Map(entries.into()) }
+}
+
+/// JSON writes characters beyond the first plane as two escapes, which YAML does not know.
+fn with_surrogates_joined(text: &str) -> std::borrow::Cow<'_, str> {
+    let escape = |at: usize| {
+        let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(hex, 16).ok()
+    };
+    let mut joined = String::new();
+    let mut copied = 0;
+    for (at, _) in text.match_indices("\\u") {
+        let pair = [escape(at), escape(at + 6)].map(Option::unwrap_or_default);
+        if let Some(Ok(character)) = char::decode_utf16(pair).next().filter(|_| (0xd800..0xdc00).contains(&pair[0])) {
+            joined.push_str(&text[copied..at]);
+            joined.push(character);
+            copied = at + 12;
+        }
+    }
+    if copied == 0 {
+        return text.into();
+    }
+    joined.push_str(&text[copied..]);
+    joined.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(node: &Node) -> String {
+        let each = |nodes: &[Node]| nodes.iter().map(shown).collect::<Vec<_>>().join(" ");
+        let kind = match &node.kind {
+            Kind::Null => "null".to_owned(),
+            Kind::Text(text) => text.to_string(),
+            Kind::List(items) => format!("[{}]", each(items)),
+            Kind::Map(entries) => {
+                let entries: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={}", shown(value))).collect();
+                format!("{{{}}}", entries.join(" "))
+            }
+            Kind::Call(name, argument) => format!("{name}({})", shown(argument)),
+        };
+        format!("{kind}@{}", node.line)
+    }
+
+    #[test]
+    fn values_know_their_lines_and_functions_have_one_form() {
+        let table = [
+            ("A: 012\nB:\n  C: ~\n", "{A=012@1 B={C=null@3}@2}@1"),
+            ("A: !Ref X\nB: {Ref: X}\nC:\n  Fn::Sub: y", "{A=Ref(X@1)@1 B=Ref(X@2)@2 C=Sub(y@4)@3}@1"),
+            ("!GetAtt [a, b]", "GetAtt([a@1 b@1]@1)@1"),
+            ("{\n\t\"A\": {\"Fn::If\": [\"C\", \"\\ud83d\\ude00\", true]}\n}", "{A=If([C@2 😀@2 true@2]@2)@2}@1"),
+            ("{Fn::ForEach::Q: [a]}", "{Fn::ForEach::Q=[a@1]@1}@1"),
+            (
+                "A: &a {x: 1, y: 2}\nB:\n  <<: *a\n  y: 3\nC: *a",
+                "{A={x=1@1 y=2@1}@1 B={x=1@1 y=3@4}@2 C={x=1@1 y=2@1}@5}@1",
+            ),
+            ("A: !!str 3\nB: ''\nC: 'null'", "{A=3@1 B=@2 C=null@3}@1"),
+            ("", "null@1"),
+        ];
+        for (text, expected) in table {
+            let node = parse(text).unwrap_or_else(|e| panic!("{text}: {} in line {}", e.what, e.line));
+            assert_eq!(shown(&node), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_has_its_line() {
+        let deep = "[".repeat(DEPTH_MAX + 1);
+        for (text, line, what) in [
+            ("A: 1\nA: 2", 2, "`A` is there twice"),
+            ("A: 1\n[x]: 2", 2, "no text"),
+            ("A: 1\nB: [", 2, ""),
+            (&deep, 1, "more than 100"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.line >= line && error.what.contains(what), "{text}: {error:?}");
+        }
+    }
+}

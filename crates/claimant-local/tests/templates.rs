@@ -1,0 +1,350 @@
+//! What templates of the field are made of: each construct runs, or is named with its line.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use claimant_local::Error;
+use claimant_local::cloud::{Cloud, CloudConfig};
+use claimant_local::stack::{CodeSpec, FunctionSpec, Stack};
+
+fn read(template: &str) -> Stack {
+    Stack::parse(template, &BTreeMap::new()).unwrap_or_else(|e| panic!("{e}\nin\n{template}"))
+}
+
+/// The template reads as this: its queues; its functions with what they read; and lines of what is not run.
+fn check(template: &str, queues: &[&str], functions: &[&str], not_run: &[&str]) -> Stack {
+    let stack = read(template);
+    let found: Vec<_> = stack.queues.iter().map(|queue| queue.name.as_str()).collect();
+    assert_eq!(found, queues, "{template}");
+    let reads = |function: &FunctionSpec| {
+        let queues: Vec<_> = function.mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
+        format!("{} < {}", function.name, queues.join(" "))
+    };
+    assert_eq!(stack.functions.iter().map(reads).collect::<Vec<_>>(), functions, "{template}");
+    let lines = stack.not_run_lines("t.yaml");
+    assert_eq!(lines.len(), not_run.len(), "{lines:#?}\nin\n{template}");
+    for (line, expected) in lines.iter().zip(not_run) {
+        assert!(line.starts_with("not run here: ") && line.contains(expected), "`{expected}` is not in: {line}");
+    }
+    stack
+}
+
+#[test]
+fn a_rust_function_needs_no_binary_name_and_other_runtimes_are_named() {
+    let template = "
+Globals: {Function: {Runtime: provided.al2023, CodeUri: src/}}
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  Rust:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda}
+    Properties: {CodeUri: rust/, Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}}
+  Go:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: makefile}
+    Properties: {Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}}
+  Node:
+    Type: AWS::Serverless::Function
+    Properties: {Runtime: nodejs22.x, Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}}
+  Picture:
+    Type: AWS::Serverless::Function
+    Properties: {PackageType: Image}
+";
+    let stack = check(
+        template,
+        &["Q"],
+        &["Rust < Q", "Go < Q"],
+        &[
+            "Node (t.yaml:13): its runtime is nodejs22.x; only programs for provided.al2023 are run; messages stay in Q",
+            "Picture (t.yaml:16): its code is a container image",
+        ],
+    );
+    let code =
+        |directory: &str, cargo| CodeSpec { directory: Some(directory.to_owned()), cargo, binary_is_named: false };
+    assert_eq!((stack.functions[0].binary.as_str(), &stack.functions[0].code), ("Rust", &code("rust/", true)));
+    assert_eq!(stack.functions[1].code, code("src/", false));
+}
+
+#[test]
+fn functions_of_cloudformation_are_evaluated() {
+    let value = |expression: &str| {
+        let template = format!(
+            "
+Parameters:
+  Stage: {{Type: String, Default: dev}}
+  Zones: {{Type: CommaDelimitedList, Default: \"a, b\"}}
+Conditions: {{Production: !Equals [!Ref Stage, prod]}}
+Mappings: {{Sizes: {{dev: {{batch: 7, names: [x, y]}}}}}}
+Resources:
+  Q: {{Type: AWS::SQS::Queue, Properties: {{VisibilityTimeout: !If [Production, 900, !FindInMap [Sizes, !Ref Stage, batch]]}}}}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Environment: {{Variables: {{V: {expression}}}}}
+"
+        );
+        let stack = read(&template);
+        assert_eq!(stack.queues[0].settings.visibility_timeout, Duration::from_secs(7));
+        assert!(stack.not_run.is_empty(), "{expression}: {:?}", stack.not_run);
+        stack.functions[0].environment.get("V").cloned()
+    };
+    let table = [
+        ("!If [Production, a, b]", Some("b")),
+        ("!If [Production, a, !Ref AWS::NoValue]", None),
+        ("!Select [1, [a, b]]", Some("b")),
+        ("!Select [1, !Ref Zones]", Some("b")),
+        ("!Select [0, !FindInMap [Sizes, dev, names]]", Some("x")),
+        ("!FindInMap [Sizes, dev, none, {DefaultValue: z}]", Some("z")),
+        ("!Select [2, !Split [\":\", !GetAtt Q.Arn]]", Some("sqs")),
+        ("!Join [\"-\", !Split [\".\", a.b]]", Some("a-b")),
+        ("!Join [\",\", [a, !If [Production, b, !Ref AWS::NoValue]]]", Some("a")),
+        ("!Sub [\"${A}/${AWS::StackName}\", {A: !If [Production, a, b]}]", Some("b/local")),
+        ("{\"Fn::Base64\": ab}", Some("YWI=")),
+        ("!GetAtt Q.QueueName", Some("Q")),
+        ("012", Some("012")),
+    ];
+    for (expression, expected) in table {
+        assert_eq!(value(expression).as_deref(), expected, "{expression}");
+    }
+}
+
+#[test]
+fn what_only_aws_knows_has_a_stand_in_and_a_line() {
+    let template = "
+Parameters: {Name: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /x}}
+Resources:
+  Topic: {Type: AWS::SNS::Topic}
+  Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !ImportValue Name, DelaySeconds: !ImportValue Delay}}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Environment:
+        Variables:
+          TOPIC: !Ref Topic
+          ARN: !Sub 'x:${Topic.Arn}'
+          KEY: '{{resolve:secretsmanager:key}}'
+          NAME: !Ref Name
+          STREAM: !GetAtt F.Other
+          QUEUE: !Ref Q
+      Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}
+";
+    let stack = check(
+        template,
+        &["Q"],
+        &["F < Q"],
+        &[
+            "AWS::SNS::Topic Topic (t.yaml:4): there is no such service here",
+            "Q.Properties.DelaySeconds (t.yaml:5): is the export Delay of another stack",
+            "Q.Properties.QueueName (t.yaml:5): is the export Name of another stack (!ImportValue): its default counts",
+            "Variables.TOPIC (t.yaml:12): refers to Topic (AWS::SNS::Topic), which is not run here: `Topic` stands in for it",
+            "Variables.ARN (t.yaml:13)",
+            "Variables.KEY (t.yaml:14): is a dynamic reference",
+            "Variables.NAME (t.yaml:15): is the SSM parameter that Name names: give --parameter Name=…",
+            "Variables.STREAM (t.yaml:16): !GetAtt F.Other has no local value",
+        ],
+    );
+    let environment = &stack.functions[0].environment;
+    assert_eq!(environment["ARN"], "x:arn:aws:local:us-east-1:000000000000:Topic");
+    assert_eq!(environment["QUEUE"], "http://sqs.local/000000000000/Q");
+}
+
+#[test]
+fn plain_cloudformation_and_what_cdk_synthesises_run() {
+    let template = r#"{
+  "Resources": {
+    "QueueAB12": {"Type": "AWS::SQS::Queue", "UpdateReplacePolicy": "Delete"},
+    "WorkerCD34": {
+      "Type": "AWS::Lambda::Function",
+      "Properties": {
+        "Code": {"S3Bucket": {"Fn::Sub": "cdk-${AWS::AccountId}"}, "S3Key": "ab.zip"},
+        "Runtime": "provided.al2023",
+        "Role": {"Fn::GetAtt": ["RoleEF56", "Arn"]}
+      },
+      "Metadata": {"aws:asset:path": "asset.ab", "aws:asset:property": "Code"}
+    },
+    "RoleEF56": {"Type": "AWS::IAM::Role"},
+    "Live": {"Type": "AWS::Lambda::Alias", "Properties": {"FunctionName": {"Ref": "WorkerCD34"}, "Name": "live"}},
+    "Mapping": {
+      "Type": "AWS::Lambda::EventSourceMapping",
+      "Properties": {
+        "BatchSize": 3,
+        "EventSourceArn": {"Fn::GetAtt": ["QueueAB12", "Arn"]},
+        "FunctionName": {"Ref": "Live"},
+        "FilterCriteria": {"Filters": [{"Pattern": "{\"body\":{\"a\":[1]}}"}]},
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ProvisionedPollerConfig": {"MinimumPollers": 2}
+      }
+    },
+    "Stream": {
+      "Type": "AWS::Lambda::EventSourceMapping",
+      "Properties": {"EventSourceArn": "arn:aws:kinesis:eu-west-1:1:stream/x", "FunctionName": {"Ref": "WorkerCD34"}}
+    },
+    "Elsewhere": {
+      "Type": "AWS::Lambda::EventSourceMapping",
+      "Properties": {"EventSourceArn": {"Fn::GetAtt": ["QueueAB12", "Arn"]}, "FunctionName": "other"}
+    }
+  }
+}"#;
+    let stack = check(
+        template,
+        &["QueueAB12"],
+        &["WorkerCD34 < QueueAB12"],
+        &[
+            "AWS::IAM::Role RoleEF56 (t.yaml:13): permissions",
+            "AWS::Lambda::Alias Live (t.yaml:14): it is its function",
+            "Mapping.Properties.ProvisionedPollerConfig (t.yaml:23): has no effect",
+            "AWS::Lambda::EventSourceMapping Stream (t.yaml:26): only SQS queues are read",
+            "AWS::Lambda::EventSourceMapping Elsewhere (t.yaml:30): its function is not run; messages stay in QueueAB12",
+        ],
+    );
+    let worker = &stack.functions[0];
+    assert_eq!(worker.code.directory.as_deref(), Some("asset.ab"));
+    let mapping = &worker.mappings[0];
+    assert_eq!((mapping.batch_size, mapping.filters.len(), mapping.report_batch_item_failures), (3, 1, true));
+}
+
+#[test]
+fn loops_are_written_out() {
+    let template = "
+Transform: [AWS::LanguageExtensions, AWS::Serverless-2016-10-31]
+Parameters: {Names: {Type: CommaDelimitedList, Default: 'a,b-c'}}
+Resources:
+  Fn::ForEach::Queues:
+    - Name
+    - !Ref Names
+    - 'Q&{Name}':
+        Type: AWS::SQS::Queue
+        Properties: {QueueName: !Sub 'orders-${Name}'}
+      'F&{Name}':
+        Type: AWS::Serverless::Function
+        Properties:
+          Runtime: provided.al2023
+          FunctionName: !Ref Name
+          Events: {E: {Type: SQS, Properties: {Queue: !GetAtt 'Q&{Name}.Arn'}}}
+";
+    check(template, &["orders-a", "orders-b-c"], &["a < orders-a", "b-c < orders-b-c"], &[]);
+    let error = Stack::parse(&template.replace("    - !Ref Names\n", ""), &BTreeMap::new()).expect_err("two items");
+    assert!(error.to_string().contains(":5: Fn::ForEach::Queues: takes a name, a list and a mapping"), "{error}");
+}
+
+#[test]
+fn events_and_queues_from_elsewhere_are_named() {
+    let template = "
+Resources:
+  Q:
+    Type: AWS::SQS::Queue
+    Properties:
+      FancyNewProperty: 1
+      RedrivePolicy: {deadLetterTargetArn: 'arn:aws:sqs:eu-west-1:1:dead', maxReceiveCount: 3}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Events:
+        Nightly: {Type: Schedule, Properties: {Schedule: rate(1 day)}}
+        Hourly: {Type: Schedule, Properties: {Schedule: rate(1 hour)}}
+        Foreign: {Type: SQS, Properties: {Queue: arn:aws:sqs:eu-west-1:1:x}}
+        Gone: {Type: SQS, Properties: {Queue: !Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:x'}}
+        Imported: {Type: SQS, Properties: {Queue: !ImportValue QueueArn}}
+";
+    let stack = check(
+        template,
+        &["Q"],
+        &["F < "],
+        &[
+            "FancyNewProperty (t.yaml:6): has no effect",
+            "RedrivePolicy Q.Properties.RedrivePolicy (t.yaml:7): arn:aws:sqs:eu-west-1:1:dead is not in this template",
+            "Schedule event F.Properties.Events.Nightly (t.yaml:13), F.Properties.Events.Hourly (:14): only SQS",
+            "F.Properties.Events.Foreign.Properties.Queue (t.yaml:15): reads arn:aws:sqs:eu-west-1:1:x",
+            "event source mapping FGone (t.yaml:16): reads the queue x, which is not in this template",
+            "F.Properties.Events.Imported.Properties.Queue (t.yaml:17): is the export QueueArn of another stack",
+        ],
+    );
+    assert_eq!(stack.queues[0].settings.redrive, None);
+}
+
+#[test]
+fn many_resources_of_a_type_share_a_line() {
+    let mut template = "Resources:\n  Q: {Type: AWS::SQS::Queue}\n".to_owned();
+    for n in 0..60 {
+        template += &format!("  Alarm{n}: {{Type: AWS::CloudWatch::Alarm}}\n");
+    }
+    template += "  Nested: {Type: AWS::CloudFormation::Stack}\n";
+    let stack = check(&template, &["Q"], &[], &["Alarm0 (t.yaml:3), Alarm1 (:4)", "nested stacks are not read"]);
+    assert!(stack.not_run_lines("t.yaml")[0].contains("Alarm59 (:62)"), "each is named");
+}
+
+#[test]
+fn a_filter_that_lambda_would_refuse_is_a_fault_with_its_line() {
+    let template = "
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Events:
+        Q:
+          Type: SQS
+          Properties:
+            Queue: !GetAtt Q.Arn
+            FilterCriteria:
+              Filters:
+                - Pattern: PATTERN
+";
+    for (pattern, expected) in [
+        ("'{\"body\": 1}'", "`body` must be"),
+        ("'{\"body\"'", "is not JSON"),
+        ("'{\"attributes\": {\"a\": [1]}}'", "only `body`"),
+    ] {
+        let error =
+            Stack::parse(&template.replace("PATTERN", pattern), &BTreeMap::new()).expect_err(pattern).to_string();
+        let place = ":15: F.Properties.Events.Q.Properties.FilterCriteria.Filters[0].Pattern: ";
+        assert!(error.contains(place) && error.contains(expected), "{pattern}: {error}");
+    }
+}
+
+/// Not part of any check: `CLAIMANT_TEMPLATES=directory cargo test --test templates -- --ignored --nocapture` starts a cloud
+/// for every template with a queue below a directory, such as a clone of a collection, and says what becomes of each.
+#[tokio::test]
+#[ignore = "needs templates from elsewhere: CLAIMANT_TEMPLATES=directory"]
+async fn templates_from_elsewhere() {
+    let directory = std::env::var_os("CLAIMANT_TEMPLATES").expect("CLAIMANT_TEMPLATES is a directory of templates");
+    let (mut started, mut refused) = (0, 0);
+    let mut directories = vec![Path::new(&directory).to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if std::fs::read_to_string(&path).is_ok_and(|text| text.contains("AWS::SQS::Queue")) {
+                match start(&path).await {
+                    Ok(stack) => {
+                        started += 1;
+                        println!("{}: starts; {} queues", path.display(), stack.queues.len());
+                        stack.not_run_lines("").iter().for_each(|line| println!("  {line}"));
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        println!("REFUSED: {error}");
+                    }
+                }
+            }
+        }
+    }
+    println!("{started} started, {refused} refused");
+    assert!(started > 0, "there is a template with a queue");
+}
+
+async fn start(template: &Path) -> Result<Stack, Error> {
+    let config = CloudConfig { search: true, wait_for_programs: true, ..CloudConfig::new(template, "/nowhere") };
+    let cloud = Cloud::start(config).await?;
+    let stack = cloud.stack().clone();
+    cloud.stop().await;
+    Ok(stack)
+}
