@@ -136,7 +136,7 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
         let identities: Vec<_> = batch.iter().map(|m| self.consumer.identify(&self.name, m)).collect();
-        let lanes = plan::lanes(batch.iter().zip(&identities).enumerate().map(|(place, (message, identity))| {
+        let mut lanes = plan::lanes(batch.iter().zip(&identities).enumerate().map(|(place, (message, identity))| {
             match (&message.ordered_group, identity) {
                 (Some(group), _) => LaneKey::Group(group.as_str()),
                 (None, Ok(identity)) => LaneKey::Work(Ok(&identity.record_id)),
@@ -144,6 +144,7 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
                 (None, Err(_)) => LaneKey::Work(Err(place)),
             }
         }));
+        plan::by_receives(&mut lanes, |place| batch[place].receive_count);
         let meter = Meter::default();
         Pipeline::new(self, batch, &identities, lanes, schedule, queue, &meter).drive().await
     }

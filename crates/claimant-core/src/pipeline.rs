@@ -331,7 +331,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 
     /// Gives a message its verdict, and brings its lane on.
     fn conclude(&mut self, place: Place, verdict: Verdict, result: Option<String>) {
-        let number = self.lane_of[place];
+        let (number, message) = (self.lane_of[place], &self.batch[place]);
+        if verdict.0 == Outcome::NotStarted && self.engine.receives_end(message.receive_count) {
+            tracing::warn!(consumer = %self.engine.name, message_id = %message.id, receive_count = message.receive_count, "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
+        }
         if let Ok(identity) = &self.identities[place] {
             let work = self.work_of(identity);
             let state = &mut self.lanes[number];

@@ -1,5 +1,6 @@
 //! Which messages of a batch run side by side, and which one after the other.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -34,9 +35,24 @@ pub(crate) fn lanes<'a, K: Hash + Eq>(messages: impl Iterator<Item = LaneKey<'a,
     lanes
 }
 
+/// Puts the lanes in front whose messages were received most, each by the one that was received most: nearest to the
+/// dead-letter queue, and in a lane it cannot have its turn before those in front of it. Else they stay as they are.
+pub(crate) fn by_receives(lanes: &mut [Lane], receive_count: impl Fn(usize) -> u32) {
+    lanes.sort_by_cached_key(|lane| Reverse(lane.places.iter().map(|place| receive_count(*place)).max()));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lanes_go_by_their_most_received_message() {
+        let lane = |places: &[usize]| Lane { ordered: true, places: places.to_vec() };
+        let receives = [1, 3, 2, 4, 1, 3];
+        let mut lanes = vec![lane(&[0]), lane(&[1]), lane(&[2, 3]), lane(&[4]), lane(&[5])];
+        by_receives(&mut lanes, |place| receives[place]);
+        assert_eq!(lanes, [lane(&[2, 3]), lane(&[1]), lane(&[5]), lane(&[0]), lane(&[4])]);
+    }
 
     #[test]
     fn one_lane_for_each_group_or_key_in_order() {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use claimant::lambda::Service;
-use claimant::{Consumer, Context, MemoryStore};
+use claimant::{Clock, Consumer, Context, MemoryStore, SystemClock};
 use claimant_local::sqs::NewMessage;
 use serde_json::{Value, json};
 use tracing_subscriber::Registry;
@@ -127,5 +127,27 @@ async fn a_handler_runs_in_a_span_that_continues_its_messages_trace() {
         let (fields, trace) = seen.lock().unwrap().pop().unwrap();
         assert_eq!(fields, Some(("message", vec!["consumer", "message_id", "attempt", "trace"])));
         assert_eq!(trace.as_deref(), wanted);
+    }
+}
+
+#[tokio::test]
+async fn what_had_no_turn_is_warned_of_at_its_last_receive_but_one() {
+    for (receives, variables, warned) in [
+        (3, &[][..], false),
+        (4, &[][..], true),
+        (4, &[("CLAIMANT_MAX_RECEIVE_COUNT", "10")][..], false),
+        (9, &[("CLAIMANT_MAX_RECEIVE_COUNT", "10")][..], true),
+        (1, &[("CLAIMANT_MAX_RECEIVE_COUNT", "1")][..], true),
+    ] {
+        let world = World::start(&[]).await;
+        let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "ok"))]).await;
+        let mut event = world.event(QUEUE, &batch);
+        event.records[0].attributes.insert("ApproximateReceiveCount".to_owned(), receives.to_string());
+        let logs = Logs::record();
+        let service = world.service(variables);
+        let response = service.invoke(event, SystemClock.now().as_millis(), "").await.unwrap();
+        assert_eq!(failures(&response).len(), 1);
+        let text = logs.text();
+        assert_eq!(text.contains("message had no turn"), warned, "{receives} {variables:?}: {text}");
     }
 }

@@ -8,6 +8,7 @@ mod queue;
 mod threads;
 mod time;
 mod transaction;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
