@@ -15,4 +15,5 @@ mod producer;
 mod redis;
 mod services;
 mod sql;
+mod template;
 mod transactions;

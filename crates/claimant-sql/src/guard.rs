@@ -1,4 +1,6 @@
-//! What a handler may not send in the claim's transaction: whatever would end it, or hide that it does.
+//! What a handler may not send in the claim's transaction: whatever would end it, or hide that it does, or set what stays
+//! with its connection. What else stays (locks of a session, temporary tables, cursors) is cleared with the commit and the
+//! rollback, by the statements that the dialects add to them.
 
 /// What a database takes for a statement that touches the transaction itself.
 pub(crate) struct Rules {
@@ -16,6 +18,8 @@ pub(crate) struct Rules {
     nested_comments: bool,
     /// Whether `#` begins a comment.
     hash_comments: bool,
+    /// What in the text sets something that stays with the connection, if anything does.
+    stays: fn(&str) -> Option<&'static str>,
 }
 
 /// PostgreSQL refuses to end a transaction from inside a function, a procedure or a DO block; what is left are these, and
@@ -31,6 +35,7 @@ pub(crate) const POSTGRES: Rules = Rules {
         "DISCARD",
         "END",
         "LISTEN",
+        "LOAD",
         "PREPARE",
         "RELEASE",
         "RESET",
@@ -40,11 +45,13 @@ pub(crate) const POSTGRES: Rules = Rules {
         "UNLISTEN",
     ],
     allowed: false,
-    why: "the transaction is the claim's, and ends with the handler: return Ok to commit, an error to roll back; and what           would stay with its connection is refused, too",
+    why: "the transaction is the claim's, and ends with the handler: return Ok to commit, an error to roll back; and what \
+          would stay with its connection is refused, too",
     executed_comments: &[],
     line_ends: &['\n', '\r'],
     nested_comments: true,
     hash_comments: false,
+    stays: lasting_setting,
 };
 
 /// On MySQL nearly everything can commit: definitions, SET, LOCK TABLES, a procedure, a prepared statement.
@@ -61,6 +68,7 @@ pub(crate) const MYSQL: Rules = Rules {
     line_ends: &['\n'],
     nested_comments: false,
     hash_comments: true,
+    stays: user_variable,
 };
 
 /// Why a statement is refused, if it is. `bound`: it goes as one with bound values, of which servers take one at a time.
@@ -82,7 +90,49 @@ pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static 
         return (!["LOCAL", "CONSTRAINTS"].contains(&second.as_str()))
             .then_some("a setting would stay with the connection when the transaction is over: use SET LOCAL");
     }
-    (rules.words.contains(&word.as_str()) != rules.allowed).then_some(rules.why)
+    (rules.words.contains(&word.as_str()) != rules.allowed).then_some(rules.why).or_else(|| (rules.stays)(sql))
+}
+
+/// A call of `set_config` whose last argument is not the word `true`.
+#[cfg(feature = "postgres")]
+fn lasting_setting(sql: &str) -> Option<&'static str> {
+    let lower = sql.to_ascii_lowercase();
+    let calls = lower
+        .split("set_config")
+        .skip(1)
+        .filter_map(|rest| rest.trim_start_matches(|c: char| c.is_whitespace() || c == '"').strip_prefix('('));
+    let lasts = |arguments: &str| last_argument(arguments) != "true";
+    calls.into_iter().any(lasts).then_some(
+        "a setting would stay with the connection when the transaction is over: use SET LOCAL, or set_config(…, …, true)",
+    )
+}
+
+/// The last of a call's arguments, of which the opening parenthesis was just passed.
+#[cfg(feature = "postgres")]
+fn last_argument(arguments: &str) -> &str {
+    let (mut depth, mut quoted, mut begin) = (0_u32, false, 0);
+    for (at, c) in arguments.char_indices() {
+        match c {
+            '\'' => quoted = !quoted,
+            _ if quoted => {}
+            '(' => depth += 1,
+            ')' if depth == 0 => return arguments[begin..at].trim(),
+            ')' => depth -= 1,
+            ',' if depth == 0 => begin = at + 1,
+            _ => {}
+        }
+    }
+    ""
+}
+
+/// `@a := 1`, or `INTO @a`.
+#[cfg(feature = "mysql")]
+fn user_variable(sql: &str) -> Option<&'static str> {
+    let lower = sql.to_ascii_lowercase();
+    let into = lower.split("into").skip(1).any(|rest| rest.trim_start().starts_with('@'));
+    (into || lower.contains(":=")).then_some(
+        "a user variable would stay with the connection when the transaction is over; a `:=` in a value is sent as a bound one",
+    )
 }
 
 /// The first word of a statement, after comments, parentheses and empty statements; and what follows it.
@@ -164,6 +214,18 @@ mod tests {
             ("/*!50000 COMMIT */", true, false, false),
             ("SELECT 1 /*M! , 2 */", true, true, false),
             ("", true, false, false),
+            // What would stay with the connection (F16).
+            ("SELECT set_config('search_path', 'other', false)", true, false, true),
+            ("SELECT \"set_config\" ( 'a.b', f(1, true), $1 )", true, false, true),
+            ("DO $$ BEGIN PERFORM SET_CONFIG('a.b', '), true', false); END $$", true, false, true),
+            ("SELECT set_config('a.b', '7', TRUE)", true, true, true),
+            ("LOAD 'auto_explain'", true, false, false),
+            ("SELECT @a := 1", true, true, false),
+            ("SELECT a INTO\n@a FROM t", true, true, false),
+            ("INSERT INTO t VALUES ('ada@example.com')", true, true, true),
+            // These do not stay: the commit and the rollback give them back.
+            ("SELECT pg_advisory_lock(7)", true, true, true),
+            ("SELECT GET_LOCK('a', 1)", true, true, true),
         ];
         for (sql, bound, postgres, mysql) in rows {
             assert_eq!(refusal(sql, bound, &POSTGRES).is_none(), postgres, "PostgreSQL: {sql}");

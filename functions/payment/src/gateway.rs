@@ -102,9 +102,18 @@ fn refusal(status: StatusCode) -> HandlerError {
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
             HandlerError::terminal(format!("the gateway refuses this charge: {status}"))
         }
-        // Refused before anything was done, and nothing that this order could help: our account, our pace, its path.
-        status if status.is_client_error() => HandlerError::retry(format!("the gateway did not charge: {status}")),
-        // Whoever gave up on the way, a proxy too, may have handed the request on before.
+        // Refused before anything was done, and nothing that this order could help: our account, its path, our pace.
+        StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::NOT_FOUND
+        | StatusCode::METHOD_NOT_ALLOWED
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        | StatusCode::MISDIRECTED_REQUEST
+        | StatusCode::TOO_EARLY
+        | StatusCode::TOO_MANY_REQUESTS => HandlerError::retry(format!("the gateway did not charge: {status}")),
+        // Whoever gave up on the way, a proxy too, may have handed the request on before: 408, 499, the 5xx. A conflict
+        // (409) can be with a charge under this very key. Of the others nobody knows what they mean to a gateway.
         status => HandlerError::uncertain(format!("the gateway failed, and may have charged: {status}")),
     }
 }
@@ -120,9 +129,16 @@ mod tests {
             (400, "terminal"),
             (422, "terminal"),
             (401, "retry"),
+            (403, "retry"),
             (404, "retry"),
-            (409, "retry"),
+            (421, "retry"),
+            (425, "retry"),
             (429, "retry"),
+            (408, "uncertain"),
+            (409, "uncertain"),
+            (418, "uncertain"),
+            (460, "uncertain"),
+            (499, "uncertain"),
             (302, "uncertain"),
             (500, "uncertain"),
             (503, "uncertain"),

@@ -76,6 +76,28 @@ where
                 return Err(HandlerError::retry("MariaDB lets nobody kill himself by a statement that is let through"));
             }
         }
+        // Locks that the database gives to a session, and a temporary table.
+        "lock" | "lock-and-fail" => {
+            let locks: &[&'static str] = if D::NAME == "PostgreSQL" {
+                &[
+                    "SELECT pg_advisory_lock(7)",
+                    "DO $$ BEGIN PERFORM pg_advisory_lock(8); END $$",
+                    "CREATE TEMPORARY TABLE scratch (id int)",
+                ]
+            } else {
+                &["SELECT GET_LOCK('claimant test', 5)", "DO GET_LOCK('another', 5)"]
+            };
+            for sql in locks {
+                (&mut *tx).execute(sqlx::query::<D>(*sql)).await?;
+            }
+            if work.action == "lock-and-fail" {
+                return Err(HandlerError::retry("no luck"));
+            }
+        }
+        "set" => {
+            let sql = if D::NAME == "PostgreSQL" { "SELECT set_config('a.b', '7', false)" } else { "SELECT @a := 7" };
+            drop((&mut *tx).execute(sqlx::query::<D>(sql)).await?);
+        }
         "keep" => stage.kept.lock().unwrap().push(tx),
         _ => {}
     }
@@ -155,6 +177,7 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
         ("ignore", "completed duplicate", Some(Completed), 1),
         ("cut", "retry completed", Some(Completed), 1),
         ("die", "retry completed", Some(Completed), 1),
+        ("set", "retry retry", Some(Failed), 0),
         ("keep", "lost busy", None, 0),
     ];
     for database in Database::both() {
@@ -171,6 +194,28 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
         }
         drop(world);
         store.all_returned().await;
+    }
+}
+
+/// With a single connection, which every call here gets.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_connection_keeps_nothing_of_its_handlers() {
+    for database in Database::both() {
+        let (store, name) = (database.store(1).await, database.name());
+        table(&database).await;
+        let world = World::on(&store);
+        let locks = match database {
+            Database::Postgres(_) => "pg_locks WHERE locktype = 'advisory'",
+            Database::MariaDb(_) => {
+                "(SELECT IS_USED_LOCK('claimant test') a UNION ALL SELECT IS_USED_LOCK('another')) l WHERE a IS NOT NULL"
+            }
+        };
+        for (text, wanted) in [("a lock", "completed"), ("b lock-and-fail", "retry"), ("c lock", "completed")] {
+            // A temporary table that is still there would fail the next one.
+            assert_eq!(world.deliver(text, 1).await, wanted, "{name}: {text}");
+            assert_eq!(database.party().await.count(locks).await, 0, "{name}: {text}");
+        }
     }
 }
 

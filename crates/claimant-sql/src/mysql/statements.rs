@@ -138,10 +138,8 @@ impl Dialect for MySql {
     // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
     const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1; \
                                  SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
-    const COMMIT: &'static str =
-        "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
-    const ROLLBACK: &'static str =
-        "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT";
+    const COMMIT: &'static str = "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
+    const ROLLBACK: &'static str = "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
 
     async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
         let text = format!(

@@ -123,8 +123,9 @@ impl Dialect for Postgres {
 
     const BEGIN: &'static str =
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
-    const COMMIT: &'static str = "COMMIT";
-    const ROLLBACK: &'static str = "ROLLBACK";
+    // A handler can leave more than its settings with the session, also from inside a function, where no guard sees it.
+    const COMMIT: &'static str = "COMMIT; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
+    const ROLLBACK: &'static str = "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
 
     async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
         let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);
