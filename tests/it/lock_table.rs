@@ -364,7 +364,7 @@ async fn silence_ends_in_time(dynamodb: &DynamoDb) {
     let short = Call { within: Duration::from_millis(200), meter: &METER };
     let error = table.claim(&request("other", 0), short).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
-    assert!(matches!(table.settle(claim, &failed(), short).await, Settled::Unknown(_)));
+    assert!(matches!(table.settle(claim, &failed(), short).await, Settled::Unknown { claim: Some(_), .. }));
 }
 
 async fn other_attribute_names_work(dynamodb: &DynamoDb) {
@@ -398,7 +398,10 @@ async fn bad_tables_are_named(dynamodb: &DynamoDb) {
     let claim = granted(&wired(dynamodb, "not-missing").await.0, "k", 0).await;
     let meter = Meter::default();
     let settled = missing.settle(claim, &failed(), Call { within: WITHIN, meter: &meter }).await;
-    assert!(matches!(&settled, Settled::Unknown(e) if e.kind() == StoreErrorKind::Misconfigured), "{settled:?}");
+    assert!(
+        matches!(&settled, Settled::Unknown { error: e, .. } if e.kind() == StoreErrorKind::Misconfigured),
+        "{settled:?}"
+    );
     assert_eq!(meter.usage().requests, 1);
     for (name, key, kind) in
         [("other-key", "pk", ScalarAttributeType::S), ("numeric-key", "id", ScalarAttributeType::N)]

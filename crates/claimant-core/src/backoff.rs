@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::key::MessageId;
-use crate::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, REJECTED_BASE_MS};
+use crate::limits::{
+    BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, REJECTED_BASE_MS, STORE_RETRY_BASE_MS, STORE_RETRY_LEFT_MIN_MS,
+    STORE_RETRY_MAX_MS,
+};
 
 /// The delay before the next try after try number `attempt` (from 1): growing, capped, and spread over the upper
 /// half of it so that messages that failed together do not come back together.
@@ -22,6 +25,19 @@ pub(crate) fn rejected_delay(receive_count: u32) -> Duration {
         0 | 1 => Duration::ZERO,
         n => Duration::from_millis(ceiling(REJECTED_BASE_MS, 2, n - 1)),
     }
+}
+
+/// The delay before a store is asked again that gave no answer to try number `tries` (from 1), for this message and those
+/// with it: growing, capped, spread over its upper half, and at most half of the time that is left, so that the last tries
+/// come close to its end. `None` where hardly any is left.
+pub(crate) fn store_delay(tries: u32, message_id: &MessageId, left: Duration) -> Option<Duration> {
+    if left < Duration::from_millis(STORE_RETRY_LEFT_MIN_MS) {
+        return None;
+    }
+    let full =
+        STORE_RETRY_BASE_MS.saturating_mul(2_u64.saturating_pow(tries.saturating_sub(1))).min(STORE_RETRY_MAX_MS);
+    let delay = Duration::from_millis(full / 2 + spread(message_id, tries) % (full / 2));
+    Some(delay.min(left / 2))
 }
 
 /// Up to a second, so that messages that wait for the same moment do not all come at once.
@@ -55,6 +71,26 @@ mod tests {
         assert_ne!(delay(9, &id), delay(9, &MessageId::new("m-2").unwrap()));
         let rejected: Vec<_> = (1..=5).map(|n| rejected_delay(n).as_secs()).collect();
         assert_eq!(rejected, [0, 1, 2, 4, 8]);
+    }
+
+    #[test]
+    fn a_store_is_asked_again_soon_seldom_and_until_the_time_is_over() {
+        let id = MessageId::new("m-1").unwrap();
+        let long = Duration::from_secs(900);
+        for (tries, full) in [(0, 50), (1, 50), (2, 100), (5, 800), (6, 1_000), (u32::MAX, 1_000)] {
+            let ms = store_delay(tries, &id, long).unwrap().as_millis();
+            assert!((full / 2..full).contains(&ms), "try {tries}: {ms} ms");
+        }
+        let of = |ms| store_delay(9, &id, Duration::from_millis(ms)).map(|delay| delay.as_millis());
+        assert_eq!([of(200), of(20), of(19), of(0)], [Some(100), Some(10), None, None]);
+        // What is said of 20 s, whatever the spread, and where each answer comes at once.
+        for n in 0..50 {
+            let (id, mut left, mut tries) = (MessageId::new(format!("m-{n}")).unwrap(), Duration::from_secs(20), 1);
+            while let Some(delay) = store_delay(tries, &id, left) {
+                (left, tries) = (left - delay, tries + 1);
+            }
+            assert!((25..=50).contains(&tries), "{tries}");
+        }
     }
 
     /// The smallest, the largest and the number of different ones, in milliseconds.

@@ -10,7 +10,7 @@ use crate::handler::{Failure, FailureKind};
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::pipeline::Verdict;
-use crate::protocol::{Abandoned, Ending};
+use crate::protocol::{Abandoned, Ending, Settlement};
 use crate::report::Outcome;
 use crate::run::Ran;
 
@@ -28,6 +28,12 @@ pub(crate) struct After {
     pub(crate) wanted: Wanted,
     pub(crate) attempt: u32,
     pub(crate) lease_end: Timestamp,
+}
+
+/// A settlement on its way, without its claim: the same at each try.
+pub(crate) struct Settling {
+    pub(crate) settlement: Settlement,
+    pub(crate) after: After,
 }
 
 /// What a message gets once its ending is written.

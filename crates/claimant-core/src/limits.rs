@@ -49,11 +49,21 @@ pub const UNSETTLED_MAX: usize = CLAIM_AHEAD_MAX + 2 * STORE_BATCH_MAX;
 /// With less time than this left, nothing more is claimed: the answer could come too late, and hold up its key.
 pub const START_MIN_MS: u64 = 100;
 
-/// The longest that a request for claims or settlements is given: longer, and its messages do better to come back.
+/// The longest that one call for claims or settlements is given; one that fails is made again as long as there is time.
 pub const STORE_CALL_MAX_MS: u64 = 5_000;
 
 /// How much earlier a store has to answer than the engine gives up on it, so that the answers which it has by then count.
 pub const STORE_GUARD_MS: u64 = 50;
+
+/// How long the engine waits before it asks a store again that gave no answer; then twice as long each time.
+pub const STORE_RETRY_BASE_MS: u64 = 50;
+
+/// The longest such wait: a store that is back is noticed about as soon. In an outage of 20 s, each request is sent again at
+/// most 50 times.
+pub const STORE_RETRY_MAX_MS: u64 = 1_000;
+
+/// With less time than this left, a store is not asked again.
+pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 
 /// How long an ending waits for others to be written with.
 pub const SETTLE_LINGER_MS: u64 = 5;
@@ -125,6 +135,7 @@ const _: () = assert!(WINDOW_MIN_S <= WINDOW_DEFAULT_S && WINDOW_DEFAULT_S <= WI
 const _: () = assert!(SKEW_DEFAULT_MS <= SKEW_MAX_MS);
 // A record's window never ends before its lease and the margin are over: see "What each clause is for" in docs/reliability.md.
 const _: () = assert!(SKEW_MAX_MS <= WINDOW_MIN_S * 1_000);
+const _: () = assert!(STORE_RETRY_BASE_MS >= 2 && STORE_RETRY_BASE_MS <= STORE_RETRY_MAX_MS);
 const _: () = assert!(CANCEL_GRACE_MS * 2 <= SETTLE_RESERVE_MAX_MS);
 // Half of them are left for the function's own.
 const _: () = assert!(BLOCKED_MAX + RUNTIMES_MAX * THREADS_MAX <= PROCESS_THREADS_MAX / 2);

@@ -26,7 +26,7 @@ use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::consumer::{Duplicate, Identity, Rejection};
 use crate::deadline::{Schedule, until};
-use crate::ending::{After, Ended, ending_of};
+use crate::ending::{Ended, Settling, ending_of};
 use crate::engine::Engine;
 use crate::fingerprint::Fingerprint;
 use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
@@ -38,7 +38,7 @@ use crate::protocol::{ClaimRequest, Conflicts};
 use crate::queue::Queue;
 use crate::report::{DeadLetter, Entry, Latencies, Outcome, Report};
 use crate::run::{Ran, Runner};
-use crate::store::{ClaimAnswer, Settled, StoreError};
+use crate::store::{Settled, StoreError};
 use suspects::Suspects;
 
 /// A message's place in the batch.
@@ -49,11 +49,40 @@ pub(crate) type Verdict = (Outcome, Option<Duration>);
 
 /// What the loop waits for.
 enum Event {
-    Claimed { answers: Vec<(Place, ClaimRequest, Result<Option<ClaimAnswer>, StoreError>)>, took: Duration },
-    Ran { place: Place, claim: Claim, ran: Ran, took: Duration },
-    Settled { settled: Vec<(After, Settled)>, took: Duration },
-    Lettered { place: Place, outcome: Outcome },
-    Deleted { places: Vec<Place>, gone: bool },
+    Claimed {
+        answers: Vec<claims::Answer>,
+        tries: u32,
+        took: Duration,
+    },
+    /// Claims without an answer have waited for their next try.
+    ClaimAgain {
+        claims: Vec<(Place, ClaimRequest, StoreError)>,
+        tries: u32,
+    },
+    Ran {
+        place: Place,
+        claim: Claim,
+        ran: Ran,
+        took: Duration,
+    },
+    Settled {
+        settled: Vec<(Settling, Settled)>,
+        tries: u32,
+        took: Duration,
+    },
+    /// Settlements without an answer have waited for their next try.
+    SettleAgain {
+        claims: Vec<(Claim, Settling, StoreError)>,
+        tries: u32,
+    },
+    Lettered {
+        place: Place,
+        outcome: Outcome,
+    },
+    Deleted {
+        places: Vec<Place>,
+        gone: bool,
+    },
 }
 
 /// A lane on its way: which of its messages is next, and what its earlier ones got.
@@ -284,21 +313,21 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Claimed { answers, took } => {
-                self.claiming -= answers.len();
+            Event::Claimed { answers, tries, took } => {
                 self.latencies.claim = self.latencies.claim.max(took);
-                answers.into_iter().for_each(|(place, request, answer)| self.take_claim(place, request, answer));
+                self.take_claims(answers, tries);
             }
+            Event::ClaimAgain { claims, tries } => self.claim_again(claims, tries),
             Event::Ran { place, claim, ran, took } => {
                 self.running -= 1;
                 self.latencies.handle = self.latencies.handle.max(took);
                 self.take_run(place, claim, ran, took);
             }
-            Event::Settled { settled, took } => {
+            Event::Settled { settled, tries, took } => {
                 self.latencies.settle = self.latencies.settle.max(took);
-                self.settling -= settled.len();
-                settled.into_iter().for_each(|(after, settled)| self.take_settled(after, settled));
+                self.take_settlements(settled, tries);
             }
+            Event::SettleAgain { claims, tries } => self.settle_again(claims, tries),
             Event::Lettered { place, outcome } => {
                 self.sending -= 1;
                 let message = &self.batch[place];

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::claim::Claim;
 use crate::handler::Failure;
 use crate::key::RecordId;
+use crate::limits::STORE_GUARD_MS;
 use crate::meter::Meter;
 use crate::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use crate::record::Record;
@@ -65,8 +66,28 @@ pub enum Settled {
     /// The key was not claimable after all, and this is why: the answer of a store that claims and completes in one step.
     /// Nothing was written.
     Refused(Refusal),
-    /// Whether the ending was written could not be found out in the time given. Report the message failed.
-    Unknown(StoreError),
+    /// Whether the ending was written could not be found out in the time given. Until it is, the message is not done.
+    Unknown {
+        /// The claim, to be settled again in the same way: a settlement that applied although its answer was lost is then
+        /// [`Done`](Self::Done). `None` where the call was given up that had it.
+        claim: Option<Claim>,
+        /// Why. Where its kind [is transient](StoreErrorKind::is_transient), another try can find out.
+        error: StoreError,
+    },
+}
+
+impl Settled {
+    /// Not known for this reason; the claim can be settled again.
+    #[must_use]
+    pub fn unknown(claim: Claim, error: impl Into<StoreError>) -> Self {
+        Self::Unknown { claim: Some(claim), error: error.into() }
+    }
+
+    /// Not known: a call that had the claim was given up after this time.
+    #[must_use]
+    pub fn given_up(within: Duration) -> Self {
+        Self::Unknown { claim: None, error: StoreError::no_answer(within) }
+    }
 }
 
 /// Where records live.
@@ -92,7 +113,8 @@ pub enum Settled {
 /// 9. **No clock.** The only times used are those of the request.
 /// 10. **Keys are bytes.** Two record ids are the same only if their bytes are.
 /// 11. **Bounded.** Each call returns within about the time it is given; an answer that did not come is an
-///     [`Unreachable`](StoreErrorKind::Unreachable) or [`Unknown`](Settled::Unknown), never a guess.
+///     [`Unreachable`](StoreErrorKind::Unreachable) or [`Unknown`](Settled::Unknown), never a guess. `Unknown` gives the
+///     claim back, and the same settlement can be tried again with it. So can a claim, with the same owner.
 /// 12. **Cancel safe.** A call that is dropped either applied or did not; it leaves nothing that a later call
 ///     or the end of the lease does not mend.
 /// 13. **Silent.** Errors hold no key, payload or credential.
@@ -135,15 +157,17 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Ends several claims, all of different keys, within this time: one answer for each, in their order. No claim waits
-    /// for another one longer than the time given.
+    /// for another one much longer than the time given; one that is given up then is lost with its call.
     fn settle_all<'a>(
         &'a self,
         settlements: Vec<(Claim, Settlement)>,
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Settled>> {
         Box::pin(join_all(settlements.into_iter().map(move |(claim, settlement)| async move {
-            let settled = timeout(call.within, self.settle(claim, &settlement, call)).await;
-            settled.unwrap_or_else(|_| Settled::Unknown(StoreError::no_answer(call.within)))
+            // A little longer than each call has, so that a store which keeps to its time gives the claim back.
+            let longest = call.within.saturating_add(Duration::from_millis(STORE_GUARD_MS / 2));
+            let settled = timeout(longest, self.settle(claim, &settlement, call)).await;
+            settled.unwrap_or_else(|_| Settled::given_up(call.within))
         })))
     }
 
@@ -188,6 +212,14 @@ pub enum StoreErrorKind {
     TooLarge,
     /// Anything else.
     Other,
+}
+
+impl StoreErrorKind {
+    /// Whether the same call can succeed later, without anybody's help: the engine tries it again as long as it has time.
+    #[must_use]
+    pub const fn is_transient(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Throttled)
+    }
 }
 
 /// Why a store gave no answer. `Display` says what failed and how to mend it, and does not repeat its source.

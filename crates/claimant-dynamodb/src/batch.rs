@@ -126,15 +126,19 @@ impl LockTable {
         items.into_iter().filter_map(named).collect()
     }
 
-    /// Settles claims in company; what gives no clear answer goes by itself, which resolves it.
+    /// Settles claims in company; what gives no clear answer goes by itself, which resolves it, but for what is throttled.
     pub(crate) async fn settle_many(&self, settlements: Vec<(Claim, Settlement)>, call: Call<'_>) -> Vec<Settled> {
         let budget = Budget::of(call);
-        let chunks: Vec<&[(Claim, Settlement)]> = settlements.chunks(STORE_BATCH_MAX).collect();
+        let mut chunks = Vec::new();
+        let mut rest = settlements.into_iter().peekable();
+        while rest.peek().is_some() {
+            chunks.push(rest.by_ref().take(STORE_BATCH_MAX).collect());
+        }
         let settled = join_all(chunks.into_iter().map(|chunk| self.settle_chunk(chunk, budget))).await;
         settled.into_iter().flatten().collect()
     }
 
-    async fn settle_chunk(&self, chunk: &[(Claim, Settlement)], budget: Budget<'_>) -> Vec<Settled> {
+    async fn settle_chunk(&self, chunk: Vec<(Claim, Settlement)>, budget: Budget<'_>) -> Vec<Settled> {
         // A release counts down an attribute, which is left to the single request; it is rare.
         let plain = |(_, s): &&(Claim, Settlement)| s.ending.attempts_back() == 0;
         let together = chunk.iter().filter(plain).count();
@@ -146,12 +150,17 @@ impl LockTable {
             self.execute(statements, budget).await
         }
         .into_iter();
-        let settled = chunk.iter().map(|pair| {
-            let outcome = if plain(&pair) { outcomes.next() } else { None };
+        let settled = chunk.into_iter().map(|pair| {
+            let outcome = if plain(&&pair) { outcomes.next() } else { None };
             async move {
+                let (claim, settlement) = pair;
                 match outcome {
                     Some(Statement::Applied) => Settled::Done,
-                    _ => self.settle_one(&pair.0, &pair.1, budget).await,
+                    // Each by itself would be as many requests more, to a table that has too many: again in company, later.
+                    Some(Statement::Failed(StoreErrorKind::Throttled, why)) => {
+                        Settled::unknown(claim, StoreError::new(StoreErrorKind::Throttled, why))
+                    }
+                    _ => self.settle_one(claim, &settlement, budget).await,
                 }
             }
         });

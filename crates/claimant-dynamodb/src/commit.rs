@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use claimant_core::{Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
+use claimant_core::{Carried, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
 
 use crate::error::store_error;
 use crate::item;
@@ -37,8 +37,10 @@ enum Try {
     Refused(Option<Record>),
     /// Nothing is, and the same would happen again: a condition of the handler's own, or a write that DynamoDB does not take.
     Objected(Failure),
-    /// Nothing is: another transaction or the table's capacity was in the way.
+    /// Nothing is: another transaction was in the way.
     InTheWay(Failure),
+    /// Nothing is: the capacity of a table was.
+    Throttled(StoreError),
     /// Whether it is, is not known.
     NoAnswer(StoreError),
 }
@@ -48,8 +50,8 @@ impl LockTable {
     /// the write, or the answer that the record seen leads to.
     pub(crate) async fn commit(
         &self,
-        claim: Claim,
-        transaction: &Transaction,
+        mut claim: Claim,
+        mut transaction: Transaction,
         mut lock: impl FnMut(Seen) -> Next,
         budget: Budget<'_>,
     ) -> Settled {
@@ -60,13 +62,13 @@ impl LockTable {
             Continue(write) => write,
             Break(settled) => return settled,
         };
-        let (mut changes, mut unknown, mut in_the_way) = (0, None, None);
+        let (mut unknown, mut in_the_way) = (None, None);
         for round in 0..ROUNDS_MAX {
             if round > 0 {
                 tokio::time::sleep(retry_wait(round, budget.left())).await;
             }
             // The owner's token names this claim and nothing else; a write that starts from another record is another one.
-            let token = format!("{}-{changes}", claim.owner.as_str());
+            let token = format!("{}-{}", claim.owner.as_str(), transaction.changes);
             let seen = match self.transact(&write, &transaction.writes, &token, budget).await {
                 Try::Applied => return Settled::Done,
                 Try::Objected(failure) => return Settled::Aborted { claim, failure },
@@ -74,16 +76,23 @@ impl LockTable {
                     in_the_way = Some(failure);
                     continue;
                 }
+                Try::Throttled(error) => {
+                    unknown = Some(error);
+                    continue;
+                }
                 Try::Refused(shown) => self.refused_by(&claim.id, shown, budget).await.map(Seen::Refused),
                 Try::NoAnswer(error) => {
                     unknown = Some(error);
-                    self.read(&claim.id, budget).await.map(Seen::Read)
+                    match self.read(&claim.id, budget).await {
+                        Ok(seen) => Ok(Seen::Read(seen)),
+                        Err(_) => continue,
+                    }
                 }
             };
             match seen.map(|seen| (matches!(seen, Seen::Refused(_)), lock(seen))) {
                 Ok((_, Break(settled))) => return settled,
                 Ok((changed, Continue(next))) => {
-                    changes += u32::from(changed);
+                    transaction.changes += u32::from(changed);
                     write = next;
                 }
                 Err(error) => unknown = Some(error),
@@ -91,7 +100,10 @@ impl LockTable {
         }
         match (unknown, in_the_way) {
             (None, Some(failure)) => Settled::Aborted { claim, failure },
-            (unknown, _) => Settled::Unknown(unknown.unwrap_or_else(|| StoreError::no_answer(budget.left()))),
+            (unknown, _) => {
+                claim.carried = Some(Carried::new(transaction));
+                Settled::unknown(claim, unknown.unwrap_or_else(|| StoreError::no_answer(budget.left())))
+            }
         }
     }
 
@@ -119,7 +131,7 @@ impl LockTable {
         }
         let text = store_error("TransactWriteItems", self.name(), &error);
         match (&error, text.kind()) {
-            (SdkError::ServiceError(_), StoreErrorKind::Throttled) => Try::InTheWay(Failure::retry(text.to_string())),
+            (SdkError::ServiceError(_), StoreErrorKind::Throttled) => Try::Throttled(text),
             (SdkError::ServiceError(service), StoreErrorKind::Denied | StoreErrorKind::Misconfigured) => {
                 // Of all the tables in it, the store's own is not the likeliest to be wrong.
                 let what = service.err().message().unwrap_or("no message");
@@ -146,6 +158,9 @@ impl LockTable {
         }
         // Somebody is writing the lock record: what the handler's conditions met is not the last word.
         if let Some(code) = reasons.first().map(code).filter(|code| code != "None") {
+            if is_throttling(&code) {
+                return Try::Throttled(throttled(&code));
+            }
             return Try::InTheWay(Failure::retry(format!("the transaction was cancelled: {code} on the lock record")));
         }
         let own = reasons.iter().skip(1).zip(writes).enumerate();
@@ -165,9 +180,21 @@ impl LockTable {
                 code => in_the_way = Some(code.to_owned()),
             }
         }
+        if let Some(code) = in_the_way.as_ref().filter(|code| is_throttling(code)) {
+            return Try::Throttled(throttled(code));
+        }
         let what = in_the_way.unwrap_or_else(|| "no reason given".into());
         Try::InTheWay(Failure::retry(format!("the transaction was cancelled: {what}")))
     }
+}
+
+/// Whether this reason of a cancelled transaction is a table's capacity.
+fn is_throttling(code: &str) -> bool {
+    matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded" | "RequestLimitExceeded")
+}
+
+fn throttled(code: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Throttled, format!("the transaction was cancelled: {code}"))
 }
 
 /// The reasons of a cancelled transaction.

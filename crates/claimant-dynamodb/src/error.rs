@@ -17,7 +17,13 @@ where
         SdkError::ServiceError(service) => {
             let metadata = service.err().meta();
             let code = metadata.code().unwrap_or("no code");
-            let (kind, mend) = classify(code, operation, table);
+            let (kind, mend) = match classify(code, operation, table) {
+                // A server, or a proxy before it, that is in trouble and has no word for it.
+                (StoreErrorKind::Other, mend) if service.raw().status().is_server_error() => {
+                    (StoreErrorKind::Unreachable, mend)
+                }
+                known => known,
+            };
             (kind, format!("{code}: {}{mend}", metadata.message().unwrap_or("no message")))
         }
         SdkError::TimeoutError(_) => (StoreErrorKind::Unreachable, "no answer in the time that was left".to_owned()),
@@ -25,6 +31,8 @@ where
             StoreErrorKind::Unreachable,
             format!("{}. Are the region, the endpoint, the network and the credentials right?", Chain(error)),
         ),
+        // The answer broke off, or is none.
+        SdkError::ResponseError(_) => (StoreErrorKind::Unreachable, Chain(error).to_string()),
         _ => (StoreErrorKind::Other, Chain(error).to_string()),
     };
     StoreError::new(kind, format!("{operation} on table {table:?} failed: {what}"))
@@ -32,10 +40,16 @@ where
 
 fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String) {
     match code {
-        "ProvisionedThroughputExceededException" | "ThrottlingException" | "RequestLimitExceeded" => {
-            (StoreErrorKind::Throttled, String::new())
+        // The last is a transaction of somebody else on the same item.
+        "ProvisionedThroughputExceededException"
+        | "ThrottlingException"
+        | "Throttling"
+        | "RequestLimitExceeded"
+        | "TransactionConflictException" => (StoreErrorKind::Throttled, String::new()),
+        // The last is an earlier try of the same transaction, of which nothing is known yet.
+        "InternalServerError" | "ServiceUnavailable" | "TransactionInProgressException" => {
+            (StoreErrorKind::Unreachable, String::new())
         }
-        "InternalServerError" | "ServiceUnavailable" => (StoreErrorKind::Unreachable, String::new()),
         "ResourceNotFoundException" => (
             StoreErrorKind::Misconfigured,
             format!(". Create the table {table:?} in this region, or set CLAIMANT_TABLE to the one that exists"),
@@ -83,7 +97,9 @@ mod tests {
             ("ResourceNotFoundException", StoreErrorKind::Misconfigured),
             ("ValidationException", StoreErrorKind::Misconfigured),
             ("AccessDeniedException", StoreErrorKind::Denied),
-            ("TransactionInProgressException", StoreErrorKind::Other),
+            ("TransactionConflictException", StoreErrorKind::Throttled),
+            ("TransactionInProgressException", StoreErrorKind::Unreachable),
+            ("ItemCollectionSizeLimitExceededException", StoreErrorKind::Other),
         ] {
             assert_eq!(classify(code, "GetItem", "locks").0, kind, "{code}");
         }

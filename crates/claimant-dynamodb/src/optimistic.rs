@@ -38,7 +38,7 @@ impl OptimisticTransactions {
             Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
             Decision::Grant { next, taken_over } => {
                 let mut claim = claim_of(request.id.clone(), &next, taken_over);
-                let base = Some(Base { request: request.clone(), seen });
+                let base = Some(Base { request: request.clone(), seen, in_doubt: false });
                 claim.carried = Some(Carried::new(Transaction { base, ..Transaction::default() }));
                 Ok(ClaimAnswer::Granted(claim))
             }
@@ -63,7 +63,7 @@ impl OptimisticTransactions {
         let Some(mut transaction) = claim.carried.take().and_then(Carried::unpack::<Transaction>) else {
             return Settled::Lost;
         };
-        let Some(Base { request, seen }) = transaction.base.take() else { return Settled::Lost };
+        let Some(Base { request, seen, in_doubt }) = transaction.base.take() else { return Settled::Lost };
         let mut base = seen;
         let lock = |seen| {
             match seen {
@@ -81,14 +81,22 @@ impl OptimisticTransactions {
             }
         };
         if !matches!(settlement.ending, Ending::Completed { .. }) {
-            return self.note_failure(&request, lock, budget).await;
+            let settled = self.note_failure(&request, lock, in_doubt, budget).await;
+            return settled.unwrap_or_else(|error| {
+                let base = Base { request, seen: base, in_doubt: true };
+                Settled::unknown(starting_from(claim, transaction, base), error)
+            });
         }
-        match self.table.commit(claim, &transaction, lock, budget).await {
+        match self.table.commit(claim, transaction, lock, budget).await {
             // What its failure is to be written on top of.
-            Settled::Aborted { mut claim, failure } => {
-                let base = Some(Base { request, seen: base });
-                claim.carried = Some(Carried::new(Transaction { base, ..Transaction::default() }));
-                Settled::Aborted { claim, failure }
+            Settled::Aborted { claim, failure } => {
+                let base = Base { request, seen: base, in_doubt: false };
+                Settled::Aborted { claim: starting_from(claim, Transaction::default(), base), failure }
+            }
+            Settled::Unknown { claim: Some(mut claim), error } => {
+                let transaction = claim.carried.take().and_then(Carried::unpack::<Transaction>).unwrap_or_default();
+                let base = Base { request, seen: base, in_doubt: true };
+                Settled::unknown(starting_from(claim, transaction, base), error)
             }
             settled => settled,
         }
@@ -122,22 +130,24 @@ impl OptimisticTransactions {
         })
     }
 
-    /// Writes that an attempt failed: its number outlives a redrive, and a rejection is not run again.
+    /// Writes that an attempt failed: its number outlives a redrive, and a rejection is not run again. An error where it is not
+    /// known whether it did.
     async fn note_failure(
         &self,
         request: &ClaimRequest,
         mut lock: impl FnMut(Seen) -> Next,
+        in_doubt: bool,
         budget: Budget<'_>,
-    ) -> Settled {
+    ) -> Result<Settled, StoreError> {
         let mut unknown = None;
         let mut seen = Seen::Nothing;
         for _ in 0..ROUNDS_MAX {
             let write = match lock(seen) {
                 Continue(write) => write,
-                Break(settled) => return settled,
+                Break(settled) => return Ok(settled),
             };
             let read = match self.table.send(write, budget).await {
-                Ok(Written::Applied(_)) => return Settled::Done,
+                Ok(Written::Applied(_)) => return Ok(Settled::Done),
                 Ok(Written::Refused(shown)) => {
                     self.table.refused_by(&request.id, shown, budget).await.map(Seen::Refused)
                 }
@@ -148,16 +158,21 @@ impl OptimisticTransactions {
             };
             seen = match read {
                 // A write before this one may have applied, and somebody went on from it: to write again would count the run twice.
-                Ok(read @ Seen::Refused(_)) if unknown.is_some() => match lock(read) {
-                    Break(settled) => return settled,
-                    Continue(_) => return Settled::Lost,
+                Ok(read @ Seen::Refused(_)) if in_doubt || unknown.is_some() => match lock(read) {
+                    Break(settled) => return Ok(settled),
+                    Continue(_) => return Ok(Settled::Lost),
                 },
                 Ok(read) => read,
-                Err(error) => return Settled::Unknown(unknown.unwrap_or(error)),
+                Err(error) => return Err(unknown.unwrap_or(error)),
             };
         }
-        Settled::Unknown(unknown.unwrap_or_else(|| StoreError::no_answer(budget.left())))
+        Err(unknown.unwrap_or_else(|| StoreError::no_answer(budget.left())))
     }
+}
+
+/// The claim with a transaction that starts from `base`.
+fn starting_from(claim: Claim, transaction: Transaction, base: Base) -> Claim {
+    Claim { carried: Some(Carried::new(Transaction { base: Some(base), ..transaction })), ..claim }
 }
 
 /// Whether the record shows this attempt's own ending.

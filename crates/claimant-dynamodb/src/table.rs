@@ -292,7 +292,7 @@ impl LockTable {
         }
     }
 
-    pub(crate) async fn settle_one(&self, claim: &Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
+    pub(crate) async fn settle_one(&self, claim: Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
         let mut unknown = StoreError::no_answer(budget.left());
         for round in 0..ROUNDS_MAX {
             if round > 0 {
@@ -301,25 +301,33 @@ impl LockTable {
             if budget.left().is_zero() {
                 break;
             }
-            let seen = match self.send(self.requests.settle(claim, settlement), budget).await {
+            let seen = match self.send(self.requests.settle(&claim, settlement), budget).await {
                 Ok(Written::Applied(_)) => return Settled::Done,
                 Ok(Written::Refused(shown)) => self.refused_by(&claim.id, shown, budget).await,
                 // No try can mend these, and they say that nothing was written.
-                Err(error) if is_final(error.kind()) => return Settled::Unknown(error),
-                // No answer: the record tells whether the write applied.
+                Err(error) if is_final(error.kind()) => return Settled::unknown(claim, error),
+                // If an earlier try applied, the next one is refused and shown it.
+                Err(error) if error.kind() == StoreErrorKind::Throttled => {
+                    unknown = error;
+                    continue;
+                }
+                // No answer: the record tells whether the write applied. Where it cannot be read, the write is still to be tried.
                 Err(error) => {
                     unknown = error;
-                    self.read(&claim.id, budget).await
+                    match self.read(&claim.id, budget).await {
+                        Ok(seen) => Ok(seen),
+                        Err(_) => continue,
+                    }
                 }
             };
-            match seen.map(|seen| protocol::settle(seen.as_ref(), claim, settlement)) {
+            match seen.map(|seen| protocol::settle(seen.as_ref(), &claim, settlement)) {
                 Ok(SettleDecision::Already) => return Settled::Done,
                 Ok(SettleDecision::Lost) => return Settled::Lost,
                 Ok(SettleDecision::Write(_)) => {}
                 Err(error) => unknown = error,
             }
         }
-        Settled::Unknown(unknown)
+        Settled::unknown(claim, unknown)
     }
 }
 
@@ -370,7 +378,7 @@ impl Store for LockTable {
     }
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        Box::pin(async move { self.settle_one(&claim, settlement, Budget::of(call)).await })
+        Box::pin(self.settle_one(claim, settlement, Budget::of(call)))
     }
 
     fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {

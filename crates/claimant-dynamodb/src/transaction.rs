@@ -43,6 +43,8 @@ const NESTING_BYTES: (usize, usize) = (3, 1);
 pub struct Transaction {
     pub(crate) writes: Vec<Write>,
     pub(crate) base: Option<Base>,
+    /// How often the lock record was found changed: a commit over another record is another one, with a token of its own.
+    pub(crate) changes: u32,
 }
 
 /// What an optimistic transaction starts from: the attempt, and the record that it read, if it did.
@@ -50,6 +52,8 @@ pub struct Transaction {
 pub(crate) struct Base {
     pub(crate) request: ClaimRequest,
     pub(crate) seen: Option<Record>,
+    /// Whether the attempt's ending may be written already.
+    pub(crate) in_doubt: bool,
 }
 
 /// One write of a handler's own.

@@ -55,7 +55,7 @@ impl TableTransactions {
                 SettleDecision::Write(_) => Continue(self.table.requests.settle(&held, settlement)),
             },
         };
-        self.table.commit(claim, &transaction, lock, budget).await
+        self.table.commit(claim, transaction, lock, budget).await
     }
 }
 
@@ -133,7 +133,7 @@ impl Store for TableTransactions {
             let (commits, others) = tokio::join!(join_all(commits), self.table.settle_all(others, call));
             let (mut commits, mut others) = (commits.into_iter(), others.into_iter());
             let answers = order.into_iter().map(|commit| if commit { commits.next() } else { others.next() });
-            answers.map(|a| a.unwrap_or_else(|| Settled::Unknown(StoreError::no_answer(call.within)))).collect()
+            answers.map(|a| a.unwrap_or_else(|| Settled::given_up(call.within))).collect()
         })
     }
 

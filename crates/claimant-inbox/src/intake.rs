@@ -71,23 +71,27 @@ pub(crate) fn note(event_type: &str, message: &Message, slip: &mut Slip) -> Resu
 }
 
 impl Intake {
-    /// Stores these messages by one statement; where somebody's lock is in the way, each by its own.
-    async fn take_in(&self, slips: &[(Slip, Settlement)], call: Call<'_>) -> Vec<Settled> {
+    /// Stores these messages by one statement; where somebody's lock is in the way, each by its own. An error where it is not
+    /// known whether it is stored.
+    async fn take_in(&self, slips: &[(Slip, Settlement)], call: Call<'_>) -> Vec<Result<Settled, StoreError>> {
         let until = end_of(call.within);
         match self.shown(slips, until, call).await {
-            Ok(records) => slips.iter().map(|(slip, _)| settled(slip, &records)).collect(),
+            Ok(records) => slips.iter().map(|(slip, _)| Ok(settled(slip, &records))).collect(),
             Err(error) if trouble::passes(&error) && slips.len() > 1 && Instant::now() < until => {
                 join_all(slips.iter().map(|slip| self.take_in_one(slip, until, call))).await
             }
-            Err(error) => slips.iter().map(|_| unknown(&error)).collect(),
+            Err(error) => slips.iter().map(|_| Err(StoreError::new(error.kind(), error.to_string()))).collect(),
         }
     }
 
-    async fn take_in_one(&self, slip: &(Slip, Settlement), until: Instant, call: Call<'_>) -> Settled {
-        match self.shown(std::slice::from_ref(slip), until, call).await {
-            Ok(records) => settled(&slip.0, &records),
-            Err(error) => Settled::Unknown(error),
-        }
+    async fn take_in_one(
+        &self,
+        slip: &(Slip, Settlement),
+        until: Instant,
+        call: Call<'_>,
+    ) -> Result<Settled, StoreError> {
+        let records = self.shown(std::slice::from_ref(slip), until, call).await?;
+        Ok(settled(&slip.0, &records))
     }
 
     /// The committed rows of these messages, by their record ids: those that this stored, and those that were there.
@@ -133,10 +137,6 @@ fn settled(slip: &Slip, records: &HashMap<Vec<u8>, Record>) -> Settled {
     }
 }
 
-fn unknown(error: &StoreError) -> Settled {
-    Settled::Unknown(StoreError::new(error.kind(), error.to_string()))
-}
-
 impl Store for Intake {
     fn claim<'a>(&'a self, request: &'a ClaimRequest, _: Call<'a>) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         let mut claim = protocol::claim_of(request.id.clone(), &protocol::fresh_claim(request), false);
@@ -168,14 +168,14 @@ impl Store for Intake {
         Box::pin(async move {
             // What was not to be stored left nothing behind: its ending is there by itself.
             let mut answers: Vec<Settled> = settlements.iter().map(|_| Settled::Done).collect();
-            let (mut places, mut slips) = (Vec::new(), Vec::new());
+            let (mut claims, mut slips) = (Vec::new(), Vec::new());
             for (place, (mut claim, settlement)) in settlements.into_iter().enumerate() {
                 if !matches!(settlement.ending, Ending::Completed { .. }) {
                     continue;
                 }
                 match claim.carried.take().and_then(Carried::unpack::<Slip>) {
                     Some(slip) if slip.page.is_some() => {
-                        places.push(place);
+                        claims.push((place, claim));
                         slips.push((slip, settlement));
                     }
                     _ => answers[place] = Settled::Lost,
@@ -183,8 +183,10 @@ impl Store for Intake {
             }
             if !slips.is_empty() {
                 let taken_in = self.take_in(&slips, call).await;
-                for (place, answer) in places.into_iter().zip(taken_in) {
-                    answers[place] = answer;
+                for (((place, claim), (slip, _)), answer) in claims.into_iter().zip(slips).zip(taken_in) {
+                    answers[place] = answer.unwrap_or_else(|error| {
+                        Settled::unknown(Claim { carried: Some(Carried::new(slip)), ..claim }, error)
+                    });
                 }
             }
             answers

@@ -1,6 +1,6 @@
 //! What went wrong, in the words of a store.
 
-use claimant_core::StoreErrorKind::{Other, Throttled, Unreachable};
+use claimant_core::StoreErrorKind::{Other, Unreachable};
 use claimant_core::{Failure, StoreError};
 use claimant_sql::parts::{self, Table};
 
@@ -26,7 +26,7 @@ pub(crate) fn no_answer(operation: &str) -> StoreError {
 
 /// Whether the same can succeed later.
 pub(crate) fn passes(error: &StoreError) -> bool {
-    matches!(error.kind(), Unreachable | Throttled)
+    error.kind().is_transient()
 }
 
 /// Why a handler's transaction did not commit, as if the handler had said so.

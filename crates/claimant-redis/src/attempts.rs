@@ -87,7 +87,7 @@ impl<'a> Settling<'a> {
 }
 
 impl Attempt for Settling<'_> {
-    type Answer = Settled;
+    type Answer = Result<Settled, StoreError>;
 
     fn command(&self, known: Known) -> Cmd {
         self.write.command(known)
@@ -95,21 +95,21 @@ impl Attempt for Settling<'_> {
 
     fn took(self, reply: Reply) -> Next<Self> {
         let seen = match reply {
-            Reply::Applied => return Next::Answer(Settled::Done),
+            Reply::Applied => return Next::Answer(Ok(Settled::Done)),
             Reply::Shown(seen) => seen,
         };
         match (protocol::settle(seen.as_ref(), self.claim, self.settlement), seen) {
-            (SettleDecision::Already, _) => Next::Answer(Settled::Done),
+            (SettleDecision::Already, _) => Next::Answer(Ok(Settled::Done)),
             (SettleDecision::Write(next), Some(seen)) => {
                 let (now, skew) = (self.settlement.now, self.settlement.policy.skew);
                 Next::Again(Self { write: Write::replace(&self.key, &seen, &next, now, skew), ..self })
             }
-            (SettleDecision::Lost | SettleDecision::Write(_), _) => Next::Answer(Settled::Lost),
+            (SettleDecision::Lost | SettleDecision::Write(_), _) => Next::Answer(Ok(Settled::Lost)),
         }
     }
 
     fn failed(self, error: StoreError) -> Self::Answer {
-        Settled::Unknown(error)
+        Err(error)
     }
 }
 

@@ -104,17 +104,13 @@ impl<A: Attempt> Open<A> {
                 Next::Answer(answer) => Ok(answer),
                 Next::Again(attempt) => Err(Self { attempt, error: None, ..self }),
             },
-            Err(error) if self.errors < ERRORS_MAX && passes(error.kind()) => {
+            // Others say that nothing was written.
+            Err(error) if self.errors < ERRORS_MAX && error.kind().is_transient() => {
                 Err(Self { errors: self.errors + 1, error: Some(error), ..self })
             }
             Err(error) => Ok(self.attempt.failed(error)),
         }
     }
-}
-
-/// Whether the command can have been carried out or can succeed later; other errors say that nothing was written.
-fn passes(kind: StoreErrorKind) -> bool {
-    matches!(kind, StoreErrorKind::Unreachable | StoreErrorKind::Throttled)
 }
 
 fn changed_or_late(budget: Budget<'_>) -> StoreError {

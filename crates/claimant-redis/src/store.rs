@@ -173,7 +173,8 @@ impl Store for RedisStore {
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(async move {
             let settling = Settling::new(self.key(&claim.id), &claim, settlement);
-            play_one(&self.link, settling, Budget::of(call)).await
+            let settled = play_one(&self.link, settling, Budget::of(call)).await;
+            settled.unwrap_or_else(|error| Settled::unknown(claim, error))
         })
     }
 
@@ -185,7 +186,10 @@ impl Store for RedisStore {
         Box::pin(async move {
             let endings = settlements.iter();
             let endings = endings.map(|(claim, settlement)| Settling::new(self.key(&claim.id), claim, settlement));
-            play(&self.link, endings.collect(), Budget::of(call)).await
+            let settled = play(&self.link, endings.collect(), Budget::of(call)).await.into_iter().zip(settlements);
+            settled
+                .map(|(settled, (claim, _))| settled.unwrap_or_else(|error| Settled::unknown(claim, error)))
+                .collect()
         })
     }
 

@@ -127,7 +127,7 @@ impl<S: Store + Clone> Bent<S> {
 
     fn settled(&self, settled: Settled) -> Settled {
         match (settled, self.mutant) {
-            (Settled::Unknown(_), Mutant::UnknownIsDone) | (Settled::Lost, Mutant::LostIsDone) => Settled::Done,
+            (Settled::Unknown { .. }, Mutant::UnknownIsDone) | (Settled::Lost, Mutant::LostIsDone) => Settled::Done,
             (settled, _) => settled,
         }
     }

@@ -192,15 +192,11 @@ async fn renew_on<D: Dialect>(
     })
 }
 
-pub(crate) async fn settle<D: Dialect>(
-    pool: &Pool<D>,
-    ending: &(Claim, Settlement),
-    mut budget: Budget<'_>,
-) -> Settled {
+pub(crate) async fn settle<D: Dialect>(pool: &Pool<D>, ending: (Claim, Settlement), mut budget: Budget<'_>) -> Settled {
     let mut unknown = StoreError::no_answer(budget.left());
     for round in 0..ROUNDS_MAX {
         let decision = match Session::open(pool, budget).await {
-            Ok(mut session) => settle_on(&mut session, ending).await,
+            Ok(mut session) => settle_on(&mut session, &ending).await,
             Err(trouble) => Err(trouble),
         };
         match decision {
@@ -208,7 +204,7 @@ pub(crate) async fn settle<D: Dialect>(
             Ok(SettleDecision::Lost) => return Settled::Lost,
             Ok(SettleDecision::Write(_)) => {}
             // No try can mend these, and they say that nothing was written.
-            Err(trouble) if trouble.is_final() => return Settled::Unknown(trouble.into()),
+            Err(trouble) if trouble.is_final() => return Settled::unknown(ending.0, trouble),
             // No answer: the next round finds the record as the lost write left it.
             Err(trouble) => (unknown, budget) = (trouble.into(), budget.wary()),
         }
@@ -216,7 +212,7 @@ pub(crate) async fn settle<D: Dialect>(
             break;
         }
     }
-    Settled::Unknown(unknown)
+    Settled::unknown(ending.0, unknown)
 }
 
 /// Ends a claim on this connection; where its guard did not hold, the record says what that means.
@@ -239,7 +235,12 @@ pub(crate) async fn settle_all<D: Dialect>(
     call: Call<'_>,
 ) -> Vec<Settled> {
     let budget = Budget::of(call);
-    let chunks = endings.chunks(BATCH_MAX).map(|chunk| async move {
+    let mut chunks: Vec<Vec<(Claim, Settlement)>> = Vec::new();
+    let mut rest = endings.into_iter().peekable();
+    while rest.peek().is_some() {
+        chunks.push(rest.by_ref().take(BATCH_MAX).collect());
+    }
+    let chunks = chunks.into_iter().map(|chunk| async move {
         let mut together: Vec<&(Claim, Settlement)> = chunk.iter().collect();
         together.sort_unstable_by_key(|(claim, _)| &claim.id);
         let ended = match Session::open(pool, budget).await {
@@ -249,11 +250,12 @@ pub(crate) async fn settle_all<D: Dialect>(
         match ended {
             Ok(count) if count == chunk.len() => return chunk.iter().map(|_| Settled::Done).collect(),
             Err(trouble) if trouble.is_final() => {
-                return chunk.iter().map(|_| Settled::Unknown(trouble.clone().into())).collect();
+                let unknown = |(claim, _)| Settled::unknown(claim, trouble.clone());
+                return chunk.into_iter().map(unknown).collect();
             }
             _ => {}
         }
-        join_all(chunk.iter().map(|ending| settle(pool, ending, budget))).await
+        join_all(chunk.into_iter().map(|ending| settle(pool, ending, budget))).await
     });
     join_all(chunks).await.into_iter().flatten().collect()
 }

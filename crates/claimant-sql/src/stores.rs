@@ -91,7 +91,7 @@ macro_rules! store {
                 call: Call<'a>,
             ) -> StoreFuture<'a, Settled> {
                 let ending = (claim, settlement.clone());
-                Box::pin(async move { rounds::settle(self.pool(), &ending, Budget::of(call)).await })
+                Box::pin(rounds::settle(self.pool(), ending, Budget::of(call)))
             }
 
             fn look<'a>(

@@ -31,6 +31,8 @@ pub struct SqlTransaction<D: Database> {
     /// The connection's number at the server.
     number: i64,
     grant: Box<Grant>,
+    /// Whether its commit was sent and had no answer.
+    in_doubt: bool,
 }
 
 /// What is left of a transaction.
@@ -40,17 +42,24 @@ pub(crate) struct Remains<D: Database> {
     /// The number of a connection that was cut off: its statement may still run at the server.
     pub(crate) cut_off: Option<i64>,
     pub(crate) grant: Box<Grant>,
+    /// Whether its commit was sent and had no answer.
+    pub(crate) in_doubt: bool,
 }
 
 impl<D: Database> SqlTransaction<D> {
     pub(crate) fn new(connection: Option<PoolConnection<D>>, number: i64, grant: Box<Grant>) -> Self {
-        Self { connection, cut_off: false, number, grant }
+        Self { connection, cut_off: false, number, grant, in_doubt: false }
+    }
+
+    /// One that is over, for what is still to be written of its claim.
+    pub(crate) fn over(grant: Box<Grant>, in_doubt: bool) -> Self {
+        Self { connection: None, cut_off: false, number: 0, grant, in_doubt }
     }
 
     pub(crate) fn into_remains(mut self) -> Remains<D> {
         let cut_off = (self.cut_off && self.connection.is_some()).then_some(self.number);
         let connection = if self.cut_off { None } else { self.connection.take() };
-        Remains { connection, cut_off, grant: self.grant.clone() }
+        Remains { connection, cut_off, grant: self.grant.clone(), in_doubt: self.in_doubt }
     }
 }
 

@@ -4,11 +4,11 @@
 //! short while, and is told that the key is busy. Whatever ends the connection ends the claim and its effect together.
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, Refusal, SettleDecision, Settlement};
-use claimant_core::{Carried, Claim, ClaimAnswer, Failure, Settled, StoreError, StoreErrorKind};
+use claimant_core::{Carried, Claim, ClaimAnswer, Failure, Record, Settled, StoreError, StoreErrorKind};
 use sqlx::Pool;
 
 use crate::dialect::Dialect;
-use crate::record::{Seen, key};
+use crate::record::key;
 use crate::rounds::{self, Claimed, Grant, ROUNDS_MAX, wait};
 use crate::session::{Budget, Session};
 use crate::transaction::{Remains, SqlTransaction};
@@ -67,13 +67,18 @@ pub(crate) async fn settle<D: Dialect>(
     let Some(transaction) = claim.carried.take().and_then(Carried::unpack::<SqlTransaction<D>>) else {
         return Settled::Lost;
     };
-    let Remains { connection, cut_off, grant } = transaction.into_remains();
+    let Remains { connection, cut_off, grant, in_doubt } = transaction.into_remains();
     let mut session = connection.map(|connection| Session::resume(connection, budget));
     if let Some(number) = cut_off {
         // Else the key is locked until the statement has come to its end for nobody.
         if let Ok(mut other) = Session::open(pool, budget).await {
             let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;
         }
+    }
+    if let (Ending::Completed { .. }, true) = (&settlement.ending, in_doubt) {
+        let trouble =
+            Trouble::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit came through");
+        return find_out(pool, claim, grant, settlement, trouble, budget).await;
     }
     if let Ending::Completed { .. } = settlement.ending {
         return complete(pool, claim, grant, settlement, session, budget).await;
@@ -83,7 +88,7 @@ pub(crate) async fn settle<D: Dialect>(
     }
     match settlement.ending {
         Ending::Released | Ending::SetAside => Settled::Done,
-        _ => record_failure(pool, &claim, &grant, settlement, session, budget).await,
+        _ => record_failure(pool, claim, grant, settlement, session, budget).await,
     }
 }
 
@@ -97,36 +102,30 @@ async fn complete<D: Dialect>(
     budget: Budget<'_>,
 ) -> Settled {
     let ending = (claim, settlement.clone());
-    let aborted = |(mut claim, _): (Claim, Settlement), why: String| {
-        claim.carried = Some(Carried::new(SqlTransaction::<D>::new(None, 0, grant)));
-        Settled::Aborted { claim, failure: Failure::retry(format!("the transaction was rolled back: {why}")) }
-    };
     let Some(mut session) = session else {
-        return aborted(ending, "a statement of the handler was cut off before its answer came".to_owned());
+        return rolled_back::<D>(ending.0, grant, "a statement of the handler was cut off before its answer came");
     };
     match D::end(&mut session, &[&ending]).await {
         Ok(1) => {}
         Ok(_) => {
             session.roll_back().await;
-            return aborted(
-                ending,
-                "the database had ended it, after an error that the handler did not return".to_owned(),
-            );
+            let why = "the database had ended it, after an error that the handler did not return";
+            return rolled_back::<D>(ending.0, grant, why);
         }
         Err(trouble) => {
             session.roll_back().await;
-            return aborted(ending, refused("the completion", &trouble));
+            return rolled_back::<D>(ending.0, grant, &refused("the completion", &trouble));
         }
     }
     match session.commit().await {
         Ok(()) => Settled::Done,
         Err(trouble) if trouble.code.is_empty() || trouble.kind == StoreErrorKind::Unreachable => {
             drop(session);
-            find_out(pool, &ending, trouble, budget.wary()).await
+            find_out(pool, ending.0, grant, settlement, trouble, budget.wary()).await
         }
         Err(trouble) => {
             session.roll_back().await;
-            aborted(ending, refused("the commit", &trouble))
+            rolled_back::<D>(ending.0, grant, &refused("the commit", &trouble))
         }
     }
 }
@@ -140,39 +139,83 @@ fn refused(what: &str, trouble: &Trouble) -> String {
     }
 }
 
-/// Whether a commit without an answer came through, as the record tells; where it does not show it, the commit can still be on
-/// its way.
+/// The claim of a transaction that did not commit: it can still end as failed.
+fn rolled_back<D: Dialect>(claim: Claim, grant: Box<Grant>, why: &str) -> Settled {
+    let failure = Failure::retry(format!("the transaction was rolled back: {why}"));
+    Settled::Aborted { claim: after::<D>(claim, grant, false), failure }
+}
+
+/// The claim after its transaction, for another try to write what is to be written of it.
+fn after<D: Dialect>(claim: Claim, grant: Box<Grant>, in_doubt: bool) -> Claim {
+    Claim { carried: Some(Carried::new(SqlTransaction::<D>::over(grant, in_doubt))), ..claim }
+}
+
+/// Whether a commit without an answer came through. A failure is written over what the claim had found: that waits for the
+/// transaction's lock, so whatever is there then is the last word. If the commit came through, it shows the completion; if it
+/// did not, it never will.
 async fn find_out<D: Dialect>(
     pool: &Pool<D>,
-    (claim, settlement): &(Claim, Settlement),
-    trouble: Trouble,
-    budget: Budget<'_>,
+    claim: Claim,
+    grant: Box<Grant>,
+    settlement: &Settlement,
+    mut trouble: Trouble,
+    mut budget: Budget<'_>,
 ) -> Settled {
-    let mut round = 0;
-    while wait(round, budget).await {
-        let seen = match Session::open(pool, budget).await {
-            Ok(mut session) => D::read(&mut session, &[&claim.id]).await,
+    let why = "its connection broke before the commit was answered";
+    let failure = Settlement { ending: Ending::Failed { error: why.to_owned() }, ..settlement.clone() };
+    let SettleDecision::Write(failed) = protocol::settle(Some(&grant.now), &claim, &failure) else {
+        return Settled::Lost;
+    };
+    for round in 0..ROUNDS_MAX {
+        let shown = match Session::open(pool, budget).await {
+            Ok(mut session) => overwrite(&mut session, &claim, &grant, &failed).await,
             Err(trouble) => Err(trouble),
         };
-        let seen = seen.map(|mut seen| seen.remove(key(&claim.id)));
-        if seen.is_ok_and(|seen| protocol::settle(seen.as_ref(), claim, settlement) == SettleDecision::Already) {
-            return Settled::Done;
+        match shown {
+            Ok(Some(seen)) => {
+                let shows = |settlement| protocol::settle(Some(&seen), &claim, settlement) == SettleDecision::Already;
+                return match (shows(settlement), shows(&failure)) {
+                    (true, _) => Settled::Done,
+                    (_, true) => rolled_back::<D>(claim, grant, why),
+                    _ => Settled::Lost,
+                };
+            }
+            // Written in between; the next look shows by whom.
+            Ok(None) => {}
+            Err(new) => (trouble, budget) = (new, budget.wary()),
         }
-        round += 1;
+        if trouble.is_final() || !wait(round, budget).await {
+            break;
+        }
     }
-    Settled::Unknown(trouble.into())
+    Settled::unknown(after::<D>(claim, grant, true), trouble)
+}
+
+/// Writes a record over what a claim had found, and gives what then is there, as far as the statement saw it.
+async fn overwrite<D: Dialect>(
+    session: &mut Session<'_, D>,
+    claim: &Claim,
+    grant: &Grant,
+    ended: &Record,
+) -> Result<Option<Record>, Trouble> {
+    let mut shown = match &grant.before {
+        None => D::offer(session, &[(&claim.id, ended.clone())]).await?,
+        Some(before) if D::replace(session, &claim.id, before, ended).await? => return Ok(Some(ended.clone())),
+        Some(_) => D::read(session, &[&claim.id]).await?,
+    };
+    Ok(shown.remove(key(&claim.id)))
 }
 
 /// Writes how the claim ended over what it had found, in a short transaction of its own, after its own was rolled back.
 async fn record_failure<D: Dialect>(
     pool: &Pool<D>,
-    claim: &Claim,
-    grant: &Grant,
+    claim: Claim,
+    grant: Box<Grant>,
     settlement: &Settlement,
     mut session: Option<Session<'_, D>>,
     mut budget: Budget<'_>,
 ) -> Settled {
-    let SettleDecision::Write(ended) = protocol::settle(Some(&grant.now), claim, settlement) else {
+    let SettleDecision::Write(ended) = protocol::settle(Some(&grant.now), &claim, settlement) else {
         return Settled::Lost;
     };
     let mut unknown = Trouble::new(StoreErrorKind::Unreachable, "no time was left to record how the claim ended");
@@ -183,26 +226,17 @@ async fn record_failure<D: Dialect>(
         };
         let shown = match opened {
             Err(trouble) => Err(trouble),
-            Ok(mut session) => match &grant.before {
-                None => D::offer(&mut session, &[(&claim.id, (*ended).clone())]).await,
-                Some(before) => match D::replace(&mut session, &claim.id, before, &ended).await {
-                    Ok(true) => Ok(Seen::from([(key(&claim.id).to_vec(), (*ended).clone())])),
-                    Ok(false) => D::read(&mut session, &[&claim.id]).await,
-                    Err(trouble) => Err(trouble),
-                },
-            },
+            Ok(mut session) => overwrite(&mut session, &claim, &grant, &ended).await,
         };
-        let seen = shown.map(|mut seen| seen.remove(key(&claim.id)));
-        match seen.map(|seen| protocol::settle(seen.as_ref(), claim, settlement)) {
+        match shown.map(|seen| protocol::settle(seen.as_ref(), &claim, settlement)) {
             Ok(SettleDecision::Already) => return Settled::Done,
             Ok(_) => return Settled::Lost,
-            Err(trouble) if trouble.is_final() => return Settled::Unknown(trouble.into()),
             Err(trouble) => (unknown, budget) = (trouble, budget.wary()),
         }
-        if !wait(round, budget).await {
+        if unknown.is_final() || !wait(round, budget).await {
             break;
         }
     }
     // Its own transaction is over, so whoever holds the lock has claimed the key meanwhile.
-    if unknown.contended { Settled::Lost } else { Settled::Unknown(unknown.into()) }
+    if unknown.contended { Settled::Lost } else { Settled::unknown(after::<D>(claim, grant, false), unknown) }
 }

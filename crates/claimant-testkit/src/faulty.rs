@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use claimant_core::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
     Call as StoreCall, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store, StoreError,
     StoreErrorKind, StoreFuture,
 };
+
+use crate::script::copy;
 
 /// Which call of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub enum Fault {
     NotApplied(StoreErrorKind),
     /// It applies, and its answer is lost.
     AnswerLost,
+    /// It applies, and this error is its answer: with a kind that is tried again by nobody, as if the caller had died.
+    Applied(StoreErrorKind),
     /// It never ends, and never applies.
     Hangs,
     /// A claim or a renewal is passed on this much later.
@@ -41,6 +45,13 @@ pub enum Fault {
     Refuses,
 }
 
+/// When no call is answered, and how many were made then; a call for many counts once.
+#[derive(Debug, Default)]
+struct Outage {
+    ends: Option<(Instant, StoreErrorKind)>,
+    calls: usize,
+}
+
 /// A store in front of another one; each scripted fault hits the next call of its kind, once.
 ///
 /// Clones share the script.
@@ -49,6 +60,7 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     script: Arc<Mutex<VecDeque<(Call, Fault)>>>,
     calls: Arc<Mutex<Vec<Call>>>,
+    outage: Arc<Mutex<Outage>>,
     /// Whether claims are said to end with their owner.
     fleeting: bool,
 }
@@ -57,7 +69,7 @@ impl FaultyStore {
     /// A store that passes everything on until faults are scripted.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, script: Arc::default(), calls: Arc::default(), fleeting: false }
+        Self { inner, script: Arc::default(), calls: Arc::default(), outage: Arc::default(), fleeting: false }
     }
 
     /// The same, but it says that its claims end with their owner, as open transactions do.
@@ -69,6 +81,25 @@ impl FaultyStore {
     /// Lets the next call of this kind that has no fault yet go wrong.
     pub fn fail_next(&self, call: Call, fault: Fault) {
         self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back((call, fault));
+    }
+
+    /// From now on, and for this long, each call is refused at once with an error of this kind, and nothing applies.
+    pub fn away_for(&self, period: Duration, kind: StoreErrorKind) {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner).ends = Some((Instant::now() + period, kind));
+    }
+
+    /// How many calls were made while the store was away; one for many counts once.
+    #[must_use]
+    pub fn calls_while_away(&self) -> usize {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner).calls
+    }
+
+    /// The answer of a store that is away, if it is.
+    fn away(&self) -> Option<StoreError> {
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, kind) = outage.ends.filter(|(ends, _)| Instant::now() < *ends)?;
+        outage.calls += 1;
+        Some(StoreError::new(kind, "scripted fault: the store is away"))
     }
 
     /// Every call so far, in order.
@@ -101,6 +132,10 @@ impl FaultyStore {
                 applied.await;
                 Some(StoreError::new(StoreErrorKind::Unreachable, "scripted fault: answer lost"))
             }
+            Fault::Applied(kind) => {
+                applied.await;
+                Some(StoreError::new(kind, "scripted fault: applied"))
+            }
             Fault::Hangs => std::future::pending().await,
             Fault::Late(by) => {
                 sleep(by).await;
@@ -118,6 +153,9 @@ impl Store for FaultyStore {
         call: StoreCall<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
+            if let Some(error) = self.away() {
+                return Err(error);
+            }
             let fault = self.begin(Call::Claim);
             let apply = async {
                 let _answer = self.inner.claim(request, call).await;
@@ -134,6 +172,10 @@ impl Store for FaultyStore {
         requests: &'a [ClaimRequest],
         call: StoreCall<'a>,
     ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        if let Some(error) = self.away() {
+            let each = |_| Err(StoreError::new(error.kind(), error.to_string()));
+            return Box::pin(std::future::ready(requests.iter().map(each).collect()));
+        }
         if self.scripted(Call::Claim) {
             return Box::pin(std::future::ready(requests.iter().map(|_| Ok(None)).collect()));
         }
@@ -146,10 +188,14 @@ impl Store for FaultyStore {
         settlements: Vec<(Claim, Settlement)>,
         call: StoreCall<'a>,
     ) -> StoreFuture<'a, Vec<Settled>> {
+        if let Some(error) = self.away() {
+            let each = |(claim, _)| Settled::unknown(claim, StoreError::new(error.kind(), error.to_string()));
+            return Box::pin(std::future::ready(settlements.into_iter().map(each).collect()));
+        }
         if self.scripted(Call::Settle) {
             return Box::pin(join_all(settlements.into_iter().map(move |(claim, settlement)| async move {
                 let settled = timeout(call.within, self.settle(claim, &settlement, call)).await;
-                settled.unwrap_or_else(|_| Settled::Unknown(StoreError::no_answer(call.within)))
+                settled.unwrap_or_else(|_| Settled::given_up(call.within))
             })));
         }
         settlements.iter().for_each(|_| self.note(Call::Settle));
@@ -163,6 +209,9 @@ impl Store for FaultyStore {
         call: StoreCall<'a>,
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
+            if let Some(error) = self.away() {
+                return Err(error);
+            }
             let fault = self.begin(Call::Renew);
             let before = claim.lease_until;
             let apply = async {
@@ -180,16 +229,20 @@ impl Store for FaultyStore {
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(async move {
+            if let Some(error) = self.away() {
+                return Settled::unknown(claim, error);
+            }
             match self.begin(Call::Settle) {
                 None => self.inner.settle(claim, settlement, call).await,
                 Some(Fault::Refuses) => Settled::Refused(Refusal::Completed { result: None }),
                 Some(Fault::Aborts) => Settled::Aborted { claim, failure: Failure::retry("scripted fault: aborted") },
                 fault => {
+                    let given_back = copy(&claim);
                     let apply = async {
                         let _settled = self.inner.settle(claim, settlement, call).await;
                     };
                     let error = Self::suffer(fault, apply).await;
-                    Settled::Unknown(error.unwrap_or_else(|| StoreError::no_answer(call.within)))
+                    Settled::unknown(given_back, error.unwrap_or_else(|| StoreError::no_answer(call.within)))
                 }
             }
         })

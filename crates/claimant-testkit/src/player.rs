@@ -189,7 +189,7 @@ impl<'a> Player<'a> {
             return Err("settle_all gives one answer for each claim".into());
         };
         match company {
-            Settled::Unknown(error) => Err(no_answer(&error)),
+            Settled::Unknown { error, .. } => Err(no_answer(&error)),
             Settled::Done => Ok(settled),
             other => Err(format!("a claim in company was not settled: {other:?}")),
         }
@@ -210,7 +210,7 @@ pub(crate) fn ended(settled: Settled) -> Result<String, String> {
         Settled::Lost => Ok("lost".into()),
         Settled::Aborted { failure, .. } => Ok(format!("aborted: {}", failure.why)),
         Settled::Refused(refusal) => Ok(format!("refused: {refusal:?}")),
-        Settled::Unknown(error) => Err(no_answer(&error)),
+        Settled::Unknown { error, .. } => Err(no_answer(&error)),
     }
 }
 

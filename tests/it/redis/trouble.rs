@@ -49,7 +49,7 @@ async fn troubles_are_told_apart() {
         }
         if !matches!(what, "a key that is no hash" | "a hash of somebody else's") {
             let settled = store.settle(claim, &failed(), call()).await;
-            assert!(matches!(&settled, Settled::Unknown(error) if error.kind() == kind), "{what}: {settled:?}");
+            assert!(matches!(&settled, Settled::Unknown { error, .. } if error.kind() == kind), "{what}: {settled:?}");
         }
         let told = format!("{error} {error:?} {store:?}");
         for secret in ["secret", redis.0.port(), "redis://"] {
@@ -141,7 +141,7 @@ async fn silence_ends_in_time() {
     let error = store.claim(&request("l", 0), call).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
     store.renew(&mut claim, renewal(1, 2_000), call).await.unwrap_err();
-    assert!(matches!(store.settle(claim, &failed(), call).await, Settled::Unknown(_)));
+    assert!(matches!(store.settle(claim, &failed(), call).await, Settled::Unknown { claim: Some(_), .. }));
     for answer in store.claim_all(&[request("l", 0), request("m", 0)], call).await {
         answer.unwrap_err();
     }

@@ -1,12 +1,14 @@
 //! From waiting to claimed.
 
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Event, Pipeline, Place, store_time};
+use crate::backoff;
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::Timestamp;
 use crate::consumer::{Lease, Rejection};
+use crate::deadline::until;
 use crate::ending::Ended;
 use crate::error::Chain;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
@@ -14,6 +16,9 @@ use crate::pace;
 use crate::protocol::{ClaimRequest, Refusal};
 use crate::report::Outcome;
 use crate::store::{Call, ClaimAnswer, StoreError, StoreErrorKind};
+
+/// A claim that was sent, and what came of it.
+pub(super) type Answer = (Place, ClaimRequest, Result<Option<ClaimAnswer>, StoreError>);
 
 impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// Claims as many keys as the pace allows.
@@ -37,19 +42,19 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
                 Err(error) => self.store_failed(place, &error),
                 Ok(request) if request.first_delivery => first_deliveries.push((place, request)),
                 // A redelivery most likely has a record, which a batched claim cannot show: it gets its own request.
-                Ok(request) => self.claim(vec![(place, request)]),
+                Ok(request) => self.claim(vec![(place, request)], 0),
             }
         }
         while !first_deliveries.is_empty() {
             let rest = first_deliveries.split_off(first_deliveries.len().min(STORE_BATCH_MAX));
-            self.claim(std::mem::replace(&mut first_deliveries, rest));
+            self.claim(std::mem::replace(&mut first_deliveries, rest), 0);
         }
     }
 
     pub(super) fn request(&self, place: Place) -> Result<ClaimRequest, StoreError> {
         let (message, engine) = (&self.batch[place], self.engine);
         let no_random = |e: crate::InvalidValue| StoreError::new(StoreErrorKind::Other, e.to_string());
-        let now = engine.now();
+        let (now, lease_until) = self.lease();
         let Ok(identity) = &self.identities[place] else {
             return Err(StoreError::new(StoreErrorKind::Other, "a message without a key was to be claimed"));
         };
@@ -59,16 +64,23 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             message_id: message.id.clone(),
             fingerprint: identity.fingerprint,
             now,
-            lease_until: match engine.consumer.lease {
-                Lease::UntilDeadline => self.schedule.lease_until(now),
-                Lease::Renewed(lease) => now.plus(lease),
-            },
+            lease_until,
             policy: engine.consumer.policy,
             first_delivery: message.receive_count <= 1,
         })
     }
 
-    pub(super) fn claim(&mut self, requests: Vec<(Place, ClaimRequest)>) {
+    /// The time now, and until when a claim made now is to be honoured.
+    fn lease(&self) -> (Timestamp, Timestamp) {
+        let now = self.engine.now();
+        match self.engine.consumer.lease {
+            Lease::UntilDeadline => (now, self.schedule.lease_until(now)),
+            Lease::Renewed(lease) => (now, now.plus(lease)),
+        }
+    }
+
+    /// Claims these keys; `tries` calls for them gave no answer before.
+    pub(super) fn claim(&mut self, requests: Vec<(Place, ClaimRequest)>, tries: u32) {
         self.claiming += requests.len();
         let (store, meter) = (&self.engine.consumer.store, self.meter);
         let (within, guarded) = store_time(self.schedule.cancel_at);
@@ -85,8 +97,45 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             let or_none = |answer: Option<_>| answer.unwrap_or_else(|| Err(StoreError::no_answer(within)));
             let answers =
                 places.into_iter().zip(requests).map(|(place, request)| (place, request, or_none(answers.next())));
-            Event::Claimed { answers: answers.collect(), took: start.elapsed() }
+            Event::Claimed { answers: answers.collect(), tries: tries + 1, took: start.elapsed() }
         }));
+    }
+
+    /// What came of claims. Where there was no answer, and another try can get one, it is made after a while: an outage
+    /// then costs time, and not a receive of each message.
+    pub(super) fn take_claims(&mut self, answers: Vec<Answer>, tries: u32) {
+        self.claiming -= answers.len();
+        let mut unanswered = Vec::new();
+        for (place, request, answer) in answers {
+            match answer {
+                Err(error) if error.kind().is_transient() => unanswered.push((place, request, error)),
+                answer => self.take_claim(place, request, answer),
+            }
+        }
+        let Some((first, _, error)) = unanswered.first() else { return };
+        let message_id = &self.batch[*first].id;
+        let Some(delay) = backoff::store_delay(tries, message_id, until(self.schedule.cancel_at)) else {
+            return unanswered.into_iter().for_each(|(place, _, error)| self.store_failed(place, &error));
+        };
+        if tries == 1 {
+            tracing::warn!(consumer = %self.engine.name, message_id = %message_id, claims = unanswered.len(), error = %Chain(error), "the store gave no answer to claims: they are tried again while handlers can start");
+        }
+        self.claiming += unanswered.len();
+        self.under_way.push(Box::pin(async move {
+            sleep(delay).await;
+            Event::ClaimAgain { claims: unanswered, tries }
+        }));
+    }
+
+    /// The next try: by the same owner, so that a claim which applied although its answer was lost is recognised.
+    pub(super) fn claim_again(&mut self, claims: Vec<(Place, ClaimRequest, StoreError)>, tries: u32) {
+        self.claiming -= claims.len();
+        if !self.fits() {
+            return claims.into_iter().for_each(|(place, _, error)| self.store_failed(place, &error));
+        }
+        let (now, lease_until) = self.lease();
+        let again = claims.into_iter().map(|(place, request, _)| (place, ClaimRequest { now, lease_until, ..request }));
+        self.claim(again.collect(), tries);
     }
 
     pub(super) fn take_claim(
@@ -97,7 +146,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     ) {
         match answer {
             Err(error) => self.store_failed(place, &error),
-            Ok(None) => self.claim(vec![(place, request)]),
+            Ok(None) => self.claim(vec![(place, request)], 0),
             Ok(Some(ClaimAnswer::Granted(claim))) => self.take_granted(place, claim),
             Ok(Some(ClaimAnswer::Refused(refusal))) => self.take_refused(place, refusal),
         }

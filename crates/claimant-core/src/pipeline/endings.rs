@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Event, Pipeline, Place, store_time};
 use crate::backoff;
+use crate::claim::Claim;
 use crate::consumer::Rejection;
 use crate::deadline::until;
-use crate::ending::{After, Ended, Wanted, ending_of};
+use crate::ending::{After, Ended, Settling, Wanted, ending_of};
 use crate::error::Chain;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::pace;
@@ -32,7 +33,11 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         while count > 0 {
             let chunk = self.ended.drain(..count.min(STORE_BATCH_MAX)).collect::<Vec<_>>();
             count -= chunk.len();
-            self.settle(chunk);
+            let (now, policy) = (self.engine.now(), self.engine.consumer.policy);
+            let settling = |Ended { claim, ending, after }| {
+                (claim, Settling { settlement: Settlement { ending, now, policy }, after })
+            };
+            self.settle(chunk.into_iter().map(settling).collect(), 0);
             self.linger_until = None;
         }
         if !self.ended.is_empty() && self.linger_until.is_none() {
@@ -40,23 +45,66 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         }
     }
 
-    pub(super) fn settle(&mut self, chunk: Vec<Ended>) {
+    /// Settles these claims; `tries` calls for them gave no answer before.
+    fn settle(&mut self, chunk: Vec<(Claim, Settling)>, tries: u32) {
         self.settling += chunk.len();
-        let (store, meter, policy) = (&self.engine.consumer.store, self.meter, self.engine.consumer.policy);
+        let (store, meter) = (&self.engine.consumer.store, self.meter);
         let (within, guarded) = store_time(self.schedule.return_by);
-        let now = self.engine.now();
         self.under_way.push(Box::pin(async move {
             let start = Instant::now();
-            let parts = |ended: Ended| ((ended.claim, Settlement { ending: ended.ending, now, policy }), ended.after);
-            let (claims, afters): (Vec<_>, Vec<After>) = chunk.into_iter().map(parts).unzip();
+            let parts = |(claim, settling): (Claim, Settling)| ((claim, settling.settlement.clone()), settling);
+            let (claims, settling): (Vec<_>, Vec<Settling>) = chunk.into_iter().map(parts).unzip();
             let settled = timeout(within, store.settle_all(claims, Call { within: guarded, meter })).await;
             let mut settled = settled.unwrap_or_default().into_iter();
             // As for claims: what is not answered is not known.
-            let or_unknown =
-                |answer: Option<_>| answer.unwrap_or_else(|| Settled::Unknown(StoreError::no_answer(within)));
-            let settled = afters.into_iter().map(|after| (after, or_unknown(settled.next())));
-            Event::Settled { settled: settled.collect(), took: start.elapsed() }
+            let or_unknown = |answer: Option<_>| answer.unwrap_or_else(|| Settled::given_up(within));
+            let settled = settling.into_iter().map(|settling| (settling, or_unknown(settled.next())));
+            Event::Settled { settled: settled.collect(), tries: tries + 1, took: start.elapsed() }
         }));
+    }
+
+    /// What came of settlements. What is not known, and another try can find out, is tried again after a while, until the
+    /// report is due: what was done and not written would be done again.
+    pub(super) fn take_settlements(&mut self, settled: Vec<(Settling, Settled)>, tries: u32) {
+        self.settling -= settled.len();
+        let mut unknown = Vec::new();
+        for (settling, settled) in settled {
+            match settled {
+                Settled::Unknown { claim: Some(claim), error } if error.kind().is_transient() => {
+                    unknown.push((claim, settling, error));
+                }
+                settled => self.take_settled(settling.after, settled),
+            }
+        }
+        let Some((_, first, error)) = unknown.first() else { return };
+        let message_id = &self.batch[first.after.place].id;
+        let Some(delay) = backoff::store_delay(tries, message_id, until(self.schedule.return_by)) else {
+            return self.give_up(unknown);
+        };
+        if tries == 1 {
+            tracing::warn!(consumer = %self.engine.name, message_id = %message_id, claims = unknown.len(), error = %Chain(error), "whether claims were settled is not known: they are tried again until the report is due");
+        }
+        self.settling += unknown.len();
+        self.under_way.push(Box::pin(async move {
+            sleep(delay).await;
+            Event::SettleAgain { claims: unknown, tries }
+        }));
+    }
+
+    /// The next try: the same settlement, so that one which applied although its answer was lost is recognised.
+    pub(super) fn settle_again(&mut self, claims: Vec<(Claim, Settling, StoreError)>, tries: u32) {
+        self.settling -= claims.len();
+        if until(self.schedule.return_by).is_zero() {
+            return self.give_up(claims);
+        }
+        self.settle(claims.into_iter().map(|(claim, settling, _)| (claim, settling)).collect(), tries);
+    }
+
+    /// No time is left to find out.
+    fn give_up(&mut self, claims: Vec<(Claim, Settling, StoreError)>) {
+        for (claim, settling, error) in claims {
+            self.take_settled(settling.after, Settled::unknown(claim, error));
+        }
     }
 
     /// Sends rejected messages to the dead-letter queue, a few at a time.
@@ -101,7 +149,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
                 tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, "claim was lost before it was settled");
                 self.conclude(place, (Outcome::Lost, Some(backoff::delay(attempt, &message.id))), None);
             }
-            Settled::Unknown(error) => {
+            Settled::Unknown { error, .. } => {
                 tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
                 let delay = self.after_lease(message, lease_end.plus(self.engine.consumer.policy.skew));
                 self.conclude(place, (Outcome::Unsettled, Some(delay)), None);

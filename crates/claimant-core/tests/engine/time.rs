@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use claimant_core::limits::{LEASE_MARGIN_MS, MARGIN_DEFAULT_MS, SKEW_DEFAULT_MS};
-use claimant_core::{Conflicts, Lease, Message, NoQueue, Schedule, Status};
+use claimant_core::{Conflicts, Lease, Message, NoQueue, Schedule, Status, StoreErrorKind};
 use claimant_testkit::Call::{Claim, Settle};
-use claimant_testkit::Fault::{AnswerLost, Hangs};
+use claimant_testkit::Fault::{self, Applied, Hangs};
 use claimant_testkit::outcomes::{Setting, message};
 
 use super::{TIMEOUT, words, world};
+
+/// The call applies, and whoever made it is gone.
+const KILLED: Fault = Applied(StoreErrorKind::Other);
 
 fn messages(bodies: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Message> {
     let texts = bodies.into_iter().map(|(action, key)| format!("{key} {action}")).enumerate();
@@ -81,7 +84,7 @@ async fn failures_come_back_when_a_retry_can_help() {
     assert!((1_000..=2_000).contains(&after[0].unwrap()), "a first backoff: {after:?}");
     assert_eq!(after[1..], [Some(77_000), Some(0), None, None]);
     // Busy elsewhere: not before the other's lease is over, with its margins.
-    world.store.fail_next(Claim, AnswerLost);
+    world.store.fail_next(Claim, KILLED);
     let failed = world.deliver(&["e ok"], 0).await;
     assert_eq!(failed.entries()[0].visible_after, None, "an outage must not use up receives");
     let busy = world.deliver(&["e ok"], 0).await;
@@ -95,7 +98,7 @@ async fn copies_of_work_under_a_renewed_lease_come_back_when_no_renewal_can_help
     const LEASE: Duration = Duration::from_secs(3);
     let world = world(|consumer| consumer.lease(Lease::Renewed(LEASE)));
     let near = |after: Duration, wanted: Duration| after >= wanted && after <= wanted + Duration::from_secs(1);
-    world.store.fail_next(Claim, AnswerLost);
+    world.store.fail_next(Claim, KILLED);
     assert_eq!(words(&world.deliver(&["a ok @m1"], 0).await), "store_failed");
     // Its own message takes over as soon as the lease can be over.
     let own = world.deliver(&["a ok @m1"], 0).await.entries()[0].visible_after.unwrap();

@@ -107,12 +107,22 @@ async fn settlements(store: &dyn Store, within: Duration) -> Finding {
                 let status = record(store, &claim.id).await?.status;
                 ensure(status == Status::Completed, || format!("done, it says, and the record is {status}"))?;
             }
-            Settled::Unknown(error) => honest(&error)?,
+            Settled::Unknown { claim: again, error } => {
+                honest(&error)?;
+                is_given_back(again, claim)?;
+            }
             other => return Err(format!("a settlement of a claim that is held is {other:?}")),
         }
         settle(store, claim, done(), 5).await?;
     }
     Ok(())
+}
+
+/// What was not settled for certain can be settled again: without its claim, nobody could.
+fn is_given_back(again: Option<Claim>, claim: &Claim) -> Finding {
+    let again = again.ok_or("a settlement of which nothing is known keeps its claim")?;
+    let same = again.id == claim.id && again.owner == claim.owner && again.fence == claim.fence;
+    ensure(same, || format!("the claim given back is {again:?}, not {claim:?}"))
 }
 
 async fn others(store: &dyn Store, within: Duration) -> Finding {

@@ -93,7 +93,7 @@ pub(super) async fn settled(store: &dyn Store, claim: &Claim, ending: Ending, at
     match store.settle(copy(claim), &settlement(ending, at), call(&Meter::default())).await {
         Settled::Done => Ok(true),
         Settled::Lost => Ok(false),
-        Settled::Unknown(error) => Err(no_answer(&error)),
+        Settled::Unknown { error, .. } => Err(no_answer(&error)),
         other => Err(format!("without a transaction, a settlement is {other:?}")),
     }
 }

@@ -66,10 +66,15 @@ async fn errors(store: &dyn Store, within: Duration) -> Result<Vec<StoreError>, 
     let both = vec![(copy(&claim), ending.clone()), (claim_of(&requests[1]), ending.clone())];
     let mut settled = in_time(store.settle_all(both, call)).await?;
     settled.push(in_time(store.settle(claim, &ending, call)).await?);
-    errors.extend(settled.into_iter().filter_map(|settled| match settled {
-        Settled::Unknown(error) => Some(error),
-        _ => None,
-    }));
+    for settled in settled {
+        match settled {
+            Settled::Unknown { claim: Some(_), error } => errors.push(error),
+            Settled::Unknown { claim: None, .. } => {
+                return Err("a settlement of which nothing is known keeps its claim".into());
+            }
+            _ => {}
+        }
+    }
     errors.extend(in_time(store.look(&requests[0].id, call)).await?.err());
     Ok(errors)
 }
@@ -124,7 +129,7 @@ async fn too_large(store: &dyn Store) -> Finding {
     let huge = settlement(Ending::Completed { result: Some(result) }, 5);
     match in_time(store.settle(copy(&claim), &huge, call)).await? {
         Settled::Done => return Ok(()),
-        Settled::Unknown(error) => silent(&error)?,
+        Settled::Unknown { error, .. } => silent(&error)?,
         other => return Err(format!("a settlement of a claim that is held is {other:?}")),
     }
     let renewed = store.renew(&mut claim, renewal(5, 5_000), call).await;

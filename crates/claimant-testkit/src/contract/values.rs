@@ -168,7 +168,7 @@ async fn ended(store: &dyn Store, ending: Ending, result: Option<&str>) -> Findi
     let all = claims.into_iter().map(|claim| (claim, settlement(ending.clone(), 5))).collect();
     let meter = claimant_core::Meter::default();
     for settled in store.settle_all(all, super::scene::call(&meter)).await {
-        if let claimant_core::Settled::Unknown(error) = &settled {
+        if let claimant_core::Settled::Unknown { error, .. } = &settled {
             return Err(no_answer(error));
         }
     }

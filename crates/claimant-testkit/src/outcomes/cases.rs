@@ -7,10 +7,18 @@ use claimant_core::{Conflicts, StoreErrorKind};
 
 use super::{Case, Delivery};
 use crate::faulty::Call::{Claim, Settle};
-use crate::faulty::Fault::{self, AnswerLost, Hangs, NotApplied};
+use crate::faulty::Fault::{self, AnswerLost, Applied, Hangs, NotApplied};
 use crate::queue::Letters::{Refused, Taken, Without};
 
 const UNREACHABLE: Fault = NotApplied(StoreErrorKind::Unreachable);
+
+const THROTTLED: Fault = NotApplied(StoreErrorKind::Throttled);
+
+/// What no other try can fix: it is said at once.
+const REFUSED: Fault = NotApplied(StoreErrorKind::Denied);
+
+/// The call applies, and whoever made it is gone.
+const KILLED: Fault = Applied(StoreErrorKind::Other);
 
 /// Longer than any invocation here, and its lease.
 const LONG_S: u64 = 2_000;
@@ -147,8 +155,24 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "throttled claims fail alone; the others proceed (fault 26)",
-        faults: &[(Claim, NotApplied(StoreErrorKind::Throttled)), (Claim, NotApplied(StoreErrorKind::Throttled))],
+        name: "throttled claims are tried again (fault 26)",
+        faults: &[(Claim, THROTTLED), (Claim, UNREACHABLE), (Claim, THROTTLED)],
+        deliveries: &[now(&["a ok", "b ok", "c ok"], "completed completed completed")],
+        runs: "a/1 b/1 c/1",
+        status: Some(Completed),
+        ..PLAIN
+    },
+    Case {
+        name: "a claim whose answer was lost is recognised when it is tried again (faults 2, 7)",
+        faults: &[(Claim, AnswerLost)],
+        deliveries: &[now(&["a ok", "b ok"], "completed completed")],
+        runs: "a/1 b/1",
+        status: Some(Completed),
+        ..PLAIN
+    },
+    Case {
+        name: "claims that no other try can help fail alone; the others proceed",
+        faults: &[(Claim, REFUSED), (Claim, REFUSED)],
         deliveries: &[
             now(&["a ok", "b ok", "c ok"], "store_failed store_failed completed"),
             now(&["a ok", "b ok"], "completed completed"),
@@ -158,8 +182,8 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "killed after the claim applied, or its answer was lost: busy, then taken over (faults 2, 10, 21, L1)",
-        faults: &[(Claim, AnswerLost)],
+        name: "killed after the claim applied: busy, then taken over (faults 2, 10, 21, L1)",
+        faults: &[(Claim, KILLED)],
         deliveries: &[now(&["a ok"], "store_failed"), now(&["a ok"], "busy"), after(LONG_S, &["a ok"], "completed")],
         runs: "a/2",
         status: Some(Completed),
@@ -167,7 +191,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "a store that never answers (fault 32)",
-        faults: &[(Claim, Hangs), (Claim, UNREACHABLE)],
+        faults: &[(Claim, Hangs), (Claim, Hangs)],
         deliveries: &[now(&["a ok", "b ok"], "store_failed store_failed")],
         ..PLAIN
     },
@@ -179,8 +203,16 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "completed, and the answer was lost: no success before it is seen (faults 8, 9)",
-        faults: &[(Settle, AnswerLost)],
+        name: "completed, and the answer was lost: seen at the next try (fault 8)",
+        faults: &[(Settle, AnswerLost), (Settle, THROTTLED), (Settle, UNREACHABLE)],
+        deliveries: &[now(&["a ok"], "completed"), now(&["a ok"], "duplicate")],
+        runs: "a/1",
+        status: Some(Completed),
+        ..PLAIN
+    },
+    Case {
+        name: "or never: no success before it is (fault 9)",
+        faults: &[(Settle, KILLED)],
         deliveries: &[now(&["a ok"], "unsettled"), now(&["a ok"], "duplicate")],
         runs: "a/1",
         status: Some(Completed),
@@ -188,7 +220,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "killed after the effect, before completing: run again after the lease (faults 3, 4)",
-        faults: &[(Settle, UNREACHABLE)],
+        faults: &[(Settle, REFUSED)],
         deliveries: &[now(&["a ok"], "unsettled"), now(&["a ok"], "busy"), after(LONG_S, &["a ok"], "completed")],
         runs: "a/1 a/2",
         status: Some(Completed),
@@ -240,9 +272,18 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "finished work of an at-most-once consumer is not parked while its completion can be tried again",
+        setting: |consumer| consumer.at_most_once(),
+        faults: &[(Settle, UNREACHABLE), (Settle, AnswerLost), (Settle, THROTTLED)],
+        deliveries: &[now(&["a ok"], "completed"), after(LONG_S, &["a ok", "a ok @m9"], "duplicate duplicate")],
+        runs: "a/1",
+        status: Some(Completed),
+        ..PLAIN
+    },
+    Case {
         name: "abandoned work of an at-most-once consumer is parked",
         setting: |consumer| consumer.at_most_once(),
-        faults: &[(Settle, UNREACHABLE)],
+        faults: &[(Settle, REFUSED)],
         deliveries: &[
             now(&["a ok"], "unsettled"),
             now(&["a ok"], "busy"),
@@ -275,7 +316,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "where the ending is not written, by whoever comes next",
         setting: |consumer| consumer.at_most_once(),
-        faults: &[(Settle, UNREACHABLE)],
+        faults: &[(Settle, REFUSED)],
         deliveries: &[now(&["a doubt"], "unsettled"), after(LONG_S, &["a doubt"], "parked")],
         runs: "a/1",
         status: Some(Parked),

@@ -83,6 +83,7 @@ pub(crate) enum Bug {
     GuessesGranted,
     GuessesLost,
     CallsItThrottled,
+    KeepsClaims,
 
     // Dropped calls.
     LeavesALock,
@@ -153,6 +154,7 @@ impl Bug {
         (11, Self::GuessesGranted),
         (11, Self::GuessesLost),
         (11, Self::CallsItThrottled),
+        (11, Self::KeepsClaims),
         (12, Self::LeavesALock),
         (12, Self::MixesAnswers),
         (12, Self::WritesHalf),

@@ -150,11 +150,13 @@ impl Mutant {
             return Settled::Lost;
         }
         if let Err(error) = self.begin(&claim.id, call).await {
-            return Settled::Unknown(error);
+            let claim = (!self.is(Bug::KeepsClaims)).then_some(claim);
+            return Settled::Unknown { claim, error };
         }
         if let (Bug::TellsResult, Some(result)) = (self.bug, settlement.ending.result().filter(|r| r.len() > 1_000_000))
         {
-            return Settled::Unknown(StoreError::new(StoreErrorKind::TooLarge, format!("too large: {result}")));
+            let error = StoreError::new(StoreErrorKind::TooLarge, format!("too large: {result}"));
+            return Settled::unknown(claim, error);
         }
         let mut seen = self.read(&claim.id);
         if self.is(Bug::ReadsThenSettles) {

@@ -1,0 +1,187 @@
+//! A store that is away for a while: nothing that was done is done again, and the report is back in time (F2).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::limits::{CLAIM_AHEAD_MAX, MARGIN_DEFAULT_MS, UNSETTLED_MAX};
+use claimant_core::{Consumer, Engine, MemoryStore, Message, NoQueue, Report, Schedule, StoreErrorKind};
+use claimant_testkit::Call::Settle;
+use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::{Fault, FaultyStore, MovableClock};
+use tokio::time::Instant;
+
+use super::words;
+
+/// The invocation's time-out.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What can be waited for.
+const KINDS: [StoreErrorKind; 2] = [StoreErrorKind::Unreachable, StoreErrorKind::Throttled];
+
+/// How long the store is away.
+const AWAY_S: [u64; 3] = [3, 20, 28];
+
+/// A shop that sends a mail for each message, on a store that goes away at its last mail.
+struct Shop {
+    store: FaultyStore,
+    clock: MovableClock,
+    mails: Arc<Mutex<Vec<String>>>,
+    engine: Engine<Work>,
+}
+
+fn shop(count: usize, away: Duration, kind: StoreErrorKind, setting: fn(Consumer<Work>) -> Consumer<Work>) -> Shop {
+    let (store, clock) = (FaultyStore::new(Arc::new(MemoryStore::new())), MovableClock::start());
+    let mails: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (sent, failing) = (Arc::clone(&mails), store.clone());
+    let handler = move |work: Work, _cx| {
+        let (sent, failing) = (Arc::clone(&sent), failing.clone());
+        async move {
+            let mut sent = sent.lock().unwrap();
+            sent.push(work.id);
+            if sent.len() == count {
+                failing.away_for(away, kind);
+            }
+            Ok(())
+        }
+    };
+    let consumer = Consumer::new("mails", store.clone(), handler).key(|w: &Work| &w.id);
+    let engine = Engine::with_defaults(setting(consumer)).unwrap().clock(Arc::new(clock.clone()));
+    Shop { store, clock, mails, engine }
+}
+
+impl Shop {
+    /// One invocation, which must be back in time.
+    async fn deliver(&self, batch: &[Message]) -> Report {
+        let (start, margin) = (Instant::now(), Duration::from_millis(MARGIN_DEFAULT_MS));
+        let schedule = Schedule::new(self.engine.now(), self.engine.now().plus(TIMEOUT), margin);
+        let report = self.engine.process(batch, schedule, &NoQueue).await;
+        assert!(start.elapsed() <= TIMEOUT - margin, "{:?}", start.elapsed());
+        report
+    }
+
+    fn mails(&self) -> String {
+        let mut mails = self.mails.lock().unwrap().clone();
+        mails.sort();
+        mails.join(" ")
+    }
+}
+
+fn batch(receive_count: u32) -> Vec<Message> {
+    (0..5).map(|n| message(n, &format!("k{n} ok"), receive_count)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn completions_outlast_the_store_and_no_mail_is_sent_twice() {
+    for kind in KINDS {
+        for away_s in AWAY_S {
+            let shop = shop(5, Duration::from_secs(away_s), kind, |consumer| consumer);
+            let start = Instant::now();
+            assert_eq!(words(&shop.deliver(&batch(1)).await), ["completed"; 5].join(" "), "{kind:?}, {away_s} s");
+            let late = start.elapsed() - Duration::from_secs(away_s);
+            assert!(late <= Duration::from_secs(1), "{away_s} s away, back {late:?} later");
+            // Five settlements in one request, and few requests.
+            assert!((5..=50).contains(&shop.store.calls_while_away()), "{}", shop.store.calls_while_away());
+            shop.clock.advance(TIMEOUT * 2);
+            assert_eq!(words(&shop.deliver(&batch(2)).await), ["duplicate"; 5].join(" "));
+            assert_eq!(shop.mails(), "k0 k1 k2 k3 k4", "{kind:?}, {away_s} s");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_work_that_runs_at_most_once_is_not_parked() {
+    for away_s in AWAY_S {
+        let shop = shop(5, Duration::from_secs(away_s), StoreErrorKind::Unreachable, |c| c.at_most_once());
+        assert_eq!(words(&shop.deliver(&batch(1)).await), ["completed"; 5].join(" "), "{away_s} s");
+        shop.clock.advance(TIMEOUT * 2);
+        assert_eq!(words(&shop.deliver(&batch(2)).await), ["duplicate"; 5].join(" "));
+    }
+}
+
+/// Beyond its time, an invocation says so: faults.md 9.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stays_away_is_asked_until_the_report_is_due() {
+    let shop = shop(5, TIMEOUT * 2, StoreErrorKind::Unreachable, |consumer| consumer);
+    let start = Instant::now();
+    assert_eq!(words(&shop.deliver(&batch(1)).await), ["unsettled"; 5].join(" "));
+    assert!(start.elapsed() >= TIMEOUT - Duration::from_secs(1), "{:?}", start.elapsed());
+    let calls = shop.store.calls_while_away();
+    tokio::time::sleep(TIMEOUT).await;
+    assert_eq!(shop.store.calls_while_away(), calls, "nothing is written after the report (S9)");
+}
+
+/// What no other try can fix is said at once.
+#[tokio::test(start_paused = true)]
+async fn a_denied_completion_holds_up_nothing() {
+    for kind in [StoreErrorKind::Denied, StoreErrorKind::Misconfigured, StoreErrorKind::TooLarge, StoreErrorKind::Other]
+    {
+        let shop = shop(5, TIMEOUT, kind, |consumer| consumer);
+        let start = Instant::now();
+        assert_eq!(words(&shop.deliver(&batch(1)).await), ["unsettled"; 5].join(" "));
+        assert!(start.elapsed() < Duration::from_secs(1) && shop.store.calls_while_away() == 1, "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_are_tried_again_while_a_handler_could_start() {
+    for kind in KINDS {
+        for (receive_count, away_s, wanted) in [
+            (1, 3, "completed"),
+            (2, 3, "completed"),
+            (1, 20, "completed"),
+            (2, 20, "completed"),
+            (1, 60, "store_failed"),
+        ] {
+            let shop = shop(usize::MAX, Duration::ZERO, kind, |consumer| consumer);
+            shop.store.away_for(Duration::from_secs(away_s), kind);
+            let report = shop.deliver(&batch(receive_count)).await;
+            assert_eq!(words(&report), [wanted; 5].join(" "), "{kind:?}, {away_s} s, receive {receive_count}");
+            // First deliveries are claimed together, others by themselves.
+            let most = if receive_count == 1 { 60 } else { 5 * 50 };
+            assert!(shop.store.calls_while_away() <= most, "{}", shop.store.calls_while_away());
+            if wanted == "store_failed" {
+                assert!(report.entries().iter().all(|e| e.visible_after.is_none()), "the queue's own time");
+            }
+        }
+    }
+    // Not where it would be cancelled: 25 s of work, and 15 s left of those for handlers.
+    let shop = shop(usize::MAX, Duration::ZERO, StoreErrorKind::Unreachable, |c| c.expected(Duration::from_secs(25)));
+    shop.store.away_for(Duration::from_secs(14), StoreErrorKind::Unreachable);
+    let start = Instant::now();
+    assert_eq!(words(&shop.deliver(&batch(1)).await), ["store_failed"; 5].join(" "));
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    assert_eq!(shop.mails(), "");
+}
+
+/// One of a batch that the store does not take holds up neither its neighbours nor other lanes; its own lane waits.
+#[tokio::test(start_paused = true)]
+async fn a_lane_waits_for_its_heads_settlement_and_others_do_not() {
+    let shop = shop(1, Duration::from_secs(20), StoreErrorKind::Throttled, |consumer| consumer);
+    let texts = ["x:a ok", "x:b ok", "x:c ok"];
+    let batch: Vec<_> = texts.iter().enumerate().map(|(n, text)| message(n, text, 1)).collect();
+    let start = Instant::now();
+    let batch_done = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        shop.mails()
+    };
+    let (report, mails) = tokio::join!(shop.deliver(&batch), batch_done);
+    assert_eq!(mails, "a", "nothing of a group runs before what is ahead of it is completed (S8)");
+    assert_eq!((words(&report).as_str(), shop.mails().as_str()), ("completed completed completed", "a b c"));
+    assert!(start.elapsed() >= Duration::from_secs(20));
+}
+
+/// What cannot be settled is not run: its handlers would all run again.
+#[tokio::test(start_paused = true)]
+async fn while_nothing_can_be_settled_few_handlers_are_started() {
+    let shop = shop(usize::MAX, TIMEOUT, StoreErrorKind::Throttled, |consumer| consumer.concurrency(10));
+    // Claims are answered all the time.
+    let throttled = Fault::NotApplied(StoreErrorKind::Throttled);
+    (0..50_000).for_each(|_| shop.store.fail_next(Settle, throttled));
+    let batch: Vec<_> = (0..2_000).map(|n| message(n, &format!("k{n} ok"), 1)).collect();
+    let counts = shop.deliver(&batch).await.counts();
+    // As many as may wait, and those that were claimed by then.
+    let most = 10 + UNSETTLED_MAX + 10 + CLAIM_AHEAD_MAX;
+    assert!(counts["unsettled"] <= most, "{counts:?}");
+    assert_eq!(counts["unsettled"] + counts["not_started"], 2_000, "{counts:?}");
+    assert_eq!(counts["unsettled"], shop.mails.lock().unwrap().len());
+}
