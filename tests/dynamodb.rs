@@ -48,7 +48,13 @@ impl DynamoDb {
     /// A client whose requests go over this wire.
     #[must_use]
     pub fn client_over(&self, wire: &Wire) -> Client {
-        Client::from_conf(config(&self.endpoint).http_client(wire.clone()).build())
+        self.over()(wire)
+    }
+
+    /// As [`client_over`](Self::client_over), for whoever does not hold the endpoint.
+    pub fn over(&self) -> impl Fn(&Wire) -> Client + Send + Sync + use<> {
+        let endpoint = self.endpoint.clone();
+        move |wire| Client::from_conf(config(&endpoint).http_client(wire.clone()).build())
     }
 
     /// A fresh lock table of this name.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// What is lost next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Tap {
     /// `127.0.0.1:port`, to be used in place of the server's.
     pub address: String,
     next: Arc<Mutex<Option<Loss>>>,
+    /// Whether nobody listens, and no connection lasts.
+    shut: watch::Sender<bool>,
 }
 
 impl Tap {
@@ -33,15 +36,32 @@ impl Tap {
     pub async fn before(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address").to_string();
-        let tap = Self { address, next: Arc::default() };
-        let (passing, server) = (tap.clone(), server.to_owned());
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let Ok(server) = TcpStream::connect(&server).await else { continue };
-                tokio::spawn(passing.clone().pass(client, server));
-            }
-        });
+        let tap = Self { address, next: Arc::default(), shut: watch::Sender::new(false) };
+        tokio::spawn(tap.clone().listen(listener, server.to_owned()));
         tap
+    }
+
+    /// Cuts every connection, and refuses new ones until it is opened again: the server is away.
+    pub fn shut(&self, shut: bool) {
+        self.shut.send_replace(shut);
+    }
+
+    async fn listen(self, mut listener: TcpListener, server: String) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => Some(accepted),
+                () = self.until_shut() => None,
+            };
+            let Some(accepted) = accepted else {
+                drop(listener);
+                let _ = self.shut.subscribe().wait_for(|shut| !*shut).await;
+                listener = TcpListener::bind(&self.address).await.expect("the port is still the tap's");
+                continue;
+            };
+            let Ok((client, _)) = accepted else { return };
+            let Ok(server) = TcpStream::connect(&server).await else { continue };
+            tokio::spawn(self.clone().pass(client, server));
+        }
     }
 
     /// Loses this next, once.
@@ -66,7 +86,12 @@ impl Tap {
         tokio::select! {
             () = self.copy(from_client, to_server, &[Loss::Request]) => {}
             () = self.copy(from_server, to_client, &[Loss::Answer, Loss::Silence]) => {}
+            () = self.until_shut() => {}
         }
+    }
+
+    async fn until_shut(&self) {
+        let _ = self.shut.subscribe().wait_for(|shut| *shut).await;
     }
 
     async fn copy(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, losses: &[Loss]) {

@@ -47,6 +47,8 @@ pub struct Wire {
 #[derive(Debug, Default)]
 struct State {
     script: VecDeque<Loss>,
+    /// How every request fares, if they all fare alike.
+    all: Option<Loss>,
     requests: Vec<String>,
     tokens: Vec<String>,
 }
@@ -66,6 +68,11 @@ impl Wire {
     /// The next requests fare like this, one after the other; those after them arrive.
     pub fn script(&self, losses: &[Loss]) {
         self.state.lock().expect("not poisoned").script.extend(losses);
+    }
+
+    /// From now on every request fares like this, or again as scripted.
+    pub fn all(&self, loss: Option<Loss>) {
+        self.state.lock().expect("not poisoned").all = loss;
     }
 
     /// From now on every request arrives.
@@ -103,7 +110,7 @@ impl Wire {
         let mut state = self.state.lock().expect("not poisoned");
         state.requests.push(operation);
         state.tokens.extend(body["ClientRequestToken"].as_str().map(str::to_owned));
-        state.script.pop_front().unwrap_or(Loss::None)
+        state.all.or_else(|| state.script.pop_front()).unwrap_or(Loss::None)
     }
 }
 

@@ -210,10 +210,13 @@ async fn lost_batches_are_resolved(dynamodb: &DynamoDb) {
     wire.script(&[Answer]);
     complete_all(&table, claims, &METER).await;
     let (claims, _) = claim_all(&table, &keys("b", 3), 0, &METER).await;
-    // The batch and both its retries are lost, and then nothing else is: each claim is settled by itself.
+    // The batch and both its retries are lost, and then nothing else is: the next one is refused, and shows its own.
     wire.script(&[Request, Answer, Request]);
     complete_all(&table, claims, &METER).await;
-    wire.script(&[Request; 3]);
+    wire.script(&[Answer; 3]);
+    let (_claims, words) = claim_all(&table, &keys("d", 3), 0, &METER).await;
+    assert_eq!(words, ["granted 1 1"; 3]);
+    wire.script(&[Request; 12]);
     let (_, words) = claim_all(&table, &keys("c", 3), 0, &METER).await;
     assert_eq!(words, ["Unreachable"; 3]);
     let (_claims, words) = claim_all(&table, &keys("c", 3), 1, &METER).await;

@@ -11,6 +11,7 @@ mod kill;
 mod lambda;
 mod lock_table;
 mod model;
+mod outages;
 mod producer;
 mod redis;
 mod services;

@@ -126,7 +126,7 @@ impl LockTable {
         items.into_iter().filter_map(named).collect()
     }
 
-    /// Settles claims in company; what gives no clear answer goes by itself, which resolves it, but for what is throttled.
+    /// Settles claims in company; what is refused goes by itself, which finds out why.
     pub(crate) async fn settle_many(&self, settlements: Vec<(Claim, Settlement)>, call: Call<'_>) -> Vec<Settled> {
         let budget = Budget::of(call);
         let mut chunks = Vec::new();
@@ -156,9 +156,9 @@ impl LockTable {
                 let (claim, settlement) = pair;
                 match outcome {
                     Some(Statement::Applied) => Settled::Done,
-                    // Each by itself would be as many requests more, to a table that has too many: again in company, later.
-                    Some(Statement::Failed(StoreErrorKind::Throttled, why)) => {
-                        Settled::unknown(claim, StoreError::new(StoreErrorKind::Throttled, why))
+                    // Each by itself would be as many requests more, to a table in trouble: together again, later.
+                    Some(Statement::Failed(kind, why)) if kind.is_transient() => {
+                        Settled::unknown(claim, StoreError::new(kind, why))
                     }
                     _ => self.settle_one(claim, &settlement, budget).await,
                 }
@@ -167,8 +167,8 @@ impl LockTable {
         join_all(settled).await
     }
 
-    /// Carries out statements of different records in one request; throttled ones again, after a while with jitter, as
-    /// the SDK retries whole requests only.
+    /// Carries out statements of different records in one request; those that were throttled, or had no answer, again, after a
+    /// while with jitter, as the SDK retries whole requests only. One that applied although its answer was lost is then refused.
     async fn execute(
         &self,
         statements: Vec<Result<BatchStatementRequest, StoreError>>,
@@ -193,14 +193,14 @@ impl LockTable {
                 tokio::time::sleep(retry_wait(round, budget.left())).await;
             }
             let sent = self.execute_once(open.iter().map(|(_, s)| s.clone()).collect(), budget).await;
-            let mut throttled = Vec::new();
+            let mut unanswered = Vec::new();
             for ((place, statement), outcome) in open.into_iter().zip(sent) {
-                if matches!(outcome, Statement::Failed(StoreErrorKind::Throttled, _)) {
-                    throttled.push((place, statement));
+                if matches!(&outcome, Statement::Failed(kind, _) if kind.is_transient()) {
+                    unanswered.push((place, statement));
                 }
                 outcomes[place] = Some(outcome);
             }
-            open = throttled;
+            open = unanswered;
         }
         let no_answer = || Statement::Failed(StoreErrorKind::Unreachable, "no time was left for the request".into());
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_answer)).collect()

@@ -236,6 +236,9 @@ impl Store for FaultyStore {
                 None => self.inner.settle(claim, settlement, call).await,
                 Some(Fault::Refuses) => Settled::Refused(Refusal::Completed { result: None }),
                 Some(Fault::Aborts) => Settled::Aborted { claim, failure: Failure::retry("scripted fault: aborted") },
+                Some(Fault::NotApplied(kind)) => {
+                    Settled::unknown(claim, StoreError::new(kind, "scripted fault: not applied"))
+                }
                 fault => {
                     let given_back = copy(&claim);
                     let apply = async {

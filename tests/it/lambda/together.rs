@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant::{Clock, Consumer, Context, SystemClock, Timestamp};
+use claimant::{Clock, Consumer, Context, StoreErrorKind, SystemClock, Timestamp};
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::{Call, Fault};
 
@@ -63,7 +63,7 @@ async fn a_store_that_does_not_answer_fails_its_messages_alone() {
     let service = world.service(&[]);
     let bodies = [body("a", "ok"), body("b", "ok")];
     let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
-    world.store.fail_next(Call::Settle, Fault::AnswerLost);
+    world.store.fail_next(Call::Settle, Fault::Applied(StoreErrorKind::Other));
     let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
     assert_eq!(failures(&response).len(), 1);
     let record = world.metrics.lock().unwrap().pop().unwrap();
@@ -75,7 +75,7 @@ async fn a_store_that_does_not_answer_fails_its_messages_alone() {
 async fn a_message_that_stays_busy_is_warned_of() {
     let world = World::start(&[]).await;
     let service = world.service(&[]);
-    world.store.fail_next(Call::Claim, Fault::AnswerLost);
+    world.store.fail_next(Call::Claim, Fault::Applied(StoreErrorKind::Other));
     let mut messages = world.batch(QUEUE, vec![NewMessage::new(body("a", "ok"))]).await;
     invoke(&service, world.event(QUEUE, &messages)).await.unwrap();
     let logs = Logs::record();

@@ -368,9 +368,10 @@ async fn transactions_come_to_every_outcome_that_others_do() {
         let store = database.store(10).await;
         // A claim that is dropped leaves nothing behind, so there are no orphans; nor can anybody rob an open transaction.
         let applies = |case: &outcomes::Case| {
+            // A fault in front of the store takes the transaction with it, unless that was over.
             let orphans = |fault: &(Faulty, Fault)| match fault {
-                (Faulty::Claim, fault) => *fault == Fault::AnswerLost,
-                (Faulty::Settle, fault) => *fault != Fault::AnswerLost,
+                (Faulty::Claim, fault) => matches!(fault, Fault::AnswerLost | Fault::Applied(_)),
+                (Faulty::Settle, fault) => !matches!(fault, Fault::Applied(_)),
                 (Faulty::Renew, _) => false,
             };
             let robs = case.deliveries.iter().flat_map(|delivery| delivery.batch).any(|text| text.contains("robbed"));

@@ -91,7 +91,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             let place = self.head(lane);
             match self.request(place) {
                 Err(error) => self.store_failed(place, &error),
-                Ok(request) => self.claim(vec![(place, request)]),
+                Ok(request) => self.claim(vec![(place, request)], 0),
             }
         }
     }
