@@ -1,5 +1,6 @@
 //! The command as people call it: help, usage errors, and what is missing.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -103,5 +104,40 @@ fn what_is_missing_is_named_with_its_mend() {
         for part in expected {
             assert!(errors.contains(part), "{options:?}: {part} is not in: {errors}");
         }
+    }
+}
+
+/// As a person sees a template of another project: what runs, what waits, and what is not run, each before `Ready`.
+#[test]
+fn what_is_not_run_and_what_is_waited_for_is_told() {
+    let stage = Path::new(env!("CARGO_TARGET_TMPDIR")).join("told");
+    std::fs::create_dir_all(&stage).expect("the target directory can be written");
+    let template = TEMPLATE.to_owned()
+        + "  Web: {Type: AWS::Serverless::Function, Properties: {Runtime: nodejs22.x}}\n  Topic: {Type: AWS::SNS::Topic}\n";
+    std::fs::write(stage.join("template.yaml"), template.replace("Binary: greeter", "Binary: nobody-builds-this"))
+        .unwrap();
+    let mut cloud = Command::new(env!("CARGO_BIN_EXE_claimant"))
+        .args(["local", "--template", "template.yaml"])
+        .current_dir(&stage)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    for line in BufReader::new(cloud.stdout.take().unwrap()).lines() {
+        told += &(line.unwrap() + "\n");
+        if told.ends_with("Ready. Ctrl-C stops everything.\n") {
+            break;
+        }
+    }
+    cloud.kill().unwrap();
+    cloud.wait().unwrap();
+    for expected in [
+        "waiting   function Greeter has no binary at ",
+        "`cargo build -p nobody-builds-this`; it starts as soon as it is there",
+        "not run here: AWS::Serverless::Function Web (template.yaml:9): its runtime is nodejs22.x; ",
+        "not run here: AWS::SNS::Topic Topic (template.yaml:10): ",
+        "Ready.",
+    ] {
+        assert!(told.contains(expected), "`{expected}` is not in:\n{told}");
     }
 }

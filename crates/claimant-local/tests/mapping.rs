@@ -215,11 +215,22 @@ async fn messages_wait_for_a_program_that_is_yet_to_be_built() {
     bench.function = Function::awaited(config(dir.path(), &bench.logs, LONG, 1, &[])).unwrap();
     let mapping = bench.start();
     assert!(!bench.function.has_program());
-    bench.function.renew().await;
-    assert_eq!(bench.sqs.counters("orders").unwrap().received, 0);
     build(&dir.path().join("bootstrap"), 1);
     bench.function.renew().await;
     until("it is delivered", || mapping.counters().succeeded == 1).await;
     mapping.stop().await;
     assert_eq!(bench.sqs.counters("orders").unwrap().received, 1, "no receive was lost");
+}
+
+/// A minute passes as soon as everything waits.
+#[tokio::test(start_paused = true)]
+async fn a_program_that_is_not_built_costs_no_receives() {
+    let mut bench = bench("orders", &["one"], &[]);
+    let dir = tempfile::tempdir().unwrap();
+    bench.function = Function::awaited(config(dir.path(), &bench.logs, LONG, 1, &[])).unwrap();
+    let mapping = bench.start();
+    tokio::time::sleep(LONG).await;
+    bench.function.renew().await;
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 0);
+    mapping.stop().await;
 }

@@ -274,8 +274,9 @@ fn many_resources_of_a_type_share_a_line() {
     for n in 0..60 {
         template += &format!("  Alarm{n}: {{Type: AWS::CloudWatch::Alarm}}\n");
     }
-    template += "  Nested: {Type: AWS::CloudFormation::Stack}\n";
-    let stack = check(&template, &["Q"], &[], &["Alarm0 (t.yaml:3), Alarm1 (:4)", "nested stacks are not read"]);
+    template += "  Nested: {Type: AWS::CloudFormation::Stack}\n  Fn::Transform: {Name: AWS::Include}\n";
+    let lines = ["Alarm0 (t.yaml:3), Alarm1 (:4)", "nested stacks are not read", "macro Fn::Transform (t.yaml:64)"];
+    let stack = check(&template, &["Q"], &[], &lines);
     assert!(stack.not_run_lines("t.yaml")[0].contains("Alarm59 (:62)"), "each is named");
 }
 

@@ -120,3 +120,88 @@ impl Cargo {
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn function(logical_id: &str, name: &str, binary: Option<&str>) -> FunctionSpec {
+        FunctionSpec {
+            logical_id: logical_id.to_owned(),
+            name: name.to_owned(),
+            binary: binary.unwrap_or(logical_id).to_owned(),
+            code: CodeSpec {
+                directory: Some("functions/orders".to_owned()),
+                cargo: true,
+                binary_is_named: binary.is_some(),
+            },
+            timeout: Duration::from_secs(3),
+            memory_mb: 128,
+            environment: BTreeMap::new(),
+            mappings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_functions_binary_is_the_only_one_or_the_one_called_like_it() {
+        let package = |manifest: &str, default: Option<&str>, binaries: &[&str]| {
+            let targets: Vec<_> = binaries.iter().map(|name| json!({"name": name, "kind": ["bin"]})).collect();
+            let targets = [vec![json!({"name": "lib", "kind": ["lib"]})], targets].concat();
+            json!({"manifest_path": manifest, "default_run": default, "targets": targets})
+        };
+        let two = ["order-confirmation", "refunds"];
+        type Row<'a> = (&'a str, Option<&'a str>, &'a [&'a str], Option<&'a str>);
+        let table: [Row<'_>; 6] = [
+            ("Anything", None, &["orders"], Some("orders")),
+            ("OrderConfirmation", None, &two, Some("order-confirmation")),
+            ("OrderConfirmationFunction", None, &two, Some("order-confirmation")),
+            ("Other", Some("refunds"), &two, Some("refunds")),
+            ("Other", None, &two, None),
+            ("Other", None, &[], None),
+        ];
+        for (id, default, binaries, expected) in table {
+            let packages = [package("/w/a/Cargo.toml", default, binaries), package("/w/b/Cargo.toml", None, &["else"])];
+            let metadata = json!({"target_directory": "/w/target", "packages": packages});
+            let cargo = Cargo::read(&metadata, Path::new("/w/a/Cargo.toml")).expect("as cargo has it");
+            let spec = function(id, id, None);
+            assert_eq!(cargo.binary_of(&spec, &spec.code).as_deref(), expected, "{id} {binaries:?}");
+            let named = function(id, id, Some("mine"));
+            assert_eq!(cargo.binary_of(&named, &named.code), None, "the template has said it");
+        }
+    }
+
+    /// Cargo itself is asked; a function whose directory has no package has SAM's and its own directory alone.
+    #[test]
+    fn programs_are_looked_for_where_the_tools_put_them() {
+        let project = tempfile::tempdir().expect("a directory");
+        let root = project.path().canonicalize().expect("it is there");
+        let package = root.join("functions/orders");
+        std::fs::create_dir_all(package.join("src")).expect("ours");
+        std::fs::write(
+            package.join("Cargo.toml"),
+            "[package]\nname = \"order-taker\"\nedition = \"2024\"\n[workspace]\n",
+        )
+        .expect("ours");
+        std::fs::write(package.join("src/main.rs"), "fn main() {}\n").expect("ours");
+        let (template, binaries) = (root.join("template.yaml"), root.join("bin"));
+
+        let mut orders = function("Orders", "shop-orders", None);
+        let places = Programs::new(&template, &binaries, true).places(&mut orders);
+        assert_eq!(orders.binary, "order-taker");
+        let first = ["bin/order-taker", "bin/order-taker/bootstrap", "bin/Orders/bootstrap"];
+        assert_eq!(places.first, first.map(|place| root.join(place)));
+        let cargo = places.others.iter().any(|place| place.ends_with("debug/order-taker"));
+        let lambda = places.others.iter().any(|place| place.ends_with("lambda/order-taker/bootstrap"));
+        assert!(cargo && lambda, "{places:?}");
+        let sam = [root.join("functions/orders/bootstrap"), root.join(".aws-sam/build/Orders/bootstrap")];
+        assert_eq!(places.others[..2], sam);
+
+        let mut only = function("Orders", "shop-orders", Some("taker"));
+        let places = Programs::new(&template, &binaries, false).places(&mut only);
+        assert_eq!((places.first[0].clone(), places.others.len()), (root.join("bin/taker"), 0));
+    }
+}

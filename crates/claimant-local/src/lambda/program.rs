@@ -24,6 +24,9 @@ const WHOLE_MAX: Duration = Duration::from_secs(30);
 /// The start of a file that tells what it is.
 const HEAD_BYTES: usize = 64;
 
+/// How an ELF file says that its numbers have 64 bits.
+const CLASS_64: u8 = 2;
+
 /// Where a function's program is looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
@@ -201,7 +204,10 @@ fn is_whole(build: &Build) -> Result<(), &'static str> {
         let field = head.get(at..at + bytes)?;
         Some(field.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte)))
     };
-    // The offset of the section headers, the size of one, and how many there are, of a 64-bit file.
+    if head.get(4) != Some(&CLASS_64) {
+        return if head.len() < HEAD_BYTES { Err("is not whole") } else { Ok(()) };
+    }
+    // The offset of the section headers, the size of one, and how many there are.
     let end = || Some(number(40, 8)?.saturating_add(number(58, 2)? * number(60, 2)?));
     match end() {
         Some(end) if end <= build.bytes => Ok(()),

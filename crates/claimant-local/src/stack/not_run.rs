@@ -57,6 +57,10 @@ impl Stack {
 /// Notes every resource of a type that has no local counterpart, unless its condition leaves it out anyway.
 pub(super) fn note_other_resources(template: &Template<'_>) {
     for (id, resource) in template.all_resources() {
+        if id.starts_with("Fn::") {
+            template.findings.not_run(resource.line, id, "macro", "what it would add is not known here");
+            continue;
+        }
         let Some(kind) = type_of(resource) else {
             template.findings.fault(resource.line, format!("{id}: has no Type: give it one, such as AWS::SQS::Queue"));
             continue;
