@@ -170,7 +170,8 @@ impl Queue for SqsQueue<'_> {
     }
 }
 
-/// Whether SQS says that the message was deleted, or is visible to others again.
+/// Whether SQS says that the message was deleted, or on a FIFO queue that it is visible to others again. A standard queue says
+/// nothing of the latter: it accepts the change, and changes nothing.
 fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
     error.as_service_error().is_some_and(|service| {
         service.is_message_not_inflight()

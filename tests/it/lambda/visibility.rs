@@ -80,29 +80,28 @@ async fn a_renewed_lease_hides_its_message_as_long() {
     }
 }
 
+/// SQS tells of a message that is visible again on a FIFO queue only: on a standard one it accepts the change, and changes nothing.
 #[tokio::test]
 async fn a_message_that_is_lost_cancels_its_handler() {
-    let world = World::start(&[]).await;
+    let world = World::start(&["in.fifo"]).await;
     let service = world.service_of(&[], endless(&world, || false));
-    for gone in ["deleted", "visible"] {
-        let batch = world.batch(QUEUE, vec![NewMessage::new(body(gone, "ok"))]).await;
+    for (gone, queue) in [("deleted", QUEUE), ("visible", "in.fifo")] {
+        let message = NewMessage {
+            group_id: Some("g".to_owned()),
+            deduplication_id: queue.ends_with(".fifo").then(|| gone.to_owned()),
+            ..NewMessage::new(body(gone, "ok"))
+        };
+        let batch = world.batch(queue, vec![message]).await;
         let receipt = batch[0].receipt_handle.clone();
         match gone {
-            "deleted" => assert!(world.sqs.delete(QUEUE, &receipt).unwrap()),
+            "deleted" => assert!(world.sqs.delete(queue, &receipt).unwrap()),
             _ => {
                 let client = aws_sdk_sqs::Client::new(&world.config);
-                let url = world.sqs.queue_url(QUEUE);
-                client
-                    .change_message_visibility()
-                    .queue_url(url)
-                    .receipt_handle(receipt)
-                    .visibility_timeout(0)
-                    .send()
-                    .await
-                    .unwrap();
+                let change = client.change_message_visibility().queue_url(world.sqs.queue_url(queue));
+                change.receipt_handle(receipt).visibility_timeout(0).send().await.unwrap();
             }
         }
-        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        let response = invoke(&service, world.event(queue, &batch)).await.unwrap();
         assert_eq!(failures(&response).len(), 1, "{gone}");
         let record = world.metrics.lock().unwrap().pop().unwrap();
         assert_eq!(record["lease_lost"], 1, "{gone}");

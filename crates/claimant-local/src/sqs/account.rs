@@ -1,5 +1,7 @@
 //! All queues of the account, and what happens between two of them.
 
+pub(super) mod moves;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +9,25 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::attributes::{ARN_PREFIX, Attributes, name_in_arn};
+use super::arn;
+use super::attributes::Attributes;
 use super::fault::{Code, Fault};
 use super::message::{NewMessage, Received, Sent};
 use super::queue::{Ask, Queue};
 use super::receipt::SENDER_ID;
+use moves::MoveTask;
+
+/// How long after the deletion of a queue its name is not free.
+const DELETED_PAUSE_MS: u64 = 60_000;
 
 /// The queues by name.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     queues: BTreeMap<String, Entry>,
+    /// When the queues that are gone were deleted, of the last minute.
+    deleted: BTreeMap<String, u64>,
+    /// Message move tasks, the oldest first.
+    moves: Vec<MoveTask>,
     /// The start of every queue URL, without a slash at its end.
     pub(super) endpoint: Option<String>,
     /// Where set, no change of visibility hides a message for longer.
@@ -46,12 +57,23 @@ impl Account {
 
     /// Creates a queue whose attributes are checked, but for its dead-letter queue.
     pub(super) fn create(&mut self, now_ms: u64, name: &str, attributes: Attributes) -> Result<&mut Queue, Fault> {
-        self.check_redrive(&attributes)?;
+        self.check_redrive(name, &attributes)?;
         let entry = Entry {
             queue: Queue::new(Uuid::new_v4().simple().to_string(), attributes, now_ms),
             changed: Arc::default(),
         };
         Ok(&mut self.queues.entry(name.to_owned()).or_insert(entry).queue)
+    }
+
+    /// Refuses a name that was a queue's until less than a minute ago.
+    pub(super) fn check_deleted(&self, now_ms: u64, name: &str) -> Result<(), Fault> {
+        if self.deleted.get(name).is_some_and(|deleted_ms| now_ms < deleted_ms + DELETED_PAUSE_MS) {
+            return Err(Fault::new(
+                Code::QueueDeletedRecently,
+                "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+            ));
+        }
+        Ok(())
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {
@@ -65,15 +87,17 @@ impl Account {
         supplied: &BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         let attributes = self.queue(name)?.attributes.with(name, supplied)?;
-        self.check_redrive(&attributes)?;
+        self.check_redrive(name, &attributes)?;
         let entry = self.entry(name)?;
         entry.queue.set_attributes(now_ms, attributes);
         entry.changed.notify_waiters();
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Result<(), Fault> {
+    pub(super) fn remove(&mut self, now_ms: u64, name: &str) -> Result<(), Fault> {
         let entry = self.queues.remove(name).ok_or_else(|| Fault::no_such_queue(name))?;
+        self.deleted.retain(|_, deleted_ms| now_ms < *deleted_ms + DELETED_PAUSE_MS);
+        self.deleted.insert(name.to_owned(), now_ms);
         // Those who wait learn that there is nothing left to wait for.
         entry.changed.notify_waiters();
         Ok(())
@@ -104,7 +128,7 @@ impl Account {
         {
             let entry = self.entry(&redrive.dead_letter_queue)?;
             for message in handout.dead {
-                entry.queue.take_dead(now_ms, &arn(name), message);
+                entry.queue.take_dead(now_ms, &arn::of(name), message);
             }
             entry.changed.notify_waiters();
         }
@@ -143,57 +167,7 @@ impl Account {
         sources.map(|(source, _)| source.as_str()).collect()
     }
 
-    /// Moves every visible message of a dead-letter queue to `destination`, or back to where it came from. A message
-    /// whose origin is unknown or gone stays. Gives the number of messages moved.
-    pub(super) fn redrive(&mut self, now_ms: u64, source: &str, destination: Option<&str>) -> Result<usize, Fault> {
-        self.check_move(source, destination)?;
-        let existing: Vec<String> = self.queues.keys().cloned().collect();
-        let target = |origin_arn: Option<&str>| {
-            let origin = destination.or_else(|| name_in_arn(origin_arn?))?;
-            existing.iter().find(|name| *name == origin).cloned()
-        };
-        let messages =
-            self.queue(source)?.take_visible(now_ms, |message| target(message.dead_letter_source.as_deref()).is_some());
-        let moved = messages.len();
-        for message in messages {
-            let Some(name) = target(message.dead_letter_source.as_deref()) else {
-                continue; // `take_visible` has asked the same question: there is a target.
-            };
-            let entry = self.entry(&name)?;
-            entry.queue.take_redriven(now_ms, Uuid::new_v4().to_string(), message);
-            entry.changed.notify_waiters();
-        }
-        Ok(moved)
-    }
-
-    fn check_move(&self, source: &str, destination: Option<&str>) -> Result<(), Fault> {
-        let found = |role: &str, name: &str| match self.queues.get(name) {
-            Some(entry) => Ok(&entry.queue.attributes.settings),
-            None => Err(Fault::new(
-                Code::ResourceNotFound,
-                format!("The resource that you specified for the {role} parameter doesn't exist."),
-            )),
-        };
-        let source_settings = found("SourceArn", source)?;
-        if self.sources(source).is_empty() {
-            return Err(Fault::invalid_parameter(
-                "SourceArn",
-                "Source queue must be configured as a Dead Letter Queue.",
-            ));
-        }
-        if let Some(destination) = destination {
-            let destination_settings = found("DestinationArn", destination)?;
-            if destination == source || destination_settings.fifo != source_settings.fifo {
-                return Err(Fault::invalid_parameter(
-                    "DestinationArn",
-                    "Destination queue must be another queue of the same type as the source.",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_redrive(&self, attributes: &Attributes) -> Result<(), Fault> {
+    fn check_redrive(&self, source: &str, attributes: &Attributes) -> Result<(), Fault> {
         let Some(redrive) = &attributes.settings.redrive else {
             return Ok(());
         };
@@ -209,6 +183,14 @@ impl Account {
                     format!("Dead-letter queue must be same type of queue as the source, and {name} is not."),
                 ))
             }
+            Some(target) if !target.queue.attributes.settings.redrive_allow.allows(source) => {
+                Err(Fault::invalid_parameter(
+                    "RedrivePolicy",
+                    format!(
+                        "The RedriveAllowPolicy of {name} does not allow this queue to use it as its dead-letter queue."
+                    ),
+                ))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -222,9 +204,4 @@ impl Account {
         let endpoint = self.endpoint.as_deref().unwrap_or("http://127.0.0.1");
         format!("{endpoint}/{SENDER_ID}/{name}")
     }
-}
-
-/// The ARN of a queue, whether it exists or not.
-pub(super) fn arn(name: &str) -> String {
-    format!("{ARN_PREFIX}{name}")
 }

@@ -5,20 +5,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::checks::MESSAGE_BYTES_MAX;
-use super::fault::Fault;
-use super::settings::{QueueSettings, Redrive};
+use super::arn;
+use super::fault::{Code, Fault};
+use super::settings::{
+    DeduplicationScope, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, QueueSettings, Redrive, RedriveAllow, ThroughputLimit,
+};
 
-const MESSAGE_BYTES_MIN: usize = 1_024;
+/// Attributes that are kept and shown, and change nothing here: no one is refused, nothing is encrypted.
+const KEPT: [&str; 4] = [KMS_REUSE, KMS_KEY, "Policy", SQS_ENCRYPTION];
+const KMS_KEY: &str = "KmsMasterKeyId";
+const KMS_REUSE: &str = "KmsDataKeyReusePeriodSeconds";
+/// What SQS takes for an absent [`KMS_REUSE`], and does not show.
+const KMS_REUSE_DEFAULT: &str = "300";
+const SQS_ENCRYPTION: &str = "SqsManagedSseEnabled";
 
-/// Every queue ARN is this and the queue's name.
-pub(super) const ARN_PREFIX: &str = "arn:aws:sqs:us-east-1:000000000000:";
-
-/// Attributes that are kept and shown, and change nothing here, save `DeduplicationScope`.
-const KEPT: [&str; 5] =
-    ["KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "Policy", "RedriveAllowPolicy", "SqsManagedSseEnabled"];
-const DEDUPLICATION_SCOPE: &str = "DeduplicationScope";
-const THROUGHPUT_LIMIT: &str = "FifoThroughputLimit";
+/// ARNs in one `RedriveAllowPolicy` at most.
+const SOURCES_MAX: usize = 10;
 
 /// What `GetQueueAttributes` can name beside the attributes that can be set.
 const READ_ONLY: [&str; 6] = [
@@ -29,13 +31,16 @@ const READ_ONLY: [&str; 6] = [
     "LastModifiedTimestamp",
     "QueueArn",
 ];
-const SETTABLE: [&str; 8] = [
+const SETTABLE: [&str; 11] = [
     "ContentBasedDeduplication",
+    "DeduplicationScope",
     "DelaySeconds",
     "FifoQueue",
+    "FifoThroughputLimit",
     "MaximumMessageSize",
     "MessageRetentionPeriod",
     "ReceiveMessageWaitTimeSeconds",
+    "RedriveAllowPolicy",
     "RedrivePolicy",
     "VisibilityTimeout",
 ];
@@ -44,20 +49,19 @@ const SETTABLE: [&str; 8] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) settings: QueueSettings,
-    pub(super) max_message_bytes: usize,
     kept: BTreeMap<String, String>,
 }
 
 impl Attributes {
     pub(super) fn new(settings: QueueSettings) -> Self {
-        Self { settings, max_message_bytes: MESSAGE_BYTES_MAX, kept: BTreeMap::new() }
+        Self { settings, kept: BTreeMap::new() }
     }
 
     /// The attributes of a new queue.
     pub(super) fn create(name: &str, supplied: &BTreeMap<String, String>) -> Result<Self, Fault> {
-        let fifo = match supplied.get("FifoQueue").map(String::as_str) {
+        let fifo = match supplied.get("FifoQueue").map(|value| boolean("FifoQueue", value)) {
             None => false,
-            Some("true") => true,
+            Some(Ok(true)) => true,
             Some(_) => {
                 return Err(Fault::unknown_attribute(
                     "FifoQueue",
@@ -75,13 +79,18 @@ impl Attributes {
         for (attribute, value) in supplied {
             changed.set(attribute, value)?;
         }
+        let given = |attribute: &str| supplied.get(attribute).filter(|value| !value.is_empty());
+        if given(KMS_KEY).is_some() {
+            if given(SQS_ENCRYPTION).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+                return Err(Fault::new(
+                    Code::InvalidAttributeName,
+                    "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.",
+                ));
+            }
+            changed.kept.insert(SQS_ENCRYPTION.to_owned(), "false".to_owned());
+        }
         changed.settings.check(name)?;
         Ok(changed)
-    }
-
-    /// Whether two messages of different groups may share a deduplication id.
-    pub(super) fn deduplicates_per_group(&self) -> bool {
-        self.kept.get(DEDUPLICATION_SCOPE).is_some_and(|scope| scope == "messageGroup")
     }
 
     /// Every attribute that can be set, as it stands.
@@ -94,18 +103,24 @@ impl Attributes {
         put("MessageRetentionPeriod", seconds(settings.retention));
         put("DelaySeconds", seconds(settings.delay));
         put("ReceiveMessageWaitTimeSeconds", seconds(settings.receive_wait));
-        put("MaximumMessageSize", self.max_message_bytes.to_string());
+        put("MaximumMessageSize", settings.max_message_bytes.to_string());
         if settings.fifo {
             put("FifoQueue", "true".to_owned());
             put("ContentBasedDeduplication", settings.content_based_deduplication.to_string());
+            put("DeduplicationScope", settings.deduplication_scope.as_str().to_owned());
+            put("FifoThroughputLimit", settings.throughput_limit.as_str().to_owned());
+        }
+        if let Some(policy) = redrive_allow_text(&settings.redrive_allow) {
+            put("RedriveAllowPolicy", policy);
         }
         if let Some(redrive) = &settings.redrive {
             let policy = json!({
-                "deadLetterTargetArn": format!("{ARN_PREFIX}{}", redrive.dead_letter_queue),
+                "deadLetterTargetArn": arn::of(&redrive.dead_letter_queue),
                 "maxReceiveCount": redrive.max_receive_count,
             });
             put("RedrivePolicy", policy.to_string());
         }
+        list.entry(SQS_ENCRYPTION.to_owned()).or_insert_with(|| "true".to_owned());
         list
     }
 
@@ -116,30 +131,34 @@ impl Attributes {
             "MessageRetentionPeriod" => settings.retention = seconds(attribute, value)?,
             "DelaySeconds" => settings.delay = seconds(attribute, value)?,
             "ReceiveMessageWaitTimeSeconds" => settings.receive_wait = seconds(attribute, value)?,
-            "MaximumMessageSize" => self.max_message_bytes = message_bytes(attribute, value)?,
+            "MaximumMessageSize" => settings.max_message_bytes = message_bytes(attribute, value)?,
             "RedrivePolicy" => settings.redrive = redrive(value)?,
-            "ContentBasedDeduplication" => {
-                settings.content_based_deduplication =
-                    value.parse().map_err(|_| Fault::invalid_attribute(attribute, "It must be true or false."))?;
+            "RedriveAllowPolicy" => settings.redrive_allow = redrive_allow(value)?,
+            "FifoQueue" if !settings.fifo => {
+                return Err(Fault::unknown_attribute(attribute, "the type of a queue cannot change, make a new one"));
             }
-            "FifoQueue" if settings.fifo && value == "true" => (),
+            "ContentBasedDeduplication" | "DeduplicationScope" | "FifoThroughputLimit" if !settings.fifo => {
+                return Err(Fault::fifo_only(attribute));
+            }
+            "ContentBasedDeduplication" => settings.content_based_deduplication = boolean(attribute, value)?,
+            "FifoQueue" if boolean(attribute, value)? => (),
             "FifoQueue" => {
-                return Err(Fault::invalid_attribute(attribute, "The type of a queue cannot change: make a new one."));
+                return Err(Fault::invalid_attribute(attribute, "Reason: Modifying queue type is not supported."));
             }
-            DEDUPLICATION_SCOPE | THROUGHPUT_LIMIT if !settings.fifo => {
-                return Err(Fault::unknown_attribute(attribute, "only FIFO queues have it"));
+            "DeduplicationScope" => {
+                settings.deduplication_scope = DeduplicationScope::parse(value)
+                    .ok_or_else(|| Fault::invalid_attribute(attribute, "It must be messageGroup or queue."))?;
             }
-            DEDUPLICATION_SCOPE if !matches!(value, "messageGroup" | "queue") => {
-                return Err(Fault::invalid_attribute(attribute, "It must be messageGroup or queue."));
-            }
-            DEDUPLICATION_SCOPE | THROUGHPUT_LIMIT => {
-                self.kept.insert(attribute.to_owned(), value.to_owned());
+            "FifoThroughputLimit" => {
+                settings.throughput_limit = ThroughputLimit::parse(value)
+                    .ok_or_else(|| Fault::invalid_attribute(attribute, "It must be perQueue or perMessageGroupId."))?;
             }
             _ if KEPT.contains(&attribute) => {
-                // An empty value takes an attribute away.
+                // An empty value takes an attribute away, and so does a default.
                 self.kept.remove(attribute);
-                if !value.is_empty() {
-                    self.kept.insert(attribute.to_owned(), value.to_owned());
+                let value = if attribute == SQS_ENCRYPTION { value.to_ascii_lowercase() } else { value.to_owned() };
+                if !value.is_empty() && (attribute, value.as_str()) != (KMS_REUSE, KMS_REUSE_DEFAULT) {
+                    self.kept.insert(attribute.to_owned(), value);
                 }
             }
             _ => return Err(Fault::unknown_attribute(attribute, "it cannot be set on a queue")),
@@ -150,18 +169,46 @@ impl Attributes {
 
 /// Checks a name that `GetQueueAttributes` was asked for.
 pub(super) fn check_readable(name: &str) -> Result<(), Fault> {
-    let known = name == "All"
-        || [DEDUPLICATION_SCOPE, THROUGHPUT_LIMIT].contains(&name)
-        || KEPT.contains(&name)
-        || READ_ONLY.contains(&name)
-        || SETTABLE.contains(&name);
+    let known = name == "All" || KEPT.contains(&name) || READ_ONLY.contains(&name) || SETTABLE.contains(&name);
     if known { Ok(()) } else { Err(Fault::unknown_attribute(name, "queues have no such attribute")) }
 }
 
-/// The name in a queue's ARN.
-pub(super) fn name_in_arn(arn: &str) -> Option<&str> {
-    let (region_and_on, name) = arn.strip_prefix("arn:aws:sqs:")?.rsplit_once(':')?;
-    (region_and_on.split(':').count() == 2 && !name.is_empty()).then_some(name)
+/// AWS takes `True` as well as `true`.
+fn boolean(attribute: &str, value: &str) -> Result<bool, Fault> {
+    let value = value.to_ascii_lowercase();
+    value.parse().map_err(|_| Fault::invalid_attribute(attribute, "It must be true or false."))
+}
+
+fn redrive_allow(value: &str) -> Result<RedriveAllow, Fault> {
+    if value.is_empty() {
+        return Ok(RedriveAllow::All);
+    }
+    let invalid = |reason: &str| Fault::invalid_parameter("RedriveAllowPolicy", reason);
+    let policy: Value = serde_json::from_str(value).map_err(|_| invalid("It is not a valid JSON map."))?;
+    let arns = match &policy["sourceQueueArns"] {
+        Value::Null => None,
+        Value::Array(arns) => Some(arns.iter().map(|arn| arn.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()),
+        _ => Some(None),
+    };
+    match (policy["redrivePermission"].as_str(), arns) {
+        (Some("allowAll"), None) => Ok(RedriveAllow::All),
+        (Some("denyAll"), None) => Ok(RedriveAllow::None),
+        (Some("byQueue"), Some(Some(arns))) if (1..=SOURCES_MAX).contains(&arns.len()) => {
+            Ok(RedriveAllow::Queues(arns))
+        }
+        _ => Err(invalid(
+            "redrivePermission must be allowAll, denyAll, or byQueue with sourceQueueArns, 1 to 10 ARNs of queues.",
+        )),
+    }
+}
+
+fn redrive_allow_text(allow: &RedriveAllow) -> Option<String> {
+    let policy = match allow {
+        RedriveAllow::All => return None,
+        RedriveAllow::None => json!({ "redrivePermission": "denyAll" }),
+        RedriveAllow::Queues(arns) => json!({ "redrivePermission": "byQueue", "sourceQueueArns": arns }),
+    };
+    Some(policy.to_string())
 }
 
 fn seconds(attribute: &str, value: &str) -> Result<Duration, Fault> {
@@ -186,10 +233,10 @@ fn redrive(value: &str) -> Result<Option<Redrive>, Fault> {
     }
     let invalid = |reason: &str| Fault::invalid_parameter("RedrivePolicy", reason);
     let policy: Value = serde_json::from_str(value).map_err(|_| invalid("Redrive policy is not a valid JSON map."))?;
-    let arn = policy["deadLetterTargetArn"]
+    let target = policy["deadLetterTargetArn"]
         .as_str()
         .ok_or_else(|| invalid("Redrive policy does not contain mandatory attribute: deadLetterTargetArn."))?;
-    let name = name_in_arn(arn).ok_or_else(|| invalid("deadLetterTargetArn is not the ARN of a queue."))?;
+    let name = arn::name_in(target).ok_or_else(|| invalid("deadLetterTargetArn is not the ARN of a queue."))?;
     // SDKs and templates write the count as a number or as text.
     let count = match &policy["maxReceiveCount"] {
         Value::Null => {

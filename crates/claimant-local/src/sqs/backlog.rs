@@ -40,7 +40,8 @@ pub(super) enum Standing {
 pub(super) type Key = u64;
 
 /// Invariant: each message is in `ages`, and by its standing in exactly one of `ready` and `hidden`; on a FIFO
-/// queue it is in its group's `order` too, and `heads` holds the first message of every group that is not locked.
+/// queue it is in its group's `order` too, and `heads` holds the first message of every group where that is ready. A first
+/// message that is hidden holds up its group: nothing is handed out past it.
 #[derive(Debug)]
 pub(super) struct Backlog {
     fifo: bool,
@@ -51,14 +52,17 @@ pub(super) struct Backlog {
     ages: BTreeSet<(u64, Key)>,
     in_flight: usize,
     groups: HashMap<String, Group>,
-    heads: BTreeSet<Key>,
+    heads: BTreeSet<Head>,
 }
+
+/// The first message of a group, and since when it has been ready.
+type Head = (u64, Key);
 
 #[derive(Debug, Default)]
 struct Group {
     order: BTreeSet<Key>,
-    in_flight: usize,
-    head: Option<Key>,
+    /// The entry of `heads`.
+    head: Option<Head>,
 }
 
 impl Backlog {
@@ -146,20 +150,18 @@ impl Backlog {
         expired
     }
 
-    /// The next message to hand out. On a FIFO queue, `after` is the message this receive has just dealt with: the
-    /// rest of its group comes first, then the groups with nothing in flight, the longest waiting first.
+    /// Returns the next message to hand out. On a FIFO queue, `after` is the message this receive has just dealt with:
+    /// what follows it in its group comes first, up to the first that is hidden, then the groups whose first message is ready,
+    /// the longest waiting first. A message that is ready again is handed out though later ones of its group are in flight.
     pub(super) fn next_ready(&self, after: Option<(&str, Key)>) -> Option<Key> {
         if !self.fifo {
-            return self.ready.first().map(|(_, key)| *key);
+            return self.first_ready();
         }
         let same_group = after.and_then(|(name, last)| {
             let later = (Bound::Excluded(last), Bound::Unbounded);
             self.groups.get(name)?.order.range(later).next().copied()
         });
-        same_group
-            .into_iter()
-            .chain(self.heads.iter().copied())
-            .find(|key| matches!(self.get(*key), Some((_, Standing::Ready { .. }))))
+        same_group.filter(|key| self.ready_since(*key).is_some()).or_else(|| self.heads.first().map(|(_, key)| *key))
     }
 
     /// Gives every delayed message a new delay, counted from its sending.
@@ -184,8 +186,9 @@ impl Backlog {
         Depth { visible: self.ready.len(), in_flight: self.in_flight, delayed: self.hidden.len() - self.in_flight }
     }
 
-    pub(super) fn ready_keys(&self) -> Vec<Key> {
-        self.ready.iter().map(|(_, key)| *key).collect()
+    /// Returns the first visible message: of a FIFO queue by arrival, whatever holds up its group.
+    pub(super) fn first_ready(&self) -> Option<Key> {
+        self.ready.first().map(|(_, key)| *key)
     }
 
     pub(super) fn stored(&self) -> Vec<StoredMessage> {
@@ -222,11 +225,11 @@ impl Backlog {
             Standing::InFlight { until_ms, .. } => {
                 self.hidden.insert((until_ms, key));
                 self.in_flight += 1;
-                self.lock_group(key, |in_flight| *in_flight += 1);
-                return;
             }
         }
-        self.lock_group(key, |_| ());
+        if let Some(name) = self.messages.get(&key).and_then(|(message, _)| self.group_of(message)) {
+            self.relist(&name);
+        }
     }
 
     fn unindex(&mut self, key: Key, standing: Standing) {
@@ -241,27 +244,24 @@ impl Backlog {
             Standing::InFlight { until_ms, .. } => {
                 self.hidden.remove(&(until_ms, key));
                 self.in_flight -= 1;
-                self.lock_group(key, |in_flight| *in_flight -= 1);
             }
         }
     }
 
-    fn lock_group(&mut self, key: Key, change: impl FnOnce(&mut usize)) {
-        let Some(name) = self.messages.get(&key).and_then(|(message, _)| self.group_of(message)) else {
-            return;
-        };
-        if let Some(group) = self.groups.get_mut(&name) {
-            change(&mut group.in_flight);
+    fn ready_since(&self, key: Key) -> Option<u64> {
+        match self.messages.get(&key)?.1 {
+            Standing::Ready { since_ms } => Some(since_ms),
+            Standing::Delayed { .. } | Standing::InFlight { .. } => None,
         }
-        self.relist(&name);
     }
 
     /// Restores the invariant of `heads` for one group, and forgets a group without messages.
     fn relist(&mut self, name: &str) {
+        let first = self.groups.get(name).and_then(|group| group.order.first().copied());
+        let head = first.and_then(|key| Some((self.ready_since(key)?, key)));
         let Some(group) = self.groups.get_mut(name) else {
             return;
         };
-        let head = group.order.first().copied().filter(|_| group.in_flight == 0);
         if head != group.head {
             if let Some(old) = group.head {
                 self.heads.remove(&old);

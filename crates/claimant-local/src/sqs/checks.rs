@@ -8,9 +8,6 @@ use super::fault::{Code, Fault};
 use super::message::{AttributeValue, MessageAttribute, NewMessage};
 use super::settings::DELAY_MAX_S;
 
-/// The largest message, and the largest batch: 1 MiB of bodies and attributes.
-pub(super) const MESSAGE_BYTES_MAX: usize = 1_048_576;
-
 const MESSAGE_ATTRIBUTES_MAX: usize = 10;
 const ATTRIBUTE_NAME_LENGTH_MAX: usize = 256;
 const GROUP_ID_LENGTH_MAX: usize = 128;
@@ -20,16 +17,18 @@ pub(super) fn message(new: &NewMessage, queue: &Attributes) -> Result<(), Fault>
     if new.body.is_empty() {
         return Err(Fault::missing("MessageBody"));
     }
-    text("MessageBody", &new.body)?;
+    if let Some(at) = odd_character(&new.body) {
+        return Err(Fault::new(Code::InvalidMessageContents, odd_characters("MessageBody", at)));
+    }
     message_attributes(&new.message_attributes)?;
     let bytes = size(new);
-    if bytes > queue.max_message_bytes {
+    let max_bytes = queue.settings.max_message_bytes;
+    if bytes > max_bytes {
         return Err(Fault::new(
             Code::InvalidParameterValue,
             format!(
-                "One or more parameters are invalid. Reason: Message must be shorter than {} bytes. It has {bytes}, \
-                 its attributes included.",
-                queue.max_message_bytes
+                "One or more parameters are invalid. Reason: Message must be shorter than {max_bytes} bytes. It has \
+                 {bytes}, its attributes included."
             ),
         ));
     }
@@ -66,6 +65,24 @@ pub(super) fn system_attributes(new: &NewMessage) -> BTreeMap<String, MessageAtt
     header.map(|value| ("AWSTraceHeader".to_owned(), attribute(value))).into_iter().collect()
 }
 
+/// Checks that a message has what a FIFO queue orders and deduplicates by.
+pub(super) fn group_and_deduplication(new: &NewMessage, queue: &Attributes) -> Result<(), Fault> {
+    if !queue.settings.fifo {
+        return Ok(());
+    }
+    if new.group_id.is_none() {
+        return Err(Fault::missing("MessageGroupId"));
+    }
+    if new.deduplication_id.is_none() && !queue.settings.content_based_deduplication {
+        return Err(Fault::new(
+            Code::InvalidParameterValue,
+            "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided \
+             explicitly",
+        ));
+    }
+    Ok(())
+}
+
 fn fits_queue_type(new: &NewMessage, queue: &Attributes) -> Result<(), Fault> {
     let wrong_type = "The request includes a parameter that is not valid for this queue type.";
     let settings = &queue.settings;
@@ -75,34 +92,24 @@ fn fits_queue_type(new: &NewMessage, queue: &Attributes) -> Result<(), Fault> {
             None => Ok(()),
         };
     }
-    if new.group_id.is_none() {
-        return Err(Fault::missing("MessageGroupId"));
-    }
-    if new.deduplication_id.is_none() && !settings.content_based_deduplication {
-        return Err(Fault::new(
-            Code::InvalidParameterValue,
-            "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided \
-             explicitly.",
-        ));
-    }
+    group_and_deduplication(new, queue)?;
     if new.delay.is_some_and(|delay| !delay.is_zero()) {
         return Err(Fault::invalid_parameter("DelaySeconds", wrong_type));
     }
     Ok(())
 }
 
-fn text(what: &str, text: &str) -> Result<(), Fault> {
+/// The place of the first character that SQS does not take, counted in characters.
+fn odd_character(text: &str) -> Option<usize> {
     let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..='\u{10FFFF}');
-    match text.chars().position(|c| !allowed(c)) {
-        None => Ok(()),
-        Some(at) => Err(Fault::new(
-            Code::InvalidMessageContents,
-            format!(
-                "Invalid characters found in {what}, first at character {at}. Valid unicode characters are #x9 | #xA \
-                 | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF."
-            ),
-        )),
-    }
+    text.chars().position(|c| !allowed(c))
+}
+
+fn odd_characters(what: &str, at: usize) -> String {
+    format!(
+        "Invalid characters found in {what}, first at character {at}. Valid unicode characters are #x9 | #xA | #xD | #x20 to \
+         #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF."
+    )
 }
 
 fn identifier(parameter: &str, id: &str) -> Result<(), Fault> {
@@ -136,8 +143,9 @@ fn message_attributes(attributes: &BTreeMap<String, MessageAttribute>) -> Result
 
 fn attribute_name(name: &str) -> Result<(), Fault> {
     let lower = name.to_ascii_lowercase();
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let reason = if name.is_empty() || name.len() > ATTRIBUTE_NAME_LENGTH_MAX || !name.chars().all(plain) {
+    // Letters of any script: AWS takes more than its documents say.
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let reason = if name.is_empty() || name.chars().count() > ATTRIBUTE_NAME_LENGTH_MAX || !name.chars().all(plain) {
         "it may hold letters, digits, underscores, hyphens and full stops, 1 to 256 of them"
     } else if name.starts_with('.') || name.ends_with('.') || name.contains("..") {
         "it may not start or end with a full stop, nor hold two in succession"
@@ -163,7 +171,10 @@ fn attribute_value(name: &str, attribute: &MessageAttribute) -> Result<(), Fault
     }
     match (base, &attribute.value) {
         ("Binary", AttributeValue::Binary(_)) => Ok(()),
-        ("String", AttributeValue::Text(value)) => text(&format!("the message attribute '{name}'"), value),
+        ("String", AttributeValue::Text(value)) => odd_character(value).map_or(Ok(()), |at| {
+            let what = format!("the message attribute '{name}'");
+            Err(Fault::new(Code::InvalidParameterValue, odd_characters(&what, at)))
+        }),
         ("Number", AttributeValue::Text(value)) if is_number(value) => Ok(()),
         ("Number", AttributeValue::Text(_)) => invalid("its value is not a number"),
         ("Binary", _) => invalid("a Binary attribute needs a BinaryValue"),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 /// How long a FIFO queue knows a deduplication id after the first send: five minutes.
 pub(super) const WINDOW_MS: u64 = 5 * 60 * 1_000;
 
-/// What identifies a send: the deduplication id, and its group where the queue's scope is the message group.
+/// What identifies a send: the deduplication id, and its group where the queue's scope was the message group then.
 pub(super) type Scope = (Option<String>, String);
 
 /// The first send of an id: what its repeats are answered with.
@@ -23,7 +23,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The first send, if it was less than five minutes ago. Deleting the message does not end the window.
+    /// Returns the first send, if it was less than five minutes ago. Deleting the message does not end the window. What was sent
+    /// while the scope was the queue is known in every group, as long as its window is open.
     pub(super) fn find(&mut self, now_ms: u64, scope: &Scope) -> Option<FirstSend> {
         while let Some((sent_ms, _)) = self.order.front()
             && sent_ms + WINDOW_MS <= now_ms
@@ -32,7 +33,8 @@ impl Window {
                 self.seen.remove(&old);
             }
         }
-        self.seen.get(scope).cloned()
+        let whole_queue = || self.seen.get(&(None, scope.1.clone()));
+        self.seen.get(scope).or_else(whole_queue).cloned()
     }
 
     /// Opens the window of an id that [`find`](Self::find) did not know.

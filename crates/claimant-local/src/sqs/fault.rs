@@ -22,9 +22,10 @@ pub(super) enum Code {
     InvalidBatchEntryId,
     InvalidMessageContents,
     InvalidParameterValue,
-    MessageNotInflight,
     MissingParameter,
     OverLimit,
+    PurgeQueueInProgress,
+    QueueDeletedRecently,
     QueueDoesNotExist,
     QueueNameExists,
     ReceiptHandleIsInvalid,
@@ -47,9 +48,10 @@ impl Code {
             Self::InvalidBatchEntryId => "com.amazonaws.sqs#InvalidBatchEntryId",
             Self::InvalidMessageContents => "com.amazonaws.sqs#InvalidMessageContents",
             Self::InvalidParameterValue => "com.amazon.coral.service#InvalidParameterValueException",
-            Self::MessageNotInflight => "com.amazonaws.sqs#MessageNotInflight",
             Self::MissingParameter => "com.amazon.coral.service#MissingRequiredParameterException",
             Self::OverLimit => "com.amazonaws.sqs#OverLimit",
+            Self::PurgeQueueInProgress => "com.amazonaws.sqs#PurgeQueueInProgress",
+            Self::QueueDeletedRecently => "com.amazonaws.sqs#QueueDeletedRecently",
             Self::QueueDoesNotExist => "com.amazonaws.sqs#QueueDoesNotExist",
             Self::QueueNameExists => "com.amazonaws.sqs#QueueNameExists",
             Self::ReceiptHandleIsInvalid => "com.amazonaws.sqs#ReceiptHandleIsInvalid",
@@ -72,9 +74,10 @@ impl Code {
             Self::InvalidBatchEntryId => "AWS.SimpleQueueService.InvalidBatchEntryId",
             Self::InvalidMessageContents => "InvalidMessageContents",
             Self::InvalidParameterValue => "InvalidParameterValue",
-            Self::MessageNotInflight => "AWS.SimpleQueueService.MessageNotInflight",
             Self::MissingParameter => "MissingParameter",
             Self::OverLimit => "OverLimit",
+            Self::PurgeQueueInProgress => "AWS.SimpleQueueService.PurgeQueueInProgress",
+            Self::QueueDeletedRecently => "AWS.SimpleQueueService.QueueDeletedRecently",
             Self::QueueDoesNotExist => "AWS.SimpleQueueService.NonExistentQueue",
             Self::QueueNameExists => "QueueAlreadyExists",
             Self::ReceiptHandleIsInvalid => "ReceiptHandleIsInvalid",
@@ -82,6 +85,15 @@ impl Code {
             Self::Serialization => "SerializationException",
             Self::TooManyEntriesInBatchRequest => "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
             Self::UnsupportedOperation => "AWS.SimpleQueueService.UnsupportedOperation",
+        }
+    }
+
+    /// The HTTP status.
+    pub(super) fn status(self) -> u16 {
+        match self {
+            Self::PurgeQueueInProgress => 403,
+            Self::ResourceNotFound => 404,
+            _ => 400,
         }
     }
 }
@@ -110,6 +122,28 @@ impl Fault {
         Self::new(
             Code::InvalidAttributeValue,
             format!("Invalid value for the parameter {attribute}. {}", reason.as_ref()),
+        )
+    }
+
+    /// What the local SQS does not do, by its name.
+    pub(super) fn not_imitated(what: &str) -> Self {
+        Self::new(
+            Code::UnsupportedOperation,
+            format!("The local SQS does not imitate {what} (claimant_local::sqs lists what it leaves out)."),
+        )
+    }
+
+    pub(super) fn fifo_only(attribute: &str) -> Self {
+        Self::new(
+            Code::InvalidAttributeName,
+            format!("You can specify the {attribute} only when FifoQueue is set to true."),
+        )
+    }
+
+    pub(super) fn not_found(parameter: &str) -> Self {
+        Self::new(
+            Code::ResourceNotFound,
+            format!("The resource that you specified for the {parameter} parameter doesn't exist."),
         )
     }
 

@@ -15,9 +15,9 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::actions;
-use super::checks::MESSAGE_BYTES_MAX;
 use super::fault::{Code, Fault};
 use super::service::Sqs;
+use super::settings::MESSAGE_BYTES_MAX;
 use super::wire::ErrorAnswer;
 use crate::Error;
 
@@ -26,6 +26,7 @@ use crate::Error;
 const REQUEST_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 2 * 1_048_576;
 
 const TARGET_PREFIX: &str = "AmazonSQS.";
+const TRACE_HEADER: &str = "x-amzn-trace-id";
 
 /// What every request needs.
 #[derive(Clone)]
@@ -67,8 +68,9 @@ pub(super) async fn serve(
 }
 
 async fn answer(State(endpoint): State<Endpoint>, headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
+    let trace = headers.get(TRACE_HEADER).and_then(|trace| trace.to_str().ok()).filter(|trace| !trace.is_empty());
     let answered = match (action(&headers), body) {
-        (Ok(action), Ok(body)) => actions::perform(&endpoint, action, &body).await,
+        (Ok(action), Ok(body)) => actions::perform(&endpoint, action, trace, &body).await,
         (Err(fault), _) => Err(fault),
         (Ok(_), Err(rejection)) => Err(unreadable(&rejection)),
     };
@@ -109,7 +111,8 @@ fn unreadable(rejection: &BytesRejection) -> Fault {
 
 fn refusal(fault: &Fault) -> Response {
     let answer = ErrorAnswer { shape: fault.code.shape(), message: &fault.message };
-    let mut response = (StatusCode::BAD_REQUEST, to_json(&answer)).into_response();
+    let status = StatusCode::from_u16(fault.code.status()).expect("every status of a code is one of HTTP");
+    let mut response = (status, to_json(&answer)).into_response();
     let query_error = HeaderValue::try_from(format!("{};Sender", fault.code.query_code()));
     let query_error = query_error.expect("every code is plain ASCII");
     response.headers_mut().insert("x-amzn-query-error", query_error);

@@ -22,6 +22,7 @@
 
 mod account;
 mod actions;
+mod arn;
 mod attributes;
 mod backlog;
 mod checks;
@@ -38,4 +39,4 @@ mod wire;
 
 pub use message::{AttributeValue, Counters, Depth, MessageAttribute, NewMessage, Received, Sent, StoredMessage};
 pub use service::Sqs;
-pub use settings::{QueueSettings, Redrive};
+pub use settings::{DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};

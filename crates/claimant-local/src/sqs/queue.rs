@@ -13,10 +13,12 @@ use super::fault::{Code, Fault};
 use super::md5;
 use super::message::{Counters, Depth, NewMessage, Received, Sent, StoredMessage};
 use super::receipt;
-use super::settings::VISIBILITY_MAX_S;
+use super::settings::{DeduplicationScope, VISIBILITY_MAX_S};
 
 /// The most messages of one queue that can be in flight.
 const IN_FLIGHT_MAX: usize = 120_000;
+/// How long after a purge the next one is refused.
+const PURGE_PAUSE_MS: u64 = 60_000;
 
 /// A queue and its messages.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub(super) struct Queue {
     pub(super) modified_ms: u64,
     backlog: Backlog,
     window: Window,
+    purged_ms: Option<u64>,
     sequence: u64,
     counters: Counters,
 }
@@ -63,6 +66,7 @@ impl Queue {
             created_ms: now_ms,
             modified_ms: now_ms,
             window: Window::default(),
+            purged_ms: None,
             sequence: 0,
             counters: Counters::default(),
         }
@@ -82,7 +86,8 @@ impl Queue {
         let mut deduplication_id = None;
         if self.attributes.settings.fifo {
             let id = new.deduplication_id.unwrap_or_else(|| content_id(&new.body));
-            let scope = new.group_id.clone().filter(|_| self.attributes.deduplicates_per_group());
+            let per_group = self.attributes.settings.deduplication_scope == DeduplicationScope::MessageGroup;
+            let scope = new.group_id.clone().filter(|_| per_group);
             let scope = (scope, id.clone());
             if let Some(first) = self.window.find(now_ms, &scope) {
                 sent.message_id = first.message_id;
@@ -172,7 +177,8 @@ impl Queue {
         Ok(true)
     }
 
-    /// Hides a message in flight for `timeout` from now; zero makes it visible at once.
+    /// Hides a message in flight for `timeout` from now; zero makes it visible at once. On a standard queue a message whose
+    /// timeout has ended stays as it is, without an error: AWS answers so.
     pub(super) fn change_visibility(
         &mut self,
         now_ms: u64,
@@ -181,6 +187,7 @@ impl Queue {
     ) -> Result<(), Fault> {
         self.advance(now_ms);
         let (key, receipt) = receipt::parse(&self.id, receipt_handle)?;
+        let fifo = self.attributes.settings.fifo;
         let Some((message, standing)) = self.backlog.get(key) else {
             return Err(Fault::invalid_parameter(
                 "ReceiptHandle",
@@ -188,12 +195,9 @@ impl Queue {
             ));
         };
         let Standing::InFlight { received_ms, .. } = standing else {
-            return Err(Fault::new(
-                Code::MessageNotInflight,
-                "The message is not in flight: its visibility timeout has ended.",
-            ));
+            return if fifo { Err(handle_expired()) } else { Ok(()) };
         };
-        if self.attributes.settings.fifo && receipt != message.receives_here {
+        if fifo && receipt != message.receives_here {
             return Err(handle_expired());
         }
         let held_s = now_ms.saturating_sub(received_ms) / 1_000;
@@ -241,13 +245,16 @@ impl Queue {
         self.backlog.insert(message, now_ms, 0);
     }
 
-    /// Takes out every visible message that `wanted` accepts, in order.
-    pub(super) fn take_visible(&mut self, now_ms: u64, wanted: impl Fn(&Message) -> bool) -> Vec<Message> {
+    /// Returns the first visible message, in order of arrival on a FIFO queue, without receiving it.
+    pub(super) fn first_visible(&mut self, now_ms: u64) -> Option<&Message> {
         self.advance(now_ms);
-        let keys = self.backlog.ready_keys();
-        let wanted = |key: &Key| self.backlog.get(*key).is_some_and(|(message, _)| wanted(message));
-        let keys: Vec<Key> = keys.into_iter().filter(wanted).collect();
-        keys.into_iter().filter_map(|key| self.backlog.remove(key)).collect()
+        self.backlog.first_ready().and_then(|key| self.backlog.get(key)).map(|(message, _)| message)
+    }
+
+    /// Takes out the message that [`first_visible`](Self::first_visible) returns.
+    pub(super) fn take_first_visible(&mut self, now_ms: u64) -> Option<Message> {
+        self.advance(now_ms);
+        self.backlog.first_ready().and_then(|key| self.backlog.remove(key))
     }
 
     pub(super) fn set_attributes(&mut self, now_ms: u64, attributes: Attributes) {
@@ -260,9 +267,17 @@ impl Queue {
         self.modified_ms = now_ms;
     }
 
-    /// Drops every message, those in flight too.
-    pub(super) fn purge(&mut self) {
+    /// Drops every message, those in flight too, and what was known of their deduplication ids. Refused within a minute of
+    /// the last purge.
+    pub(super) fn purge(&mut self, now_ms: u64, name: &str) -> Result<(), Fault> {
+        if self.purged_ms.is_some_and(|last_ms| now_ms < last_ms + PURGE_PAUSE_MS) {
+            let message = format!("Only one PurgeQueue operation on {name} is allowed every 60 seconds.");
+            return Err(Fault::new(Code::PurgeQueueInProgress, message));
+        }
+        self.purged_ms = Some(now_ms);
         self.backlog.clear();
+        self.window = Window::default();
+        Ok(())
     }
 
     pub(super) fn depth(&mut self, now_ms: u64) -> Depth {

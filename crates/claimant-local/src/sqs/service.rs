@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
-use super::account::{Account, arn};
+use super::account::Account;
+use super::arn;
 use super::attributes::Attributes;
 use super::fault::{Code, Fault};
 use super::http;
@@ -95,7 +96,7 @@ impl Sqs {
 
     /// The ARN of the queue of this name; it need not exist.
     pub fn queue_arn(&self, name: &str) -> String {
-        arn(name)
+        arn::of(name)
     }
 
     /// Receives up to `max` messages, of which there may be more than SQS's ten, waiting up to `wait` for the first.
@@ -203,8 +204,10 @@ impl Sqs {
                 if !received.is_empty() {
                     return Ok(received);
                 }
+                let next_move_ms = account.next_move_ms();
                 let queue = account.queue(queue)?;
-                let next_change_ms = queue.next_change_ms().map(|at_ms| at_ms.saturating_sub(now_ms));
+                let next_change_ms = queue.next_change_ms().into_iter().chain(next_move_ms).min();
+                let next_change_ms = next_change_ms.map(|at_ms| at_ms.saturating_sub(now_ms));
                 let wait = wait.unwrap_or(queue.attributes.settings.receive_wait);
                 // At least a millisecond, lest a clock that lags behind the timer makes this a busy loop.
                 (wait, next_change_ms.map(|ms| Duration::from_millis(ms.max(1))))
@@ -221,10 +224,13 @@ impl Sqs {
         }
     }
 
-    /// Locks the account. Never held across an await: the guard is not `Send`.
+    /// Locks the account, in which message move tasks are as far as they are due. Never held across an await: the guard is
+    /// not `Send`.
     pub(super) fn account(&self) -> MutexGuard<'_, Account> {
         let account = self.inner.account.lock();
-        account.expect("no code panics while it holds the lock")
+        let mut account = account.expect("no code panics while it holds the lock");
+        account.advance_moves(self.now_ms());
+        account
     }
 
     pub(super) fn now_ms(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::arn;
 use super::fault::Fault;
 
 /// The longest visibility timeout, in seconds: 12 hours.
@@ -18,6 +19,11 @@ pub(super) const WAIT_MAX_S: u64 = 20;
 pub(super) const RECEIVE_COUNT_MAX: u32 = 1_000;
 /// The ending that makes a queue's name a FIFO queue's name.
 pub(super) const FIFO_SUFFIX: &str = ".fifo";
+
+/// The smallest `MaximumMessageSize`, in bytes.
+pub(super) const MESSAGE_BYTES_MIN: usize = 1_024;
+/// The largest message, and the largest batch, in bytes: 1 MiB of bodies and attributes.
+pub(super) const MESSAGE_BYTES_MAX: usize = 1_048_576;
 
 const NAME_LENGTH_MAX: usize = 80;
 
@@ -36,8 +42,89 @@ pub struct QueueSettings {
     pub delay: Duration,
     /// How long a receive without its own wait waits for a message: up to 20 seconds.
     pub receive_wait: Duration,
+    /// The largest message that the queue accepts, attributes included, in bytes: 1 KiB to 1 MiB.
+    pub max_message_bytes: usize,
+    /// Where a FIFO queue knows a deduplication id again.
+    pub deduplication_scope: DeduplicationScope,
+    /// What a FIFO queue's throughput quota applies to. Checked and shown; throughput is not limited here.
+    pub throughput_limit: ThroughputLimit,
     /// Where messages go that were received too often.
     pub redrive: Option<Redrive>,
+    /// Which queues may name this one as their dead-letter queue.
+    pub redrive_allow: RedriveAllow,
+}
+
+/// Where a FIFO queue knows a deduplication id again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeduplicationScope {
+    /// `queue`: in the whole queue.
+    #[default]
+    Queue,
+    /// `messageGroup`: in the message group, so that two groups can use the same id.
+    MessageGroup,
+}
+
+/// What a FIFO queue's throughput quota applies to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThroughputLimit {
+    /// `perQueue`.
+    #[default]
+    PerQueue,
+    /// `perMessageGroupId`; the scope of deduplication is then the message group.
+    PerMessageGroup,
+}
+
+/// Which queues may name a queue as their dead-letter queue. Looked at when they do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RedriveAllow {
+    /// `allowAll`: every queue.
+    #[default]
+    All,
+    /// `denyAll`: none.
+    None,
+    /// `byQueue`: those of these ARNs.
+    Queues(Vec<String>),
+}
+
+impl DeduplicationScope {
+    /// Reads the value of `DeduplicationScope`; `None` for one that is not its.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Queue, Self::MessageGroup].into_iter().find(|scope| scope.as_str() == text)
+    }
+
+    /// Returns the value of `DeduplicationScope`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::MessageGroup => "messageGroup",
+        }
+    }
+}
+
+impl ThroughputLimit {
+    /// Reads the value of `FifoThroughputLimit`; `None` for one that is not its.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::PerQueue, Self::PerMessageGroup].into_iter().find(|limit| limit.as_str() == text)
+    }
+
+    /// Returns the value of `FifoThroughputLimit`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PerQueue => "perQueue",
+            Self::PerMessageGroup => "perMessageGroupId",
+        }
+    }
+}
+
+impl RedriveAllow {
+    /// Whether the queue of this name may name the one with this policy.
+    pub(super) fn allows(&self, source: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Queues(arns) => arns.iter().any(|arn| arn::name_in(arn) == Some(source)),
+        }
+    }
 }
 
 /// When and to where a queue gives up on a message.
@@ -58,7 +145,11 @@ impl Default for QueueSettings {
             retention: Duration::from_secs(345_600),
             delay: Duration::ZERO,
             receive_wait: Duration::ZERO,
+            max_message_bytes: MESSAGE_BYTES_MAX,
+            deduplication_scope: DeduplicationScope::Queue,
+            throughput_limit: ThroughputLimit::PerQueue,
             redrive: None,
+            redrive_allow: RedriveAllow::All,
         }
     }
 }
@@ -67,8 +158,10 @@ impl QueueSettings {
     /// Checks every limit that needs no other queue.
     pub(super) fn check(&self, name: &str) -> Result<(), Fault> {
         check_name(name, self.fifo)?;
-        if self.content_based_deduplication && !self.fifo {
-            return Err(Fault::unknown_attribute("ContentBasedDeduplication", "only FIFO queues have it"));
+        self.check_fifo()?;
+        if !(MESSAGE_BYTES_MIN..=MESSAGE_BYTES_MAX).contains(&self.max_message_bytes) {
+            let reason = format!("It must be between {MESSAGE_BYTES_MIN} and {MESSAGE_BYTES_MAX} bytes.");
+            return Err(Fault::invalid_attribute("MaximumMessageSize", reason));
         }
         within("VisibilityTimeout", self.visibility_timeout, 0, VISIBILITY_MAX_S)?;
         within("MessageRetentionPeriod", self.retention, RETENTION_MIN_S, RETENTION_MAX_S)?;
@@ -83,6 +176,27 @@ impl QueueSettings {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_fifo(&self) -> Result<(), Fault> {
+        let per_group = self.deduplication_scope == DeduplicationScope::MessageGroup;
+        let high_throughput = self.throughput_limit == ThroughputLimit::PerMessageGroup;
+        if !self.fifo {
+            let given = [
+                ("ContentBasedDeduplication", self.content_based_deduplication),
+                ("DeduplicationScope", per_group),
+                ("FifoThroughputLimit", high_throughput),
+            ];
+            let given = given.into_iter().find(|(_, given)| *given);
+            return given.map_or(Ok(()), |(attribute, _)| Err(Fault::fifo_only(attribute)));
+        }
+        if high_throughput && !per_group {
+            return Err(Fault::invalid_attribute(
+                "FifoThroughputLimit",
+                "Reason: perMessageGroupId is allowed only when DeduplicationScope is messageGroup.",
+            ));
+        }
+        Ok(())
     }
 }
 

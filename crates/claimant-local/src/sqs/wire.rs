@@ -23,6 +23,8 @@ pub(super) struct QueueRequest {
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct NameRequest {
     pub(super) queue_name: String,
+    #[serde(rename = "QueueOwnerAWSAccountId")]
+    pub(super) queue_owner_aws_account_id: Option<String>,
     pub(super) attributes: Text,
     #[serde(rename = "tags")]
     pub(super) tags: Text,
@@ -37,12 +39,15 @@ pub(super) struct ListRequest {
     pub(super) next_token: Option<String>,
 }
 
+/// What the actions on message move tasks ask.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct MoveRequest {
     pub(super) source_arn: String,
     pub(super) destination_arn: Option<String>,
     pub(super) max_number_of_messages_per_second: Option<i64>,
+    pub(super) max_results: Option<i64>,
+    pub(super) task_handle: String,
 }
 
 /// `SendMessage`, and one entry of `SendMessageBatch`.
@@ -69,6 +74,7 @@ pub(super) struct ReceiveRequest {
     pub(super) attribute_names: Vec<String>,
     pub(super) message_system_attribute_names: Vec<String>,
     pub(super) message_attribute_names: Vec<String>,
+    pub(super) receive_request_attempt_id: Option<String>,
 }
 
 /// `DeleteMessage`, `ChangeMessageVisibility`, and one entry of their batches.
@@ -147,6 +153,36 @@ pub(super) struct TagsAnswer {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct TaskAnswer {
     pub(super) task_handle: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct CancelAnswer {
+    pub(super) approximate_number_of_messages_moved: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct TasksAnswer {
+    pub(super) results: Vec<ListedTask>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ListedTask {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) task_handle: Option<String>,
+    pub(super) status: &'static str,
+    pub(super) source_arn: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) destination_arn: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_number_of_messages_per_second: Option<u64>,
+    pub(super) approximate_number_of_messages_moved: usize,
+    pub(super) approximate_number_of_messages_to_move: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) failure_reason: Option<&'static str>,
+    pub(super) started_timestamp: u64,
 }
 
 #[derive(Serialize)]

@@ -97,6 +97,10 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
         retention: seconds("MessageRetentionPeriod", 60..=1_209_600, default.retention),
         delay: seconds("DelaySeconds", 0..=900, default.delay),
         receive_wait: seconds("ReceiveMessageWaitTimeSeconds", 0..=20, default.receive_wait),
+        max_message_bytes: default.max_message_bytes,
+        deduplication_scope: default.deduplication_scope,
+        throughput_limit: default.throughput_limit,
+        redrive_allow: default.redrive_allow.clone(),
         redrive: redrive(&properties.section("RedrivePolicy")),
     };
     if settings.fifo != name.ends_with(".fifo") {

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
 
+mod answers;
 mod batches;
+mod fifo;
 mod messages;
+mod moves;
 mod protocol;
 mod queues;
 
@@ -76,11 +79,16 @@ impl Local {
         answer.unwrap().messages.unwrap_or_default()
     }
 
-    /// One request by hand; gives the whole answer.
+    /// Sends one request by hand; returns the whole answer.
     async fn raw(&self, action: &str, body: &str) -> String {
+        self.raw_with(action, "", body).await
+    }
+
+    /// As [`raw`](Self::raw), with more header lines.
+    async fn raw_with(&self, action: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         let head = format!(
-            "POST / HTTP/1.1\r\nhost: {}\r\nx-amz-target: {action}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: {}\r\nx-amz-target: {action}\r\ncontent-length: {}\r\n{headers}connection: close\r\n\r\n",
             self.address,
             body.len()
         );

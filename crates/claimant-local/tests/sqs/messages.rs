@@ -110,8 +110,6 @@ async fn errors_are_those_the_sdk_models() {
     local.send("orders", "\u{d7ff}\u{e000}\u{fffd}\u{10000}\t\n\r").await;
     let handle = handle(&local.receive("orders").await[0]);
     change(&handle, 0).send().await.unwrap();
-    refused(change(&handle, 1).send().await, |e| e.is_message_not_inflight());
-    refused(client.list_message_move_tasks().source_arn("x").send().await, |e| e.is_unsupported_operation());
     let move_task = client.start_message_move_task().source_arn(local.sqs.queue_arn("nowhere"));
     refused(move_task.send().await, |e| e.is_resource_not_found_exception());
 
@@ -131,7 +129,7 @@ async fn errors_are_those_the_sdk_models() {
     assert_eq!(code(send().queue_url(&orders).message_body("").send().await), "MissingParameter");
     let deduplicated = send().queue_url(&orders).message_body("a").message_deduplication_id("1");
     assert_eq!(code(deduplicated.send().await), invalid);
-    for name in ["AWS.x", "amazon.x", ".x", "x.", "x..y", "x y"] {
+    for name in ["aWs.x", "AMAZON.x", ".x", "x.", "x..y", "x y"] {
         let named = send().queue_url(&orders).message_body("a").message_attributes(name, attribute("String", "x"));
         assert_eq!(code(named.send().await), invalid, "{name}");
     }

@@ -2,20 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use super::super::checks::{self, MESSAGE_BYTES_MAX};
+use super::super::checks;
 use super::super::fault::{Code, Fault};
 use super::super::service::Sqs;
+use super::super::settings::MESSAGE_BYTES_MAX;
 use super::super::wire::{BatchAnswer, BatchRequest, DoneEntry, FailedEntry, ReceiptRequest, SendAnswer, SendRequest};
 use super::{messages, queue_name};
 
 const ENTRIES_MAX: usize = 10;
 const ENTRY_ID_LENGTH_MAX: usize = 80;
 
-pub(super) fn send(sqs: &Sqs, request: BatchRequest<SendRequest>) -> Result<BatchAnswer<SendAnswer>, Fault> {
+pub(super) fn send(
+    sqs: &Sqs,
+    request: BatchRequest<SendRequest>,
+    trace: Option<&str>,
+) -> Result<BatchAnswer<SendAnswer>, Fault> {
     let queue = queue_name(&request.queue_url)?;
     check_entries(sqs, queue, request.entries.iter().map(|entry| entry.id.as_str()))?;
     let entries: Vec<_> =
-        request.entries.into_iter().map(|entry| (entry.id.clone(), messages::new_message(entry))).collect();
+        request.entries.into_iter().map(|entry| (entry.id.clone(), messages::new_message(entry, trace))).collect();
     let sizes = entries.iter().filter_map(|(_, message)| message.as_ref().ok()).map(checks::size);
     let bytes: usize = sizes.sum();
     if bytes > MESSAGE_BYTES_MAX {
@@ -25,6 +30,12 @@ pub(super) fn send(sqs: &Sqs, request: BatchRequest<SendRequest>) -> Result<Batc
         ));
     }
     let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
+    let attributes = &account.queue(queue)?.attributes;
+    for message in entries.iter().filter_map(|(_, message)| message.as_ref().ok()) {
+        // The one kind of fault of an entry for which AWS refuses the whole batch.
+        checks::group_and_deduplication(message, attributes)
+            .map_err(|fault| Fault { code: Code::InvalidParameterValue, ..fault })?;
+    }
     let sent = entries.into_iter().map(|(id, message)| {
         let sent = message.and_then(|message| account.send(now_ms, queue, message));
         match sent {

@@ -34,9 +34,9 @@ const SYSTEM_ATTRIBUTES: [&str; 11] = [
     "SqsManagedSseEnabled",
 ];
 
-pub(super) fn send(sqs: &Sqs, request: SendRequest) -> Result<SendAnswer, Fault> {
+pub(super) fn send(sqs: &Sqs, request: SendRequest, trace: Option<&str>) -> Result<SendAnswer, Fault> {
     let queue = queue_name(&request.queue_url)?.to_owned();
-    let message = new_message(request)?;
+    let message = new_message(request, trace)?;
     let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
     Ok(send_answer(String::new(), account.send(now_ms, &queue, message)?))
 }
@@ -52,7 +52,8 @@ pub(super) fn send_answer(id: String, sent: Sent) -> SendAnswer {
     }
 }
 
-pub(super) fn new_message(request: SendRequest) -> Result<NewMessage, Fault> {
+/// The message of a request or an entry. Its own trace header beats that of the request.
+pub(super) fn new_message(request: SendRequest, trace: Option<&str>) -> Result<NewMessage, Fault> {
     let attributes = request.message_attributes.into_iter();
     let attributes = attributes.map(|(name, attribute)| Ok((name.clone(), attribute_in(&name, attribute)?)));
     Ok(NewMessage {
@@ -61,7 +62,7 @@ pub(super) fn new_message(request: SendRequest) -> Result<NewMessage, Fault> {
         group_id: request.message_group_id,
         deduplication_id: request.message_deduplication_id,
         message_attributes: attributes.collect::<Result<_, Fault>>()?,
-        trace_header: trace_header(request.message_system_attributes)?,
+        trace_header: trace_header(request.message_system_attributes)?.or_else(|| trace.map(str::to_owned)),
     })
 }
 
@@ -104,6 +105,11 @@ fn trace_header(attributes: BTreeMap<String, Attribute>) -> Result<Option<String
 
 pub(super) async fn receive(endpoint: &Endpoint, request: ReceiveRequest) -> Result<ReceiveAnswer, Fault> {
     let queue = queue_name(&request.queue_url)?;
+    if request.receive_request_attempt_id.is_some() {
+        return Err(Fault::not_imitated(
+            "ReceiveRequestAttemptId: leave it out, and receive again after the visibility timeout",
+        ));
+    }
     let max = bounded("MaxNumberOfMessages", request.max_number_of_messages, 1..=RECEIVE_MAX)?;
     let max = usize::try_from(max.unwrap_or(1)).expect("a receive gives at most 10 messages");
     let visibility = bounded("VisibilityTimeout", request.visibility_timeout, 0..=VISIBILITY_MAX_S)?;
@@ -143,9 +149,11 @@ fn show(received: Received, system: &[&str], wanted: &[String]) -> ReceivedMessa
     }
 }
 
-/// Whether `wanted` names the attribute: by its name, by `prefix.*`, or with all others by `All` or `.*`.
+/// Whether `wanted` names the attribute: by its name, by `prefix.*`, or with all others by `All`, `*` or `.*`.
 fn names(wanted: &str, name: &str) -> bool {
-    wanted == "All" || wanted == name || wanted.strip_suffix(".*").is_some_and(|prefix| name.starts_with(prefix))
+    matches!(wanted, "All" | "*")
+        || wanted == name
+        || wanted.strip_suffix(".*").is_some_and(|prefix| name.starts_with(prefix))
 }
 
 fn attribute_out((name, attribute): (String, MessageAttribute)) -> (String, Attribute) {

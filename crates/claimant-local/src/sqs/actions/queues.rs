@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use uuid::Uuid;
-
-use super::super::account::arn;
-use super::super::attributes::{Attributes, check_readable, name_in_arn};
+use super::super::arn;
+use super::super::attributes::{Attributes, check_readable};
 use super::super::fault::{Code, Fault};
 use super::super::queue::Queue;
+use super::super::receipt::SENDER_ID;
 use super::super::service::Sqs;
 use super::super::wire::{
-    AttributesAnswer, ListRequest, MoveRequest, NameRequest, Nothing, QueueRequest, SourcesAnswer, TagsAnswer,
-    TaskAnswer, UrlAnswer, UrlsAnswer,
+    AttributesAnswer, ListRequest, NameRequest, Nothing, QueueRequest, SourcesAnswer, TagsAnswer, UrlAnswer, UrlsAnswer,
 };
 use super::{bounded, queue_name};
 
@@ -35,6 +33,7 @@ pub(super) fn create(sqs: &Sqs, request: NameRequest) -> Result<UrlAnswer, Fault
             ));
         }
     } else {
+        account.check_deleted(now_ms, name)?;
         let attributes = Attributes::create(name, &request.attributes)?;
         account.create(now_ms, name, attributes)?.tags = request.tags;
     }
@@ -47,7 +46,7 @@ fn first_difference(a: &Attributes, b: &Attributes) -> Option<String> {
 }
 
 pub(super) fn delete(sqs: &Sqs, request: QueueRequest) -> Result<Nothing, Fault> {
-    sqs.account().remove(queue_name(&request.queue_url)?)?;
+    sqs.account().remove(sqs.now_ms(), queue_name(&request.queue_url)?)?;
     Ok(Nothing {})
 }
 
@@ -55,6 +54,10 @@ pub(super) fn get_url(sqs: &Sqs, request: NameRequest) -> Result<UrlAnswer, Faul
     let name = request.queue_name.as_str();
     if name.is_empty() {
         return Err(Fault::missing("QueueName"));
+    }
+    let owner = request.queue_owner_aws_account_id.as_deref();
+    if owner.is_some_and(|owner| owner != SENDER_ID) {
+        return Err(Fault::no_such_queue(name));
     }
     let mut account = sqs.account();
     account.queue(name)?;
@@ -115,7 +118,7 @@ fn all_attributes(name: &str, queue: &mut Queue, now_ms: u64) -> BTreeMap<String
             ("ApproximateNumberOfMessagesNotVisible", depth.in_flight.to_string()),
             ("CreatedTimestamp", (queue.created_ms / 1_000).to_string()),
             ("LastModifiedTimestamp", (queue.modified_ms / 1_000).to_string()),
-            ("QueueArn", arn(name)),
+            ("QueueArn", arn::of(name)),
         ]
         .map(|(attribute, value)| (attribute.to_owned(), value)),
     );
@@ -130,7 +133,8 @@ pub(super) fn set_attributes(sqs: &Sqs, request: QueueRequest) -> Result<Nothing
 }
 
 pub(super) fn purge(sqs: &Sqs, request: QueueRequest) -> Result<Nothing, Fault> {
-    sqs.account().queue(queue_name(&request.queue_url)?)?.purge();
+    let name = queue_name(&request.queue_url)?;
+    sqs.account().queue(name)?.purge(sqs.now_ms(), name)?;
     Ok(Nothing {})
 }
 
@@ -157,24 +161,4 @@ pub(super) fn list_tags(sqs: &Sqs, request: QueueRequest) -> Result<TagsAnswer, 
     let mut account = sqs.account();
     let tags = account.queue(queue_name(&request.queue_url)?)?.tags.clone();
     Ok(TagsAnswer { tags })
-}
-
-/// Moves at once what real SQS moves bit by bit, so that there is never a task to list or to cancel.
-pub(super) fn start_move(sqs: &Sqs, request: MoveRequest) -> Result<TaskAnswer, Fault> {
-    bounded("MaxNumberOfMessagesPerSecond", request.max_number_of_messages_per_second, 1..=500)?;
-    if request.source_arn.is_empty() {
-        return Err(Fault::missing("SourceArn"));
-    }
-    let source = name_of("SourceArn", &request.source_arn)?;
-    let destination = request.destination_arn.as_deref();
-    let destination = destination.map(|arn| name_of("DestinationArn", arn)).transpose()?;
-    let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
-    account.redrive(now_ms, source, destination)?;
-    Ok(TaskAnswer { task_handle: Uuid::new_v4().to_string() })
-}
-
-fn name_of<'a>(parameter: &str, arn: &'a str) -> Result<&'a str, Fault> {
-    name_in_arn(arn).ok_or_else(|| {
-        Fault::invalid_parameter(parameter, "You must use this format: arn:aws:sqs:<region>:<account_id>:<queue_name>.")
-    })
 }

@@ -10,7 +10,7 @@ use super::super::settings::QueueSettings;
 use super::*;
 
 const STALE: Result<bool, Code> = Err(Code::InvalidParameterValue);
-const NOT_IN_FLIGHT: Result<(), Code> = Err(Code::MessageNotInflight);
+const EXPIRED: Result<(), Code> = Err(Code::InvalidParameterValue);
 
 #[test]
 fn standard_queues() {
@@ -34,14 +34,14 @@ fn standard_queues() {
         ]),
         ("a timeout of zero makes the message visible at once", &[
             Send("a"), Receive(1, &["a"]), Hide("a", 0, 0, Ok(())), Depth(1, 0, 0),
-            Hide("a", 0, 10, NOT_IN_FLIGHT), Receive(1, &["a"]),
+            Hide("a", 0, 10, Ok(())), Depth(1, 0, 0), Receive(1, &["a"]),
         ]),
         ("twelve hours from the receive is the end", &[
             Send("a"), Receive(1, &["a"]), Hide("a", 0, 43_200, Ok(())), At(1_000),
             Hide("a", 0, 43_200, Err(Code::InvalidParameterValue)), Hide("a", 0, 43_199, Ok(())),
         ]),
-        ("no visibility to change once the timeout has ended or the message has gone", &[
-            Send("a"), Receive(1, &["a"]), At(30_000), Hide("a", 0, 10, NOT_IN_FLIGHT), Receive(1, &["a"]),
+        ("nothing changes once the timeout has ended, and a message that has gone is an error", &[
+            Send("a"), Receive(1, &["a"]), At(30_000), Hide("a", 0, 10, Ok(())), Depth(1, 0, 0), Receive(1, &["a"]),
             Delete("a", 1, Ok(true)), Hide("a", 1, 10, Err(Code::InvalidParameterValue)),
         ]),
         ("a deletion is for good, and harmless when repeated", &[
@@ -93,15 +93,39 @@ fn fifo_queues() {
             SendTo("a", "g", "1"), SendTo("b", "g", "2"), Receive(1, &["a"]), Hide("a", 0, 0, Ok(())),
             Receive(10, &["a", "b"]), Count("a", "2"), Count("b", "1"),
         ]),
-        ("the group stays locked until the last of it is visible or deleted", &[
+        ("a message that comes back is received again, though a later one of its group is in flight", &[
             SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(2, &["a", "b"]),
-            Hide("a", 0, 0, Ok(())), Receive(10, &[]), Hide("b", 0, 60, Ok(())), At(59_999), Receive(10, &[]),
-            At(60_000), Receive(10, &["a", "b", "c"]),
+            Hide("a", 0, 0, Ok(())), Receive(10, &["a"]), Count("a", "2"), Receive(10, &[]),
+            Delete("a", 1, Ok(true)), Receive(10, &[]), Delete("b", 0, Ok(true)), Receive(10, &["c"]),
+        ]),
+        ("what is in flight holds up what comes after it, visible or not: the first", &[
+            SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(10, &["a", "b", "c"]),
+            Hide("a", 0, 60, Ok(())), At(30_000), Depth(2, 1, 0), Receive(10, &[]), At(60_000),
+            Receive(10, &["a", "b", "c"]),
+        ]),
+        ("what is in flight holds up what comes after it, visible or not: the second", &[
+            SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(10, &["a", "b", "c"]),
+            Hide("b", 0, 60, Ok(())), At(30_000), Receive(10, &["a"]), Delete("a", 1, Ok(true)), Receive(10, &[]),
+            At(60_000), Receive(10, &["b", "c"]),
+        ]),
+        ("what is in flight holds up what comes after it, visible or not: the last", &[
+            SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(10, &["a", "b", "c"]),
+            Hide("c", 0, 60, Ok(())), At(30_000), Receive(10, &["a", "b"]), At(60_000),
+            Receive(10, &["a", "b", "c"]),
+        ]),
+        ("a group comes back behind those that have waited longer", &[
+            SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("x", "h", "3"), Receive(2, &["a", "b"]), At(1),
+            Hide("a", 0, 0, Ok(())), Receive(3, &["x", "a"]),
+        ]),
+        ("received with no timeout, groups come back behind those that have waited longer", &[
+            SendTo("a", "g", "1"), SendTo("x", "h", "2"), SendTo("y", "h", "3"), SendTo("z", "i", "4"),
+            SendTo("b", "g", "5"), At(1), ReceiveFor(3, 0, &["a", "b", "x"]), At(2),
+            Receive(10, &["z", "a", "b", "x", "y"]),
         ]),
         ("a receipt is worth nothing after the timeout", &[
             SendTo("a", "g", "1"), Receive(1, &["a"]), At(30_000), Delete("a", 0, STALE),
-            Hide("a", 0, 10, NOT_IN_FLIGHT), Receive(1, &["a"]), Delete("a", 0, STALE),
-            Hide("a", 0, 10, Err(Code::InvalidParameterValue)), Delete("a", 1, Ok(true)),
+            Hide("a", 0, 10, EXPIRED), Receive(1, &["a"]), Delete("a", 0, STALE),
+            Hide("a", 0, 10, EXPIRED), Delete("a", 1, Ok(true)),
             Delete("a", 1, Ok(false)),
         ]),
         ("a repeat within five minutes of the first send is swallowed, even after deletion", &[
@@ -155,7 +179,13 @@ fn redrive() {
     #[rustfmt::skip]
     check("the rest of a FIFO group follows at once", FIFO, Some(1), &[
         SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), SendTo("x", "h", "4"),
-        Receive(2, &["a", "b"]), At(30_000), Receive(10, &["c", "x"]), Dead(&["a", "b"]),
+        Receive(2, &["a", "b"]), At(30_000), Receive(10, &["x", "c"]), Dead(&["a", "b"]),
+    ]);
+    #[rustfmt::skip]
+    check("a dead message of a FIFO group goes though a later one is in flight", FIFO, Some(1), &[
+        SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(2, &["a", "b"]),
+        Hide("a", 0, 0, Ok(())), Receive(10, &[]), Dead(&["a"]), Depth(1, 1, 0), Delete("b", 0, Ok(true)),
+        Receive(10, &["c"]),
     ]);
 }
 
@@ -184,7 +214,7 @@ fn messages_between_queues() {
     let foreign = source.delete(30, &received.receipt_handle).unwrap_err();
     assert_eq!(foreign.code, Code::ReceiptHandleIsInvalid);
 
-    let message = dead.take_visible(40, |_| true).remove(0);
+    let message = dead.take_first_visible(40).unwrap();
     source.take_redriven(40, "second".to_owned(), message);
     let received = source.receive(50, ask).unwrap().received.remove(0);
     assert_eq!(received.message_id, "second");
@@ -200,7 +230,7 @@ fn retention_after_a_move_counts_from_the_sending_or_on_fifo_queues_from_the_mov
         let mut dead = Queue::new("dead".to_owned(), Attributes::new(settings.clone()), 0);
         let message = if settings.fifo { grouped("a", "g", "1") } else { NewMessage::new("a") };
         source.send(0, "id".to_owned(), message).unwrap();
-        let message = source.take_visible(900_000, |_| true).remove(0);
+        let message = source.take_first_visible(900_000).unwrap();
         dead.take_dead(900_000, "arn", message);
         assert_eq!(dead.depth(1_000_000).visible, left, "fifo: {}", settings.fifo);
     }

@@ -84,7 +84,7 @@ async fn the_queue_decides_the_wait_and_its_deletion_ends_it() {
         async move { sqs.receive("slow", 1, WAIT).await }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    sqs.account().remove("slow").unwrap();
+    sqs.account().remove(4_000, "slow").unwrap();
     waiter.await.unwrap().unwrap_err();
     assert_eq!(elapsed_ms(&sqs), 4_000);
 }

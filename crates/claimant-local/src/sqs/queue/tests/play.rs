@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::super::settings::QueueSettings;
+use super::super::super::settings::{MESSAGE_BYTES_MAX, QueueSettings, RedriveAllow, ThroughputLimit};
 use super::super::*;
 use Step::*;
 
@@ -51,7 +51,11 @@ pub(super) const STANDARD: QueueSettings = QueueSettings {
     retention: Duration::from_secs(1_000),
     delay: Duration::ZERO,
     receive_wait: Duration::ZERO,
+    max_message_bytes: MESSAGE_BYTES_MAX,
+    deduplication_scope: DeduplicationScope::Queue,
+    throughput_limit: ThroughputLimit::PerQueue,
     redrive: None,
+    redrive_allow: RedriveAllow::All,
 };
 
 pub(super) const FIFO: QueueSettings = QueueSettings { fifo: true, ..STANDARD };
