@@ -27,7 +27,8 @@ Exit codes:
   0  all went well (without --workload: it was stopped by Ctrl-C or SIGTERM)
   1  the run showed a fault: work with no effect or more than one, a lost message, a broken
      body that was not dead-lettered, queues not drained in time, or stopped before its end
-  2  wrong usage, or something needed is missing: template, binary, port, directory";
+  2  wrong usage, something needed is missing or in use (template, binary, port, directory), or
+     standard output did not take what there was to print";
 
 /// Run the functions of a SAM template on this machine, with DynamoDB, SQS, SES and a payment gateway.
 ///

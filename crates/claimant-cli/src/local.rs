@@ -9,7 +9,8 @@ use claimant_local::workload::{self, Report};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Local;
-use crate::{logs, progress, say};
+use crate::output::say;
+use crate::{logs, output, progress};
 
 /// Runs until stopped, or until the workload is over; `false` when that showed a fault.
 pub(crate) async fn run(options: Local) -> Result<bool, Error> {
@@ -32,10 +33,14 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
         ..CloudConfig::new(&options.template, binaries(&options)?)
     };
     let cloud = Cloud::start(config).await?;
+    if let Some(file) = &log_file {
+        // Only now: until the cloud has it, the data directory may be another's.
+        file.empty();
+    }
     let ended = match options.workload {
         Some(count) => {
-            if let Some(path) = &log_file {
-                say(format!("Function logs: {}", path.display()));
+            if let Some(file) = &log_file {
+                say(format!("Function logs: {}", file.path.display()));
             }
             cloud.stack().left_out.iter().for_each(say);
             tokio::select! {
@@ -54,7 +59,10 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
         }
     };
     cloud.stop().await;
-    ended
+    let ended = ended?;
+    // Whoever only looked at the endpoints may have gone since; a report is for someone.
+    output::check(options.workload.is_none())?;
+    Ok(ended)
 }
 
 async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<bool, Error> {
@@ -145,10 +153,10 @@ fn describe(cloud: &Cloud, options: &Local) {
 }
 
 /// Where the logs go, and the file if it is one.
-fn log_sink(options: &Local) -> Result<(LogSink, Option<PathBuf>), Error> {
+fn log_sink(options: &Local) -> Result<(LogSink, Option<logs::LogFile>), Error> {
     if options.workload.is_some() && !options.logs {
-        let (sink, path) = logs::to_file(options.data.as_deref())?;
-        return Ok((sink, Some(path)));
+        let (sink, file) = logs::to_file(options.data.as_deref())?;
+        return Ok((sink, Some(file)));
     }
     let sink = if options.quiet { logs::dropped() } else { logs::shown() };
     Ok((sink, None))

@@ -26,24 +26,40 @@ pub(crate) fn shown() -> LogSink {
     })
 }
 
-/// A file in `directory`, or in a new directory under the system's temporary one; its path too.
-pub(crate) fn to_file(directory: Option<&Path>) -> Result<(LogSink, PathBuf), Error> {
+/// A file that takes the lines.
+pub(crate) struct LogFile {
+    pub(crate) path: PathBuf,
+    file: Arc<Mutex<File>>,
+}
+
+impl LogFile {
+    /// Drops what an earlier run left.
+    pub(crate) fn empty(&self) {
+        // OK to fail: then the earlier run's lines come before this one's.
+        let _ = self.file.lock().unwrap_or_else(PoisonError::into_inner).set_len(0);
+    }
+}
+
+/// A file in `directory`, or in a new directory under the system's temporary one. What it holds already stays until it is
+/// [emptied](LogFile::empty).
+pub(crate) fn to_file(directory: Option<&Path>) -> Result<(LogSink, LogFile), Error> {
     let path = match directory {
         Some(directory) => make(directory, true).map(|()| directory.join(FILE_NAME)),
         None => temporary_directory().map(|directory| directory.join(FILE_NAME)),
     };
-    let opened = path.and_then(|path| Ok((File::create(&path)?, path)));
+    let opened = path.and_then(|path| Ok((File::options().create(true).append(true).open(&path)?, path)));
     let (file, path) = opened.map_err(|e| {
         Error::new("the file for the functions' logs could not be made: name a directory for it with --data, or show them with --logs")
             .caused_by(e)
     })?;
-    let file = Mutex::new(file);
+    let log_file = LogFile { path, file: Arc::new(Mutex::new(file)) };
+    let file = Arc::clone(&log_file.file);
     let sink = move |function: &str, line: &str| {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         // OK to ignore: a full disk must not stop the run, and its report does not depend on the logs.
         let _ = writeln!(file, "{function} | {line}");
     };
-    Ok((Arc::new(sink), path))
+    Ok((Arc::new(sink), log_file))
 }
 
 fn temporary_directory() -> io::Result<PathBuf> {

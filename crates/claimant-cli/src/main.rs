@@ -4,11 +4,10 @@ mod args;
 mod local;
 mod logs;
 mod new;
+mod output;
 mod progress;
 
 use std::error::Error as _;
-use std::fmt::Display;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -20,16 +19,24 @@ const LOG_FILTER: &str = "warn,dynoxide=error";
 
 /// The run showed a fault.
 const EXIT_FAULT: u8 = 1;
-/// The command was used wrongly, or something it needs is not there. Clap uses the same code.
+/// The command was used wrongly, something it needs is not there, or what it has to say could not be written. Clap uses the
+/// same code.
 const EXIT_SETUP: u8 = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Args { command } = Args::parse();
+    let Args { command } = match Args::try_parse() {
+        Ok(args) => args,
+        // Help and the version are no errors, unless nobody can read them.
+        Err(e) => {
+            let code = if e.print().is_ok() { u8::try_from(e.exit_code()).unwrap_or(EXIT_SETUP) } else { EXIT_SETUP };
+            return ExitCode::from(code);
+        }
+    };
     tracing_subscriber::fmt().with_env_filter(LOG_FILTER).with_writer(std::io::stderr).init();
     let ended = match command {
         Command::Local(options) => local::run(options).await,
-        Command::New(options) => new::run(&options),
+        Command::New(options) => new::run(&options).and_then(|ended| output::check(true).map(|()| ended)),
     };
     match ended {
         Ok(true) => ExitCode::SUCCESS,
@@ -39,11 +46,6 @@ async fn main() -> ExitCode {
             ExitCode::from(EXIT_SETUP)
         }
     }
-}
-
-/// Prints a line. OK to ignore a reader that has gone: what runs must still be stopped in order.
-fn say(line: impl Display) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
 /// The error and what caused it, on one line.

@@ -1,10 +1,11 @@
 //! The command as people call it: help, usage errors, and what is missing.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 fn claimant(args: &[&str]) -> Output {
     let command = Command::new(env!("CARGO_BIN_EXE_claimant")).args(args).output();
@@ -140,4 +141,61 @@ fn what_is_not_run_and_what_is_waited_for_is_told() {
     ] {
         assert!(told.contains(expected), "`{expected}` is not in:\n{told}");
     }
+}
+
+#[test]
+fn what_could_not_be_printed_is_not_taken_for_printed() {
+    let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
+    let command = || Command::new(env!("CARGO_BIN_EXE_claimant"));
+    for args in [&["--version"][..], &["local", "--help"]] {
+        let output = command().args(args).stdout(full()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+    let stage = stage("full");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut local = command();
+    local.arg("local").args(["--sqs-port", &port.to_string()]).arg("--binaries").arg(&stage);
+    local.arg("--template").arg(stage.join("template.yaml"));
+    let child = local.stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    terminate(&child);
+    let output = child.wait_with_output().unwrap();
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("could not be written to standard output"), "{errors}");
+}
+
+fn terminate(child: &Child) {
+    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(sent.expect("kill can be run").success());
+}
+
+#[test]
+fn a_data_directory_is_held_by_one_process_and_let_go_by_its_death() {
+    let stage = stage("held");
+    let data = stage.join("data");
+    let local = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.arg("local").arg("--binaries").arg(&stage).arg("--template").arg(stage.join("template.yaml"));
+        command.arg("--data").arg(&data);
+        command
+    };
+    let ready = || {
+        let mut child = local().stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.into_iter().any(|line| line.starts_with("Ready")), "it ended before it was ready");
+        child
+    };
+    let mut first = ready();
+    let output = local().output().unwrap();
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains(&format!("in use by process {}", first.id())) && errors.contains("--data"), "{errors}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let mut next = ready();
+    next.kill().unwrap();
+    next.wait().unwrap();
 }

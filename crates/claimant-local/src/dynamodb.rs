@@ -2,9 +2,15 @@
 //!
 //! The engine is `dynoxide-rs` (SQLite underneath). No name of it appears in this module's interface.
 
-use std::fmt;
-use std::path::Path;
+mod front;
+mod lock;
 
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::serve::ListenerExt as _;
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::actions::delete_table::DeleteTableRequest;
 use dynoxide::actions::describe_table::DescribeTableRequest;
@@ -28,6 +34,8 @@ pub struct DynamoDb {
     database: Database,
     /// Where it is, for messages.
     place: String,
+    /// Keeps other processes out of the data directory.
+    _lock: Option<Arc<File>>,
 }
 
 /// One item of a table, for reports.
@@ -60,18 +68,20 @@ impl DynamoDb {
     pub fn in_memory() -> Result<Self, Error> {
         let database = Database::memory()
             .map_err(|e| Error::new("the embedded DynamoDB could not be opened in memory").caused_by(e))?;
-        Ok(Self { database, place: "memory".into() })
+        Ok(Self { database, place: "memory".into(), _lock: None })
     }
 
-    /// The database in `directory` (file [`FILE_NAME`]); both are made where missing.
+    /// The database in `directory` (file [`FILE_NAME`]); both are made where missing. No other can be opened there while this one or
+    /// a clone of it is.
     ///
     /// # Errors
-    /// When the directory cannot be made, or its file cannot be opened as a database.
+    /// When the directory cannot be made or is in use, or its file cannot be opened as a database.
     pub fn in_directory(directory: &Path) -> Result<Self, Error> {
         std::fs::create_dir_all(directory).map_err(|e| {
             let place = directory.display();
             Error::new(format!("the data directory {place} could not be made: name another one")).caused_by(e)
         })?;
+        let lock = lock::take(directory)?;
         let file = directory.join(FILE_NAME);
         let place = file.display().to_string();
         let path =
@@ -82,7 +92,7 @@ impl DynamoDb {
             ))
             .caused_by(e)
         })?;
-        Ok(Self { database, place })
+        Ok(Self { database, place, _lock: Some(Arc::new(lock)) })
     }
 
     /// Makes the table of `spec` with its time-to-live attribute. A table that is there already is kept, with its
@@ -152,7 +162,8 @@ impl DynamoDb {
         }
     }
 
-    /// Serves DynamoDB's HTTP API on `listener` until `shutdown` resolves and the requests under way are answered.
+    /// Serves DynamoDB's HTTP API on `listener` until `shutdown` resolves and the requests under way are answered. Requests that
+    /// name another host than this machine are refused.
     ///
     /// # Errors
     /// When the listener fails.
@@ -161,9 +172,18 @@ impl DynamoDb {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        dynoxide::server::serve_with_shutdown(listener, self.database, shutdown)
-            .await
-            .map_err(|e| Error::new(format!("the DynamoDB endpoint stopped: {e}")))
+        let stopped = || Error::new("the DynamoDB endpoint stopped: its listener failed");
+        let hidden = front::hidden_listener().await.map_err(|e| stopped().caused_by(e))?;
+        let router = front::router(hidden.local_addr().map_err(|e| stopped().caused_by(e))?);
+        // Without it a small answer may wait 40 ms for an acknowledgement; only speed depends on it.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        let engine = dynoxide::server::serve_with_shutdown(hidden, self.database.clone(), std::future::pending());
+        tokio::select! {
+            served = axum::serve(listener, router).with_graceful_shutdown(shutdown).into_future() => {
+                served.map_err(|e| stopped().caused_by(e))
+            }
+            Err(e) = engine => Err(Error::new(format!("the DynamoDB endpoint stopped: {e}"))),
+        }
     }
 
     fn check_key(&self, spec: &TableSpec) -> Result<(), Error> {

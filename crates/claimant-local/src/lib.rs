@@ -18,6 +18,7 @@ pub mod cloud;
 pub mod dynamodb;
 pub mod error;
 pub mod gateway;
+mod host;
 pub mod lambda;
 pub mod mailbox;
 pub mod mapping;

@@ -12,7 +12,8 @@ use claimant_local::cloud::{Cloud, CloudConfig, Ports};
 use claimant_local::sqs::NewMessage;
 use support::{Logs, build, until};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
 /// The queue comes before its dead-letter queue on purpose.
 const TEMPLATE: &str = "
@@ -150,6 +151,84 @@ async fn tables_are_kept_where_a_directory_is_given() {
         Cloud::start(config.clone()).await.unwrap().stop().await;
     }
     assert!(Path::new(&stage.path().join("data/dynamodb.sqlite")).is_file());
+}
+
+/// One request by hand to the endpoint at this URL, with these header lines; returns the whole answer.
+async fn asked(url: &str, headers: &str) -> String {
+    let mut stream = TcpStream::connect(url.trim_start_matches("http://")).await.unwrap();
+    let head = format!("GET / HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn endpoints_answer_who_calls_this_machine_by_a_name_of_its_own() {
+    let (_stage, config) = stage();
+    let cloud = Cloud::start(config).await.unwrap();
+    let endpoints = cloud.endpoints().clone();
+    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.gateway] {
+        for headers in [
+            "host: evil.example\r\n",
+            "host: 127.0.0.1.evil.example:80\r\n",
+            "host: localhost\r\norigin: https://evil.example\r\n",
+        ] {
+            let answer = asked(&url, headers).await;
+            assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("evil.example"), "{headers}: {answer}");
+        }
+        for headers in
+            ["host: localhost\r\n", "host: 127.0.0.1:1\r\norigin: http://localhost:3000\r\n", "host: [::1]\r\n"]
+        {
+            let answer = asked(&url, headers).await;
+            assert!(!answer.starts_with("HTTP/1.1 403"), "{headers}: {answer}");
+        }
+    }
+    cloud.stop().await;
+}
+
+#[tokio::test]
+async fn a_data_directory_is_for_one_cloud_at_a_time() {
+    let (stage, config) = stage();
+    let config = CloudConfig { data: Some(stage.path().join("data")), ..config };
+    let first = Cloud::start(config.clone()).await.unwrap();
+    let refused = fault(config.clone()).await;
+    let holder = format!("in use by process {}", std::process::id());
+    assert!(refused.contains(&holder) && refused.contains("--data"), "{refused}");
+    first.stop().await;
+    Cloud::start(config).await.unwrap().stop().await;
+}
+
+const FIFO_TEMPLATE: &str = "
+Resources:
+  Steps:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: steps.fifo
+      FifoQueue: true
+      DeduplicationScope: messageGroup
+      FifoThroughputLimit: perMessageGroupId
+      MaximumMessageSize: 1024
+      RedriveAllowPolicy: {redrivePermission: denyAll}
+";
+
+#[tokio::test]
+async fn attributes_of_a_queue_in_the_template_are_those_of_the_queue() {
+    let (stage, config) = stage();
+    fs::write(stage.path().join("template.yaml"), FIFO_TEMPLATE).unwrap();
+    let cloud = Cloud::start(config).await.unwrap();
+    let sqs = cloud.sqs();
+    let send = |body: &str, group: &str| {
+        let ids = (Some(group.to_owned()), Some("same".to_owned()));
+        sqs.send("steps.fifo", NewMessage { group_id: ids.0, deduplication_id: ids.1, ..NewMessage::new(body) })
+    };
+    send("a", "g").unwrap();
+    send("b", "h").unwrap();
+    let bodies: Vec<String> = sqs.messages("steps.fifo").unwrap().into_iter().map(|message| message.body).collect();
+    assert_eq!(bodies, ["a", "b"], "two groups may use the same deduplication id");
+    let large = send(&"x".repeat(1_025), "i").unwrap_err().to_string();
+    assert!(large.contains("shorter than 1024 bytes"), "{large}");
+    cloud.stop().await;
 }
 
 #[tokio::test]

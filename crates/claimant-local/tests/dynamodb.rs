@@ -8,9 +8,11 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
 use aws_sdk_dynamodb::{Client, Config};
+use claimant_local::Error;
 use claimant_local::dynamodb::DynamoDb;
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 fn key(name: &str, kind: KeyKind) -> KeySpec {
     KeySpec { name: name.into(), kind }
@@ -27,9 +29,14 @@ fn locks() -> TableSpec {
 }
 
 async fn client(dynamodb: &DynamoDb) -> Client {
+    served(dynamodb).await.0
+}
+
+/// A client, and the server that it asks.
+async fn served(dynamodb: &DynamoDb) -> (Client, JoinHandle<Result<(), Error>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+    let server = tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
@@ -37,7 +44,7 @@ async fn client(dynamodb: &DynamoDb) -> Client {
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .endpoint_url(format!("http://{address}"))
         .build();
-    Client::from_conf(config)
+    (Client::from_conf(config), server)
 }
 
 /// Claims `id` for `owner` if nobody has it; a refusal brings the record.
@@ -111,7 +118,10 @@ async fn tables_outlive_the_process_that_made_them() {
     {
         let dynamodb = DynamoDb::in_directory(&data).unwrap();
         assert!(dynamodb.create_table(&locks()).unwrap());
-        claim(&client(&dynamodb).await, "c#1", "first").await.unwrap();
+        let (client, server) = served(&dynamodb).await;
+        claim(&client, "c#1", "first").await.unwrap();
+        server.abort();
+        server.await.unwrap_err();
     }
     let dynamodb = DynamoDb::in_directory(&data).unwrap();
     assert!(!dynamodb.create_table(&locks()).unwrap(), "the table that is there is kept");

@@ -25,7 +25,7 @@ async fn raw(gateway: SocketAddr, request_line: &str, key: Option<&str>, body: &
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
     let length = body.len();
     let request = format!(
-        "{request_line} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n{key}content-length: {length}\r\n\r\n{body}"
+        "{request_line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{key}content-length: {length}\r\n\r\n{body}"
     );
     let mut stream = TcpStream::connect(gateway).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();

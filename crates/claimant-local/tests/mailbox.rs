@@ -135,7 +135,8 @@ async fn a_sender_that_dies_while_it_waits_leaves_no_mail() {
     let post = post(Mailbox::new().with_slow_delay(Duration::from_secs(1))).await;
     let body = r#"{"FromEmailAddress":"shop@example.com","Destination":{"ToAddresses":["slow-1@example.com"]},
         "Content":{"Simple":{"Subject":{"Data":"s"},"Body":{"Text":{"Data":"t"}}}}}"#;
-    let head = format!("POST /v2/email/outbound-emails HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head =
+        format!("POST /v2/email/outbound-emails HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
     let mut stream = TcpStream::connect(post.address).await.unwrap();
     stream.write_all((head + body).as_bytes()).await.unwrap();
     while post.mailbox.attempts() == 0 {

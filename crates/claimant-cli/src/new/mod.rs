@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use claimant_local::Error;
 
 use crate::args::New;
-use crate::say;
+use crate::output::say;
 use consumer::Consumer;
 pub(crate) use consumer::Guarantee;
 pub(crate) use name::Name;

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
 use crate::Error;
+use crate::host;
 use ledger::Ledger;
 
 /// Charges made at most; then every new one is refused with 503. None is forgotten, since it would be made twice.
@@ -106,7 +107,7 @@ impl Gateway {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        axum::serve(listener, http::router(self))
+        axum::serve(listener, host::loopback_only(http::router(self)))
             .with_graceful_shutdown(shutdown)
             .await
             .map_err(|e| Error::new("the payment gateway stopped: its listener failed").caused_by(e))

@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use super::{Invocation, lock};
 use crate::clock::wall_clock_ms;
+use crate::host;
 
 /// The largest response, in bytes, as Lambda has it: 6 MB and a little for its envelope.
 pub(super) const RESPONSE_BYTES_MAX: usize = 6 * 1024 * 1024 + 100;
@@ -82,6 +83,7 @@ impl RuntimeApi {
             .route("/2018-06-01/runtime/init/error", post(init_error_report))
             .layer(DefaultBodyLimit::disable())
             .with_state(shared);
+        let routes = host::loopback_only(routes);
         // Without it a small answer may wait 40 ms for an acknowledgement; only speed depends on it.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let server = tokio::spawn(async move {
@@ -183,4 +185,27 @@ fn trace_id() -> String {
     let (root, parent) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string());
     let seconds = wall_clock_ms() / 1_000;
     format!("Root=1-{seconds:08x}-{};Parent={};Sampled=0", &root[..24], &parent[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn events_are_for_callers_on_this_machine() {
+        let api = RuntimeApi::start("arn".to_owned()).await.unwrap();
+        for (host, expected) in [("evil.example", "HTTP/1.1 403"), ("127.0.0.1", "HTTP/1.1 400")] {
+            let mut stream = TcpStream::connect(api.address).await.unwrap();
+            let head = format!(
+                "POST /2018-06-01/runtime/invocation/x/response HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(expected), "{host}: {answer}");
+        }
+    }
 }

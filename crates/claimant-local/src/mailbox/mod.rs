@@ -25,6 +25,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 
 use crate::Error;
+use crate::host;
 use attempts::UnderWay;
 
 pub use attempts::{ATTEMPTS_MAX, Attempt};
@@ -161,7 +162,7 @@ impl Mailbox {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        axum::serve(listener, http::router(self))
+        axum::serve(listener, host::loopback_only(http::router(self)))
             .with_graceful_shutdown(shutdown)
             .await
             .map_err(|e| Error::new("the SES endpoint stopped: its listener failed").caused_by(e))

@@ -20,6 +20,7 @@ use super::service::Sqs;
 use super::settings::MESSAGE_BYTES_MAX;
 use super::wire::ErrorAnswer;
 use crate::Error;
+use crate::host;
 
 /// The largest request read: 1 MiB of content, every byte of which JSON may spell in six (`\u000a`), and 2 MiB for
 /// the ten entries around it. A larger one could only hold a message that SQS refuses.
@@ -60,7 +61,7 @@ pub(super) async fn serve(
         .fallback(answer)
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
         .with_state(Endpoint { sqs, closing });
-    let served = axum::serve(listener, router).with_graceful_shutdown(async move {
+    let served = axum::serve(listener, host::loopback_only(router)).with_graceful_shutdown(async move {
         shutdown.await;
         close.send_replace(true);
     });

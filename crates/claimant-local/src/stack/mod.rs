@@ -11,6 +11,7 @@
 //! | `loops` | `Fn::ForEach` |
 //! | `evaluate` | CloudFormation's functions |
 //! | `resolve` | what resources are called here: names, URLs and ARNs |
+//! | `parameters` | what the values of parameters must be |
 //! | `conditions` | `Conditions`, and which resources they leave out |
 //! | `resources` | queues and tables |
 //! | `functions` | functions, and whether their code can run here |
@@ -24,6 +25,7 @@ mod events;
 mod functions;
 mod loops;
 mod not_run;
+mod parameters;
 mod relations;
 mod resolve;
 mod resources;
@@ -231,6 +233,7 @@ impl Stack {
         }
         let findings = Findings::default();
         let template = Template::new(&root, parameters, &findings);
+        parameters::check(&template);
         let mut stack = Self {
             queues: resources::queues(&template),
             tables: resources::tables(&template),

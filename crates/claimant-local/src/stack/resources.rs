@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::sqs::{QueueSettings, Redrive};
+use crate::sqs::{DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};
 
 use super::resolve::queue_name;
 use super::template::{Section, Template};
 use super::{KeyKind, KeySpec, QueueSpec, TableSpec};
 
 /// The properties of a queue that are read, and after them those of which there is nothing to see here.
-const QUEUE_PROPERTIES: [&str; 13] = [
+const QUEUE_PROPERTIES: [&str; 16] = [
     "QueueName",
     "FifoQueue",
     "ContentBasedDeduplication",
@@ -18,11 +18,14 @@ const QUEUE_PROPERTIES: [&str; 13] = [
     "DelaySeconds",
     "ReceiveMessageWaitTimeSeconds",
     "RedrivePolicy",
+    "RedriveAllowPolicy",
+    "DeduplicationScope",
+    "FifoThroughputLimit",
+    "MaximumMessageSize",
     "SqsManagedSseEnabled",
     "KmsMasterKeyId",
     "KmsDataKeyReusePeriodSeconds",
     "Tags",
-    "RedriveAllowPolicy",
 ];
 
 /// Queues, each after the dead-letter queue it names, so that they can be created in this order.
@@ -97,10 +100,19 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
         retention: seconds("MessageRetentionPeriod", 60..=1_209_600, default.retention),
         delay: seconds("DelaySeconds", 0..=900, default.delay),
         receive_wait: seconds("ReceiveMessageWaitTimeSeconds", 0..=20, default.receive_wait),
-        max_message_bytes: default.max_message_bytes,
-        deduplication_scope: default.deduplication_scope,
-        throughput_limit: default.throughput_limit,
-        redrive_allow: default.redrive_allow.clone(),
+        max_message_bytes: message_bytes(&properties.section("MaximumMessageSize"))
+            .unwrap_or(default.max_message_bytes),
+        deduplication_scope: one_of(
+            &properties.section("DeduplicationScope"),
+            DeduplicationScope::parse,
+            "queue or messageGroup",
+        ),
+        throughput_limit: one_of(
+            &properties.section("FifoThroughputLimit"),
+            ThroughputLimit::parse,
+            "perQueue or perMessageGroupId",
+        ),
+        redrive_allow: redrive_allow(&properties.section("RedriveAllowPolicy")),
         redrive: redrive(&properties.section("RedrivePolicy")),
     };
     if settings.fifo != name.ends_with(".fifo") {
@@ -113,12 +125,56 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
         let property = properties.section("ContentBasedDeduplication");
         property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
     }
+    let high_throughput = settings.throughput_limit == ThroughputLimit::PerMessageGroup;
+    if high_throughput && settings.deduplication_scope != DeduplicationScope::MessageGroup {
+        let property = properties.section("FifoThroughputLimit");
+        property.fault("is perMessageGroupId, which needs `DeduplicationScope: messageGroup`");
+    }
+    for key in ["DeduplicationScope", "FifoThroughputLimit"] {
+        let property = properties.section(key);
+        if property.is_given() && !settings.fifo {
+            property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
+        }
+    }
     for (key, property) in properties.entries() {
         if !QUEUE_PROPERTIES.contains(&key.as_str()) {
             property.not_run("property", "has no effect");
         }
     }
     Some(QueueSpec { logical_id: id.to_owned(), name, settings })
+}
+
+fn message_bytes(section: &Section<'_>) -> Option<usize> {
+    let bytes = section.integer(1_024..=1_048_576)?;
+    Some(usize::try_from(bytes).expect("checked to be 1 MiB or less"))
+}
+
+/// One of a property's few values; its default where it is absent or wrong, which is a fault.
+fn one_of<T: Default>(section: &Section<'_>, parse: impl Fn(&str) -> Option<T>, known: &str) -> T {
+    let Some(text) = section.text() else { return T::default() };
+    parse(&text).unwrap_or_else(|| {
+        section.fault(format!("must be {known}, not `{text}`"));
+        T::default()
+    })
+}
+
+fn redrive_allow(policy: &Section<'_>) -> RedriveAllow {
+    if !policy.is_given() {
+        return RedriveAllow::All;
+    }
+    let permission = policy.section("redrivePermission");
+    match permission.required_text("give allowAll, denyAll or byQueue").as_deref() {
+        Some("allowAll") | None => RedriveAllow::All,
+        Some("denyAll") => RedriveAllow::None,
+        Some("byQueue") => {
+            let arns = policy.section("sourceQueueArns");
+            RedriveAllow::Queues(arns.items().iter().filter_map(Section::text).collect())
+        }
+        Some(other) => {
+            permission.fault(format!("must be allowAll, denyAll or byQueue, not `{other}`"));
+            RedriveAllow::All
+        }
+    }
 }
 
 fn redrive(policy: &Section<'_>) -> Option<Redrive> {

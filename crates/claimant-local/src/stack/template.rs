@@ -93,6 +93,21 @@ impl<'a> Template<'a> {
         self.resource(logical_id).map_or(1, |resource| resource.line)
     }
 
+    /// Every parameter, with the value that is given for it.
+    pub(super) fn parameter_sections(&self) -> Vec<(&str, Option<&'a str>, Section<'_>)> {
+        let all = self.root.get("Parameters").map_or(&[][..], Node::entries).iter();
+        all.map(|(name, node)| {
+            let section = Section {
+                template: self,
+                path: format!("Parameters.{name}"),
+                line: node.line,
+                node: Some(node.clone()),
+            };
+            (&**name, self.parameters.get(&**name).map(String::as_str), section)
+        })
+        .collect()
+    }
+
     /// Every resource, in the template's order, whatever its condition.
     pub(super) fn all_resources(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.root.get("Resources").map_or(&[][..], Node::entries).iter().map(|(id, resource)| (&**id, resource))

@@ -154,6 +154,28 @@ fn faults_name_resource_property_and_mend() {
     check("Timeout: 5", "Timeout: 32", &["VisibilityTimeout of Orders is 31 s", "193 s"]);
     check("Timeout: 5", "Timeout: soon", &["Globals.Function.Timeout", "soon"]);
     check("VisibilityTimeout: 31", "VisibilityTimeout: -1", &["Orders.Properties.VisibilityTimeout", "0 to 43200"]);
+    check(
+        "FifoQueue: true",
+        "FifoQueue: true, DeduplicationScope: table",
+        &["DeduplicationScope", "messageGroup", "table"],
+    );
+    check("FifoQueue: true", "FifoQueue: true, FifoThroughputLimit: perHour", &["FifoThroughputLimit", "perHour"]);
+    check(
+        "FifoQueue: true",
+        "FifoQueue: true, FifoThroughputLimit: perMessageGroupId",
+        &["FifoThroughputLimit", "needs `DeduplicationScope: messageGroup`"],
+    );
+    check(
+        "VisibilityTimeout: 31",
+        "DeduplicationScope: queue",
+        &["Orders.Properties.DeduplicationScope", "FIFO queues only"],
+    );
+    check("VisibilityTimeout: 31", "MaximumMessageSize: 1023", &["MaximumMessageSize", "1024 to 1048576"]);
+    check(
+        "VisibilityTimeout: 31",
+        "RedriveAllowPolicy: {redrivePermission: some}",
+        &["RedriveAllowPolicy.redrivePermission", "some"],
+    );
     check("FifoQueue: true", "FifoQueue: perhaps", &["Steps.Properties.FifoQueue", "true or false"]);
     check("FifoQueue: true", "QueueName: x.fifo", &["Steps: its name is `x.fifo`", "ContentBasedDeduplication"]);
     check("!GetAtt Failed.Arn", "!GetAtt Steps.Arn", &["deadLetterTargetArn", "FIFO exactly if"]);

@@ -1,0 +1,52 @@
+//! One process at a time in a data directory.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use crate::Error;
+
+/// The file inside the data directory that who uses it holds locked. It says who that is.
+const FILE_NAME: &str = "claimant.lock";
+
+/// Takes the directory for as long as the file is open; the system lets go of it with the process, however that ends.
+///
+/// # Errors
+/// When another holds it, this process included, or the file cannot be made.
+pub(super) fn take(directory: &Path) -> Result<File, Error> {
+    let path = directory.join(FILE_NAME);
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let failed = |doing: &str, e: std::io::Error| {
+        let place = path.display();
+        Error::new(format!("the lock of the data directory {place} could not be {doing}: name another directory"))
+            .caused_by(e)
+    };
+    let mut file = opened.map_err(|e| failed("made", e))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(held(directory, &mut file)),
+        Err(TryLockError::Error(e)) => return Err(failed("taken", e)),
+    }
+    let write = || {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    let mut write = write;
+    write().map_err(|e| failed("written", e))?;
+    Ok(file)
+}
+
+fn held(directory: &Path, file: &mut File) -> Error {
+    let mut text = String::new();
+    // OK to fail: who holds it may not have said yet who it is.
+    let _ = file.read_to_string(&mut text);
+    let holder = match text.trim().parse::<u32>() {
+        Ok(id) => format!("process {id}"),
+        Err(_) => "another process".to_owned(),
+    };
+    let place = directory.display();
+    Error::new(format!(
+        "the data directory {place} is in use by {holder}: stop that local cloud, or name another directory with --data"
+    ))
+}
