@@ -243,7 +243,9 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     }
 
     /// How often a key may be claimed for its handler to run, at least once; the message is then rejected. A claim whose
-    /// owner died counts, run or not. Survives redrive, which resets the queue's own count.
+    /// owner died counts, run or not. The count is the key's, not the message's, so a redrive does not reset it as it does
+    /// the queue's own. Once the key is rejected, a message with another id, such as a redriven one, starts with as many
+    /// fresh attempts.
     #[must_use]
     pub fn attempts_max(mut self, attempts: u32) -> Self {
         self.attempts_max = Some(attempts);

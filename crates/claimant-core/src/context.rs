@@ -104,7 +104,8 @@ impl Context {
         self.run.fence
     }
 
-    /// Which run of the handler for this key this is: 1 for the first. Survives redrive, unlike the receive count.
+    /// Which run of the handler for this key this is: 1 for the first, also after the key was rejected and
+    /// redriven. Survives redelivery under another id otherwise, unlike the receive count.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.run.attempt

@@ -164,7 +164,10 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
         },
         Status::Failed => grant_again(seen, request),
         // A redrive from a dead-letter queue gives the message a new id: an operator wants it tried again.
-        Status::Rejected if seen.message_id != request.message_id => grant_again(seen, request),
+        // It gets fresh attempts, or a redrive would be of no use to what was rejected for want of them.
+        Status::Rejected if seen.message_id != request.message_id => {
+            grant_again(&Record { attempts: 0, ..seen.clone() }, request)
+        }
         Status::Rejected => Decision::Refuse(Refusal::Rejected),
         // Not even for another message id: a producer's second copy has one too, and would run parked work again.
         Status::Parked => Decision::Refuse(Refusal::Parked),
@@ -195,7 +198,7 @@ fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
     }
 }
 
-/// The next claim of a key whose window goes on: the count of attempts and the time of creation stay.
+/// The next claim of a key whose window goes on: the count of attempts goes on, and the time of creation stays.
 fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
     Decision::Grant {
         taken_over: match seen.status {

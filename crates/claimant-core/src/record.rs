@@ -74,7 +74,7 @@ pub struct Record {
     pub fence: Fence,
     /// Until when the last claim is honoured; meaningful while in progress.
     pub lease_until: Timestamp,
-    /// Handler runs so far in this deduplication window.
+    /// Handler runs so far in this deduplication window, since the key was last rejected.
     pub attempts: u32,
     /// The message that made the last claim.
     pub message_id: MessageId,

@@ -133,7 +133,7 @@ pub const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "attempts",
-        says: "the count of attempts grows by one with each claim of a window",
+        says: "the count of attempts grows by one with each claim of a window, and begins anew after a rejection",
         made: |config| config.attempts,
         holds: |_, state| !state.has(Flaw::Attempts),
     },

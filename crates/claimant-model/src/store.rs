@@ -108,7 +108,8 @@ impl State {
             self.completions = 0;
         }
         if config.attempts && next.status == Status::InProgress {
-            let wanted = if over && !live { 1 } else { old.attempts.saturating_add(1) };
+            let anew = (over && !live) || old.status == Status::Rejected;
+            let wanted = if anew { 1 } else { old.attempts.saturating_add(1) };
             self.blame(Flaw::Attempts, next.attempts != wanted);
         }
     }

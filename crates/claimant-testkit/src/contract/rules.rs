@@ -128,7 +128,7 @@ pub(super) fn rules() -> Vec<Rule> {
             1,
             "a rejected message stays rejected until it comes with a new id",
             vec![a(), settle("a", rejected(), 5), claim("b", 6).step(), claim("c", 7).message("M1").step()],
-            vec!["granted", "done", "refused: Rejected", "granted: fence 2, attempt 2"],
+            vec!["granted", "done", "refused: Rejected", "granted: fence 2, attempt 1"],
         ),
         rule(
             1,
@@ -239,14 +239,14 @@ pub(super) fn fences() -> Vec<Rule> {
             ],
         ),
         rule(
-            "across rejections",
+            "across rejections, where attempts begin anew",
             twice(rejected(), "m2"),
             vec![
                 "granted: fence 1, attempt 1",
                 "done",
-                "granted: fence 2, attempt 2",
+                "granted: fence 2, attempt 1",
                 "done",
-                "granted: fence 3, attempt 3",
+                "granted: fence 3, attempt 1",
             ],
         ),
         rule(

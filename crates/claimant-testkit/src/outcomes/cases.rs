@@ -259,7 +259,7 @@ pub(super) const CASES: &[Case] = &[
             after(LONG_S, &["a reject"], "rejected"),
             now(&["a reject @m9"], "rejected"),
         ],
-        runs: "a/1 a/2",
+        runs: "a/1 a/1",
         status: Some(Rejected),
         ..PLAIN
     },
@@ -338,15 +338,19 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "a limit on attempts survives redrive",
+        name: "a limit on attempts rejects, and a redrive starts with fresh ones",
         setting: |consumer| consumer.attempts_max(2),
         deliveries: &[
             now(&["a fail"], "retry"),
             now(&["a fail"], "retry"),
             now(&["a fail"], "rejected"),
+            now(&["a fail"], "rejected"),
+            now(&["a fail @m9"], "retry"),
+            now(&["a fail @m9"], "retry"),
+            now(&["a fail @m9"], "rejected"),
             now(&["a fail @m9"], "rejected"),
         ],
-        runs: "a/1 a/2",
+        runs: "a/1 a/1 a/2 a/2",
         status: Some(Rejected),
         ..PLAIN
     },
