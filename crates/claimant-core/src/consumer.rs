@@ -219,7 +219,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
-    /// How many messages of a batch are worked on at once: 1 to [`limits::CONCURRENCY_MAX`].
+    /// How many messages this process works on at once, in all invocations of its engine: 1 to [`limits::CONCURRENCY_MAX`].
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.concurrency = Some(messages);

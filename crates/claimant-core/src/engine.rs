@@ -17,10 +17,12 @@ use crate::plan::{self, LaneKey};
 use crate::protocol::Abandoned;
 use crate::queue::Queue;
 use crate::report::Report;
+use crate::slots::Slots;
 use crate::threads::HandlerThreads;
 use serde::de::DeserializeOwned;
 
-/// Runs batches through one consumer. All that batches share is how long handlers took, so any number may run at once.
+/// Runs batches through one consumer. Any number may run at once: they share the concurrency, the claims that the store can
+/// hold, and how long handlers took.
 pub struct Engine<T> {
     pub(crate) consumer: Consumer<T>,
     pub(crate) name: ConsumerName,
@@ -29,6 +31,7 @@ pub struct Engine<T> {
     pub(crate) durations: Durations,
     pub(crate) threads: Option<HandlerThreads>,
     pub(crate) receives_max: u32,
+    pub(crate) slots: Slots,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Engine<T> {
@@ -40,8 +43,10 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
         Error::unless_empty("the consumer's settings are not usable", &consumer.faults())?;
         let name = consumer.checked_name().map_err(|fault| Error::new(fault.to_string()))?;
         let held_max = consumer.store.claims_max().unwrap_or(CONCURRENCY_MAX).clamp(1, CONCURRENCY_MAX);
+        let concurrency = consumer.concurrency.unwrap_or(concurrency).clamp(1, held_max);
         Ok(Self {
-            concurrency: consumer.concurrency.unwrap_or(concurrency).clamp(1, held_max),
+            concurrency,
+            slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),
             consumer,
             name,
             clock: Arc::new(SystemClock),
@@ -122,7 +127,10 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
         let parks = self.consumer.policy.abandoned == Abandoned::Park;
         match self.consumer.lease {
             Lease::UntilDeadline if self.consumer.store.claims_max().is_none() && !parks => {
-                self.durations.ahead(self.concurrency)
+                // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
+                let invocations = self.slots.invocations();
+                let bold = invocations == 1 || self.durations.are_known();
+                if bold { self.durations.ahead((self.concurrency / invocations).max(1)) } else { 0 }
             }
             Lease::UntilDeadline | Lease::Renewed(_) => 0,
         }
@@ -135,6 +143,7 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
     ///
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
+        let _entered = self.slots.enter();
         let identities: Vec<_> = batch.iter().map(|m| self.consumer.identify(&self.name, m)).collect();
         let mut lanes = plan::lanes(batch.iter().zip(&identities).enumerate().map(|(place, (message, identity))| {
             match (&message.ordered_group, identity) {

@@ -43,6 +43,7 @@ pub mod report;
 mod run;
 pub mod secret;
 pub mod settings;
+mod slots;
 pub mod store;
 mod task;
 pub mod threads;

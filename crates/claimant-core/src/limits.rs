@@ -22,7 +22,7 @@ pub const WINDOW_MAX_S: u64 = 10 * 365 * 86_400;
 /// `f64`, in which some servers reckon, has every other one. It is in the year 287396.
 pub const TIME_MAX_MS: u64 = (1 << 53) - 1;
 
-/// How many messages of a batch are worked on at once, unless set.
+/// How many messages a process works on at once, unless set.
 pub const CONCURRENCY_DEFAULT: usize = 10;
 
 /// The largest concurrency that may be set: each running message holds a task and a store request.

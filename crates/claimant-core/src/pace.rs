@@ -24,7 +24,12 @@ pub(crate) fn to_settle(ended: usize, others_will_end: bool, lingered: bool) -> 
 ///
 /// At the beginning of an invocation anything may: what would not fit there fits nowhere.
 pub(crate) fn fits(left: Duration, total: Duration, expected: Duration) -> bool {
-    !left.is_zero() && (left >= expected.max(Duration::from_millis(START_MIN_MS)) || left >= total / 10 * 9)
+    !left.is_zero() && left >= needed(total, expected)
+}
+
+/// How much time has to be left for that.
+pub(crate) fn needed(total: Duration, expected: Duration) -> Duration {
+    expected.max(Duration::from_millis(START_MIN_MS)).min(total / 10 * 9)
 }
 
 /// How many suspects run at once: one, unless they would then not fit into the time that is `left`.
@@ -67,6 +72,11 @@ impl Durations {
     pub(crate) fn expected(&self) -> Duration {
         let (mean, deviation) = self.known().unwrap_or_default();
         Duration::from_secs_f64((mean + 2.0 * deviation) / 1_000.0)
+    }
+
+    /// Whether a handler has returned yet.
+    pub(crate) fn are_known(&self) -> bool {
+        self.known().is_some()
     }
 
     /// How long a handler takes; zero while nothing is known.

@@ -16,7 +16,7 @@ mod suspects;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
@@ -38,6 +38,7 @@ use crate::protocol::{ClaimRequest, Conflicts};
 use crate::queue::Queue;
 use crate::report::{DeadLetter, Entry, Latencies, Outcome, Report};
 use crate::run::{Ran, Runner};
+use crate::slots::Held;
 use crate::store::{Settled, StoreError};
 use suspects::Suspects;
 
@@ -120,6 +121,11 @@ pub(crate) struct Pipeline<'a, T> {
     letters: VecDeque<(Place, DeadLetter, Outcome)>,
     sending: usize,
     under_way: FuturesUnordered<BoxFuture<'a, Event>>,
+    /// What messages hold of what invocations share.
+    held: HashMap<Place, Held>,
+    /// The next slot, while all are taken; and the one that came.
+    slot: Option<BoxFuture<'a, Option<Held>>>,
+    spare: Option<Held>,
     suspects: Suspects,
     verdicts: Vec<Option<Verdict>>,
     taken_over: usize,
@@ -163,6 +169,9 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
             letters: VecDeque::new(),
             sending: 0,
             under_way: FuturesUnordered::new(),
+            held: HashMap::new(),
+            slot: None,
+            spare: None,
             suspects: Suspects::default(),
             taken_over: 0,
             latencies: Latencies::default(),
@@ -181,10 +190,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
             if !self.advancing.is_empty() {
                 continue;
             }
-            if self.under_way.is_empty() {
-                if self.suspects.end_turn() {
-                    continue;
-                }
+            if self.waiting.is_empty() && self.ready.is_empty() && self.suspects.is_empty() {
+                self.slot = None;
+            }
+            if self.under_way.is_empty() && self.suspects.end_turn() {
+                continue;
+            }
+            if self.under_way.is_empty() && self.slot.is_none() {
                 if self.suspects.is_empty() {
                     return self.report();
                 }
@@ -192,9 +204,15 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 continue;
             }
             let linger = self.linger_until;
+            // One that came and is not needed is another invocation's.
+            self.spare = None;
             tokio::select! {
                 biased;
                 Some(event) = self.under_way.next() => self.take(event),
+                Some(spare) = OptionFuture::from(self.slot.as_mut()) => {
+                    self.slot = None;
+                    self.spare = spare;
+                }
                 () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
             }
         }
@@ -280,10 +298,33 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         pace::fits(until(self.schedule.cancel_at), self.schedule.total(), self.engine.expected())
     }
 
+    /// A free slot of those that invocations share; where there is none, the next one is waited for, as long as a handler
+    /// would still fit into the time.
+    fn take_slot(&mut self) -> Option<Held> {
+        let held = self.spare.take().or_else(|| self.engine.slots.take());
+        if held.is_none() && self.slot.is_none() {
+            let needed = pace::needed(self.schedule.total(), self.engine.expected());
+            // A millisecond later it does not fit any more, which ends the waiting.
+            let by = self.schedule.cancel_at - needed + Duration::from_millis(1);
+            self.slot = Some(Box::pin(self.engine.slots.wait(by)));
+        }
+        held
+    }
+
+    /// Whether the message has a slot.
+    fn has_slot(&self, place: Place) -> bool {
+        self.held.get(&place).is_some_and(|held| held.slot.is_some())
+    }
+
     /// Starts handlers in free slots; a claim whose handler no longer fits into the time is released.
     fn start_runs(&mut self) {
         let fits = self.fits();
         while self.running < self.engine.concurrency || !fits {
+            let Some(next) = self.ready.front().map(|(place, _)| *place) else { return };
+            if fits && !self.has_slot(next) {
+                let Some(held) = self.take_slot() else { return };
+                self.held.insert(next, held);
+            }
             let Some((place, claim)) = self.ready.pop_front() else { return };
             if !fits {
                 self.end(Ended::released(place, claim));
@@ -320,6 +361,9 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
             Event::ClaimAgain { claims, tries } => self.claim_again(claims, tries),
             Event::Ran { place, claim, ran, took } => {
                 self.running -= 1;
+                if let Some(held) = self.held.get_mut(&place) {
+                    held.slot = None;
+                }
                 self.latencies.handle = self.latencies.handle.max(took);
                 self.take_run(place, claim, ran, took);
             }
@@ -371,6 +415,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 state.leaders.entry(work).or_insert_with(|| (verdict.clone(), result));
             }
         }
+        self.held.remove(&place);
         let state = &mut self.lanes[number];
         state.blocked |= state.lane.ordered && !verdict.0.is_success();
         self.verdicts[place] = Some(verdict);

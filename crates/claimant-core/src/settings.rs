@@ -24,8 +24,10 @@ pub struct Variable {
 pub const TABLE: Variable =
     Variable { name: "CLAIMANT_TABLE", meaning: "name of the lock table; its partition key is the string `id`" };
 /// How many messages at once.
-pub const CONCURRENCY: Variable =
-    Variable { name: "CLAIMANT_CONCURRENCY", meaning: "messages of a batch worked on at once, 1 to 1000 (default 10)" };
+pub const CONCURRENCY: Variable = Variable {
+    name: "CLAIMANT_CONCURRENCY",
+    meaning: "messages that one process works on at once, 1 to 1000 (default 10)",
+};
 /// How early to return.
 pub const MARGIN: Variable = Variable {
     name: "CLAIMANT_MARGIN_MS",
@@ -135,7 +137,7 @@ pub struct Settings {
     pub redis_url: Option<SecretUrl>,
     /// Whether Redis is a cluster.
     pub redis_cluster: bool,
-    /// How many messages of a batch are worked on at once, where the consumer does not say.
+    /// How many messages a process works on at once, where the consumer does not say.
     pub concurrency: usize,
     /// How long before the deadline the engine has returned.
     pub margin: Duration,

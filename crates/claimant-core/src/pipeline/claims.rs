@@ -15,6 +15,7 @@ use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::pace;
 use crate::protocol::{ClaimRequest, Refusal};
 use crate::report::Outcome;
+use crate::slots::Held;
 use crate::store::{Call, ClaimAnswer, StoreError, StoreErrorKind};
 
 /// A claim that was sent, and what came of it.
@@ -35,9 +36,18 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             true => 0,
             false => pace::to_claim(self.waiting.len(), in_hand, concurrency, ahead),
         };
+        // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
+        let in_slots = ahead == 0;
+        if in_slots && self.ready.iter().any(|(place, _)| !self.has_slot(*place)) {
+            return;
+        }
         let mut first_deliveries = Vec::new();
-        for lane in self.waiting.drain(..count).collect::<Vec<_>>() {
+        for _ in 0..count {
+            let held = if in_slots { self.take_slot() } else { Some(Held::default()) };
+            let Some(held) = held else { break };
+            let Some(lane) = self.waiting.pop_front() else { break };
             let place = self.head(lane);
+            self.held.insert(place, held);
             match self.request(place) {
                 Err(error) => self.store_failed(place, &error),
                 Ok(request) if request.first_delivery => first_deliveries.push((place, request)),
@@ -155,6 +165,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// A key that cannot be claimed, and why.
     pub(super) fn take_refused(&mut self, place: Place, refusal: Refusal) {
         let message = &self.batch[place];
+        self.held.remove(&place);
         match (refusal, &self.identities[place]) {
             (Refusal::Completed { result }, Ok(identity)) => self.duplicate(place, identity, result),
             (Refusal::Busy { until, same_message }, _) => {

@@ -127,6 +127,9 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     pub(super) fn take_settled(&mut self, after: After, settled: Settled) {
         let After { place, wanted, attempt, lease_end } = after;
         let (message, name, word) = (&self.batch[place], &self.engine.name, wanted.word());
+        if !matches!(settled, Settled::Aborted { .. }) {
+            self.held.remove(&place);
+        }
         match settled {
             Settled::Done => match wanted {
                 Wanted::Verdict(verdict, result) => self.conclude(place, verdict, result),

@@ -84,11 +84,16 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         let mut lanes = std::mem::take(&mut self.suspects.lanes);
         lanes.sort_by_key(|(lane, attempt)| self.suspicion(*lane, *attempt));
         let (left, takes) = (until(self.schedule.cancel_at), self.engine.takes());
-        let rest = lanes.split_off(pace::together(lanes.len(), left, takes, self.engine.concurrency));
-        self.suspects.lanes = rest;
+        let together = pace::together(lanes.len(), left, takes, self.engine.concurrency);
+        let mut slots = Vec::new();
+        while let Some(held) = if slots.len() < together { self.take_slot() } else { None } {
+            slots.push(held);
+        }
+        self.suspects.lanes = lanes.split_off(slots.len());
         self.suspects.turn = lanes.iter().map(|(lane, _)| self.head(*lane)).collect();
-        for (lane, _) in lanes {
+        for ((lane, _), held) in lanes.into_iter().zip(slots) {
             let place = self.head(lane);
+            self.held.insert(place, held);
             match self.request(place) {
                 Err(error) => self.store_failed(place, &error),
                 Ok(request) => self.claim(vec![(place, request)], 0),

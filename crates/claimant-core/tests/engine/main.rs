@@ -6,6 +6,7 @@ mod many;
 mod outages;
 mod poison;
 mod queue;
+mod shared;
 mod threads;
 mod time;
 mod transaction;

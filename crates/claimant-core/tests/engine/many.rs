@@ -15,12 +15,12 @@ use super::TIMEOUT;
 
 /// A store in memory that takes many keys in one request, as DynamoDB does, and counts requests and open claims.
 #[derive(Default)]
-struct Counting {
+pub(crate) struct Counting {
     inner: MemoryStore,
     requests: AtomicUsize,
     largest: AtomicUsize,
-    open: AtomicUsize,
-    most_open: AtomicUsize,
+    pub(crate) open: AtomicUsize,
+    pub(crate) most_open: AtomicUsize,
     /// Settlements are never answered.
     mute: bool,
     /// As many claims as there are connections.
@@ -40,7 +40,14 @@ async fn latency() {
 }
 
 #[derive(Clone)]
-struct Shared(Arc<Counting>);
+pub(crate) struct Shared(pub(crate) Arc<Counting>);
+
+impl Shared {
+    /// A store that can hold so many claims.
+    pub(crate) fn of(claims_max: Option<usize>) -> Self {
+        Self(Arc::new(Counting { claims_max, ..Counting::default() }))
+    }
+}
 
 impl Store for Shared {
     fn claim<'a>(

@@ -1,0 +1,72 @@
+//! What all invocations of an engine share: slots for handlers, and the claims that a store can hold at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+/// The slots of one engine. Who waits for one is served in the order of coming, so no invocation starves another.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    handlers: Arc<Semaphore>,
+    /// Where claims are scarce.
+    claims: Option<Arc<Semaphore>>,
+    invocations: AtomicUsize,
+}
+
+/// What a message holds: each is free again when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// From the start of its handler, or from the claim where none are taken ahead, to the handler's end.
+    pub(crate) slot: Option<OwnedSemaphorePermit>,
+    /// From the claim to its settlement.
+    pub(crate) _claim: Option<OwnedSemaphorePermit>,
+}
+
+impl Slots {
+    pub(crate) fn new(handlers: usize, claims: Option<usize>) -> Self {
+        let claims = claims.map(|claims| Arc::new(Semaphore::new(claims)));
+        Self { handlers: Arc::new(Semaphore::new(handlers)), claims, invocations: AtomicUsize::new(0) }
+    }
+
+    /// A slot that is free, with a claim where they are scarce.
+    pub(crate) fn take(&self) -> Option<Held> {
+        let slot = Arc::clone(&self.handlers).try_acquire_owned().ok()?;
+        let claim = match &self.claims {
+            Some(claims) => Some(Arc::clone(claims).try_acquire_owned().ok()?),
+            None => None,
+        };
+        Some(Held { slot: Some(slot), _claim: claim })
+    }
+
+    /// As [`take`](Self::take), when it is free; nothing if that is not by then. Who holds a claim waits for no slot, and who
+    /// holds a slot waits only for claims, which end by themselves: nobody waits for ever.
+    pub(crate) async fn wait(&self, by: Instant) -> Option<Held> {
+        let slot = timeout_at(by, Arc::clone(&self.handlers).acquire_owned()).await.ok()?.ok()?;
+        let claim = match &self.claims {
+            Some(claims) => Some(timeout_at(by, Arc::clone(claims).acquire_owned()).await.ok()?.ok()?),
+            None => None,
+        };
+        Some(Held { slot: Some(slot), _claim: claim })
+    }
+
+    /// Counts an invocation until what this gives is dropped.
+    pub(crate) fn enter(&self) -> impl Drop + '_ {
+        self.invocations.fetch_add(1, Ordering::Relaxed);
+        Entered(&self.invocations)
+    }
+
+    /// How many invocations share the slots now: one at least.
+    pub(crate) fn invocations(&self) -> usize {
+        self.invocations.load(Ordering::Relaxed).max(1)
+    }
+}
+
+struct Entered<'a>(&'a AtomicUsize);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
