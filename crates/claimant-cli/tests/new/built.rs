@@ -17,7 +17,7 @@ use crate::{VARIANTS, root, written};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What of the repository is no part of it.
-const NOT_COPIED: [&str; 4] = ["target", ".git", ".aws-sam", ".local"];
+const NOT_COPIED: [&str; 5] = ["target", ".git", ".tools", ".aws-sam", ".local"];
 
 fn run(directory: &Path, target: &Path, command: &[&str]) {
     let mut run = Command::new(command[0]);
@@ -35,10 +35,24 @@ fn copy(options: &str, from: &Path, to: &Path) {
     assert!(copied.success(), "cp {options} {} {}", from.display(), to.display());
 }
 
-/// A copy of the repository, and a directory to build it in that begins with what is built of this one, so that only what is
-/// new is built. Hard links take no space, and cargo replaces files instead of changing them; its fingerprints it changes.
-fn repository(at: &Path) -> (PathBuf, PathBuf) {
-    let (copied, target) = (at.join("repository"), at.join("target"));
+/// What users depend on or install.
+const PACKAGES: [&str; 11] = [
+    "claimant",
+    "claimant-aws",
+    "claimant-cli",
+    "claimant-core",
+    "claimant-dynamodb",
+    "claimant-inbox",
+    "claimant-lambda",
+    "claimant-local",
+    "claimant-producer",
+    "claimant-redis",
+    "claimant-sql",
+];
+
+/// A copy of the repository, without what is built of it.
+fn repository(at: &Path) -> PathBuf {
+    let copied = at.join("repository");
     fs::create_dir(&copied).unwrap();
     for entry in fs::read_dir(root()).unwrap() {
         let entry = entry.unwrap();
@@ -47,13 +61,20 @@ fn repository(at: &Path) -> (PathBuf, PathBuf) {
             copy("-a", &entry.path(), &copied.join(name));
         }
     }
+    copied
+}
+
+/// A directory to build the copy in that begins with what is built of this repository, so that only what is new is built. Hard
+/// links take no space, and cargo replaces files instead of changing them; its fingerprints it changes.
+fn begun_target(at: &Path) -> PathBuf {
+    let target = at.join("target");
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("debug");
     let debug = target.join("debug");
     fs::create_dir_all(&debug).unwrap();
     for (options, part) in [("-al", "deps"), ("-al", "build"), ("-a", ".fingerprint")] {
         copy(options, &built.join(part), &debug.join(part));
     }
-    (copied, target)
+    target
 }
 
 fn sam() -> Option<PathBuf> {
@@ -65,7 +86,7 @@ fn sam() -> Option<PathBuf> {
 async fn each_variant_passes_the_checks_and_runs_in_the_local_cloud() {
     // Beside the directory that is linked to: hard links do not cross file systems.
     let at = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (repository, target) = repository(at.path());
+    let (repository, target) = (repository(at.path()), begun_target(at.path()));
     for (name, options) in VARIANTS {
         written(&repository, name, options);
     }
@@ -96,6 +117,19 @@ async fn a_project_outside_is_sound() {
             run(&project, &target, &[sam.to_str().unwrap(), "validate", "--lint"]);
         }
     }
+}
+
+#[test]
+#[ignore = "needs cargo's registry"]
+fn what_users_depend_on_can_be_packed() {
+    let at = TempDir::new().unwrap();
+    let repository = repository(at.path());
+    // Packages depend on each other, and cargo looks only among those that may be published.
+    let manifest = fs::read_to_string(repository.join("Cargo.toml")).unwrap();
+    fs::write(repository.join("Cargo.toml"), manifest.replace("publish = false", "publish = true")).unwrap();
+    let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
+    let command = ["cargo", "package", "--no-verify", "--offline", "--allow-dirty"].into_iter().chain(packages);
+    run(&repository, &at.path().join("target"), &command.collect::<Vec<_>>());
 }
 
 /// Sends each of the new functions its sample twice, and waits until it is done once.
