@@ -111,7 +111,6 @@ fn say_next(plan: &Plan, consumer: &Consumer<'_>, inside: bool, locked: bool) {
         say(format!("  cargo build -p {name}    # also adds it to Cargo.lock, which could not be done offline"));
     }
     say(format!("  cargo test -p {name}"));
-    let binaries = if inside { "" } else { " --binaries target/debug" };
-    say(format!("  cargo build -p {name} && claimant local{binaries} --function {name}"));
+    say(format!("  cargo build -p {name} && claimant local --function {name}"));
     say(format!("\nYour effect goes into functions/{name}/src/handler.rs."));
 }
