@@ -26,6 +26,7 @@ use crate::host;
 /// the ten entries around it. A larger one could only hold a message that SQS refuses.
 const REQUEST_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 2 * 1_048_576;
 
+const TARGET_HEADER: &str = "x-amz-target";
 const TARGET_PREFIX: &str = "AmazonSQS.";
 const TRACE_HEADER: &str = "x-amzn-trace-id";
 
@@ -69,6 +70,9 @@ pub(super) async fn serve(
 }
 
 async fn answer(State(endpoint): State<Endpoint>, headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
+    if !headers.contains_key(TARGET_HEADER) {
+        return query_protocol();
+    }
     let trace = headers.get(TRACE_HEADER).and_then(|trace| trace.to_str().ok()).filter(|trace| !trace.is_empty());
     let answered = match (action(&headers), body) {
         (Ok(action), Ok(body)) => actions::perform(&endpoint, action, trace, &body).await,
@@ -87,7 +91,7 @@ async fn answer(State(endpoint): State<Endpoint>, headers: HeaderMap, body: Resu
 }
 
 fn action(headers: &HeaderMap) -> Result<&str, Fault> {
-    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+    let target = headers.get(TARGET_HEADER).and_then(|target| target.to_str().ok());
     target.and_then(|target| target.strip_prefix(TARGET_PREFIX)).ok_or_else(|| {
         Fault::new(
             Code::UnsupportedOperation,
@@ -97,6 +101,20 @@ fn action(headers: &HeaderMap) -> Result<&str, Fault> {
             ),
         )
     })
+}
+
+/// Refuses a client of the older protocol, in its own form.
+fn query_protocol() -> Response {
+    let fault = Fault::not_imitated(
+        "the query protocol: update the client to one that speaks AWS JSON 1.0 (AWS CLI 2.13, SDKs since late 2023)",
+    );
+    let (code, message) = (fault.code.query_code(), &fault.message);
+    let xml = format!(
+        "<?xml version=\"1.0\"?><ErrorResponse xmlns=\"http://queue.amazonaws.com/doc/2012-11-05/\"><Error><Type>Sender</Type>\
+         <Code>{code}</Code><Message>{message}</Message></Error><RequestId>{}</RequestId></ErrorResponse>",
+        Uuid::new_v4()
+    );
+    (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "text/xml")], xml).into_response()
 }
 
 fn unreadable(rejection: &BytesRejection) -> Fault {

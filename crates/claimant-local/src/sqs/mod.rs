@@ -10,15 +10,42 @@
 //! | `receipt` | receipt handles, and messages as handed out |
 //! | `attributes` | queue attributes as SQS spells them: parsed, checked, written |
 //! | `checks` | what a message must look like to be accepted |
-//! | `account` | all queues, and what happens between two of them |
+//! | `account` | all queues, and what happens between two of them; `moves` has the message move tasks |
+//! | `arn` | the ARNs of queues |
 //! | `service` | [`Sqs`]: the shared handle, its clock, long polling |
 //! | `http` | the AWS JSON 1.0 protocol; `wire` has its shapes, `actions` what each action does |
 //! | `fault` | every error SQS answers with |
 //! | `md5` | digests of bodies and message attributes |
 //!
-//! Not imitated, on purpose: IAM policies, `RedriveAllowPolicy` and encryption (stored, never applied), throttling,
-//! the pauses after `DeleteQueue` and `PurgeQueue`, repeated receives by `ReceiveRequestAttemptId`, short polls that
-//! miss messages, and the fairness of fair queues. Standard queues deliver in order here; do not rely on it.
+//! # What is not imitated
+//!
+//! Refused, with an error that names it (`claimant-local/tests/sqs/not_imitated.rs`):
+//!
+//! | what | the error |
+//! | --- | --- |
+//! | `AddPermission`, `RemovePermission` | `UnsupportedOperation` |
+//! | `ReceiveRequestAttemptId` of `ReceiveMessage` | `UnsupportedOperation` |
+//! | the query protocol (XML) of AWS CLI before 2.13 and of SDKs before late 2023 | `AWS.SimpleQueueService.UnsupportedOperation`, in XML |
+//! | queues of another account or Region | `QueueDoesNotExist`, `InvalidAddress` |
+//!
+//! Accepted, and otherwise than at AWS:
+//!
+//! | what | here |
+//! | --- | --- |
+//! | signatures, credentials, `Policy` | not checked; the policy is kept and shown |
+//! | `KmsMasterKeyId`, `KmsDataKeyReusePeriodSeconds`, `SqsManagedSseEnabled` | kept and shown as AWS shows them; nothing is encrypted |
+//! | `FifoThroughputLimit`, and every other quota of requests | checked and shown; nothing is throttled |
+//! | the fairness of fair queues (`MessageGroupId` on a standard queue) | the group is kept and shown; messages come by age |
+//! | order, duplicates and short polls of standard queues | in order, once, and no short poll misses a message; do not rely on it |
+//! | `RedriveAllowPolicy` | looked at when a queue names its dead-letter queue, not at each move |
+//! | changes of attributes, `PurgeQueue`, `DeleteQueue` | take effect at once; the minute until the next purge, or until the name is free, is kept |
+//! | approximate numbers | exact |
+//! | `StartMessageMoveTask` without `MaxNumberOfMessagesPerSecond` | moves everything before it answers; a cancellation ends a task at once |
+//! | `SenderId` | the account, 000000000000 |
+//!
+//! What AWS answers is taken from LocalStack's AWS-validated tests and snapshots. Two answers are not seen there: to
+//! `ChangeMessageVisibility` with an expired handle of a FIFO queue (here `InvalidParameterValue`, as to `DeleteMessage`), and to
+//! `CancelMessageMoveTask` for a task that is over (here `ResourceNotFoundException`).
 
 mod account;
 mod actions;

@@ -7,6 +7,7 @@ mod batches;
 mod fifo;
 mod messages;
 mod moves;
+mod not_imitated;
 mod protocol;
 mod queues;
 

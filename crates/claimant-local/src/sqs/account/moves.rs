@@ -247,8 +247,9 @@ mod tests {
 
     #[test]
     fn a_task_ends_where_it_stands() {
+        type Act = fn(&mut Account);
         // (what happens after the first of three messages, how the task ends)
-        let cases: &[(fn(&mut Account), MoveStatus)] = &[
+        let cases: &[(Act, MoveStatus)] = &[
             (|account| account.remove(1, "else").unwrap(), MoveStatus::Failed { reason: NO_QUEUE }),
             (|account| account.queue("dead").unwrap().purge(1, "dead").unwrap(), MoveStatus::Completed),
             (

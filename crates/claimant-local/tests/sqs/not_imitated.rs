@@ -1,0 +1,59 @@
+//! What the local SQS does not imitate: refused by its name, or kept and shown. The list is in the head of `claimant_local::sqs`.
+
+use super::*;
+
+/// The message of the `UnsupportedOperation` that the action ended with.
+fn unsupported<T, E: ProvideErrorMetadata>(result: Result<T, SdkError<E>>) -> String {
+    let error = result.err().expect("the request should have been refused");
+    assert_eq!(error.code(), Some("AWS.SimpleQueueService.UnsupportedOperation"));
+    error.message().expect("it says why").to_owned()
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_refused_by_its_name() {
+    let local = Local::start().await;
+    let (client, url) = (&local.client, local.url("orders"));
+    let add = client.add_permission().queue_url(&url).label("l").aws_account_ids("111122223333").actions("*");
+    let remove = client.remove_permission().queue_url(&url).label("l");
+    let attempt = client.receive_message().queue_url(local.url("orders.fifo")).receive_request_attempt_id("1");
+    for (told, name) in [
+        (unsupported(add.send().await), "AddPermission"),
+        (unsupported(remove.send().await), "RemovePermission"),
+        (unsupported(attempt.send().await), "ReceiveRequestAttemptId"),
+    ] {
+        assert!(told.contains(name) && told.contains("does not imitate"), "{told}");
+    }
+    let elsewhere = url.replace("000000000000", "111122223333");
+    refused(client.send_message().queue_url(elsewhere).message_body("a").send().await, |e| e.is_invalid_address());
+}
+
+#[tokio::test]
+async fn the_older_protocol_is_refused_in_its_own_form() {
+    let local = Local::start().await;
+    let mut stream = TcpStream::connect(&local.address).await.unwrap();
+    let request = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 17\r\nconnection: close\r\n\r\nAction=ListQueues";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    for part in
+        ["HTTP/1.1 400", "text/xml", "<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>", "the query protocol"]
+    {
+        assert!(answer.contains(part), "{part} is not in: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_effect_is_kept_and_shown() {
+    let local = Local::start().await;
+    let url = local.url("orders");
+    let policy = r#"{"Version":"2012-10-17","Statement":[]}"#;
+    let set = |value: &str| local.client.set_queue_attributes().queue_url(&url).attributes(Name::Policy, value).send();
+    let shown = async || {
+        let request = local.client.get_queue_attributes().queue_url(&url).attribute_names(Name::All);
+        request.send().await.unwrap().attributes.unwrap().get(&Name::Policy).cloned()
+    };
+    set(policy).await.unwrap();
+    assert_eq!(shown().await.as_deref(), Some(policy));
+    set("").await.unwrap();
+    assert_eq!(shown().await, None);
+}
