@@ -45,7 +45,8 @@ pub struct CloudConfig {
     /// Whether to look for a function that is not there also beside the template: for `bootstrap` in its `CodeUri` and in
     /// `.aws-sam/build`, and for what cargo and cargo-lambda built. The newest that this machine can run is taken.
     pub search: bool,
-    /// Whether a function without a program waits for one, and its messages with it; otherwise it is an error.
+    /// Whether a function without a program waits for one, and its messages with it; otherwise it is an error. It is found by
+    /// [`watch`](Self::watch).
     pub wait_for_programs: bool,
     /// Whether new builds of running functions are looked for; their queues, tables and ports stay.
     pub watch: bool,
