@@ -76,10 +76,7 @@ enum Event {
         claims: Vec<(Claim, Settling, StoreError)>,
         tries: u32,
     },
-    Lettered {
-        place: Place,
-        outcome: Outcome,
-    },
+    Lettered(Vec<(Place, Outcome, bool)>),
     Deleted {
         places: Vec<Place>,
         gone: bool,
@@ -372,15 +369,9 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                 self.take_settlements(settled, tries);
             }
             Event::SettleAgain { claims, tries } => self.settle_again(claims, tries),
-            Event::Lettered { place, outcome } => {
+            Event::Lettered(lettered) => {
                 self.sending -= 1;
-                let message = &self.batch[place];
-                let stays = !outcome.is_success();
-                if stays {
-                    tracing::warn!(consumer = %self.engine.name, message_id = %message.id, "message could not be dead-lettered: it stays in its queue");
-                }
-                let delay = stays.then(|| backoff::rejected_delay(message.receive_count));
-                self.conclude(place, (outcome, delay), None);
+                lettered.into_iter().for_each(|(place, outcome, sent)| self.take_lettered(place, outcome, sent));
             }
             Event::Deleted { places, gone } => self.suspects.deleted(&places, gone),
         }

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+#[cfg(doc)]
+use crate::limits::LETTERS_BATCH_MAX;
 use crate::report::DeadLetter;
 
 /// What a queue's methods return: object safe, as for stores.
@@ -11,8 +13,8 @@ pub type QueueFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The queue that a batch came from, by the messages' places in the batch.
 ///
-/// No method is given a time limit: the engine drops the future when the time is over. All are cancel safe:
-/// a call that is dropped either took effect or did not.
+/// The engine drops the future when the time is over. All are cancel safe: a call that is dropped either took effect or did
+/// not.
 pub trait Queue: Send + Sync {
     /// Hides a message from other receivers for this long from now. `false` when it is no longer this
     /// delivery's to hide, or the queue did not answer: its handler is then cancelled.
@@ -28,9 +30,10 @@ pub trait Queue: Send + Sync {
     /// Whether rejected messages can be sent to a dead-letter queue from here.
     fn has_dead_letters(&self) -> bool;
 
-    /// Sends a copy of a message to the dead-letter queue. `true` only once the queue has confirmed it: the
-    /// message is then reported successful and deleted.
-    fn dead_letter<'a>(&'a self, letter: &'a DeadLetter) -> QueueFuture<'a, bool>;
+    /// Sends copies of messages to the dead-letter queue, at most [`LETTERS_BATCH_MAX`], within this time. Answers for each
+    /// letter, in their order: `true` only once the queue has confirmed that very copy, since the message is then
+    /// reported successful and deleted. A letter without an answer counts as not taken.
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], within: Duration) -> QueueFuture<'a, Vec<bool>>;
 }
 
 /// A queue that can do nothing: rejected messages go to their dead-letter queue by redrive.
@@ -46,7 +49,7 @@ impl Queue for NoQueue {
         false
     }
 
-    fn dead_letter<'a>(&'a self, _letter: &'a DeadLetter) -> QueueFuture<'a, bool> {
-        Box::pin(std::future::ready(false))
+    fn dead_letters<'a>(&'a self, _letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
+        Box::pin(std::future::ready(Vec::new()))
     }
 }

@@ -6,9 +6,11 @@
 //! | it does not | an error in the logs | the same, and a batch with failures is failed as a whole |
 //! | the function may not look, no mapping was found, no answer | said once | the same |
 //!
-//! The question is put in the background of the first invocation; nobody waits for the answer but, in `refuse`, a
-//! batch with failures. It is put again, a minute later at the earliest, where no answer came, and in `refuse` until the
-//! mapping reports failures. Not more often, because Lambda's API answers few requests a second to a whole account.
+//! The question is put when a batch has failures, and never before: batches without any need no answer. In `warn` it waits for up
+//! to a minute, by the failed message's id, and is put in the background, since a fleet whose store is away fails all at once and
+//! Lambda's API answers few requests a second to a whole account. In `refuse` the batch waits for the answer within the
+//! time that it has left, of which at most a quarter, and at most a second, goes before the question. It is put again, a minute later at the
+//! earliest, where no answer came, and in `refuse` until the mapping reports failures.
 //!
 //! In `refuse` not knowing counts as the worst: a batch that is failed as a whole comes back, a deleted message does not.
 //! What such a batch had done is seen to be done when it comes again, so only deliveries are spent.
@@ -20,12 +22,18 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use claimant_core::settings::MappingCheck as Mode;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::list_mappings::{NoPage, Page, list_mappings, set_endpoint};
 
 /// How long after one question the next is put, where there has to be a next.
 const ASK_AGAIN_MS: u64 = 60_000;
+
+/// For how long the questions of a fleet are spread, in `warn`.
+const SPREAD_MS: u64 = 60_000;
+
+/// And in `refuse`, where a batch waits for the answer: a quarter of the time that it has left, and this at most.
+const SPREAD_REFUSING_MS: u64 = 1_000;
 
 /// What a mapping says that reports failures.
 const REPORTS: &str = "ReportBatchItemFailures";
@@ -111,8 +119,14 @@ impl MappingCheck {
     }
 
     /// Puts the question in the background, unless it was put before or there is nobody to ask: outside Lambda, as
-    /// under `claimant local` and `cargo lambda watch`, unless `AWS_ENDPOINT_URL_LAMBDA` says whom.
-    pub(crate) fn ask(&self, function_arn: &str, source_arn: &str) -> Option<Pending> {
+    /// under `claimant local` and `cargo lambda watch`, unless `AWS_ENDPOINT_URL_LAMBDA` says whom. `failed` is a message that
+    /// failed, `within` the time left for an answer.
+    pub(crate) fn ask(
+        &self,
+        (function_arn, source_arn): (&str, &str),
+        failed: &str,
+        within: Duration,
+    ) -> Option<Pending> {
         if !is_on_lambda(function_arn) && set_endpoint(&self.config).is_none() {
             return None;
         }
@@ -122,8 +136,9 @@ impl MappingCheck {
             Some(question) if !self.is_to_be_put_again(question) => question,
             _ => {
                 let (sender, answer) = watch::channel(None);
-                tokio::spawn(self.answer(pair.clone(), sender));
-                questions.insert(pair.clone(), Question { asked_at: Instant::now(), answer });
+                let asked_at = Instant::now() + self.spread(failed, within);
+                tokio::spawn(self.answer(pair.clone(), asked_at, sender));
+                questions.insert(pair.clone(), Question { asked_at, answer });
                 &questions[&pair]
             }
         };
@@ -141,13 +156,25 @@ impl MappingCheck {
         wanted && question.asked_at.elapsed() >= Duration::from_millis(ASK_AGAIN_MS)
     }
 
+    /// How long the question waits.
+    fn spread(&self, failed: &str, within: Duration) -> Duration {
+        let most = match self.refuses {
+            true => (within / 4).min(Duration::from_millis(SPREAD_REFUSING_MS)),
+            false => Duration::from_millis(SPREAD_MS),
+        };
+        let part = failed.bytes().fold(0_u8, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte));
+        most * u32::from(part) / u32::from(u8::MAX)
+    }
+
     fn answer(
         &self,
         (function_arn, source_arn): Pair,
+        asked_at: Instant,
         sender: watch::Sender<Option<Answer>>,
     ) -> impl Future<Output = ()> + use<> {
         let (config, said, refuses) = (self.config.clone(), Arc::clone(&self.said), self.refuses);
         async move {
+            sleep_until(asked_at).await;
             let answer = match list_mappings(&config, &function_arn, &source_arn).await {
                 Ok(page) => Answer::of(&page),
                 Err(NoPage::Denied) => Answer::Denied,

@@ -8,19 +8,26 @@ use aws_lambda_events::event::sqs::SqsMessageAttribute;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
-use aws_sdk_sqs::operation::send_message::builders::SendMessageFluentBuilder;
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute,
-    MessageSystemAttributeValue,
+    MessageSystemAttributeValue, SendMessageBatchRequestEntry as Entry,
 };
+use claimant_core::limits::LETTERS_BATCH_MAX;
 use claimant_core::{DeadLetter, Queue, QueueFuture};
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use crate::event::Batch;
 use crate::visibility::{ENTRIES_MAX, whole_seconds};
 
 /// Attributes that SQS allows on one message.
 const ATTRIBUTES_MAX: usize = 10;
+
+/// How large all messages of one request may be together, as SQS counts them: the same 1 MiB as for a single message
+/// ("SendMessageBatch" in the SQS API reference, since August 2025).
+const REQUEST_MAX_BYTES: usize = 1 << 20;
 
 /// How much of an error goes along with a dead letter.
 const ERROR_MAX_BYTES: usize = 1_024;
@@ -107,49 +114,95 @@ impl<'a> SqsQueue<'a> {
         gone
     }
 
-    /// Sends a copy with the original's own attributes, as many as fit beside ours. SQS refuses an empty body, which
-    /// only a record that is none of SQS's has: such a message stays where it is.
-    async fn send(&self, letter: &DeadLetter) -> bool {
-        let (Some(client), Some(url)) = (self.client, self.dead_letters) else { return false };
-        let Some((message, envelope)) =
-            self.batch.messages.get(letter.place).zip(self.batch.envelopes.get(letter.place))
-        else {
-            return false;
-        };
-        let mut request = with_our_attributes(client.send_message().queue_url(url).message_body(&message.body), letter);
-        let ours = if letter.attempt.is_some() { OURS.len() } else { OURS.len() - 1 };
+    /// Sends copies, as many as fit into a request; the requests side by side.
+    async fn send(&self, letters: &[DeadLetter], within: Duration) -> Vec<bool> {
+        let (Some(client), Some(url)) = (self.client, self.dead_letters) else { return Vec::new() };
+        let (mut requests, mut sizes) = (Vec::<Vec<_>>::new(), Vec::new());
+        for (number, letter) in letters.iter().enumerate() {
+            let Some((entry, bytes)) = self.copy_of(letter, number, url) else { continue };
+            let room = sizes.last().is_some_and(|sum| sum + bytes <= REQUEST_MAX_BYTES);
+            match (requests.last_mut(), sizes.last_mut()) {
+                (Some(request), Some(sum)) if room && request.len() < LETTERS_BATCH_MAX => {
+                    request.push(entry);
+                    *sum += bytes;
+                }
+                _ => {
+                    requests.push(vec![entry]);
+                    sizes.push(bytes);
+                }
+            }
+        }
+        // Each in the time for itself: a request that hangs takes no other one's confirmations with it.
+        let sent =
+            join_all(requests.into_iter().map(|entries| timeout(within, send_batch(client, url, letters, entries))));
+        let mut taken = vec![false; letters.len()];
+        for number in sent.await.into_iter().filter_map(Result::ok).flatten() {
+            if let Some(taken) = taken.get_mut(number) {
+                *taken = true;
+            }
+        }
+        taken
+    }
+
+    /// A copy with the original's own attributes, as many as fit beside ours, and its size. SQS refuses an empty body,
+    /// which only a record that is none of SQS's has: such a message stays where it is.
+    fn copy_of(&self, letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
+        let (message, envelope) = self.batch.messages.get(letter.place).zip(self.batch.envelopes.get(letter.place))?;
+        let mut attributes: Vec<_> = our_attributes(letter);
         let mut theirs: Vec<_> =
             envelope.attributes.iter().filter(|(name, _)| !OURS.contains(&name.as_str())).collect();
         theirs.sort_by_key(|(name, _)| name.as_str());
-        let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name, copied(value)?)));
-        for (name, value) in theirs.take(ATTRIBUTES_MAX - ours) {
-            request = request.message_attributes(name, value);
+        let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name.as_str(), copied(value)?)));
+        attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
+        let size =
+            message.body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
+        let mut entry = Entry::builder().id(number.to_string()).message_body(&message.body);
+        for (name, value) in attributes {
+            entry = entry.message_attributes(name, value);
         }
         if let Some(trace) = &message.trace {
             let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace).build();
             if let Ok(value) = value {
-                request = request.message_system_attributes(SystemAttribute::AwsTraceHeader, value);
+                entry = entry.message_system_attributes(SystemAttribute::AwsTraceHeader, value);
             }
         }
         if url.ends_with(".fifo") {
             let group = envelope.group.as_deref().filter(|group| !group.is_empty());
-            request = request
+            entry = entry
                 .message_group_id(group.unwrap_or(letter.consumer.as_str()))
                 .message_deduplication_id(letter.message_id.as_str());
         }
-        match request.send().await {
-            Ok(sent) => sent.message_id().is_some(),
-            Err(error) => {
-                tracing::warn!(
-                    message_id = %letter.message_id,
-                    code = error.code().unwrap_or("none"),
-                    "the dead-letter queue did not take a message. Does the function's role have sqs:SendMessage for it, \
-                     and is CLAIMANT_DEAD_LETTER_QUEUE_URL right?"
-                );
-                false
+        Some((entry.build().ok()?, size))
+    }
+}
+
+/// Sends one request; the numbers of the letters that the queue has confirmed.
+async fn send_batch(client: &Client, url: &str, letters: &[DeadLetter], entries: Vec<Entry>) -> Vec<usize> {
+    let count = entries.len();
+    match client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
+        Ok(output) => {
+            for failed in output.failed() {
+                let letter = failed.id().parse().ok().and_then(|number: usize| letters.get(number));
+                warn_not_taken(letter.map(|letter| letter.message_id.as_str()), 1, failed.code());
             }
+            let confirmed = output.successful().iter().filter(|taken| !taken.message_id().is_empty());
+            confirmed.filter_map(|taken| taken.id().parse().ok()).collect()
+        }
+        Err(error) => {
+            warn_not_taken(None, count, error.code().unwrap_or("none"));
+            Vec::new()
         }
     }
+}
+
+fn warn_not_taken(message_id: Option<&str>, messages: usize, code: &str) {
+    tracing::warn!(
+        message_id,
+        messages,
+        code,
+        "the dead-letter queue did not take messages. Does the function's role have sqs:SendMessage for it, \
+         and is CLAIMANT_DEAD_LETTER_QUEUE_URL right?"
+    );
 }
 
 impl Queue for SqsQueue<'_> {
@@ -165,8 +218,8 @@ impl Queue for SqsQueue<'_> {
         self.client.is_some() && self.dead_letters.is_some()
     }
 
-    fn dead_letter<'a>(&'a self, letter: &'a DeadLetter) -> QueueFuture<'a, bool> {
-        Box::pin(self.send(letter))
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], within: Duration) -> QueueFuture<'a, Vec<bool>> {
+        Box::pin(self.send(letters, within))
     }
 }
 
@@ -181,7 +234,7 @@ fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
     })
 }
 
-fn with_our_attributes(request: SendMessageFluentBuilder, letter: &DeadLetter) -> SendMessageFluentBuilder {
+fn our_attributes(letter: &DeadLetter) -> Vec<(&'static str, MessageAttributeValue)> {
     let attempt = letter.attempt.map(|attempt| attempt.to_string());
     let values = [
         Some(letter.error.as_str()),
@@ -189,17 +242,18 @@ fn with_our_attributes(request: SendMessageFluentBuilder, letter: &DeadLetter) -
         Some(letter.message_id.as_str()),
         attempt.as_deref(),
     ];
-    OURS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).fold(
-        request,
-        |request, (name, value)| {
-            let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(value)).build();
-            // OK because a value with its type always builds.
-            match value {
-                Ok(value) => request.message_attributes(name, value),
-                Err(_) => request,
-            }
-        },
-    )
+    let said = OURS.into_iter().zip(values).filter_map(|(name, value)| {
+        let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(value?));
+        // A value with its type always builds.
+        Some((name, value.build().ok()?))
+    });
+    said.collect()
+}
+
+/// What an attribute counts towards the size of its message: its name, type and value.
+fn attribute_bytes(name: &str, value: &MessageAttributeValue) -> usize {
+    let binary = value.binary_value().map_or(0, |bytes| bytes.as_ref().len());
+    name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
 }
 
 /// An attribute as it was received; `None` where it is not whole.

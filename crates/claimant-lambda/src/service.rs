@@ -138,7 +138,6 @@ where
         function_arn: &str,
     ) -> Result<SqsBatchResponse, Error> {
         let batch = event::batch(event)?;
-        let pending = self.look_at_mapping(&batch, function_arn);
         let now = self.engine.now();
         let deadline = self.deadlines.of(deadline_ms, now);
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
@@ -146,6 +145,7 @@ where
         let report = self.engine.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch)).await;
         self.show(&report);
         let within = return_by.saturating_duration_since(Instant::now());
+        let pending = self.look_at_mapping(&batch, &report, function_arn, within);
         let (allowed, ()) =
             tokio::join!(self.allowed(&report, pending, within), self.change_visibility(&batch, &report, within));
         allowed.map(|()| response::response(&report))
@@ -165,8 +165,10 @@ where
         SqsQueue::new(batch, self.client.as_ref(), self.changes_visibility, self.dead_letters.as_deref())
     }
 
-    fn look_at_mapping(&self, batch: &Batch, function_arn: &str) -> Option<Pending> {
-        self.mapping.as_ref()?.ask(function_arn, &batch.source.as_ref()?.arn)
+    /// Asks whether the mapping deletes failures, where there are any.
+    fn look_at_mapping(&self, batch: &Batch, report: &Report, function: &str, within: Duration) -> Option<Pending> {
+        let failed = *report.failures().first()?;
+        self.mapping.as_ref()?.ask((function, &batch.source.as_ref()?.arn), failed.as_str(), within)
     }
 
     /// Whether this report may be given to a mapping that would delete failures.

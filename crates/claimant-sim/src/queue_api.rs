@@ -34,7 +34,10 @@ pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, b
             let deleted = entries.map(|entry| delete(world, invocation, entry)).collect::<Vec<_>>();
             (200, json!({ "Successful": deleted, "Failed": [] }))
         }
-        "SendMessage" => (200, send(world, body)),
+        "SendMessageBatch" => {
+            let entries = body["Entries"].as_array().into_iter().flatten();
+            (200, json!({ "Successful": entries.map(|entry| send(world, entry)).collect::<Vec<_>>(), "Failed": [] }))
+        }
         other => panic!("the simulated SQS does not know {other}"),
     }
 }
@@ -70,13 +73,13 @@ fn send(world: &World, request: &Value) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let id = text(&request["MessageAttributes"]["claimant-message-id"]["StringValue"]);
     if world.mutant == Some(Mutant::LettersUnconfirmed) {
-        return json!({ "MessageId": "none" });
+        return json!({ "Id": request["Id"], "MessageId": "none", "MD5OfMessageBody": "" });
     }
     let mut state = world.state();
     let group = request["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
     let copy = state.sqs.send_dead(text(&request["MessageBody"]), group);
     state.note(Event::Lettered { id, copy: copy.clone() });
-    json!({ "MessageId": copy })
+    json!({ "Id": request["Id"], "MessageId": copy, "MD5OfMessageBody": "" })
 }
 
 const fn code(fault: Fault) -> &'static str {

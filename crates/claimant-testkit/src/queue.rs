@@ -28,6 +28,7 @@ pub struct ScriptedQueue {
 #[derive(Debug, Default)]
 struct Asked {
     letters: Vec<DeadLetter>,
+    requests: Vec<usize>,
     hidden: Vec<(usize, Duration)>,
 }
 
@@ -42,6 +43,12 @@ impl ScriptedQueue {
     #[must_use]
     pub fn letters(&self) -> Vec<DeadLetter> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).letters.clone()
+    }
+
+    /// How many letters there were in each request.
+    #[must_use]
+    pub fn requests(&self) -> Vec<usize> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
     }
 
     /// Which places it was asked to hide, and for how long.
@@ -61,8 +68,10 @@ impl Queue for ScriptedQueue {
         self.letters != Letters::Without
     }
 
-    fn dead_letter<'a>(&'a self, letter: &'a DeadLetter) -> QueueFuture<'a, bool> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).letters.push(letter.clone());
-        Box::pin(std::future::ready(self.letters == Letters::Taken))
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.letters.extend_from_slice(letters);
+        asked.requests.push(letters.len());
+        Box::pin(std::future::ready(vec![self.letters == Letters::Taken; letters.len()]))
     }
 }

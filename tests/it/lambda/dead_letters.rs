@@ -76,12 +76,41 @@ async fn without_a_confirmed_copy_the_message_stays() {
         world.wire.script(&losses);
         let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
         assert_eq!(failures(&response), [batch[0].message_id.as_str()], "{name}");
-        assert_eq!(world.wire.take_requests()[0], "SendMessage", "{name}");
+        assert_eq!(world.wire.take_requests()[0], "SendMessageBatch", "{name}");
         // On its first delivery it is visible again at once.
         assert_eq!(world.sqs.depth(QUEUE).unwrap().visible, 1, "{name}");
         let copies = usize::from(losses == [Loss::Answer]);
         assert_eq!(world.visible("dead").await.len(), copies, "{name}");
     }
+}
+
+#[tokio::test]
+async fn dead_letters_go_in_tens_and_each_has_its_own_answer() {
+    let world = World::start(&["dead"]).await;
+    let url = world.sqs.queue_url("dead");
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url), ("CLAIMANT_VISIBILITY", "off")]);
+    let bad = |n: usize| NewMessage::new(format!("not JSON {n}"));
+    let batch = world.batch(QUEUE, (0..25).map(bad).collect()).await;
+    let mut event = world.event(QUEUE, &batch);
+    // No body that SQS takes: this copy alone is refused.
+    event.records[3].body = Some("\u{0}".to_owned());
+    let response = invoke(&service, event).await.unwrap();
+    assert_eq!(world.wire.take_requests(), ["SendMessageBatch"; 3]);
+    assert_eq!(failures(&response), [batch[3].message_id.as_str()]);
+    assert_eq!(world.sqs.depth("dead").unwrap().visible, 24);
+}
+
+#[tokio::test]
+async fn dead_letters_that_are_too_large_for_one_request_go_in_several() {
+    let world = World::start(&["dead"]).await;
+    let url = world.sqs.queue_url("dead");
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+    // 400,000 bytes each: two fit into the 1 MiB of a request.
+    let batch = world.batch(QUEUE, (0..5).map(|_| NewMessage::new("x".repeat(400_000))).collect()).await;
+    let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    assert_eq!(failures(&response), Vec::<&str>::new());
+    assert_eq!(world.wire.take_requests(), ["SendMessageBatch"; 3]);
+    assert_eq!(world.sqs.depth("dead").unwrap().visible, 5);
 }
 
 #[tokio::test]

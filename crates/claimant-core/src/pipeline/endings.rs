@@ -12,7 +12,7 @@ use crate::consumer::Rejection;
 use crate::deadline::until;
 use crate::ending::{After, Ended, Settling, Wanted, ending_of};
 use crate::error::Chain;
-use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
+use crate::limits::{LETTERS_BATCH_MAX, SETTLE_LINGER_MS, STORE_BATCH_MAX, STORE_GUARD_MS};
 use crate::pace;
 use crate::protocol::Settlement;
 use crate::report::{DeadLetter, Outcome};
@@ -107,21 +107,47 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         }
     }
 
-    /// Sends rejected messages to the dead-letter queue, a few at a time.
+    /// Sends rejected messages to the dead-letter queue, in requests for many; without time they stay where they are.
     pub(super) fn start_letters(&mut self) {
-        while self.sending < self.engine.concurrency {
-            let Some((place, letter, outcome)) = self.letters.pop_front() else { return };
-            let (queue, within) = (self.queue, until(self.schedule.return_by));
+        while !self.letters.is_empty() && self.sending < self.engine.concurrency {
+            let left = until(self.schedule.return_by);
+            let count = self.letters.len().min(LETTERS_BATCH_MAX);
+            let letters: Vec<_> = self.letters.drain(..count).collect();
+            if left.is_zero() {
+                letters.into_iter().for_each(|(place, _, outcome)| self.take_lettered(place, outcome, false));
+                continue;
+            }
+            let queue = self.queue;
+            // So that the queue's own limit comes first, and the answers that it has by then count.
+            let guarded = left - Duration::from_millis(STORE_GUARD_MS).min(left / 4);
             self.sending += 1;
             self.under_way.push(Box::pin(async move {
-                let sent = timeout(within, queue.dead_letter(&letter)).await.unwrap_or(false);
-                let outcome = match outcome {
-                    Outcome::Rejected { rejection, .. } => Outcome::Rejected { rejection, dead_lettered: sent },
-                    _ => Outcome::Parked { dead_lettered: sent },
-                };
-                Event::Lettered { place, outcome }
+                let mut whose = Vec::new();
+                let mut copies = Vec::new();
+                for (place, letter, outcome) in letters {
+                    whose.push((place, outcome));
+                    copies.push(letter);
+                }
+                let sent = timeout(left, queue.dead_letters(&copies, guarded)).await.unwrap_or_default();
+                let sent = sent.into_iter().chain(std::iter::repeat(false));
+                let lettered = whose.into_iter().zip(sent).map(|((place, outcome), sent)| (place, outcome, sent));
+                Event::Lettered(lettered.collect())
             }));
         }
+    }
+
+    /// Whether a message's copy is in the dead-letter queue is known.
+    pub(super) fn take_lettered(&mut self, place: Place, outcome: Outcome, sent: bool) {
+        let outcome = match outcome {
+            Outcome::Rejected { rejection, .. } => Outcome::Rejected { rejection, dead_lettered: sent },
+            _ => Outcome::Parked { dead_lettered: sent },
+        };
+        let message = &self.batch[place];
+        if !sent {
+            tracing::warn!(consumer = %self.engine.name, message_id = %message.id, "message could not be dead-lettered: it stays in its queue");
+        }
+        let delay = (!sent).then(|| backoff::rejected_delay(message.receive_count));
+        self.conclude(place, (outcome, delay), None);
     }
 
     pub(super) fn take_settled(&mut self, after: After, settled: Settled) {

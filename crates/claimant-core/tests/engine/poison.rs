@@ -149,8 +149,8 @@ impl Queue for Deleting {
         false
     }
 
-    fn dead_letter<'a>(&'a self, _: &'a DeadLetter) -> QueueFuture<'a, bool> {
-        Box::pin(std::future::ready(false))
+    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<bool>> {
+        Box::pin(std::future::ready(Vec::new()))
     }
 }
 

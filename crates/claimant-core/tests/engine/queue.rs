@@ -40,6 +40,44 @@ async fn more_dead_letters_than_slots_are_all_sent() {
     let report = world.deliver(&["nonsense"; 50], 0).await;
     assert_eq!((report.counts()["rejected"], report.failures().len()), (50, 0));
     assert_eq!(world.queue.letters().len(), 50);
+    assert_eq!(world.queue.requests(), [10; 5], "as many in a request as it takes");
+}
+
+/// A dead-letter queue that takes its time.
+struct Slow(Duration, Mutex<Vec<tokio::time::Instant>>);
+
+impl Queue for Slow {
+    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, bool> {
+        Box::pin(std::future::ready(true))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        true
+    }
+
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
+        self.1.lock().unwrap().push(tokio::time::Instant::now());
+        Box::pin(async move {
+            tokio::time::sleep(self.0).await;
+            vec![true; letters.len()]
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_dead_letter_is_begun_without_time_for_it() {
+    let setting = |c: Consumer<Work>| c.concurrency(1);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Taken);
+    // Three requests of ten letters, one after the other, of which the third has no time left.
+    let batch: Vec<_> = (0..30).map(|place| message(place, "nonsense", 1)).collect();
+    let (queue, margin) = (Slow(TIMEOUT / 2, Mutex::default()), Duration::from_millis(500));
+    let now = tokio::time::Instant::now();
+    let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), margin);
+    let report = world.engine.process(&batch, schedule, &queue).await;
+    assert_eq!(report.failures().len(), 20, "the copies of ten are confirmed, ten are not, and ten are not sent");
+    let begun = queue.1.into_inner().unwrap();
+    assert_eq!(begun.len(), 2);
+    assert!(begun.iter().all(|at| *at < now + TIMEOUT - margin), "{begun:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +209,7 @@ impl Queue for Mute {
         false
     }
 
-    fn dead_letter<'a>(&'a self, _letter: &'a DeadLetter) -> QueueFuture<'a, bool> {
+    fn dead_letters<'a>(&'a self, _letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
         Box::pin(std::future::pending())
     }
 }

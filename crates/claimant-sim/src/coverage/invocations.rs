@@ -119,7 +119,7 @@ fn rest(story: &Story<'_>, coverage: &mut Coverage) {
         match event {
             Event::Deleted { done: false, .. } | Event::ReportLost { .. } => coverage.add(6, 1),
             Event::Jumped { .. } => coverage.add(17, 1),
-            Event::QueueAsked { operation, fate, .. } if operation == "SendMessage" => {
+            Event::QueueAsked { operation, fate, .. } if operation == "SendMessageBatch" => {
                 letters_asked += usize::from(fate.is_some());
             }
             _ => {}
