@@ -107,7 +107,7 @@ pub(crate) fn ending_of(
     // It may have had its effect: at most once means that a person decides.
     let in_doubt = |error: String, outcome: Outcome, delay: Duration| match abandoned {
         Abandoned::Rerun => (Ending::Failed { error }, verdict(outcome, delay)),
-        Abandoned::Park => (Ending::Parked, Wanted::Parked { error, attempt }),
+        Abandoned::Park => (Ending::Parked { error: error.clone() }, Wanted::Parked { error, attempt }),
     };
     let cut_off = |why: &str, outcome| in_doubt(why.to_owned(), outcome, backoff);
     let (ending, wanted) = match ran {

@@ -23,6 +23,9 @@ pub enum Abandoned {
     Park,
 }
 
+/// The error of a record that is parked because its owner left it.
+pub const ABANDONED: &str = "its owner's lease ended before it was settled: the work may be done";
+
 /// What becomes of a message whose key belongs to work with another payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Conflicts {
@@ -156,6 +159,7 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
             Abandoned::Park => Decision::Park {
                 next: Record {
                     status: Status::Parked,
+                    error: Some(ABANDONED.to_owned()),
                     updated_at: request.now,
                     expires_at_s: window_end(request.now, &request.policy),
                     ..seen.clone()
@@ -263,7 +267,10 @@ pub enum Ending {
         error: String,
     },
     /// It is left for a person to decide.
-    Parked,
+    Parked {
+        /// Why, without payload data.
+        error: String,
+    },
 }
 
 impl Ending {
@@ -274,7 +281,7 @@ impl Ending {
             Self::Completed { .. } => Status::Completed,
             Self::Failed { .. } | Self::Released | Self::SetAside => Status::Failed,
             Self::Rejected { .. } => Status::Rejected,
-            Self::Parked => Status::Parked,
+            Self::Parked { .. } => Status::Parked,
         }
     }
 
@@ -282,9 +289,11 @@ impl Ending {
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         match self {
-            Self::Failed { error } | Self::Rejected { error } => Some(bounded(error, ERROR_MAX_BYTES)),
+            Self::Failed { error } | Self::Rejected { error } | Self::Parked { error } => {
+                Some(bounded(error, ERROR_MAX_BYTES))
+            }
             Self::SetAside => Some(SET_ASIDE),
-            Self::Completed { .. } | Self::Released | Self::Parked => None,
+            Self::Completed { .. } | Self::Released => None,
         }
     }
 
@@ -470,10 +479,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_parked_when_it_is_found_abandoned_keeps_all_but_its_window() {
+    fn what_is_parked_when_it_is_found_abandoned_says_why_and_keeps_all_but_its_window() {
         let mut request = request("b", "n", 112);
         request.policy.abandoned = Abandoned::Park;
-        let parked = Record { status: Status::Parked, updated_at: s(112), expires_at_s: 172, ..first() };
+        let error = Some(ABANDONED.to_owned());
+        let parked = Record { status: Status::Parked, error, updated_at: s(112), expires_at_s: 172, ..first() };
         assert_eq!(decide(Some(&first()), &request), Decision::Park { next: parked });
     }
 
@@ -489,7 +499,7 @@ mod tests {
             (Ending::Failed { error: error() }, Record { error: Some(error()), ..ended(Status::Failed) }),
             (Ending::Rejected { error: error() }, Record { error: Some(error()), ..ended(Status::Rejected) }),
             (Ending::Released, Record { attempts: 0, ..ended(Status::Failed) }),
-            (Ending::Parked, ended(Status::Parked)),
+            (Ending::Parked { error: error() }, Record { error: Some(error()), ..ended(Status::Parked) }),
         ];
         for (ending, wanted) in rows {
             let settlement = Settlement { ending, now: s(105), policy: request("a", "m", 100).policy };

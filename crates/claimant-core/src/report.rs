@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::consumer::Rejection;
-use crate::key::{ConsumerName, MessageId};
+use crate::key::{ConsumerName, MessageId, RecordId};
 use crate::meter::Usage;
 
 /// What became of one message.
@@ -115,6 +115,11 @@ pub struct DeadLetter {
     pub error: String,
     /// Which run of the handler rejected it, if one did.
     pub attempt: Option<u32>,
+    /// What becomes of it, by [`Outcome::word`]: `rejected` or `conflict`, whose work is not done by this message, or
+    /// `parked`, whose work may be done.
+    pub outcome: &'static str,
+    /// The record of its key, if it has a key.
+    pub record: Option<RecordId>,
 }
 
 /// What became of the message at one place of the batch.

@@ -35,8 +35,11 @@ pub(crate) struct Envelope {
     /// Its group, where it has one, on a fair queue too.
     pub(crate) group: Option<String>,
     /// What the producer attached to it.
-    pub(crate) attributes: HashMap<String, SqsMessageAttribute>,
+    pub(crate) attributes: Attributes,
 }
+
+/// A message's attributes by their names.
+pub(crate) type Attributes = HashMap<String, SqsMessageAttribute>;
 
 /// Where a batch comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

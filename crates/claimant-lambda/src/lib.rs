@@ -17,8 +17,9 @@
 //!
 //! With `CLAIMANT_DEAD_LETTER_QUEUE_URL`, a rejected or parked message is copied to that queue at once, and is reported
 //! done when the queue has confirmed the copy; else it is reported failed, and the redrive of its own queue moves it.
-//! The copy has the body, as many of its own attributes as SQS's limit of ten allows, and `claimant-error`,
-//! `claimant-consumer`, `claimant-message-id` and `claimant-attempt`. SQS knows no source queue for such a copy: to
+//! The copy has the body, `claimant-error`, `claimant-outcome`, `claimant-consumer`, `claimant-record`, `claimant-message-id`,
+//! `claimant-attempt`, after a redrive `claimant-first-message-id` and `claimant-redrives`, and as many of its own
+//! attributes, by name, as SQS's limit of ten allows. SQS knows no source queue for such a copy: to
 //! redrive it, name the destination. The queue is one of the function's own Region; a copy that is larger than SQS
 //! allows, or has no body, it does not take. A copy can be there twice, where SQS's answer or the deletion was lost.
 

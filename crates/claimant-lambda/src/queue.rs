@@ -19,7 +19,7 @@ use claimant_core::{DeadLetter, Queue, QueueFuture};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::event::Batch;
+use crate::event::{Attributes, Batch};
 use crate::visibility::{ENTRIES_MAX, whole_seconds};
 
 /// Attributes that SQS allows on one message.
@@ -32,15 +32,15 @@ const REQUEST_MAX_BYTES: usize = 1 << 20;
 /// How much of an error goes along with a dead letter.
 const ERROR_MAX_BYTES: usize = 1_024;
 
-/// The attributes that a dead letter gets from claimant.
-///
-/// | attribute | says |
-/// | --- | --- |
-/// | `claimant-error` | why it was rejected, at most 1,024 bytes |
-/// | `claimant-consumer` | by whom |
-/// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
-/// | `claimant-attempt` | which run of the handler rejected it, if one did |
-const OURS: [&str; 4] = ["claimant-error", "claimant-consumer", "claimant-message-id", "claimant-attempt"];
+/// The attributes that a dead letter gets from claimant: how they are told from the message's own.
+const OURS: &str = "claimant-";
+
+/// The id that the message had in its own queue: a copy has a new one.
+const MESSAGE_ID: &str = "claimant-message-id";
+/// The id that the producer's message had, where this one is a copy that was redriven from a dead-letter queue.
+const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
+/// How often it was redriven from there.
+const REDRIVES: &str = "claimant-redrives";
 
 /// The queue of one batch.
 pub(crate) struct SqsQueue<'a> {
@@ -148,9 +148,8 @@ impl<'a> SqsQueue<'a> {
     /// which only a record that is none of SQS's has: such a message stays where it is.
     fn copy_of(&self, letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
         let (message, envelope) = self.batch.messages.get(letter.place).zip(self.batch.envelopes.get(letter.place))?;
-        let mut attributes: Vec<_> = our_attributes(letter);
-        let mut theirs: Vec<_> =
-            envelope.attributes.iter().filter(|(name, _)| !OURS.contains(&name.as_str())).collect();
+        let mut attributes: Vec<_> = our_attributes(letter, &envelope.attributes);
+        let mut theirs: Vec<_> = envelope.attributes.iter().filter(|(name, _)| !name.starts_with(OURS)).collect();
         theirs.sort_by_key(|(name, _)| name.as_str());
         let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name.as_str(), copied(value)?)));
         attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
@@ -234,16 +233,34 @@ fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
     })
 }
 
-fn our_attributes(letter: &DeadLetter) -> Vec<(&'static str, MessageAttributeValue)> {
-    let attempt = letter.attempt.map(|attempt| attempt.to_string());
-    let values = [
-        Some(letter.error.as_str()),
-        Some(letter.consumer.as_str()),
-        Some(letter.message_id.as_str()),
-        attempt.as_deref(),
+/// What claimant says of a dead letter, beside the message's own attributes (`received`).
+///
+/// | attribute | says |
+/// | --- | --- |
+/// | `claimant-error` | why, at most 1,024 bytes |
+/// | `claimant-outcome` | `rejected` or `conflict`: this message's work is not done; `parked`: it may be done |
+/// | `claimant-consumer` | by whom |
+/// | `claimant-record` | the id of the record of its key, as the store has it |
+/// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
+/// | `claimant-attempt` | which run of the handler rejected it, if one did |
+/// | `claimant-first-message-id`, `claimant-redrives` | the producer's id, and how often it came back from a dead-letter queue, if it did |
+fn our_attributes(letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
+    let text = |name: &str| received.get(name).and_then(|attribute| attribute.string_value.as_deref());
+    let redriven = text(MESSAGE_ID).is_some();
+    let redrives = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default().saturating_add(1);
+    let said = [
+        ("claimant-error", Some(letter.error.clone())),
+        ("claimant-outcome", Some(letter.outcome.to_owned())),
+        ("claimant-consumer", Some(letter.consumer.as_str().to_owned())),
+        // An id that SQS cannot carry as it is would name another record.
+        ("claimant-record", letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id)),
+        (MESSAGE_ID, Some(letter.message_id.as_str().to_owned())),
+        ("claimant-attempt", letter.attempt.map(|attempt| attempt.to_string())),
+        (FIRST_MESSAGE_ID, text(FIRST_MESSAGE_ID).or_else(|| text(MESSAGE_ID)).map(str::to_owned)),
+        (REDRIVES, redriven.then(|| redrives.to_string())),
     ];
-    let said = OURS.into_iter().zip(values).filter_map(|(name, value)| {
-        let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(value?));
+    let said = said.into_iter().filter_map(|(name, value)| {
+        let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(&value?));
         // A value with its type always builds.
         Some((name, value.build().ok()?))
     });

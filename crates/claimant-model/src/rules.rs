@@ -75,7 +75,7 @@ impl End {
             Self::Released => Ending::Released,
             Self::Failed => Ending::Failed { error: String::new() },
             Self::Rejected => Ending::Rejected { error: String::new() },
-            Self::Parked => Ending::Parked,
+            Self::Parked => Ending::Parked { error: String::new() },
         }
     }
 

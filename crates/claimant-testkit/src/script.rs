@@ -116,9 +116,13 @@ pub(crate) fn rejected() -> Ending {
     Ending::Rejected { error: "never".into() }
 }
 
+pub(crate) fn parked() -> Ending {
+    Ending::Parked { error: "in doubt".into() }
+}
+
 /// All of them.
 pub(crate) fn endings() -> [Ending; 5] {
-    [done(), failed(), rejected(), Ending::Parked, Ending::Released]
+    [done(), failed(), rejected(), parked(), Ending::Released]
 }
 
 pub(crate) fn policy(abandoned: Abandoned, conflicts: Conflicts) -> ClaimPolicy {

@@ -1,9 +1,10 @@
 //! Rejected messages in the dead-letter queue, and those that it does not take.
 
+use claimant::Consumer;
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
 use claimant_tests::wire::Loss;
 
-use super::world::{QUEUE, World, body, failures, invoke};
+use super::world::{QUEUE, Work, World, body, failures, invoke, work};
 
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
 
@@ -135,9 +136,61 @@ async fn ours_win_where_ten_attributes_are_too_few() {
     invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
     let [letter] = &world.visible("dead").await[..] else { panic!("one letter") };
     let id = format!("claimant-message-id={}", batch[0].message_id);
+    // The last ones by name are left out.
     let wanted = ["a=theirs", "b=theirs", "c=theirs", "claimant-attempt=1", "claimant-consumer=c"];
-    let rest = ["claimant-error=no use", &id, "d=theirs", "e=theirs", "f=theirs"];
+    let rest = ["claimant-error=no use", &id, "claimant-outcome=rejected", "claimant-record=c#a", "d=theirs"];
     assert_eq!(described(letter), [wanted, rest].concat());
+}
+
+#[tokio::test]
+async fn a_dead_letter_says_whether_its_work_may_be_done_and_where_its_record_is() {
+    let world = World::start(&["dead"]).await;
+    let url = world.sqs.queue_url("dead");
+    let consumer = Consumer::new("c", world.store.clone(), work).key(|w: &Work| &w.id).at_most_once();
+    let service = world.service_of(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)], consumer);
+    let texts = [body("a", "panic"), body("b", "no use"), body("b", "other"), "{".to_owned()];
+    for (text, wanted) in texts.into_iter().zip([
+        ["claimant-outcome=parked", "claimant-record=c#a", "claimant-error=the handler panicked"],
+        ["claimant-outcome=rejected", "claimant-record=c#b", "claimant-error=no use"],
+        [
+            "claimant-outcome=conflict",
+            "claimant-record=c#b",
+            "claimant-error=its key belongs to work with another payload",
+        ],
+        ["claimant-outcome=rejected", "claimant-consumer=c", "claimant-error=the body is not valid JSON"],
+    ]) {
+        let batch = world.batch(QUEUE, vec![NewMessage::new(text)]).await;
+        invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        let [letter] = &world.visible("dead").await[..] else { panic!("one letter") };
+        let described = described(letter);
+        for wanted in wanted {
+            assert!(described.iter().any(|line| line.starts_with(wanted)), "{wanted} in {described:?}");
+        }
+        let has_record = described.iter().any(|line| line.starts_with("claimant-record"));
+        assert_eq!(has_record, letter.body != "{");
+        assert!(!described.join("\n").contains("claimant-redrives"));
+    }
+}
+
+#[tokio::test]
+async fn the_trail_to_the_producers_message_outlasts_redrives() {
+    let world = World::start(&["dead"]).await;
+    let url = world.sqs.queue_url("dead");
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+    let mut batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "no use"))]).await;
+    let first = batch[0].message_id.clone();
+    for redrives in 0..3 {
+        invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        let mut letters = world.visible("dead").await;
+        let [letter] = &letters[..] else { panic!("one letter") };
+        let described = described(letter).join("\n");
+        assert!(described.contains(&format!("claimant-message-id={}", batch[0].message_id)), "{described}");
+        let trail = format!("claimant-first-message-id={first}");
+        assert_eq!(described.contains(&trail), redrives > 0, "{described}");
+        assert_eq!(described.contains(&format!("claimant-redrives={redrives}")), redrives > 0, "{described}");
+        // A redrive gives it a new id in its own queue; here the copy's.
+        batch = std::mem::take(&mut letters);
+    }
 }
 
 #[tokio::test]

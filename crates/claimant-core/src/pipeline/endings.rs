@@ -211,7 +211,9 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     pub(super) fn dispose(&mut self, place: Place, outcome: Outcome, error: String, attempt: Option<u32>) {
         let (message, consumer) = (&self.batch[place], self.engine.name.clone());
         if self.queue.has_dead_letters() {
-            let letter = DeadLetter { place, message_id: message.id.clone(), consumer, error, attempt };
+            let record = self.identities[place].as_ref().ok().map(|identity| identity.record_id.clone());
+            let (message_id, word) = (message.id.clone(), outcome.word());
+            let letter = DeadLetter { place, message_id, consumer, error, attempt, outcome: word, record };
             return self.letters.push_back((place, letter, outcome));
         }
         let delay = backoff::rejected_delay(message.receive_count);

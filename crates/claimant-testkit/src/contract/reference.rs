@@ -7,7 +7,7 @@ use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{fresh_id, play};
 use crate::player::Player;
 use crate::script::{
-    ClaimStep, LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle,
+    ClaimStep, LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, parked, rejected, renew, settle,
 };
 
 /// The environment variable that names the seed of the random calls, to play those of another run again.
@@ -54,7 +54,7 @@ fn variations() -> Vec<(String, Vec<Step>)> {
         ("completed", vec![a(), settle("a", done(), 10)]),
         ("failed", vec![a(), settle("a", failed(), 10)]),
         ("rejected", vec![a(), settle("a", rejected(), 10)]),
-        ("parked", vec![a(), settle("a", Ending::Parked, 10)]),
+        ("parked", vec![a(), settle("a", parked(), 10)]),
         ("released", vec![a(), settle("a", Ending::Released, 10)]),
         ("failed twice", vec![a(), settle("a", failed(), 10), claim("a2", 11).step(), settle("a2", failed(), 12)]),
         ("renewed", vec![a(), renew("a", 10, 9_000)]),

@@ -5,7 +5,9 @@ use claimant_core::protocol::Ending;
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{fresh_id, play};
 use crate::player::Player;
-use crate::script::{LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle};
+use crate::script::{
+    LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, parked, rejected, renew, settle,
+};
 
 /// A script with the beginning of the line that each step must show.
 pub(super) struct Rule {
@@ -304,7 +306,7 @@ fn endings_of_windows() -> Vec<Rule> {
     let kept = [
         (done(), 6, "completed: final until its window ends", "refused: Completed"),
         (rejected(), 8, "rejected: until its window ends", "refused: Rejected"),
-        (Ending::Parked, 8, "parked: until its window ends", "refused: Parked"),
+        (parked(), 8, "parked: until its window ends", "refused: Parked"),
     ];
     for (ending, clause, name, refused) in kept {
         rules.push(Rule {

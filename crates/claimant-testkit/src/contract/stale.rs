@@ -5,7 +5,9 @@ use claimant_core::protocol::Ending;
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::fresh_id;
 use crate::player::Player;
-use crate::script::{LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, rejected, renew, settle};
+use crate::script::{
+    LEASE_MS, SKEW_MS, Step, WINDOW_MS, claim, done, endings, failed, parked, rejected, renew, settle,
+};
 
 pub(super) async fn check(examiner: &mut Examiner) {
     for batched in [false, true] {
@@ -40,7 +42,7 @@ fn ways_to_lose() -> Vec<(&'static str, Vec<Step>)> {
         ("whose successor failed", vec![a(), taken(), settle("b", failed(), 1_800)]),
         ("whose successor released", vec![a(), taken(), settle("b", Ending::Released, 1_800)]),
         ("whose successor rejected", vec![a(), taken(), settle("b", rejected(), 1_800)]),
-        ("whose successor parked", vec![a(), taken(), settle("b", Ending::Parked, 1_800)]),
+        ("whose successor parked", vec![a(), taken(), settle("b", parked(), 1_800)]),
         ("whose key was claimed after its window", vec![a(), claim("b", 2 * WINDOW_MS).payload("p2").step()]),
         ("with another token", vec![claim("b", 0).step(), forged("a", 1)]),
         ("with an earlier fence", vec![a(), settle("a", failed(), 5), claim("a", 6).step(), forged("a", 1)]),
@@ -69,7 +71,7 @@ fn after_completion() -> Vec<(&'static str, Step, &'static str)> {
         ("a late failure", settle("a", failed(), 6), "lost"),
         ("a late rejection", settle("a", rejected(), 6), "lost"),
         ("a late release", settle("a", Ending::Released, 6), "lost"),
-        ("late parking", settle("a", Ending::Parked, 6), "lost"),
+        ("late parking", settle("a", parked(), 6), "lost"),
         ("a second completion", settle("a", done(), 6), "done"),
         ("a late renewal", renew("a", 6, 50_000), "lost"),
     ]
