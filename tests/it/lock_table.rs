@@ -72,6 +72,7 @@ async fn check_all(dynamodb: DynamoDb) {
     a_single_completion_commits(&dynamodb).await;
     an_old_failure_is_not_written_again(&dynamodb).await;
     a_record_that_ttl_deleted_is_nobodys(&dynamodb).await;
+    a_record_deleted_in_the_middle_of_a_claim_is_absent(&dynamodb).await;
     silence_ends_in_time(&dynamodb).await;
     other_attribute_names_work(&dynamodb).await;
     bad_tables_are_named(&dynamodb).await;
@@ -295,6 +296,27 @@ async fn a_single_completion_commits(dynamodb: &DynamoDb) {
     assert!(matches!(store.settle(claim, &ending(done()), call()).await, Settled::Done));
     let read = dynamodb.client().get_item().table_name("single").key(effect().0, effect().1);
     assert!(read.send().await.unwrap().item.is_some());
+}
+
+/// A key whose window is over is claimed over the record that was seen. Where TTL deletes that just then, the claim is the first
+/// of a key without a record, and is held as such: by the fence that the record has (F17).
+async fn a_record_deleted_in_the_middle_of_a_claim_is_absent(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "deleted-meanwhile").await;
+    let first = granted(&table, "k", 0).await;
+    let id = first.id.clone();
+    assert!(matches!(table.settle(first, &ending(done()), call()).await, Settled::Done));
+    wire.script(&[Loss::None, Loss::Waits]);
+    let (claim, ()) = tokio::join!(granted(&table, "k", 200_000), async {
+        wire.until_waiting().await;
+        let key = AttributeValue::S(id.as_str().to_owned());
+        dynamodb.client().delete_item().table_name("deleted-meanwhile").key("id", key).send().await.unwrap();
+        wire.go_on();
+    });
+    let record = table.look(&id, call()).await.unwrap().unwrap();
+    assert_eq!((claim.fence, claim.attempt), (record.fence, record.attempts));
+    assert_eq!(claim.fence.get(), 1);
+    let settlement = Settlement { now: at(200_500), ..ending(done()) };
+    assert!(matches!(table.settle(claim, &settlement, call()).await, Settled::Done));
 }
 
 /// A failure of which nobody knows whether it was written, and somebody who failed meanwhile: to write it now could count the

@@ -187,3 +187,41 @@ impl Attempt for Looking {
         Err(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use claimant_core::protocol::{ClaimPolicy, fresh_claim};
+    use claimant_core::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, RecordId, Status};
+
+    use super::*;
+
+    fn request(now: u64) -> ClaimRequest {
+        let now = Timestamp::from_millis(now);
+        ClaimRequest {
+            id: RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new("k").unwrap()),
+            owner: OwnerToken::draw().unwrap(),
+            message_id: MessageId::new("m").unwrap(),
+            fingerprint: Fingerprint::of_bytes(b"p"),
+            now,
+            lease_until: now.plus(Duration::from_secs(1)),
+            policy: ClaimPolicy::default(),
+            first_delivery: false,
+        }
+    }
+
+    /// A claim over a failed record that is deleted just then is the first of its key, by the fence that is written (F17).
+    #[test]
+    fn a_record_deleted_in_the_middle_of_a_claim_is_absent() {
+        let (first, second) = (request(0), request(10));
+        let failed = Record { status: Status::Failed, fence: Fence::new(7), attempts: 3, ..fresh_claim(&first) };
+        let mut claiming = Claiming::new(b"k".to_vec(), &second);
+        for reply in [Reply::Shown(Some(failed)), Reply::Shown(None)] {
+            let Next::Again(again) = claiming.took(reply) else { panic!("it is to be written again") };
+            claiming = again;
+        }
+        let Next::Answer(Ok(ClaimAnswer::Granted(claim))) = claiming.took(Reply::Applied) else { panic!("granted") };
+        assert_eq!((claim.fence, claim.attempt), (Fence::FIRST, 1));
+    }
+}

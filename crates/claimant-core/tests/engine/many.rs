@@ -7,11 +7,12 @@ use std::time::Duration;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Renewed, Report,
-    Schedule, Settled, Store, StoreError, StoreFuture,
+    Schedule, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::{Call as Faulty, Fault};
 
-use super::TIMEOUT;
+use super::{TIMEOUT, words, world};
 
 /// A store in memory that takes many keys in one request, as DynamoDB does, and counts requests and open claims.
 #[derive(Default)]
@@ -210,4 +211,35 @@ async fn what_cannot_be_settled_is_not_run() {
     let counts = engine.process(&batch, schedule, &NoQueue).await.counts();
     assert!(counts["unsettled"] < 1_000, "as many as may wait, each time the store's time is over: {counts:?}");
     assert_eq!(counts["unsettled"] + counts["not_started"], 5_000);
+}
+
+/// What became of the first of two messages with the same work is said of the second, too: a success only where it is done (F17).
+#[tokio::test(start_paused = true)]
+async fn the_later_message_of_the_same_work_is_done_only_where_the_first_is() {
+    use StoreErrorKind::{Denied, Other};
+    let rows = [
+        ("ok", None, "completed duplicate"),
+        ("value", None, "completed duplicate"),
+        ("reject", None, "rejected rejected"),
+        ("fail", None, "retry retry"),
+        ("later", None, "retry retry"),
+        ("panic", None, "retry retry"),
+        ("doubt", None, "retry retry"),
+        ("hang", None, "cancelled cancelled"),
+        ("robbed", None, "lost lost"),
+        ("ok", Some((Faulty::Claim, Fault::NotApplied(Denied))), "store_failed store_failed"),
+        ("ok", Some((Faulty::Settle, Fault::NotApplied(Denied))), "unsettled unsettled"),
+        ("ok", Some((Faulty::Settle, Fault::Applied(Other))), "unsettled unsettled"),
+        ("ok", Some((Faulty::Settle, Fault::Aborts)), "retry retry"),
+        ("ok", Some((Faulty::Settle, Fault::Refuses)), "duplicate duplicate"),
+    ];
+    for (action, fault, wanted) in rows {
+        let world = world(|consumer| consumer);
+        fault.into_iter().for_each(|(call, fault)| world.store.fail_next(call, fault));
+        let text = format!("a {action}");
+        let report = world.deliver(&[&text, &text], 0).await;
+        assert_eq!(words(&report), wanted, "{action}, {fault:?}");
+        let successes = ["completed", "duplicate"].map(|word| report.counts().get(word).copied().unwrap_or_default());
+        assert_eq!(report.failures().len(), 2 - successes.iter().sum::<usize>(), "{action}, {fault:?}");
+    }
 }
