@@ -17,9 +17,6 @@ use crate::scenario::{Fault, MessageSpec};
 use crate::sqs::Delivery;
 use crate::world::World;
 
-/// Handlers do not block their threads here until they have real ones: a run that no thread polls never started.
-const BLOCKS: bool = false;
-
 /// How long after the faults an operator waits: every lease is over then, whatever clocks had said.
 const PAUSE_S: u64 = 4 * 3_600;
 
@@ -34,8 +31,6 @@ const DRAIN_MAX_S: u64 = 12 * 3_600;
 pub struct Cloud {
     world: World,
     aws: SdkConfig,
-    /// The handlers of processes whose threads are blocked: nobody drives this runtime.
-    nobody: tokio::runtime::Handle,
     slots: Vec<Option<Environment>>,
     deliveries: JoinSet<()>,
 }
@@ -43,9 +38,9 @@ pub struct Cloud {
 impl Cloud {
     /// A cloud in which nothing runs yet.
     #[must_use]
-    pub fn new(world: World, aws: SdkConfig, nobody: tokio::runtime::Handle) -> Self {
+    pub fn new(world: World, aws: SdkConfig) -> Self {
         let slots = vec![None; world.scenario.function.clocks_ms.len()];
-        Self { world, aws, nobody, slots, deliveries: JoinSet::new() }
+        Self { world, aws, slots, deliveries: JoinSet::new() }
     }
 
     /// Runs the scenario from the first message to the end.
@@ -146,7 +141,7 @@ impl Cloud {
             Fault::Block { invocation: of, for_ms } if of == invocation => Some(for_ms),
             _ => None,
         });
-        let blocked = blocked.filter(|_| BLOCKS && self.world.state().faults);
+        let blocked = blocked.filter(|_| self.world.state().faults);
         let environment = self.environment(slot, blocked);
         environment.process.thaw();
         let batch = event::arrange(&self.world, batch);
@@ -159,10 +154,7 @@ impl Cloud {
             Some(environment) if !environment.process.is_gone() && blocked.is_none() => environment.clone(),
             _ => {
                 let process = Process::start(&self.world, slot, blocked);
-                let mut service = handler::service(&self.world, &process, &self.aws);
-                if blocked.is_some() {
-                    service = service.handlers_on(self.nobody.clone());
-                }
+                let service = handler::service(&self.world, &process, &self.aws);
                 self.world.state().processes[slot] = Arc::downgrade(&process);
                 let environment = Environment::new(process, service);
                 // One whose threads are blocked serves once.
@@ -187,9 +179,10 @@ async fn produce(world: World, place: usize, spec: MessageSpec) {
 /// What happens at its time, not at a request or an invocation.
 fn timer(fault: &Fault) -> Option<(u64, Fault)> {
     match *fault {
-        Fault::Jump { at_ms, .. } | Fault::Terminate { at_ms, .. } | Fault::Expire { at_ms } => {
-            Some((at_ms, fault.clone()))
-        }
+        Fault::Jump { at_ms, .. }
+        | Fault::Terminate { at_ms, .. }
+        | Fault::Expire { at_ms }
+        | Fault::Deploy { at_ms } => Some((at_ms, fault.clone())),
         _ => None,
     }
 }
@@ -213,6 +206,14 @@ fn happen(world: &World, fault: &Fault) {
             }
         }
         Fault::Expire { .. } => world.expire(),
+        Fault::Deploy { .. } => {
+            let mut state = world.state();
+            state.deployments += 1;
+            state.note(Event::Deployed);
+            let running: Vec<_> = state.processes.iter().filter_map(std::sync::Weak::upgrade).collect();
+            drop(state);
+            running.iter().for_each(|process| process.retire());
+        }
         _ => {}
     }
 }

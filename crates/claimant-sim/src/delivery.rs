@@ -10,12 +10,12 @@ use claimant_lambda::Service;
 use tokio::time::{Instant, sleep_until};
 
 use crate::event;
-use crate::handler::Payload;
 use crate::history::{Delivered, Event, InvocationNo};
 use crate::mutant::Mutant;
 use crate::process::{Gated, Process};
 use crate::scenario::Fault;
 use crate::sqs::Delivery;
+use crate::work::Payload;
 use crate::world::World;
 
 /// The function's ARN.

@@ -1,5 +1,7 @@
 //! A scenario from a seed.
 
+mod stories;
+
 use fastrand::Rng;
 
 use crate::scenario::{
@@ -26,7 +28,7 @@ pub fn draw(seed: u64) -> Scenario {
     // Now and then more than one request holds.
     let keys = if rarely(rng, 24) { rng.usize(12..=28) } else { rng.usize(1..=5) };
     let keys: Vec<_> = (0..keys).map(|_| key(rng, &consumer, &function)).collect();
-    let mut messages = messages(rng, keys.len());
+    let mut messages = messages(rng, &consumer, keys.len());
     if rng.bool() {
         // All at once, so that they come in one batch.
         messages.iter_mut().filter(|message| message.at_ms < 2_000).for_each(|message| message.at_ms = 0);
@@ -39,13 +41,7 @@ pub fn draw(seed: u64) -> Scenario {
     }
     let mut scenario = Scenario { seed, consumer, queue, function, keys, messages, faults: Vec::new() };
     scenario.faults = faults(rng, &scenario);
-    if scenario.consumer.guarantee != Guarantee::AtMostOnce && rarely(rng, 24) {
-        forgotten(rng, &mut scenario);
-    } else if rarely(rng, 24) {
-        overtaken(rng, &mut scenario);
-    } else if rarely(rng, 24) {
-        cut_off(rng, &mut scenario);
-    }
+    stories::tell(rng, &mut scenario);
     scenario
 }
 
@@ -76,6 +72,8 @@ fn consumer(rng: &mut Rng) -> ConsumerSpec {
         ignores_conflicts: rarely(rng, 4),
         // A window that ends within the run makes the same work be done again, which at most once does not allow.
         window_s: (guarantee != AtMostOnce && rarely(rng, 5)).then_some(60),
+        // At most once needs a key that outlives a redrive.
+        by_message_id: guarantee != AtMostOnce && rarely(rng, 10),
     }
 }
 
@@ -88,8 +86,9 @@ fn function(rng: &mut Rng) -> FunctionSpec {
     FunctionSpec {
         timeout_ms: one(rng, &[3_000, 6_000, 15_000]),
         clocks_ms: (0..clocks).map(|_| if far { beyond(rng) } else { within(rng) }).collect(),
-        per_process: if rarely(rng, 4) { 2 } else { 1 },
+        per_process: if rarely(rng, 4) { rng.usize(2..=4) } else { 1 },
         mapping_reports: rarely(rng, 12).then(|| rng.bool()),
+        threads: false,
     }
 }
 
@@ -99,7 +98,7 @@ fn queue(rng: &mut Rng, function: &FunctionSpec) -> QueueSpec {
         fifo_groups,
         // As AWS demands, at least the function's time-out; the mapping does not look again when either is changed.
         visibility_s: if rarely(rng, 6) { 2 } else { function.timeout_ms / 1_000 * one(rng, &[1, 2, 6]) },
-        max_receives: rng.u32(4..=7),
+        max_receives: if rarely(rng, 6) { rng.u32(4..=7) } else { 5 },
         batch_max: if fifo_groups.is_some() { one(rng, &[1, 3, 10]) } else { one(rng, &[1, 3, 10, 30]) },
         letters: rng.bool(),
         changes_visibility: !rarely(rng, 5),
@@ -109,10 +108,6 @@ fn queue(rng: &mut Rng, function: &FunctionSpec) -> QueueSpec {
 /// What the handler does for one key: at most two runs that fail, then good ones.
 fn key(rng: &mut Rng, consumer: &ConsumerSpec, function: &FunctionSpec) -> Vec<Work> {
     let mut runs: Vec<Work> = (0..rng.usize(0..=2)).map(|_| bad_work(rng)).collect();
-    if consumer.guarantee == Guarantee::AtMostOnce {
-        // It has its effect and is rejected: a person who redrives it asks for the effect once more.
-        runs.retain(|work| *work != Work::Large);
-    }
     // Leases are renewed only under long ones.
     let renewed = matches!(consumer.guarantee, Guarantee::Renewed(_));
     let long = rarely(rng, if renewed { 2 } else { 6 });
@@ -134,7 +129,7 @@ fn bad_work(rng: &mut Rng) -> Work {
     }
 }
 
-fn messages(rng: &mut Rng, keys: usize) -> Vec<MessageSpec> {
+fn messages(rng: &mut Rng, consumer: &ConsumerSpec, keys: usize) -> Vec<MessageSpec> {
     let mut messages = Vec::new();
     for key in 0..keys {
         let copies = if rarely(rng, 2) { rng.usize(2..=3) } else { 1 };
@@ -150,6 +145,8 @@ fn messages(rng: &mut Rng, keys: usize) -> Vec<MessageSpec> {
     }
     if rarely(rng, 4) {
         let shape = one(rng, &[Shape::NotJson, Shape::WrongShape, Shape::NoKey, Shape::Deep]);
+        // A consumer without a key rule misses none.
+        let shape = if consumer.by_message_id && shape == Shape::NoKey { Shape::NotJson } else { shape };
         messages.push(MessageSpec { at_ms: rng.u64(..2_000), key: 0, variant: 0, shape, count: 1 });
     }
     messages.sort_by_key(|message| message.at_ms);
@@ -179,54 +176,6 @@ fn faults(rng: &mut Rng, scenario: &Scenario) -> Vec<Fault> {
         faults.push(Fault::Expire { at_ms: rng.u64(60_000..300_000) });
     }
     faults
-}
-
-/// An owner, or what it sent, that comes back when its record is gone: the window ends before the message comes back.
-fn forgotten(rng: &mut Rng, scenario: &mut Scenario) {
-    scenario.consumer.window_s = Some(60);
-    scenario.consumer.timeout_ms = None;
-    scenario.function.timeout_ms = 15_000;
-    scenario.queue.visibility_s = 90;
-    scenario.queue.changes_visibility = false;
-    let later = rng.u64(1_000..4_000);
-    for works in &mut scenario.keys {
-        *works = vec![Work::Good { before_ms: later, after_ms: later / 2 }];
-    }
-    for message in &mut scenario.messages {
-        message.at_ms = message.at_ms.min(300);
-    }
-    let late = |nth| Fault::Store { nth, fate: Fate::Late(94_000 + u64::from(nth) * 1_000) };
-    let freeze = Fault::Freeze { invocation: 0, poll: rng.u32(2..6), for_ms: rng.u64(80_000..140_000) };
-    scenario.faults = if rarely(rng, 4) { vec![freeze] } else { (1..4).map(late).collect() };
-    scenario.faults.push(Fault::Expire { at_ms: rng.u64(79_000..93_000) });
-}
-
-/// An owner whose lease is over for another one whose clock is far ahead.
-fn overtaken(rng: &mut Rng, scenario: &mut Scenario) {
-    let (run_ms, later_ms) = (rng.u64(2_000..6_000), rng.u64(100..2_000));
-    two_of_one_key(scenario, run_ms, later_ms);
-    scenario.function.clocks_ms = vec![0, 3_600_000];
-    scenario.faults.truncate(1);
-}
-
-/// An owner that cannot renew its lease, and another one that wants it when the store is back.
-fn cut_off(rng: &mut Rng, scenario: &mut Scenario) {
-    let (run_ms, later_ms) = (rng.u64(6_000..7_500), rng.u64(3_000..6_000));
-    two_of_one_key(scenario, run_ms, later_ms);
-    scenario.consumer.guarantee = Guarantee::Renewed(3_000);
-    scenario.function.clocks_ms = vec![0, rng.i64(-500..500)];
-    let fate = one(rng, &[Fate::Lost, Fate::Silence, Fate::Throttled]);
-    scenario.faults = vec![Fault::Outage { from_ms: rng.u64(100..1_500), for_ms: rng.u64(2_500..5_000), fate }];
-}
-
-/// Two messages of one key for two processes, whose handlers run for so long.
-fn two_of_one_key(scenario: &mut Scenario, run_ms: u64, later_ms: u64) {
-    scenario.consumer.timeout_ms = None;
-    scenario.function.timeout_ms = 15_000;
-    (scenario.queue.visibility_s, scenario.queue.fifo_groups, scenario.queue.batch_max) = (90, None, 1);
-    scenario.keys = vec![vec![Work::Good { before_ms: run_ms / 2, after_ms: run_ms / 2 }]];
-    let message = MessageSpec { at_ms: 0, key: 0, variant: 0, shape: Shape::Good, count: 1 };
-    scenario.messages = vec![message.clone(), MessageSpec { at_ms: later_ms, ..message }];
 }
 
 fn fault(rng: &mut Rng, scenario: &Scenario) -> Fault {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::mutant::Mutant;
 use crate::scenario::{Fault, MessageSpec, Scenario, Shape};
@@ -65,7 +65,10 @@ pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
         let mut record = SqsMessage::default();
         record.message_id = (!nameless || place > 0).then(|| delivery.message.id.clone());
         record.receipt_handle = Some(delivery.receipt.clone());
-        record.body = Some(delivery.message.body.clone());
+        record.body = Some(match world.mutant {
+            Some(Mutant::MessageIdsForKeys) => with_id(&delivery.message.body, &delivery.message.id),
+            _ => delivery.message.body.clone(),
+        });
         let mut attributes = HashMap::new();
         attributes.insert("ApproximateReceiveCount".to_owned(), delivery.message.receives.to_string());
         if let Some(group) = delivery.message.group {
@@ -78,4 +81,15 @@ pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
     let mut event = SqsEvent::default();
     event.records = records.collect();
     event
+}
+
+/// The body with the message's id in it; one that is no object stays as it is.
+fn with_id(body: &str, id: &str) -> String {
+    match serde_json::from_str(body) {
+        Ok(Value::Object(mut fields)) => {
+            fields.insert("message_id".to_owned(), json!(id));
+            Value::Object(fields).to_string()
+        }
+        _ => body.to_owned(),
+    }
 }

@@ -10,7 +10,10 @@ pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
     let seen_too_early = scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms;
     let undeleted = scenario.function.mapping_reports == Some(false) || seen_too_early;
     let forgets = scenario.consumer.window_s.is_some() && undeleted;
-    let good = |work: &Work| !matches!(work, Work::Permanent | Work::Large);
+    let good = |work: &Work| {
+        let lasts = matches!(work, Work::Block(ms) if *ms >= scenario.function.timeout_ms / 2);
+        !lasts && !matches!(work, Work::Permanent | Work::Abort(_))
+    };
     spec.shape == Shape::Good
         && scenario.consumer.guarantee != Guarantee::AtMostOnce
         && scenario.consumer.attempts_max.is_none()
@@ -23,5 +26,6 @@ pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
 #[must_use]
 pub fn conflicts(scenario: &Scenario, spec: &MessageSpec) -> bool {
     let other = |m: &&MessageSpec| m.shape == Shape::Good && m.key == spec.key && m.variant != spec.variant;
-    !scenario.consumer.ignores_conflicts && scenario.messages.iter().any(|message| other(&message))
+    let alone = scenario.consumer.ignores_conflicts || scenario.consumer.by_message_id;
+    !alone && scenario.messages.iter().any(|message| other(&message))
 }

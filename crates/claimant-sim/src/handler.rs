@@ -1,40 +1,23 @@
-//! The consumer of a run: its settings, and a handler that does what the scenario says.
+//! The consumer of a run, with its settings.
 
-use std::future::{Future, pending};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
-use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant_core::{
-    Conflicts, Consumer, Context, HandlerError, Lease, Lent, Settings, Store, Terminal as _, Transactional,
+    Conflicts, Consumer, Context, Fingerprint, HandlerThreads, Lease, Lent, Settings, Store, Transactional,
 };
 use claimant_dynamodb::{LockTable, Transaction};
 use claimant_lambda::Service;
-use serde::Deserialize;
-use tokio::time::sleep;
 
-use crate::calls::{EFFECTS, LOCKS};
-use crate::history::{End, Event, InvocationNo, RunNo};
-use crate::mutant::{Bent, Mutant};
-use crate::process::{self, Gated, Process};
-use crate::scenario::{Guarantee, Scenario, Work};
+use crate::bent::Bent;
+use crate::calls::LOCKS;
+use crate::mutant::Mutant;
+use crate::process::Process;
+use crate::scenario::{Guarantee, Scenario};
+use crate::work::{Actor, Payload};
 use crate::world::World;
-
-/// What panicking handlers say.
-pub const PANIC: &str = "simulated: the handler panics";
-
-/// Larger than any result that is kept.
-const LARGE_BYTES: usize = 70_000;
-
-/// What a message asks for.
-#[derive(Debug, Deserialize)]
-pub struct Payload {
-    key: String,
-    #[allow(dead_code, reason = "only tells two payloads of one key apart")]
-    variant: u32,
-}
 
 /// The service of one process.
 ///
@@ -55,7 +38,18 @@ pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Servic
     };
     let service = Service::with_aws(&settings(scenario), consumer, Some(aws));
     let clock: Arc<Process> = Arc::clone(process);
-    service.expect("scenarios keep within the bounds of the settings").clock(clock)
+    let service = service.expect("scenarios keep within the bounds of the settings").clock(clock);
+    let Some(thread) = process.thread() else { return service };
+    if world.mutant == Some(Mutant::ThreadsForEver) {
+        return service.handlers_on(thread.handlers.clone());
+    }
+    // The one that it has comes first.
+    let (first, process) = (Mutex::new(Some(thread)), Arc::clone(process));
+    let threads = HandlerThreads::on_handles(move || {
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(first.map_or_else(|| process.start_thread(), |thread| thread.handlers.clone()))
+    });
+    service.handlers_on(threads.expect("a thread that is there"))
 }
 
 /// The same configuration with retries of its own. The SDK counts them for a whole process, by service and Region: runs
@@ -115,11 +109,18 @@ fn bent(world: &World) -> Option<Mutant> {
 
 fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     let spec = &world.scenario.consumer;
-    let mut consumer = consumer.key(|payload: &Payload| &payload.key).concurrency(spec.concurrency);
+    let mut consumer = consumer.concurrency(spec.concurrency);
+    if world.mutant == Some(Mutant::MessageIdsForKeys) && spec.guarantee == Guarantee::AtMostOnce {
+        consumer = consumer.key(|payload: &Payload| &payload.message_id);
+    } else if !spec.by_message_id {
+        consumer = consumer.key(|payload: &Payload| &payload.key);
+    }
+    consumer = with_fingerprints(world, consumer);
     if let Guarantee::Renewed(ms) = spec.guarantee {
         consumer = consumer.lease(Lease::Renewed(Duration::from_millis(ms)));
     }
-    if spec.guarantee == Guarantee::AtMostOnce && world.mutant != Some(Mutant::AbandonedRerun) {
+    let reruns = matches!(world.mutant, Some(Mutant::AbandonedRerun | Mutant::ClaimsAhead));
+    if spec.guarantee == Guarantee::AtMostOnce && !reruns {
         consumer = consumer.at_most_once();
     }
     if spec.ignores_conflicts || world.mutant == Some(Mutant::ConflictsIgnored) {
@@ -135,156 +136,19 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     window.into_iter().fold(consumer, |consumer, s| consumer.window(Duration::from_secs(s)))
 }
 
-/// Does what the scenario says.
-struct Actor {
-    world: World,
-    process: Arc<Process>,
-}
-
-impl Actor {
-    fn act(
-        &self,
-        payload: &Payload,
-        cx: &Context,
-        tx: Option<Lent<Transaction>>,
-    ) -> impl Future<Output = Result<Option<String>, HandlerError>> + Send + use<> {
-        let invocation = process::current().unwrap_or_default();
-        let key: usize = payload.key.trim_start_matches('k').parse().unwrap_or_default();
-        let works = self.world.scenario.keys.get(key).map_or(&[][..], Vec::as_slice);
-        // Not by the attempt: that begins again with each deduplication window.
-        let place = self.world.state().next_run_of(key).min(works.len().saturating_sub(1));
-        let work = works.get(place).copied().unwrap_or(Work::Good { before_ms: 0, after_ms: 0 });
-        let blocked = self.process.blocked_ms;
-        let about = About { invocation, key, work, cx: cx.clone(), blocked: blocked.is_some() };
-        let (world, process) = (self.world.clone(), Arc::clone(&self.process));
-        if let Some(ms) = blocked {
-            // It runs on a thread of its own, which nobody can stop; what is returned is never polled.
-            tokio::spawn(on_its_thread(world.clone(), Arc::clone(&process), about.clone(), ms));
+/// The rule of this deployment: the whole body at first, then the variant, then that and the key.
+fn with_fingerprints(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
+    let deployment = world.state().deployments;
+    let mixed = world.mutant == Some(Mutant::RulesMixed);
+    let version = if mixed { 1 } else { deployment };
+    match deployment {
+        0 if !mixed => consumer,
+        0 => consumer.fingerprint_of(version, |payload: &Payload| Fingerprint::of_bytes(payload.key.as_bytes())),
+        1 => {
+            consumer.fingerprint_of(version, |payload: &Payload| Fingerprint::of_bytes(&payload.variant.to_be_bytes()))
         }
-        let gate = Arc::clone(&process);
-        Gated::handler(&gate, invocation, async move {
-            if about.blocked {
-                return pending().await;
-            }
-            run(world, process, about, tx).await
-        })
+        _ => consumer.fingerprint_of(version, |payload: &Payload| {
+            Fingerprint::of_bytes(format!("{} {}", payload.variant, payload.key).as_bytes())
+        }),
     }
-}
-
-/// What is known of a run before it begins.
-#[derive(Clone)]
-struct About {
-    invocation: InvocationNo,
-    key: usize,
-    work: Work,
-    cx: Context,
-    blocked: bool,
-}
-
-/// A run that goes on; notes when it ends, however it does.
-struct Running {
-    world: World,
-    run: RunNo,
-    end: End,
-}
-
-impl Running {
-    fn start(world: &World, process: &Process, about: &About) -> Self {
-        let run = world.state().next_run();
-        let About { invocation, key, work, ref cx, blocked } = *about;
-        world.note(Event::RunStarted {
-            run,
-            invocation,
-            life: process.life,
-            key,
-            message_id: cx.message_id().to_owned(),
-            attempt: cx.attempt(),
-            fence: cx.fence().get(),
-            work,
-            blocked,
-        });
-        Self { world: world.clone(), run, end: End::Dropped }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let end = if std::thread::panicking() { End::Panicked } else { self.end };
-        self.world.note(Event::RunEnded { run: self.run, end });
-    }
-}
-
-async fn run(
-    world: World,
-    process: Arc<Process>,
-    about: About,
-    tx: Option<Lent<Transaction>>,
-) -> Result<Option<String>, HandlerError> {
-    let mut running = Running::start(&world, &process, &about);
-    let result = work(&world, running.run, &about, tx).await;
-    running.end = if result.is_ok() { End::Good } else { End::Failed };
-    result
-}
-
-async fn work(
-    world: &World,
-    run: RunNo,
-    about: &About,
-    tx: Option<Lent<Transaction>>,
-) -> Result<Option<String>, HandlerError> {
-    let pause = |ms: u64| sleep(Duration::from_millis(ms));
-    match about.work {
-        Work::Good { before_ms, after_ms } => {
-            pause(before_ms).await;
-            effect(world, run, about.key, tx)?;
-            pause(after_ms).await;
-            Ok(None)
-        }
-        Work::Fail(ms) => {
-            pause(ms).await;
-            Err(HandlerError::retry("no luck"))
-        }
-        Work::FailFor(s) => Err(HandlerError::retry("not now").after(Duration::from_secs(s))),
-        Work::Panic(ms) => {
-            pause(ms).await;
-            panic!("{PANIC}")
-        }
-        Work::Permanent => Err(HandlerError::terminal("no use")),
-        Work::Hang => pending().await,
-        Work::Large => {
-            effect(world, run, about.key, tx)?;
-            Ok(Some("x".repeat(LARGE_BYTES)))
-        }
-    }
-}
-
-/// The effect: at once, or with the transaction.
-fn effect(world: &World, run: RunNo, key: usize, tx: Option<Lent<Transaction>>) -> Result<(), HandlerError> {
-    let Some(mut tx) = tx else {
-        world.note(Event::Effect { run, key });
-        return Ok(());
-    };
-    let number = |n: String| AttributeValue::N(n);
-    let put = Put::builder()
-        .table_name(EFFECTS)
-        .item("id", AttributeValue::S(format!("run-{run}")))
-        .item("run", number(run.to_string()))
-        .item("key", number(key.to_string()));
-    tx.put(put.build().terminal()?);
-    Ok(())
-}
-
-/// A handler that blocks its thread, has its effect, and returns to nobody.
-async fn on_its_thread(world: World, process: Arc<Process>, about: About, ms: u64) {
-    let mut running = Running::start(&world, &process, &about);
-    tokio::select! {
-        biased;
-        () = process.died() => return,
-        () = sleep(Duration::from_millis(ms)) => {}
-    }
-    let leased = !world.scenario.consumer.guarantee.is_transactional();
-    if leased && matches!(about.work, Work::Good { .. } | Work::Large) {
-        world.note(Event::Effect { run: running.run, key: about.key });
-    }
-    running.end = End::Good;
 }

@@ -128,6 +128,10 @@ pub enum Event {
     Effect { run: RunNo, key: usize },
     /// It ended.
     RunEnded { run: RunNo, end: End },
+    /// A handler blocks its thread.
+    Blocked { life: u32 },
+    /// It blocks it no more.
+    Unblocked { life: u32 },
     /// A process ended.
     Died { life: u32, why: &'static str },
     /// A process was stopped.
@@ -152,6 +156,8 @@ pub enum Event {
     ShownAgain { id: String },
     /// A clock jumped.
     Jumped { process: usize, by_ms: i64 },
+    /// The function was deployed anew.
+    Deployed,
     /// Faults stop here.
     FaultsStopped,
     /// Everything is over; what is still in the queue.

@@ -5,17 +5,19 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`scenario`], [`draw`] | a run as data, and how a seed becomes one |
+//! | [`scenario`], [`fault`], [`draw`] | a run as data, what goes wrong in it, and how a seed becomes one |
 //! | [`run`], [`world`], [`history`] | one run, what its processes share, and what happened in it |
 //! | [`cloud`], [`delivery`], [`event`] | producer, operator and event source mapping; one invocation; messages as events |
-//! | [`process`], [`handler`] | processes that are killed and stopped; what the consumer does in them |
+//! | [`process`], [`threads`] | processes that are killed and stopped; threads that handlers block |
+//! | [`handler`], [`work`] | the consumer, and what its handlers do |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
 //! | [`dynamo`], [`sqs`] | the store and the queue |
 //! | [`story`], [`check`], [`expected`] | the history by its persons, and the rules that it must keep |
 //! | [`coverage`] | how often each fault occurred |
-//! | [`mutant`] | runtimes that are wrong on purpose |
+//! | [`mutant`], [`bent`] | runtimes that are wrong on purpose |
 //! | [`judge`], [`shrink`] | many runs on all cores; a failing one made small |
 
+pub mod bent;
 pub mod calls;
 pub mod check;
 pub mod cloud;
@@ -25,6 +27,7 @@ pub mod draw;
 pub mod dynamo;
 pub mod event;
 pub mod expected;
+pub mod fault;
 pub mod handler;
 pub mod history;
 pub mod judge;
@@ -36,5 +39,7 @@ pub mod scenario;
 pub mod shrink;
 pub mod sqs;
 pub mod story;
+pub mod threads;
 pub mod wire;
+pub mod work;
 pub mod world;

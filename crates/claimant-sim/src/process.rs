@@ -8,10 +8,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use claimant_core::{Clock, Timestamp};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::history::{Event, InvocationNo};
 use crate::scenario::Fault;
+use crate::threads::HandlerThread;
 use crate::world::World;
 
 thread_local! {
@@ -31,7 +33,7 @@ pub struct Process {
     pub life: u32,
     /// Its place among those that run at once; its clock is that of the place.
     pub slot: usize,
-    /// For how long its threads for handlers are blocked, if they are.
+    /// For how long each of its handlers blocks its thread, if that is planned.
     pub blocked_ms: Option<u64>,
     world: World,
     state: Mutex<State>,
@@ -40,6 +42,8 @@ pub struct Process {
 
 #[derive(Default)]
 struct State {
+    /// The thread that handlers get, where they have one.
+    thread: Option<Arc<HandlerThread>>,
     dead: bool,
     retired: bool,
     frozen: bool,
@@ -52,7 +56,25 @@ impl Process {
     pub fn start(world: &World, slot: usize, blocked_ms: Option<u64>) -> Arc<Self> {
         let life = world.state().next_life();
         let (died, state) = (watch::Sender::new(false), Mutex::default());
-        Arc::new(Self { life, slot, blocked_ms, world: world.clone(), state, died })
+        let process = Arc::new(Self { life, slot, blocked_ms, world: world.clone(), state, died });
+        if blocked_ms.is_some() || world.scenario.function.threads {
+            process.start_thread();
+        }
+        process
+    }
+
+    /// Starts a thread for the handlers to come; those of the one before stay there.
+    pub fn start_thread(&self) -> Handle {
+        let thread = self.world.threads.start();
+        let handlers = thread.handlers.clone();
+        self.state().thread = Some(thread);
+        handlers
+    }
+
+    /// The thread that handlers get now, where they have one.
+    #[must_use]
+    pub fn thread(&self) -> Option<Arc<HandlerThread>> {
+        self.state().thread.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -145,7 +167,8 @@ impl Clock for Process {
 
 /// Code of a process: polled only while that runs.
 pub struct Gated<F> {
-    inner: Pin<Box<F>>,
+    /// There until this is dropped.
+    inner: Option<Pin<Box<F>>>,
     process: Arc<Process>,
     invocation: InvocationNo,
     /// Polls so far, where faults are planned between them.
@@ -155,12 +178,12 @@ pub struct Gated<F> {
 impl<F: Future> Gated<F> {
     /// An invocation, with the faults that are planned for it.
     pub fn invocation(process: &Arc<Process>, invocation: InvocationNo, inner: F) -> Self {
-        Self { inner: Box::pin(inner), process: Arc::clone(process), invocation, polls: Some(0) }
+        Self { inner: Some(Box::pin(inner)), process: Arc::clone(process), invocation, polls: Some(0) }
     }
 
     /// A handler.
     pub fn handler(process: &Arc<Process>, invocation: InvocationNo, inner: F) -> Self {
-        Self { inner: Box::pin(inner), process: Arc::clone(process), invocation, polls: None }
+        Self { inner: Some(Box::pin(inner)), process: Arc::clone(process), invocation, polls: None }
     }
 
     /// Carries out what is planned before this poll.
@@ -189,6 +212,9 @@ impl<F: Future> Future for Gated<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // On a thread of the handlers, too, timers and the time are the simulation's.
+        let runtime = self.process.world.runtime.clone();
+        let _simulation = runtime.enter();
         if !self.process.may_run(cx.waker()) {
             return Poll::Pending;
         }
@@ -197,8 +223,16 @@ impl<F: Future> Future for Gated<F> {
             return Poll::Pending;
         }
         let before = CURRENT.replace(Some(self.invocation));
-        let polled = self.inner.as_mut().poll(cx);
+        let Some(inner) = &mut self.inner else { return Poll::Pending };
+        let polled = inner.as_mut().poll(cx);
         CURRENT.set(before);
         polled
+    }
+}
+
+impl<F> Drop for Gated<F> {
+    fn drop(&mut self) {
+        let _simulation = self.process.world.runtime.enter();
+        self.inner = None;
     }
 }

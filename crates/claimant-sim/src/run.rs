@@ -1,7 +1,7 @@
 //! One run of one scenario: on this thread, on virtual time, the same each time.
 
 use std::panic;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
@@ -13,11 +13,12 @@ use aws_smithy_async::time::{SharedTimeSource, StaticTimeSource};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cloud::Cloud;
-use crate::handler::PANIC;
 use crate::history::History;
 use crate::mutant::Mutant;
 use crate::scenario::Scenario;
+use crate::threads::Threads;
 use crate::wire::Wire;
+use crate::work::PANIC;
 use crate::world::{Served, World};
 
 /// Runs a scenario to its end.
@@ -38,20 +39,32 @@ pub fn run_recorded(scenario: &Scenario, mutant: Option<Mutant>, recorded: bool)
     quiet();
     // Where the SDK takes the jitter of its retries from.
     fastrand::seed(scenario.seed);
-    let nobody = runtime();
-    let runtime = runtime();
+    let threads = Arc::new(Threads::default());
+    let runtime = runtime(Arc::clone(&threads));
+    let _end = EndThreads(&threads);
     runtime.block_on(async {
-        let world = World::new(scenario.clone(), mutant);
+        let world = World::new(scenario.clone(), mutant, Arc::clone(&threads));
         world.state().served = recorded.then(Vec::new);
         let aws = aws(Wire { world: world.clone() });
-        Cloud::new(world.clone(), aws, nobody.handle().clone()).run().await;
+        Cloud::new(world.clone(), aws).run().await;
         let mut state = world.state();
         (std::mem::take(&mut state.history), state.served.take().unwrap_or_default())
     })
 }
 
-fn runtime() -> Runtime {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+/// Ends the threads of handlers, also where the run panics.
+struct EndThreads<'a>(&'a Threads);
+
+impl Drop for EndThreads<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A runtime whose time goes on when nobody has anything to do, handlers on threads of their own neither.
+fn runtime(threads: Arc<Threads>) -> Runtime {
+    let mut builder = Builder::new_current_thread();
+    let runtime = builder.enable_time().start_paused(true).on_thread_park(move || threads.let_run()).build();
     runtime.expect("a runtime of one thread without I/O needs nothing that could be missing")
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::fault::{Fate, Fault};
+
 /// One run: who works, on what, and what goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scenario {
@@ -61,6 +63,9 @@ pub struct ConsumerSpec {
     pub ignores_conflicts: bool,
     /// The deduplication window, where it is not the default.
     pub window_s: Option<u64>,
+    /// Whether it has no key rule: the message id is the key.
+    #[serde(default)]
+    pub by_message_id: bool,
 }
 
 /// The queue's settings.
@@ -91,6 +96,9 @@ pub struct FunctionSpec {
     pub per_process: usize,
     /// Whether the event source mapping reports failures, where the function refuses to work without.
     pub mapping_reports: Option<bool>,
+    /// Whether handlers run on a real thread, which they can block for real.
+    #[serde(default)]
+    pub threads: bool,
 }
 
 /// One message as its producer sends it.
@@ -145,142 +153,19 @@ pub enum Work {
     Hang,
     /// Has its effect, and returns a result that is too large.
     Large,
-}
-
-/// What goes wrong. Requests, invocations and so on are counted from 0 over the whole run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fault {
-    /// With one request to the store.
-    Store {
-        /// Which.
-        nth: u32,
-        /// What happens to it.
-        fate: Fate,
-    },
-    /// With one request of the function to the queue.
-    Queue {
-        /// Which.
-        nth: u32,
-        /// What happens to it.
-        fate: Fate,
-    },
-    /// With every request to the store for a while.
-    Outage {
-        /// From when.
-        from_ms: u64,
-        /// For how long.
-        for_ms: u64,
-        /// What happens to them.
-        fate: Fate,
-    },
-    /// The process of an invocation is killed before its future is polled once more.
-    Kill {
-        /// Which invocation.
-        invocation: u32,
-        /// Before which poll.
-        poll: u32,
-    },
-    /// The process of an invocation is killed so long after it began.
-    KillAfter {
-        /// Which invocation.
-        invocation: u32,
-        /// How long after.
-        after_ms: u64,
-    },
-    /// The process of an invocation is stopped before a poll, and goes on later. If it outlasts its deadline, Lambda gives
-    /// up on the invocation, but the process lives on.
-    Freeze {
-        /// Which invocation.
-        invocation: u32,
-        /// Before which poll.
-        poll: u32,
-        /// For how long.
-        for_ms: u64,
-    },
-    /// The process is stopped when the invocation has returned, until the next one.
-    FreezeIdle {
-        /// Which invocation.
-        invocation: u32,
-    },
-    /// All threads for handlers are blocked by the handlers of this invocation, for so long after they began.
-    Block {
-        /// Which invocation.
-        invocation: u32,
-        /// How long.
-        for_ms: u64,
-    },
-    /// The response does not arrive: nothing is deleted.
-    LoseReport {
-        /// Which invocation.
-        invocation: u32,
-    },
-    /// One record of the event has no message id.
-    Nameless {
-        /// Which invocation.
-        invocation: u32,
-    },
-    /// A deletion has no effect.
-    LoseDelete {
-        /// Which deletion.
-        nth: u32,
-    },
-    /// A message is shown again while it is in flight.
-    ShowAgain {
-        /// Which delivery.
-        nth: u32,
-    },
-    /// A message is twice in its batch.
-    TwiceInBatch {
-        /// Which delivery.
-        nth: u32,
-    },
-    /// A process's clock jumps.
-    Jump {
-        /// When.
-        at_ms: u64,
-        /// Which process.
-        process: usize,
-        /// By how much.
-        by_ms: i64,
-    },
-    /// A process is told to end (SIGTERM), and does.
-    Terminate {
-        /// When.
-        at_ms: u64,
-        /// Which process.
-        process: usize,
-    },
-    /// DynamoDB deletes the records whose window ended.
-    Expire {
-        /// When.
-        at_ms: u64,
-    },
-}
-
-/// What happens to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fate {
-    /// It does not arrive, and the sender is told.
-    Lost,
-    /// It does not arrive, and nobody says so.
-    Silence,
-    /// It arrives; its answer is lost, and the sender is told.
-    AnswerLost,
-    /// It arrives; its answer is lost, and nobody says so.
-    AnswerSilence,
-    /// It arrives so late, whether its sender still lives or not.
-    Late(u64),
-    /// Its answer takes so long.
-    Slow(u64),
-    /// It is refused for want of capacity.
-    Throttled,
-    /// Of a request for many, these (by the bits) are refused for want of capacity.
-    PartlyThrottled(u32),
-    /// It is carried out, and answered with an internal error.
-    Error,
+    /// Aborts its process after a while: out of memory, a stack that overflows.
+    Abort(u64),
+    /// Has its effect and blocks its thread for so long: for real, where handlers have one.
+    Block(u64),
 }
 
 impl Scenario {
+    /// The record of this message's work.
+    #[must_use]
+    pub fn record_of(&self, key: usize, message_id: &str) -> String {
+        if self.consumer.by_message_id { format!("sim#{message_id}") } else { format!("sim#k{key}") }
+    }
+
     /// By how much clocks may differ, as the consumer is told.
     pub const SKEW_MS: i64 = 1_000;
 

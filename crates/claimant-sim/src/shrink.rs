@@ -42,7 +42,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 12] = [
+    let all: [fn(&mut Scenario); 14] = [
         |s| s.consumer.window_s = None,
         |s| s.consumer.timeout_ms = None,
         |s| s.consumer.attempts_max = None,
@@ -54,6 +54,8 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.queue.batch_max = 1,
         |s| s.function.per_process = 1,
         |s| s.function.mapping_reports = None,
+        |s| s.function.threads = false,
+        |s| s.consumer.by_message_id = false,
         plain,
     ];
     let settings = all.into_iter().map(|change| -> Change {

@@ -60,6 +60,20 @@ pub struct Run {
     pub effect: Option<u64>,
 }
 
+impl Run {
+    /// The record of its work.
+    #[must_use]
+    pub fn record(&self, scenario: &Scenario) -> String {
+        scenario.record_of(self.key, &self.message_id)
+    }
+
+    /// Until when it ran.
+    #[must_use]
+    pub fn over(&self) -> u64 {
+        self.end.map_or(u64::MAX, |(at, _)| at)
+    }
+}
+
 /// One request to the store.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -90,6 +104,8 @@ pub struct Life {
     pub died: Option<(u64, &'static str)>,
     /// From when to when it was stopped.
     pub frozen: Vec<(u64, u64)>,
+    /// From when to when a handler blocked its thread.
+    pub blocked: Vec<(u64, u64)>,
 }
 
 /// Everything that happened, by person.
@@ -160,6 +176,13 @@ impl<'a> Story<'a> {
     pub fn was_frozen(&self, life: u32, from: u64, to: u64) -> bool {
         let frozen = self.lives.get(&life).map_or(&[][..], |life| life.frozen.as_slice());
         frozen.iter().any(|(start, end)| *start <= to && *end >= from)
+    }
+
+    /// Whether a handler blocked a thread of the process at some time between these.
+    #[must_use]
+    pub fn was_blocked(&self, life: u32, from: u64, to: u64) -> bool {
+        let blocked = self.lives.get(&life).map_or(&[][..], |life| life.blocked.as_slice());
+        blocked.iter().any(|(start, end)| *start <= to && *end >= from)
     }
 
     fn tell_of_requests(&mut self, at: u64, event: &Event) {
@@ -254,6 +277,12 @@ impl<'a> Story<'a> {
                 if let Some(last) = self.lives.entry(*life).or_default().frozen.last_mut() {
                     last.1 = at;
                 }
+            }
+            Event::Blocked { life } => self.lives.entry(*life).or_default().blocked.push((at, u64::MAX)),
+            Event::Unblocked { life } => {
+                // Which of several it is does not matter: all count.
+                let blocked = self.lives.entry(*life).or_default().blocked.iter_mut();
+                blocked.filter(|(_, end)| *end == u64::MAX).take(1).for_each(|(_, end)| *end = at);
             }
             _ => {}
         }

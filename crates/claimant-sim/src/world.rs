@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use claimant_core::Timestamp;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::calls::{EFFECTS, LOCKS, Owners};
@@ -15,6 +16,7 @@ use crate::mutant::Mutant;
 use crate::process::Process;
 use crate::scenario::{Fate, Fault, Scenario};
 use crate::sqs::Sqs;
+use crate::threads::Threads;
 
 /// The time at which every run begins, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_800_000_000_000;
@@ -26,6 +28,10 @@ pub struct World {
     pub scenario: Arc<Scenario>,
     /// What is wrong with the runtime, to see if the checker sees it.
     pub mutant: Option<Mutant>,
+    /// The simulation's runtime, whose time is virtual.
+    pub runtime: Handle,
+    /// The threads of handlers.
+    pub threads: Arc<Threads>,
     begin: Instant,
     state: Arc<Mutex<State>>,
 }
@@ -66,6 +72,10 @@ pub struct State {
     pub served: Option<Vec<Served>>,
     /// Whether faults still happen.
     pub faults: bool,
+    /// How often the function was deployed anew.
+    pub deployments: u32,
+    /// When each effect was, as processes have them: not those in transactions.
+    effects: Vec<u64>,
     begin: Instant,
     store_requests: RequestNo,
     queue_requests: RequestNo,
@@ -114,6 +124,9 @@ impl State {
     /// Notes that something happened now.
     pub fn note(&mut self, event: Event) {
         let at = self.now_ms();
+        if let Event::Effect { .. } = event {
+            self.effects.push(at);
+        }
         self.history.events.push((at, event));
     }
 
@@ -124,9 +137,9 @@ impl State {
 }
 
 impl World {
-    /// A world in which nothing has happened yet.
+    /// A world in which nothing has happened yet, on the runtime that this is called in.
     #[must_use]
-    pub fn new(scenario: Scenario, mutant: Option<Mutant>) -> Self {
+    pub fn new(scenario: Scenario, mutant: Option<Mutant>, threads: Arc<Threads>) -> Self {
         let begin = Instant::now();
         let queue = &scenario.queue;
         let sqs = Sqs::new(queue.fifo_groups.is_some(), queue.visibility_s * 1_000, queue.max_receives);
@@ -139,6 +152,8 @@ impl World {
             processes: scenario.function.clocks_ms.iter().map(|_| Weak::new()).collect(),
             served: None,
             faults: true,
+            deployments: 0,
+            effects: Vec::new(),
             begin,
             store_requests: 0,
             queue_requests: 0,
@@ -149,7 +164,8 @@ impl World {
             deliveries: 0,
             deletions: 0,
         };
-        Self { scenario: Arc::new(scenario), mutant, begin, state: Arc::new(Mutex::new(state)) }
+        let (scenario, state) = (Arc::new(scenario), Arc::new(Mutex::new(state)));
+        Self { scenario, mutant, runtime: Handle::current(), threads, begin, state }
     }
 
     /// The state, for a moment.
@@ -205,6 +221,10 @@ impl World {
             Fault::Queue { nth, fate } if !of_store && nth == request => Some(fate),
             Fault::Outage { from_ms, for_ms, fate } if of_store && (from_ms..from_ms + for_ms).contains(&now) => {
                 Some(fate)
+            }
+            Fault::OutageAfterEffect { nth, for_ms, fate } if of_store => {
+                let from_ms = self.state().effects.get(nth as usize).copied()?;
+                (from_ms..from_ms + for_ms).contains(&now).then_some(fate)
             }
             _ => None,
         })

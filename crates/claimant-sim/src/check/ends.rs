@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Found, record_of};
+use super::Found;
 use crate::expected;
 use crate::history::Event;
 use crate::scenario::{MessageSpec, Scenario, Shape};
@@ -69,7 +69,7 @@ fn busy_to_death(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
     for (no, invocation) in deliveries {
         let Some((returned, Some(_))) = &invocation.returned else { return };
         let ran = story.runs.values().any(|run| run.invocation == *no && run.message_id == id);
-        let name = record_of(spec.key);
+        let name = scenario.record_of(spec.key, id);
         let record = story.record_between(&name, *returned, *returned).last().flatten();
         let Some(record) = record.filter(|record| record.status == "IN_PROGRESS" && record.message_id != id) else {
             return;

@@ -6,9 +6,15 @@
 //! | `records` | S1, S2, S3, S5, S9, L1: what is written to the store |
 //! | `reports` | S4, S6, S7, S8, L3, L4, visibility: what is told to the mapping |
 //! | `runs` | effects, S8, S10, S11: what handlers do |
+//! | `finished` | effects that need not be repeated: what was done is completed as soon as the store answers |
+//! | `processes` | what a process does at once, and what its death leaves |
 //! | `ends` | S6, L2, L5: what becomes of every message |
+//! | `good` | L4: nothing good is lost to something bad |
 
 mod ends;
+mod finished;
+mod good;
+mod processes;
 mod records;
 mod reports;
 mod runs;
@@ -55,10 +61,8 @@ pub fn check(scenario: &Scenario, history: &History) -> Vec<Violation> {
     reports::check(&story, &mut found);
     runs::check(&story, &mut found);
     ends::check(&story, &mut found);
+    finished::check(&story, &mut found);
+    processes::check(&story, &mut found);
+    good::check(&story, &mut found);
     found.0
-}
-
-/// The record of a key.
-pub(crate) fn record_of(key: usize) -> String {
-    format!("sim#k{key}")
 }

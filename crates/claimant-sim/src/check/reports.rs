@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, record_of};
+use super::Found;
 use crate::history::{End, Event, InvocationNo, Record};
 use crate::scenario::Shape;
 use crate::story::{Invocation, Story};
@@ -98,7 +98,7 @@ fn acknowledged(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, at
         let theirs = story.spec(message_id).map(|spec| spec.variant);
         story.scenario.consumer.ignores_conflicts || theirs == Some(spec.variant)
     };
-    let record = record_of(spec.key);
+    let record = story.scenario.record_of(spec.key, id);
     let mut states = story.record_between(&record, invocation.began, at);
     let completed = states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)));
     if !lettered && (!completed || spec.shape != Shape::Good) {
@@ -120,7 +120,7 @@ fn not_in_vain(
         if invocation.batch.iter().filter(|delivered| delivered.id == *id).count() > 1 {
             continue;
         }
-        let record = record_of(run.key);
+        let record = run.record(story.scenario);
         let mine = |r: &Record| r.status == "COMPLETED" && r.message_id == *id;
         let completed = story.requests.values().any(|request| {
             let good = request.answered.is_some_and(|(_, good)| good);

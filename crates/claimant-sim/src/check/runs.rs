@@ -2,41 +2,48 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Found, record_of};
+use super::Found;
 use crate::history::{End, Event};
 use crate::scenario::{Guarantee, Shape};
 use crate::story::{Run, Story};
 
 pub(super) fn check(story: &Story<'_>, found: &mut Found) {
-    let mut by_key: BTreeMap<usize, Vec<&Run>> = BTreeMap::new();
+    let mut by_key: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in story.runs.values() {
-        by_key.entry(run.key).or_default().push(run);
+        by_key.entry(run.record(story.scenario)).or_default().push(run);
         let meant = story.spec(&run.message_id).is_some_and(|s| s.key == run.key && s.shape == Shape::Good);
         if !meant {
             found.add("unexpected", run.start, format!("{} runs for key {}", run.message_id, run.key));
         }
     }
-    for (key, runs) in &by_key {
-        effects(story, *key, runs, found);
+    for run in story.runs.values().filter(|_| story.scenario.consumer.guarantee != Guarantee::Optimistic) {
+        let record = run.record(story.scenario);
+        let highest = story.record_between(&record, 0, run.start).flatten().map(|record| record.fence).max();
+        if highest.is_none_or(|highest| run.fence > highest) {
+            found.add("S1", run.start, format!("{record} runs under fence {}, and has had {highest:?}", run.fence));
+        }
+    }
+    for (record, runs) in &by_key {
+        effects(story, record, runs, found);
         if story.scenario.consumer.guarantee == Guarantee::AtMostOnce {
-            cut_off(*key, runs, found);
+            cut_off(record, runs, found);
         }
         if story.scenario.consumer.guarantee != Guarantee::Optimistic {
-            overlaps(story, *key, runs, found);
+            overlaps(story, record, runs, found);
         }
     }
     order(story, found);
 }
 
 /// Effects of one key beside its completions.
-fn effects(story: &Story<'_>, key: usize, runs: &[&Run], found: &mut Found) {
+fn effects(story: &Story<'_>, record: &str, runs: &[&Run], found: &mut Found) {
     let times: Vec<u64> = runs.iter().filter_map(|run| run.effect).collect();
     let completions: Vec<(u64, u64)> = story
         .requests
         .values()
         .flat_map(|request| request.changed.iter().map(|change| (request.arrived, change)))
         .filter_map(|(arrived, (id, _, after))| {
-            let after = after.as_ref().filter(|r| *id == record_of(key) && r.status == "COMPLETED")?;
+            let after = after.as_ref().filter(|r| *id == record && r.status == "COMPLETED")?;
             Some((arrived?.0, after.fence))
         })
         .collect();
@@ -45,41 +52,43 @@ fn effects(story: &Story<'_>, key: usize, runs: &[&Run], found: &mut Found) {
     if guarantee.is_transactional() {
         // Completions of one key beyond the first are another rule's business.
         if times.len() != completions.len() {
-            let what = format!("key {key} has {} effects and {} completions", times.len(), completions.len());
+            let what = format!("{record} has {} effects and {} completions", times.len(), completions.len());
             found.add("effects", last, what);
         }
         return;
     }
     if guarantee == Guarantee::AtMostOnce && times.len() > 1 {
-        found.add("at most once", last, format!("key {key} has {} effects", times.len()));
+        found.add("at most once", last, format!("{record} has {} effects", times.len()));
     }
     for (at, fence) in completions {
         if !runs.iter().any(|run| run.fence == fence && run.effect.is_some_and(|effect| effect <= at)) {
-            found.add("effects", at, format!("key {key} is completed under fence {fence} without an effect"));
+            found.add("effects", at, format!("{record} is completed under fence {fence} without an effect"));
         }
     }
 }
 
 /// At most once: what was cut off, by whatever, is never run again.
-fn cut_off(key: usize, runs: &[&Run], found: &mut Found) {
+fn cut_off(record: &str, runs: &[&Run], found: &mut Found) {
     let is_cut = |run: &&Run| !run.end.is_some_and(|(_, end)| matches!(end, End::Good | End::Failed));
     let first = runs.iter().position(is_cut);
     if let Some(again) = first.and_then(|first| runs.get(first + 1)) {
-        found.add("at most once", again.start, format!("key {key} runs again after it was cut off"));
+        found.add("at most once", again.start, format!("{record} runs again after it was cut off"));
     }
 }
 
 /// S11: no two handlers of one key at once, if clocks agree and handlers stop when told.
-fn overlaps(story: &Story<'_>, key: usize, runs: &[&Run], found: &mut Found) {
+fn overlaps(story: &Story<'_>, record: &str, runs: &[&Run], found: &mut Found) {
     if !story.scenario.clocks_agree() {
         return;
     }
     let end = |run: &Run| run.end.map_or(u64::MAX, |(at, _)| at);
-    let stops = |run: &Run| !run.blocked && !story.was_frozen(run.life, run.start, end(run));
+    let stops = |run: &Run| {
+        !story.was_frozen(run.life, run.start, end(run)) && !story.was_blocked(run.life, run.start, end(run))
+    };
     for (place, first) in runs.iter().enumerate() {
         for second in &runs[place + 1..] {
             if second.start < end(first) && first.start < end(second) && stops(first) && stops(second) {
-                let what = format!("key {key}: fences {} and {} run at once", first.fence, second.fence);
+                let what = format!("{record}: fences {} and {} run at once", first.fence, second.fence);
                 found.add("S11", second.start, what);
             }
         }
@@ -115,10 +124,11 @@ fn order(story: &Story<'_>, found: &mut Found) {
                     // OK because there are a few keys.
                     let spec = story.spec(&format!("m-{other}"));
                     let theirs = spec.map(|spec| spec.key);
+                    let record = |key| story.scenario.record_of(key, &format!("m-{other}"));
                     **other < number(message_id)
                         && theirs.is_some_and(|theirs| theirs as u32 % groups == *key as u32 % groups)
                         && !lettered.contains(other)
-                        && !theirs.is_some_and(|theirs| completed.contains(&record_of(theirs)))
+                        && !theirs.is_some_and(|theirs| completed.contains(&record(theirs)))
                 };
                 if let Some(other) = queued.iter().find(before) {
                     found.add("S8", *at, format!("{message_id} runs before m-{other} of its group is done"));

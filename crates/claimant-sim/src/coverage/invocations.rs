@@ -76,7 +76,7 @@ fn reported(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, covera
         let ran = story.runs.values().find(|run| run.invocation == no && run.message_id == delivered.id);
         let good = ran.is_some_and(|run| run.end.is_some_and(|(_, end)| end == End::Good));
         coverage.add(9, usize::from(good && invocation.disturbed > 0));
-        let record = crate::check::record_of(spec.key);
+        let record = story.scenario.record_of(spec.key, &delivered.id);
         let busy = mine().flat_map(|request| request.refused.iter().map(move |refused| (request, refused)));
         let busy = busy.filter(|(request, (call, seen))| {
             let call = request.calls.get(*call);

@@ -1,6 +1,7 @@
 //! How often each fault of the design's list occurred: a simulation that never met it shows nothing about it.
 
 mod invocations;
+mod neighbours;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use crate::scenario::Scenario;
 use crate::story::Story;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 35] = [
+pub const FAULTS: [&str; 42] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -47,6 +48,13 @@ pub const FAULTS: [&str; 35] = [
     "visibility runs out while the handler runs",
     "mapping without ReportBatchItemFailures",
     "dead-lettering fails",
+    "a handler aborts its process, with others in its batch",
+    "a handler blocks its thread for good, and others come after it",
+    "the store is away for more than 10 s after an effect, and is asked again",
+    "no key rule: a message is redriven under a new id",
+    "another fingerprint rule between a message and its retry or copy",
+    "invocations of one process have more to do than it may do at once",
+    "no time for a message, and it comes back near maxReceiveCount",
 ];
 
 /// How often each occurred, and how much was simulated.
@@ -78,6 +86,7 @@ impl Coverage {
         coverage.kills = story.lives.values().filter(|life| life.died.is_some()).count() as u64;
         invocations::count(&story, &mut coverage);
         requests::count(&story, &mut coverage);
+        neighbours::count(&story, &mut coverage);
         coverage
     }
 

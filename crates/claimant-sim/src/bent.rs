@@ -1,0 +1,122 @@
+//! A store whose answers, or the requests to it, are those of a wrong runtime.
+
+use claimant_core::protocol::{Abandoned, ClaimRequest, Refusal, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture, Transactional,
+};
+
+use crate::mutant::Mutant;
+
+/// A store whose answers are read wrongly.
+#[derive(Clone)]
+pub struct Bent<S> {
+    /// The real one.
+    pub inner: S,
+    /// What is wrong.
+    pub mutant: Mutant,
+}
+
+impl<S: Store + Clone> Bent<S> {
+    fn claimed(&self, answer: ClaimAnswer, request: &ClaimRequest) -> ClaimAnswer {
+        if self.mutant == Mutant::WritesAfterReturn {
+            let (store, request) = (self.inner.clone(), request.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+                let meter = claimant_core::Meter::default();
+                let within = std::time::Duration::from_secs(1);
+                let _ = store.claim(&request, Call { within, meter: &meter }).await;
+            });
+        }
+        match answer {
+            ClaimAnswer::Refused(Refusal::Busy { .. }) if self.mutant == Mutant::BusyIsDone => {
+                ClaimAnswer::Refused(Refusal::Completed { result: None })
+            }
+            ClaimAnswer::Granted(claim) if self.mutant == Mutant::SuspectsUnknown => {
+                ClaimAnswer::Granted(Claim { taken_over: false, ..claim })
+            }
+            ClaimAnswer::Granted(claim) if self.mutant == Mutant::FenceMadeUp && !request.first_delivery => {
+                ClaimAnswer::Granted(Claim { fence: claim.fence.next(), ..claim })
+            }
+            answer => answer,
+        }
+    }
+
+    /// The request as the wrong runtime makes it: its engine does not know that abandoned work is parked.
+    fn asked(&self, request: &ClaimRequest) -> ClaimRequest {
+        let mut request = request.clone();
+        if self.mutant == Mutant::ClaimsAhead {
+            request.policy.abandoned = Abandoned::Park;
+        }
+        request
+    }
+
+    fn settled(&self, settled: Settled) -> Settled {
+        match (settled, self.mutant) {
+            (Settled::Unknown { error, .. }, Mutant::SettlesGivenUp) => Settled::Unknown { claim: None, error },
+            (Settled::Unknown { .. }, Mutant::UnknownIsDone) | (Settled::Lost, Mutant::LostIsDone) => Settled::Done,
+            (settled, _) => settled,
+        }
+    }
+}
+
+impl<S: Store + Clone> Store for Bent<S> {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(async move { Ok(self.claimed(self.inner.claim(&self.asked(request), call).await?, request)) })
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+        Box::pin(async move {
+            let asked: Vec<_> = requests.iter().map(|request| self.asked(request)).collect();
+            let answers = self.inner.claim_all(&asked, call).await.into_iter().zip(requests);
+            answers.map(|(answer, request)| Ok(answer?.map(|answer| self.claimed(answer, request)))).collect()
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        if self.mutant != Mutant::RenewalsPretended {
+            return self.inner.renew(claim, renewal, call);
+        }
+        Box::pin(async move {
+            // OK because nobody is to know.
+            let _ = self.inner.renew(claim, renewal, call).await;
+            claim.lease_until = claim.lease_until.max(renewal.lease_until);
+            Ok(Renewed::Held)
+        })
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        Box::pin(async move { self.settled(self.inner.settle(claim, settlement, call).await) })
+    }
+
+    fn settle_all<'a>(
+        &'a self,
+        settlements: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        Box::pin(async move {
+            let settled = self.inner.settle_all(settlements, call).await;
+            settled.into_iter().map(|settled| self.settled(settled)).collect()
+        })
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.inner.look(id, call)
+    }
+}
+
+impl<S: Transactional + Clone> Transactional for Bent<S> {
+    type Transaction = S::Transaction;
+}

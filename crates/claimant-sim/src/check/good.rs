@@ -1,0 +1,142 @@
+//! L4: nothing good is lost to something bad. A good message is dead-lettered only if its receives were used up by faults that
+//! the scenario has, or by itself: not by a neighbour in its batch or its process, and not for want of a turn.
+
+use super::Found;
+use crate::expected;
+use crate::history::{End, Event, InvocationNo};
+use crate::scenario::{Fault, Guarantee, Scenario, Work};
+use crate::story::{Invocation, Run, Story};
+
+/// So many receives may have gone to faults, and the rest would have sufficed.
+const FAULTS_MAX: usize = 1;
+
+/// What used up a receive of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spent {
+    /// Its own handler failed, as the scenario has it.
+    Itself,
+    /// Something happened to its process, its requests, its report or its deletion.
+    Fate,
+    /// Another message aborted the process, or blocked the thread.
+    Neighbour,
+    /// Its key was busy elsewhere.
+    Busy,
+    /// There was no time for it.
+    NoTurn,
+}
+
+pub(super) fn check(story: &Story<'_>, found: &mut Found) {
+    let scenario = story.scenario;
+    // In a group, what stands behind a failure waits with it.
+    if scenario.queue.fifo_groups.is_some() || !scenario.clocks_agree() || is_undone(scenario) {
+        return;
+    }
+    for (at, event) in &story.history.events {
+        let Event::Exhausted { id } = event else { continue };
+        if story.spec(id).is_some_and(|spec| expected::completes(scenario, spec)) {
+            exhausted(story, *at, id, found);
+        }
+    }
+}
+
+/// Whether what was done is not deleted, by the scenario's settings.
+fn is_undone(scenario: &Scenario) -> bool {
+    scenario.function.mapping_reports.is_some() || scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms
+}
+
+/// Whether there are no more messages that abort their process than a batch can bear: three in a queue that gives up after
+/// five receives, one where the function cannot delete what is done. Not where deaths leave no trace, or fail several batches.
+fn is_bearable(scenario: &Scenario) -> bool {
+    let aborts = scenario.keys.iter().filter(|works| works.iter().any(|work| matches!(work, Work::Abort(_)))).count();
+    let deletes = scenario.queue.changes_visibility || scenario.queue.letters;
+    let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
+    // Those that do not fit one after the other run a few at once.
+    let takes = scenario.keys.iter().filter_map(|works| works.last()).map(|work| match work {
+        Work::Good { before_ms, after_ms } => before_ms + after_ms,
+        Work::Abort(ms) => *ms,
+        _ => 0,
+    });
+    let fits = takes.sum::<u64>() * 2 <= scenario.function.timeout_ms;
+    scenario.function.per_process == 1 && traced && fits && aborts <= if deletes { 3 } else { 1 }
+}
+
+fn exhausted(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
+    let mut spent = Vec::new();
+    let mut last = None;
+    for (no, invocation) in &story.invocations {
+        let mine: Vec<_> = invocation.batch.iter().filter(|delivered| delivered.id == id).collect();
+        if let Some(first) = mine.first() {
+            spent.push(spent_on(story, *no, invocation, id));
+            // More than once in one batch.
+            spent.extend(mine.iter().skip(1).map(|_| Spent::Fate));
+            last = Some((*no, invocation, first.receives));
+        }
+    }
+    let count = |what: Spent| spent.iter().filter(|spent| **spent == what).count();
+    let own = count(Spent::Itself) + count(Spent::Fate);
+    let neighbours = count(Spent::Neighbour);
+    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(story.scenario) {
+        found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
+    }
+    if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 {
+        found.add("L5", at, format!("{id} is dead-lettered for having waited: {spent:?}"));
+    }
+    if let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
+        && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy))
+        && let Some(before) = overtaken_by(story, no, invocation, receives)
+    {
+        found.add("turn", at, format!("{id} is dead-lettered without a run, and {before} had its turn before it"));
+    }
+}
+
+fn spent_on(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, id: &str) -> Spent {
+    let run = story.runs.values().find(|run| run.invocation == no && run.message_id == id);
+    let over = invocation.over(story);
+    let died = story.lives.get(&invocation.life).and_then(|life| life.died).filter(|(at, _)| *at <= over);
+    let failed = |run: &Run| {
+        let bad = matches!(run.work, Work::Hang | Work::Abort(_) | Work::Block(_));
+        bad || run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked))
+    };
+    let Some((returned, failures)) = invocation.returned.as_ref().filter(|_| !invocation.timed_out) else {
+        return match died {
+            Some((_, "aborted")) => Spent::Neighbour,
+            _ => Spent::Fate,
+        };
+    };
+    let faulty = invocation.disturbed > 0
+        || invocation.report_lost
+        || story.was_frozen(invocation.life, invocation.began, *returned)
+        || !failures.as_ref().is_some_and(|failures| failures.iter().any(|failed| failed == id))
+        || story.scenario.faults.iter().any(|fault| matches!(fault, Fault::ShowAgain { .. }));
+    if run.is_some_and(failed) {
+        return Spent::Itself;
+    }
+    if faulty {
+        return Spent::Fate;
+    }
+    if story.was_blocked(invocation.life, invocation.began, *returned) {
+        return Spent::Neighbour;
+    }
+    let busy = story.spec(id).is_some_and(|spec| {
+        let record = story.scenario.record_of(spec.key, id);
+        let at_the_end = story.record_between(&record, *returned, *returned).last().flatten();
+        at_the_end.is_some_and(|record| record.status == "IN_PROGRESS")
+    });
+    match run {
+        Some(_) => Spent::Itself,
+        None if busy => Spent::Busy,
+        None => Spent::NoTurn,
+    }
+}
+
+/// A message that was received less often, and ran in the invocation though not in its first turns: those may be
+/// started by the answers that come first.
+fn overtaken_by<'a>(story: &'a Story<'_>, no: InvocationNo, invocation: &Invocation, receives: u32) -> Option<&'a str> {
+    let mut runs: Vec<&Run> = story.runs.values().filter(|run| run.invocation == no).collect();
+    runs.sort_by_key(|run| run.start);
+    let fewer = |run: &&&Run| {
+        let theirs = invocation.batch.iter().find(|delivered| delivered.id == run.message_id);
+        theirs.is_some_and(|theirs| theirs.receives < receives)
+    };
+    runs.iter().skip(story.scenario.consumer.concurrency).find(fewer).map(|run| run.message_id.as_str())
+}

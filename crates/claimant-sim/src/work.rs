@@ -1,0 +1,196 @@
+//! What handlers do: as the scenario says.
+
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{AttributeValue, Put};
+use claimant_core::{Context, HandlerError, Lent, Terminal as _};
+use claimant_dynamodb::Transaction;
+use serde::Deserialize;
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+use crate::calls::EFFECTS;
+use crate::history::{End, Event, InvocationNo, RunNo};
+use crate::mutant::Mutant;
+use crate::process::{self, Gated, Process};
+use crate::scenario::Work;
+use crate::threads::HandlerThread;
+use crate::world::World;
+
+/// What panicking handlers say.
+pub const PANIC: &str = "simulated: the handler panics";
+
+/// Larger than any result that is kept.
+const LARGE_BYTES: usize = 70_000;
+
+/// What a message asks for.
+#[derive(Debug, Deserialize)]
+pub struct Payload {
+    /// Which work.
+    pub key: String,
+    /// Tells two payloads of one key apart.
+    pub variant: u32,
+    /// Of the message, where a wrong runtime makes its key from it.
+    #[serde(default)]
+    pub message_id: String,
+}
+
+/// Does what the scenario says.
+pub struct Actor {
+    /// Where.
+    pub world: World,
+    /// In which process.
+    pub process: Arc<Process>,
+}
+
+impl Actor {
+    /// One run of the handler.
+    pub fn act(
+        &self,
+        payload: &Payload,
+        cx: &Context,
+        tx: Option<Lent<Transaction>>,
+    ) -> impl Future<Output = Result<Option<String>, HandlerError>> + Send + use<> {
+        let invocation = process::current().unwrap_or_default();
+        let key: usize = payload.key.trim_start_matches('k').parse().unwrap_or_default();
+        let works = self.world.scenario.keys.get(key).map_or(&[][..], Vec::as_slice);
+        // Not by the attempt: that begins again with each deduplication window.
+        let place = self.world.state().next_run_of(key).min(works.len().saturating_sub(1));
+        let work = works.get(place).copied().unwrap_or(Work::Good { before_ms: 0, after_ms: 0 });
+        let work = self.process.blocked_ms.map_or(work, Work::Block);
+        let about = About { invocation, key, work, cx: cx.clone() };
+        let gate = Arc::clone(&self.process);
+        let (world, process) = (self.world.clone(), Arc::clone(&self.process));
+        Gated::handler(&gate, invocation, async move { run(world, process, about, tx).await })
+    }
+}
+
+/// What is known of a run before it begins.
+#[derive(Clone)]
+struct About {
+    invocation: InvocationNo,
+    key: usize,
+    work: Work,
+    cx: Context,
+}
+
+/// A run that goes on; notes when it ends, however it does.
+struct Running {
+    world: World,
+    run: RunNo,
+    end: End,
+}
+
+impl Running {
+    fn start(world: &World, process: &Process, about: &About) -> Self {
+        let run = world.state().next_run();
+        let About { invocation, key, work, ref cx, .. } = *about;
+        world.note(Event::RunStarted {
+            run,
+            invocation,
+            life: process.life,
+            key,
+            message_id: cx.message_id().to_owned(),
+            attempt: cx.attempt(),
+            fence: cx.fence().get(),
+            work,
+            blocked: matches!(work, Work::Block(_)),
+        });
+        Self { world: world.clone(), run, end: End::Dropped }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let end = if std::thread::panicking() { End::Panicked } else { self.end };
+        self.world.note(Event::RunEnded { run: self.run, end });
+    }
+}
+
+async fn run(
+    world: World,
+    process: Arc<Process>,
+    about: About,
+    tx: Option<Lent<Transaction>>,
+) -> Result<Option<String>, HandlerError> {
+    let mut running = Running::start(&world, &process, &about);
+    let result = work(&world, &process, running.run, &about, tx).await;
+    running.end = if result.is_ok() { End::Good } else { End::Failed };
+    result
+}
+
+async fn work(
+    world: &World,
+    process: &Process,
+    run: RunNo,
+    about: &About,
+    tx: Option<Lent<Transaction>>,
+) -> Result<Option<String>, HandlerError> {
+    let pause = |ms: u64| sleep(Duration::from_millis(ms));
+    match about.work {
+        Work::Good { before_ms, after_ms } => {
+            pause(before_ms).await;
+            effect(world, run, about.key, tx)?;
+            pause(after_ms).await;
+            Ok(None)
+        }
+        Work::Fail(ms) => {
+            pause(ms).await;
+            Err(HandlerError::retry("no luck"))
+        }
+        Work::FailFor(s) => Err(HandlerError::retry("not now").after(Duration::from_secs(s))),
+        Work::Panic(ms) => {
+            pause(ms).await;
+            panic!("{PANIC}")
+        }
+        Work::Permanent => Err(HandlerError::terminal("no use")),
+        Work::Hang => pending().await,
+        Work::Large => {
+            effect(world, run, about.key, tx)?;
+            if world.mutant == Some(Mutant::LargeRejected) {
+                return Err(HandlerError::terminal("its result is too large"));
+            }
+            Ok(Some("x".repeat(LARGE_BYTES)))
+        }
+        Work::Abort(ms) => {
+            pause(ms).await;
+            process.kill("aborted");
+            pending().await
+        }
+        Work::Block(ms) => {
+            block(world, process, ms).await;
+            effect(world, run, about.key, tx)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Blocks the handler's thread; a handler without one never returns.
+async fn block(world: &World, process: &Process, ms: u64) {
+    world.note(Event::Blocked { life: process.life });
+    if HandlerThread::block(ms) != Some(true) || process.is_dead() {
+        return pending().await;
+    }
+    world.note(Event::Unblocked { life: process.life });
+    while process.is_frozen() {
+        yield_now().await;
+    }
+}
+
+/// The effect: at once, or with the transaction.
+fn effect(world: &World, run: RunNo, key: usize, tx: Option<Lent<Transaction>>) -> Result<(), HandlerError> {
+    let Some(mut tx) = tx else {
+        world.note(Event::Effect { run, key });
+        return Ok(());
+    };
+    let number = |n: String| AttributeValue::N(n);
+    let put = Put::builder()
+        .table_name(EFFECTS)
+        .item("id", AttributeValue::S(format!("run-{run}")))
+        .item("run", number(run.to_string()))
+        .item("key", number(key.to_string()));
+    tx.put(put.build().terminal()?);
+    Ok(())
+}
