@@ -6,8 +6,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use claimant_local::Error;
 use claimant_local::lambda::LogSink;
+use claimant_local::{Error, time_of_day};
 
 const FILE_NAME: &str = "functions.log";
 /// Directories tried under the system's temporary one before giving up.
@@ -18,11 +18,11 @@ pub(crate) fn dropped() -> LogSink {
     Arc::new(|_, _| {})
 }
 
-/// Standard error, each line behind its function's name.
+/// Standard error, each line behind the time of day in UTC and its function's name.
 pub(crate) fn shown() -> LogSink {
     Arc::new(|function, line| {
         // OK to ignore: there is nobody left to tell when standard error is gone.
-        let _ = writeln!(io::stderr().lock(), "{function} | {line}");
+        let _ = writeln!(io::stderr().lock(), "{} {function} | {line}", time_of_day());
     })
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn to_file(directory: Option<&Path>) -> Result<(LogSink, LogFile), Er
     let sink = move |function: &str, line: &str| {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         // OK to ignore: a full disk must not stop the run, and its report does not depend on the logs.
-        let _ = writeln!(file, "{function} | {line}");
+        let _ = writeln!(file, "{} {function} | {line}", time_of_day());
     };
     Ok((Arc::new(sink), log_file))
 }

@@ -1,6 +1,7 @@
 //! Records as messages, each checked on its own.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use claimant_core::{Error, InvalidValue, Message, MessageId};
@@ -34,6 +35,8 @@ pub(crate) struct Envelope {
     pub(crate) receipt: Option<String>,
     /// Its group, where it has one, on a fair queue too.
     pub(crate) group: Option<String>,
+    /// Its body as it was received, where a rule has put another one in its place.
+    pub(crate) received: Option<String>,
     /// What the producer attached to it.
     pub(crate) attributes: Attributes,
 }
@@ -67,6 +70,19 @@ impl Source {
 /// Where the endpoints of a partition are.
 pub(crate) fn domain(partition: &str) -> &'static str {
     if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" }
+}
+
+impl Batch {
+    /// Puts what the rule makes of each body in its place, and keeps the body. A rule that panics leaves nothing: the message is
+    /// rejected alone, as any other bad body is.
+    pub(crate) fn rewrite(&mut self, rule: &(dyn Fn(&str) -> Option<String> + Send + Sync)) {
+        for (message, envelope) in self.messages.iter_mut().zip(&mut self.envelopes) {
+            let made = catch_unwind(AssertUnwindSafe(|| rule(&message.body))).unwrap_or_else(|_| Some(String::new()));
+            if let Some(body) = made {
+                envelope.received = Some(std::mem::replace(&mut message.body, body));
+            }
+        }
+    }
 }
 
 /// The event's records as messages.
@@ -107,7 +123,10 @@ fn message(record: SqsMessage, fifo: bool) -> Result<(Message, Envelope), Invali
         ordered_group: fifo.then(|| group.clone().unwrap_or_default()),
         trace: attributes.get(TRACE).and_then(|header| trace::continued(header)),
     };
-    Ok((message, Envelope { receipt: record.receipt_handle, group, attributes: record.message_attributes }))
+    Ok((
+        message,
+        Envelope { receipt: record.receipt_handle, group, received: None, attributes: record.message_attributes },
+    ))
 }
 
 #[cfg(test)]

@@ -153,9 +153,9 @@ impl<'a> SqsQueue<'a> {
         theirs.sort_by_key(|(name, _)| name.as_str());
         let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name.as_str(), copied(value)?)));
         attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
-        let size =
-            message.body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
-        let mut entry = Entry::builder().id(number.to_string()).message_body(&message.body);
+        let body = envelope.received.as_ref().unwrap_or(&message.body);
+        let size = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
+        let mut entry = Entry::builder().id(number.to_string()).message_body(body);
         for (name, value) in attributes {
             entry = entry.message_attributes(name, value);
         }

@@ -18,13 +18,16 @@ use crate::event::{self, Batch};
 use crate::mapping::{MappingCheck, Pending};
 use crate::observe::{self, Numbers, Sink};
 use crate::queue::SqsQueue;
-use crate::{response, visibility};
+use crate::{logging, response, visibility};
 
 /// The part of an invocation kept for what follows the report: visibility changes, and a look at the mapping.
 const AFTER_REPORT_MS: u64 = 300;
 
 /// No invocation lasts longer.
 const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
+
+/// What is made of a body before it is decoded.
+type Rewrite = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// One consumer, ready for any number of invocations at once. [`run`](crate::run) drives it; tests can do so without a
 /// Lambda runtime.
@@ -34,6 +37,7 @@ const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 pub struct Service<T> {
     engine: Engine<T>,
     threads: Option<HandlerThreads>,
+    rewrite: Option<Rewrite>,
     deadlines: Deadlines,
     margin: Duration,
     client: Option<Client>,
@@ -48,11 +52,13 @@ impl<T> Service<T>
 where
     T: for<'de> serde::Deserialize<'de> + Send + 'static,
 {
-    /// A service for this consumer, with AWS as the environment says.
+    /// A service for this consumer, with AWS as the environment says. Sets up logs and the panic hook as [`run`](crate::run)
+    /// does: a panic's message can quote a payload, and is left out.
     ///
     /// # Errors
     /// When the consumer's settings are not usable: one error with every fault.
     pub async fn new(settings: &Settings, consumer: Consumer<T>) -> Result<Self, Error> {
+        logging::init();
         let asks_aws = settings.change_visibility
             || settings.dead_letter_queue_url.is_some()
             || settings.mapping_check != Mode::Off;
@@ -60,7 +66,7 @@ where
         Self::with_aws(settings, consumer, config)
     }
 
-    /// As [`new`](Self::new), with this AWS; or with none: visibility stays as it is, rejected messages go to the
+    /// As [`new`](Self::new), without setting up logs and the panic hook, and with this AWS; or with none: visibility stays as it is, rejected messages go to the
     /// dead-letter queue by redrive, and nobody looks at the mapping.
     ///
     /// # Errors
@@ -70,6 +76,7 @@ where
         Ok(Self {
             engine: Engine::new(consumer, settings.concurrency)?.receives_max(settings.max_receive_count),
             threads: None,
+            rewrite: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
             client: config.filter(|_| asks_sqs).map(Client::new),
@@ -79,6 +86,17 @@ where
             metrics: settings.metrics.then(observe::stdout),
             function: std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|_| "local".to_owned()),
         })
+    }
+
+    /// The same service with each body rewritten by `rule` before it is decoded, its key and its fingerprint included, as to
+    /// take a payload out of an envelope; `None` leaves a body as it is. Dead letters carry the body as it was received, so that
+    /// a redriven message is rewritten anew, to the same key. Rewriting the event before [`invoke`](Self::invoke) instead puts
+    /// the new body into dead letters: after a redrive it would be rewritten twice. A rule that panics rejects the
+    /// message.
+    #[must_use]
+    pub fn rewrite_bodies(mut self, rule: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.rewrite = Some(Box::new(rule));
+        self
     }
 
     /// The same service with another clock.
@@ -137,7 +155,10 @@ where
         deadline_ms: u64,
         function_arn: &str,
     ) -> Result<SqsBatchResponse, Error> {
-        let batch = event::batch(event)?;
+        let mut batch = event::batch(event)?;
+        if let Some(rule) = &self.rewrite {
+            batch.rewrite(rule.as_ref());
+        }
         let now = self.engine.now();
         let deadline = self.deadlines.of(deadline_ms, now);
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.

@@ -27,4 +27,5 @@ pub mod stack;
 pub mod stage;
 pub mod workload;
 
+pub use clock::time_of_day;
 pub use error::Error;

@@ -213,3 +213,26 @@ async fn a_fifo_dead_letter_queue_keeps_the_group() {
         assert_eq!(letter.attributes["MessageDeduplicationId"], batch[0].message_id);
     }
 }
+
+/// F15: what a rule made of a body stays with this delivery; a redrive must not rewrite it twice.
+#[tokio::test]
+async fn a_dead_letter_has_the_body_as_it_was_received() {
+    let world = World::start(&["dead"]).await;
+    let url = world.sqs.queue_url("dead");
+    let unwrapped = |body: &str| {
+        assert!(!body.contains("panic here"), "on purpose");
+        let envelope: serde_json::Value = serde_json::from_str(body).ok()?;
+        Some(envelope.get("detail")?.to_string())
+    };
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]).rewrite_bodies(unwrapped);
+    let wrapped = |id: &str, action: &str| format!(r#"{{"at":7,"detail":{}}}"#, body(id, action));
+    let sent = [wrapped("a", "no use"), wrapped("b", "ok"), body("c", "no use"), wrapped("d", "panic here")];
+    let batch = world.batch(QUEUE, sent.iter().cloned().map(NewMessage::new).collect()).await;
+    let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    assert!(failures(&response).is_empty());
+    let mut bodies: Vec<_> = world.visible("dead").await.into_iter().map(|letter| letter.body).collect();
+    bodies.sort();
+    let mut wanted = vec![sent[0].clone(), sent[2].clone(), sent[3].clone()];
+    wanted.sort();
+    assert_eq!(bodies, wanted);
+}

@@ -220,6 +220,8 @@ fn environment(
         // What a person sets for this run beats what the template sets for every run.
         environment.entry(name).or_insert(value);
     }
+    // A metric record of 1.3 KB for each batch would drown the logs here, where nothing takes it up.
+    environment.entry("CLAIMANT_METRICS".to_owned()).or_insert_with(|| "off".to_owned());
     environment.extend(variables(endpoints));
     environment.into_iter().collect()
 }
@@ -284,6 +286,7 @@ mod tests {
         assert_eq!(environment["AWS_REGION"], "us-east-1");
         assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
         assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
+        assert_eq!(environment["CLAIMANT_METRICS"], "off");
     }
 
     #[test]
