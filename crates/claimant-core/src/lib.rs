@@ -65,7 +65,7 @@ pub use meter::{Meter, Usage};
 pub use protocol::{Abandoned, Conflicts};
 pub use queue::{NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
-pub use report::{DeadLetter, Entry, Latencies, Outcome, Report};
+pub use report::{DeadLetter, Details, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
 pub use settings::{OwnVariables, Settings};
 pub use store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};

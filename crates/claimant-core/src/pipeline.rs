@@ -36,7 +36,7 @@ use crate::pace;
 use crate::plan::Lane;
 use crate::protocol::{ClaimRequest, Conflicts};
 use crate::queue::Queue;
-use crate::report::{DeadLetter, Entry, Latencies, Outcome, Report};
+use crate::report::{DeadLetter, Details, Entry, Latencies, Outcome, Report};
 use crate::run::{Ran, Runner};
 use crate::slots::Held;
 use crate::store::{Settled, StoreError};
@@ -125,6 +125,7 @@ pub(crate) struct Pipeline<'a, T> {
     spare: Option<Held>,
     suspects: Suspects,
     verdicts: Vec<Option<Verdict>>,
+    details: Vec<Details>,
     taken_over: usize,
     latencies: Latencies,
 }
@@ -150,6 +151,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
             lane_of,
             advancing,
             verdicts: vec![None; batch.len()],
+            details: batch.iter().map(|m| Details { receive_count: m.receive_count, ..Details::default() }).collect(),
             engine,
             batch,
             identities,
@@ -353,6 +355,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         match event {
             Event::Claimed { answers, tries, took } => {
                 self.latencies.claim = self.latencies.claim.max(took);
+                answers.iter().for_each(|(place, ..)| add(&mut self.details[*place].claim, took));
                 self.take_claims(answers, tries);
             }
             Event::ClaimAgain { claims, tries } => self.claim_again(claims, tries),
@@ -362,10 +365,12 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
                     held.slot = None;
                 }
                 self.latencies.handle = self.latencies.handle.max(took);
+                add(&mut self.details[place].handle, took);
                 self.take_run(place, claim, ran, took);
             }
             Event::Settled { settled, tries, took } => {
                 self.latencies.settle = self.latencies.settle.max(took);
+                settled.iter().for_each(|(of, _)| add(&mut self.details[of.after.place].settle, took));
                 self.take_settlements(settled, tries);
             }
             Event::SettleAgain { claims, tries } => self.settle_again(claims, tries),
@@ -421,10 +426,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
     }
 
     fn report(self) -> Report {
-        let entries = self.batch.iter().zip(self.verdicts).map(|(message, verdict)| {
+        let entries = self.batch.iter().zip(self.verdicts).zip(self.details).map(|((message, verdict), details)| {
             // A message without a verdict cannot be, since each is in exactly one lane; it would not be a success.
             let (outcome, visible_after) = verdict.unwrap_or((Outcome::NotStarted, None));
-            Entry { message_id: message.id.clone(), outcome, visible_after }
+            Entry { message_id: message.id.clone(), outcome, visible_after, details }
         });
         let mut report = Report::new(entries.collect());
         report.taken_over = self.taken_over;
@@ -432,6 +437,11 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         report.usage = self.meter.usage();
         report
     }
+}
+
+/// Adds a try's duration to those of a step.
+fn add(sum: &mut Option<Duration>, took: Duration) {
+    *sum = Some(sum.unwrap_or_default() + took);
 }
 
 /// How long a store may take until `at`: for the engine, and a little less for the store itself.

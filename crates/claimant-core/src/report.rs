@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
+use crate::claim::Fence;
 use crate::clock::Timestamp;
 use crate::consumer::Rejection;
 use crate::key::{ConsumerName, MessageId, RecordId};
@@ -131,6 +132,25 @@ pub struct Entry {
     pub outcome: Outcome,
     /// For a failure: after how long the queue should show the message again; `None` leaves it as it is.
     pub visible_after: Option<Duration>,
+    /// How it came to that.
+    pub details: Details,
+}
+
+/// What is known of a message's way to its outcome. A step that it did not take has no duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Details {
+    /// How often the queue had delivered it, with this time.
+    pub receive_count: u32,
+    /// Which claim for a run of the handler this was, if its key was claimed for it.
+    pub attempt: Option<u32>,
+    /// The fencing token of that claim.
+    pub fence: Option<Fence>,
+    /// How long its claims took, shared requests in full.
+    pub claim: Option<Duration>,
+    /// How long its handler took.
+    pub handle: Option<Duration>,
+    /// How long its settlements took, shared requests in full.
+    pub settle: Option<Duration>,
 }
 
 /// How long the steps of a batch took at most.
@@ -195,7 +215,13 @@ mod tests {
 
     #[test]
     fn a_failed_copy_fails_its_message_once() {
-        let entry = |id: &str, outcome| Entry { message_id: MessageId::new(id).unwrap(), outcome, visible_after: None };
+        let details = Details::default();
+        let entry = |id: &str, outcome| Entry {
+            message_id: MessageId::new(id).unwrap(),
+            outcome,
+            visible_after: None,
+            details,
+        };
         let report = Report::new(vec![
             entry("a", Outcome::Completed),
             entry("b", Outcome::Retry),

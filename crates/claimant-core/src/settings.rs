@@ -69,6 +69,12 @@ pub const METRICS: Variable = Variable {
     meaning: "`on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO; `off`: none (default `on`)",
 };
 
+/// Whether each message has a line in the logs.
+pub const LOG_MESSAGES: Variable = Variable {
+    name: "CLAIMANT_LOG_MESSAGES",
+    meaning: "`on`: a line of level INFO for each message, with its outcome, attempt, fence and durations; `off`: only at level DEBUG (default `off`)",
+};
+
 /// Where the database is.
 pub const DATABASE_URL: Variable = Variable {
     name: "CLAIMANT_DATABASE_URL",
@@ -91,7 +97,7 @@ pub const REDIS_CLUSTER: Variable = Variable {
 };
 
 /// All of claimant's own variables, for the documentation and for finding misspelt ones.
-pub const VARIABLES: [Variable; 14] = [
+pub const VARIABLES: [Variable; 15] = [
     TABLE,
     DATABASE_URL,
     DATABASE_CONNECTIONS,
@@ -106,6 +112,7 @@ pub const VARIABLES: [Variable; 14] = [
     BATCH,
     MAPPING_CHECK,
     METRICS,
+    LOG_MESSAGES,
 ];
 
 /// What is done about an event source mapping that would delete failed messages.
@@ -155,6 +162,8 @@ pub struct Settings {
     pub mapping_check: MappingCheck,
     /// Whether metrics are written.
     pub metrics: bool,
+    /// Whether each message has a line of level `INFO` in the logs, not only at `DEBUG`.
+    pub log_messages: bool,
 }
 
 impl Settings {
@@ -249,6 +258,7 @@ impl Settings {
             batch: reader.switch(BATCH.name, true),
             mapping_check: reader.choice(MAPPING_CHECK.name, &MAPPING_CHECKS),
             metrics: reader.switch(METRICS.name, true),
+            log_messages: reader.switch(LOG_MESSAGES.name, false),
         };
         for name in required {
             reader.required(name);

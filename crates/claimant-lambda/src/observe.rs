@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use claimant_core::report::Report;
+use claimant_core::report::{Entry, Report};
 use claimant_core::{Outcome, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -120,6 +120,25 @@ numbers! {
     beside {
         failed = |report| report.failures().len(),
         dead_lettered = |report| report.entries().iter().filter(|entry| is_dead_lettered(&entry.outcome)).count(),
+    }
+}
+
+/// One line for each message: at `INFO` where that is asked for, else at `DEBUG`. No key, and nothing of the body.
+pub(crate) fn log_messages(report: &Report, consumer: &str, at_info: bool) {
+    for Entry { message_id, outcome, details, .. } in report.entries() {
+        let fence = details.fence.map(|fence| fence.get());
+        let [claim_ms, handle_ms, settle_ms] = [details.claim, details.handle, details.settle].map(|d| d.map(millis));
+        let (outcome, dead_lettered) = (outcome.word(), is_dead_lettered(outcome));
+        let (attempt, receive_count) = (details.attempt, details.receive_count);
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    consumer, %message_id, outcome, dead_lettered, attempt, fence, receive_count, claim_ms, handle_ms, settle_ms,
+                    "message done"
+                )
+            };
+        }
+        if at_info { line!(info) } else { line!(debug) }
     }
 }
 

@@ -45,6 +45,7 @@ pub struct Service<T> {
     dead_letters: Option<String>,
     mapping: Option<MappingCheck>,
     metrics: Option<Sink>,
+    logs_messages: bool,
     function: String,
 }
 
@@ -84,6 +85,7 @@ where
             dead_letters: settings.dead_letter_queue_url.clone(),
             mapping: config.and_then(|config| MappingCheck::new(settings.mapping_check, config)),
             metrics: settings.metrics.then(observe::stdout),
+            logs_messages: settings.log_messages,
             function: std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|_| "local".to_owned()),
         })
     }
@@ -215,6 +217,7 @@ where
 
     fn show(&self, report: &Report) {
         let (numbers, consumer) = (Numbers::of(report), self.engine.name().as_str());
+        observe::log_messages(report, consumer, self.logs_messages);
         numbers.log(consumer);
         if let Some(sink) = &self.metrics {
             sink(&numbers.record(self.engine.now(), consumer, &self.function));

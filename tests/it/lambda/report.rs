@@ -151,3 +151,32 @@ async fn what_had_no_turn_is_warned_of_at_its_last_receive_but_one() {
         assert_eq!(text.contains("message had no turn"), warned, "{receives} {variables:?}: {text}");
     }
 }
+
+#[tokio::test]
+async fn what_became_of_each_message_is_in_the_logs_where_that_is_asked_for() {
+    for on in [true, false] {
+        let logs = Logs::record();
+        let world = World::start(&[]).await;
+        let service = world.service(&[("CLAIMANT_LOG_MESSAGES", if on { "on" } else { "off" })]);
+        let bodies = [body("secret-key", "ok"), body("secret-key", "ok"), body("b", "fail"), "{".to_owned()];
+        let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
+        invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        let text = logs.text();
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("message done")).collect();
+        assert_eq!(lines.len(), if on { 4 } else { 0 }, "{text}");
+        for (line, (message, wanted)) in lines.iter().zip(batch.iter().zip([
+            ("completed", true),
+            ("duplicate", false),
+            ("retry", true),
+            ("rejected", false),
+        ])) {
+            let (outcome, ran) = wanted;
+            assert!(line.contains(&format!("message_id={}", message.message_id)), "{line}");
+            assert!(line.contains(&format!("outcome=\"{outcome}\"")) && line.contains("receive_count=1"), "{line}");
+            for field in ["attempt=1", "fence=1", "claim_ms=", "handle_ms=", "settle_ms="] {
+                assert_eq!(line.contains(field), ran, "{field} in {line}");
+            }
+            assert!(!line.contains("secret-key"), "{line}");
+        }
+    }
+}

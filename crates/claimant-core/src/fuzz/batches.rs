@@ -69,6 +69,7 @@ fn report() {
                 message_id: MessageId::new(id).unwrap(),
                 outcome,
                 visible_after,
+                details: crate::report::Details::default(),
             })
             .collect();
         let report = Report::new(entries.clone());

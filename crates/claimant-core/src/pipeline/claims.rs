@@ -196,6 +196,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     pub(super) fn take_granted(&mut self, place: Place, claim: Claim) {
         let (message, name) = (&self.batch[place], &self.engine.name);
         let its_turn = self.suspects.is_turn(place);
+        (self.details[place].attempt, self.details[place].fence) = (Some(claim.attempt), Some(claim.fence));
         if claim.taken_over && !its_turn {
             self.taken_over += 1;
             tracing::warn!(consumer = %name, message_id = %message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
