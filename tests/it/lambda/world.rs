@@ -1,7 +1,7 @@
 //! A consumer on local SQS, its store and everything that it shows.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, SdkConfig};
@@ -15,6 +15,7 @@ use claimant_tests::wire::Wire;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tracing::Dispatch;
 
 /// The time-out of an invocation: none of these tests comes near it.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -160,6 +161,10 @@ pub(crate) fn failures(response: &SqsBatchResponse) -> Vec<&str> {
     response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect()
 }
 
+/// While there is just one subscriber, `tracing` asks the thread that first meets a line whether anybody wants it, and keeps the
+/// answer: a test on another thread that records nothing would take the line away from the one that does. This one makes two.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
+
 /// What is logged on this thread while the guard lives.
 pub(crate) struct Logs {
     text: Arc<Mutex<Vec<u8>>>,
@@ -168,6 +173,7 @@ pub(crate) struct Logs {
 
 impl Logs {
     pub(crate) fn record() -> Self {
+        LazyLock::force(&SECOND);
         let text = Arc::<Mutex<Vec<u8>>>::default();
         let sink = Arc::clone(&text);
         let writer = move || Sink(Arc::clone(&sink));
@@ -190,4 +196,14 @@ impl std::io::Write for Sink {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+#[test]
+fn a_line_that_another_thread_met_first_is_recorded() {
+    let logs = Logs::record();
+    let line = || tracing::info!("met");
+    std::thread::spawn(line).join().unwrap();
+    assert_eq!(logs.text(), "");
+    line();
+    assert!(logs.text().contains("met"));
 }

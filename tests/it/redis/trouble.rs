@@ -1,11 +1,11 @@
 //! Servers that refuse, vanish, come back, forget or say nothing.
 
-use std::sync::Mutex;
 use std::time::Instant;
 
 use claimant_core::{Error, Settings};
 
 use super::*;
+use crate::lambda::world::Logs;
 
 /// A step on the way to trouble, as commands of the server's own user.
 type Commands = &'static [&'static [&'static str]];
@@ -92,10 +92,7 @@ async fn clusters_have_their_troubles_too() {
 #[tokio::test]
 #[ignore = "needs Redis or Valkey: make test"]
 async fn a_server_that_evicts_is_warned_of() {
-    let log = Arc::new(Mutex::new(Vec::new()));
-    let shared = Arc::clone(&log);
-    let subscriber = tracing_subscriber::fmt().with_writer(move || Shared(Arc::clone(&shared))).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let logs = Logs::record();
     let redis = Redis::start();
     for (policy, warnings) in [("noeviction", 0), ("volatile-lru", 1)] {
         let mut connection = redis.connection().await;
@@ -106,22 +103,8 @@ async fn a_server_that_evicts_is_warned_of() {
             drop(granted(&store, key, 0).await);
             redis::cmd("CLIENT").arg(&["KILL", "TYPE", "NORMAL"]).exec_async(&mut connection).await.unwrap();
         }
-        let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
+        let log = logs.text();
         assert_eq!(log.matches("set maxmemory-policy to noeviction").count(), warnings, "{policy}: {log}");
-    }
-}
-
-/// A log that a test reads.
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Shared {
-    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(line);
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 
