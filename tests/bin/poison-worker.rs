@@ -1,5 +1,5 @@
 //! A function whose messages end its process: `{"id": …, "kills": true}` aborts it, as a stack that overflows does; any other
-//! message takes two seconds and is then a line in the file `EFFECTS_FILE`.
+//! message takes two seconds, or as many milliseconds as `takes_ms` says, and is then a line in the file `EFFECTS_FILE`.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use claimant::{Consumer, Context, HandlerError, Lease, LockTable, Settings, limits};
 use serde::Deserialize;
 
-const WORK: Duration = Duration::from_secs(2);
+const WORK_MS: u64 = 2_000;
 
 /// Long enough for renewed leases to hide the messages beside it: they then come back soon.
 const FUSE: Duration = Duration::from_millis(1_500);
@@ -17,6 +17,7 @@ struct Work {
     id: String,
     #[serde(default)]
     kills: bool,
+    takes_ms: Option<u64>,
 }
 
 async fn work(work: Work, effects: String) -> Result<(), HandlerError> {
@@ -24,7 +25,7 @@ async fn work(work: Work, effects: String) -> Result<(), HandlerError> {
         tokio::time::sleep(FUSE).await;
         std::process::abort();
     }
-    tokio::time::sleep(WORK).await;
+    tokio::time::sleep(Duration::from_millis(work.takes_ms.unwrap_or(WORK_MS))).await;
     let mut effects = std::fs::OpenOptions::new().create(true).append(true).open(effects)?;
     effects.write_all(format!("{}\n", work.id).as_bytes())?;
     Ok(())

@@ -13,6 +13,8 @@ const NAMED_MAX: usize = 10;
 pub(crate) struct Traffic {
     /// Messages the queue accepted.
     pub(crate) sent: u64,
+    /// Those of them that the operator moved back from the dead-letter queue.
+    pub(crate) redriven: u64,
     /// Deliveries: a message received twice counts twice.
     pub(crate) deliveries: u64,
     /// Messages deleted: those reported done, or safely dead-lettered.
@@ -60,9 +62,9 @@ impl Verdict {
     }
 
     fn check_traffic(&mut self, plan: &Plan, traffic: &Traffic) {
-        let Traffic { sent, deleted, moved, queued, .. } = *traffic;
-        if sent != plan.messages.len() as u64 {
-            self.faults.push(format!("{sent} messages were sent instead of {}", plan.messages.len()));
+        let Traffic { sent, redriven, deleted, moved, queued, .. } = *traffic;
+        if sent != plan.messages.len() as u64 + redriven {
+            self.faults.push(format!("{sent} messages were sent instead of {} and {redriven}", plan.messages.len()));
         }
         if queued > 0 {
             self.faults.push(format!("{queued} messages are still queued"));
@@ -79,6 +81,9 @@ impl Verdict {
             });
             self.fault(&format!("are not {expected} in the lock table"), others.map(|piece| piece.key.as_str()));
         }
+        let done = |key: &str| seen.records.get(key).is_some_and(|record| record.status == "COMPLETED");
+        let deadly = plan.pieces.iter().filter(|piece| piece.fate == Fate::Deadly && done(&piece.key));
+        self.fault("end their process, and are COMPLETED in the lock table", deadly.map(|piece| piece.key.as_str()));
         let known = |key: &str| plan.pieces.iter().any(|piece| piece.key == key);
         self.fault(
             "have a record and were never sent",
@@ -95,10 +100,10 @@ impl Verdict {
         self.fault("had no effect", keys(&|p| p.fate == Fate::Done && of(p).is_empty()));
         self.fault(
             "had an effect although they were to be refused",
-            keys(&|p| p.fate == Fate::Refused && !of(p).is_empty()),
+            keys(&|p| p.fate != Fate::Done && !of(p).is_empty()),
         );
-        // A mail is the one effect whose system knows no keys: a death after it and before the completion repeats it.
-        if target != Target::Orders {
+        // A mail, or a line, is an effect whose system knows no keys: a death before its completion repeats it.
+        if !target.repeats() {
             self.fault("had their effect more than once", keys(&|p| of(p).len() > 1));
         }
         self.fault("had another effect than was asked for", keys(&|p| of(p).iter().any(|what| *what != p.effect)));
@@ -122,13 +127,13 @@ impl Verdict {
         for piece in &plan.pieces {
             let found = letters.remove(piece.body.as_str()).unwrap_or(0);
             match piece.fate {
-                Fate::Refused if found < piece.copies.into() => missing.push(piece.key.as_str()),
-                Fate::Refused => self.letters_repeated += found - u64::from(piece.copies),
+                Fate::Refused | Fate::Deadly if found < piece.copies.into() => missing.push(piece.key.as_str()),
+                Fate::Refused | Fate::Deadly => self.letters_repeated += found - u64::from(piece.copies),
                 Fate::Done if found > 0 => good.push(piece.key.as_str()),
                 Fate::Done => {}
             }
         }
-        self.fault("were refused, and not all their copies were dead-lettered", missing);
+        self.fault("were refused or deadly, and not all their copies were dead-lettered", missing);
         self.fault("were good, and dead-lettered", good);
         let places =
             (0_usize..).zip(&plan.broken).map(|(place, body)| (place.to_string(), letters.remove(body.as_str())));

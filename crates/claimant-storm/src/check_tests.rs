@@ -16,7 +16,11 @@ fn plan(target: Target) -> Plan {
 fn good(plan: &Plan) -> (Seen, Traffic) {
     let (mut seen, mut traffic) = (Seen::default(), Traffic::default());
     for piece in &plan.pieces {
-        let status = if piece.fate == Fate::Done { "COMPLETED" } else { "REJECTED" };
+        let status = match piece.fate {
+            Fate::Done => "COMPLETED",
+            Fate::Refused => "REJECTED",
+            Fate::Deadly => "IN_PROGRESS",
+        };
         seen.records.insert(piece.key.clone(), Record { status: status.to_owned(), attempts: 2 });
         if piece.fate == Fate::Done {
             seen.effects.insert(piece.key.clone(), vec![piece.effect.clone()]);
@@ -52,12 +56,18 @@ fn what_a_storm_may_do_is_no_fault() {
     };
     for target in Target::ALL {
         let (verdict, faults) = self::faults(target, nothing);
-        assert_eq!((faults, verdict.work, verdict.effects, verdict.repeated), (vec![], 24, 22, 0), "{target:?}");
+        let effects = if target == Target::Poison { 23 } else { 22 };
+        assert_eq!((faults, verdict.work, verdict.effects, verdict.repeated), (vec![], 24, effects, 0), "{target:?}");
     }
     let (verdict, none) = faults(Target::GiftCards, copied_again);
     assert_eq!((none, verdict.letters_repeated), (vec![], 1));
     let (verdict, none) = faults(Target::Orders, mailed_again);
     assert_eq!((none, verdict.repeated), (vec![], 1));
+    let redriven: Change = |_, _, traffic| {
+        (traffic.sent, traffic.redriven) = (traffic.sent + 2, 2);
+        (traffic.deleted, traffic.moved) = (traffic.deleted + 1, 1);
+    };
+    assert_eq!(faults(Target::Poison, redriven).1, Vec::<String>::new());
     let (_, twice) = faults(Target::Payments, mailed_again);
     assert!(twice[0].contains("more than once"), "{twice:?}");
 }
@@ -84,6 +94,19 @@ fn each_fault_is_seen() {
     ];
     for (change, expected) in table {
         let (_, faults) = faults(Target::GiftCards, change);
+        assert!(faults.iter().any(|fault| fault.contains(expected)), "{expected}: {faults:?}");
+    }
+}
+
+#[test]
+fn a_deadly_message_is_dead_lettered_and_never_done() {
+    let table: [(Change, &str); 3] = [
+        (|p, _, t| t.dead_letters.retain(|body| *body != p.pieces[7].body), "not all their copies were dead-lettered"),
+        (|p, s, _| s.records.get_mut(&p.pieces[7].key).unwrap().status = "COMPLETED".into(), "end their process"),
+        (|p, s, _| drop(s.effects.insert(p.pieces[7].key.clone(), vec!["done".into()])), "were to be refused"),
+    ];
+    for (change, expected) in table {
+        let (_, faults) = faults(Target::Poison, change);
         assert!(faults.iter().any(|fault| fault.contains(expected)), "{expected}: {faults:?}");
     }
 }

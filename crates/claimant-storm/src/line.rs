@@ -1,4 +1,4 @@
-//! The line to DynamoDB: while it storms, it delays, loses and cuts what goes over it.
+//! The line to DynamoDB: while it storms, it delays, loses and cuts what goes over it, and can be away.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use claimant_local::workload::Random;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Of 1,000 pieces of traffic, this many are late.
 const DELAYED: u32 = 60;
@@ -43,6 +43,7 @@ pub(crate) struct Line {
 
 struct Inner {
     storms: AtomicBool,
+    away: AtomicBool,
     random: Mutex<Random>,
     passed: AtomicU64,
     delayed: AtomicU64,
@@ -78,6 +79,7 @@ impl Line {
         let url = format!("http://{}", listener.local_addr().map_err(failed)?);
         let inner = Inner {
             storms: AtomicBool::new(false),
+            away: AtomicBool::new(false),
             random: Mutex::new(random),
             passed: AtomicU64::default(),
             delayed: AtomicU64::default(),
@@ -91,6 +93,14 @@ impl Line {
         self.inner.storms.store(storms, Ordering::SeqCst);
     }
 
+    /// Cuts every connection that is used, from `start` on, for `length`.
+    pub(crate) async fn go_away(self, start: Instant, length: Duration) {
+        sleep_until(start).await;
+        self.inner.away.store(true, Ordering::SeqCst);
+        sleep(length).await;
+        self.inner.away.store(false, Ordering::SeqCst);
+    }
+
     pub(crate) fn counts(&self) -> LineCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         LineCounts {
@@ -102,6 +112,9 @@ impl Line {
     }
 
     fn weather(&self, direction: Direction) -> Weather {
+        if self.inner.away.load(Ordering::SeqCst) {
+            return Weather::Cut;
+        }
         if !self.inner.storms.load(Ordering::SeqCst) {
             return Weather::Fair;
         }
@@ -197,5 +210,20 @@ mod tests {
         assert!(has(|w| *w == Weather::Cut) && has(|w| *w == Weather::Silence) && has(|w| *w == Weather::Fair));
         assert!(has(|w| matches!(w, Weather::Late(_))));
         assert!((0..2_000).all(|_| line.weather(Direction::Request) != Weather::Silence));
+
+        line.set_storm(false);
+        assert_eq!(line.weather(Direction::Request), Weather::Fair);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_that_is_away_cuts_everything_and_comes_back() {
+        let Loose { line, .. } = Line::open(Random::new(1)).await.unwrap();
+        let outage =
+            tokio::spawn(line.clone().go_away(Instant::now() + Duration::from_secs(1), Duration::from_secs(20)));
+        assert_eq!(line.weather(Direction::Request), Weather::Fair);
+        sleep(Duration::from_secs(2)).await;
+        assert!((0..200).all(|_| line.weather(Direction::Request) == Weather::Cut));
+        outage.await.unwrap();
+        assert_eq!(line.weather(Direction::Answer), Weather::Fair);
     }
 }

@@ -7,7 +7,9 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `plan` | what is sent, and what must become of it |
+//! | `worker` | a function whose messages can abort its process |
 //! | `line`, `killer` | the storm |
+//! | `operator` | who moves good dead letters back when it is over |
 //! | `database`, `seen` | what became of it, as seen from outside |
 //! | `check` | what is wrong with it |
 //! | `transcript` | the search for secrets |
@@ -19,11 +21,13 @@ mod check;
 mod database;
 mod killer;
 mod line;
+mod operator;
 mod plan;
 mod report;
 mod seen;
 mod storm;
 mod transcript;
+mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -11,6 +11,10 @@ const COPIES_MAX: u32 = 5;
 const PIECES_PER_REFUSED: u32 = 12;
 /// One broken body for this many pieces.
 const PIECES_PER_BROKEN: u32 = 15;
+/// One piece of work in this many ends the process that runs it, each time.
+const PIECES_PER_DEADLY: u32 = 20;
+/// What good work beside them takes: a batch of ten, one after the other, fits into an invocation.
+const POISON_MS: u64 = 300;
 /// How many customers the changes of points are shared out to.
 const CUSTOMERS: u32 = 12;
 /// Half of the copies come within this time of the first one, while it is worked on or hardly done.
@@ -25,6 +29,8 @@ pub(crate) enum Target {
     Payments,
     GiftCards,
     Loyalty,
+    /// The tests' worker, whose messages can abort its process: leased, with effects that know no keys.
+    Poison,
 }
 
 /// What must become of a piece of work.
@@ -34,6 +40,8 @@ pub(crate) enum Fate {
     Done,
     /// It has none, and every copy is dead-lettered.
     Refused,
+    /// It has none either: its handler aborts the process, each time, until the queue gives up on the message.
+    Deadly,
 }
 
 /// A piece of work.
@@ -78,16 +86,36 @@ pub(crate) struct Extent {
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 4] = [Self::Orders, Self::Payments, Self::GiftCards, Self::Loyalty];
+    pub(crate) const ALL: [Self; 5] = [Self::Orders, Self::Payments, Self::GiftCards, Self::Loyalty, Self::Poison];
 
-    /// The function, by its binary. Its consumer has the same name.
+    /// The function, by its binary.
     pub(crate) fn function(self) -> &'static str {
         match self {
             Self::Orders => "order-confirmation",
             Self::Payments => "payment",
             Self::GiftCards => "gift-card",
             Self::Loyalty => "loyalty",
+            Self::Poison => "poison-worker",
         }
+    }
+
+    /// The name of its consumer.
+    pub(crate) fn consumer(self) -> &'static str {
+        match self {
+            Self::Poison => "poison",
+            _ => self.function(),
+        }
+    }
+
+    /// Whether its effects are repeated where a process dies between effect and completion: their systems know no keys.
+    pub(crate) fn repeats(self) -> bool {
+        matches!(self, Self::Orders | Self::Poison)
+    }
+
+    /// Whether its dead letters are moved back: a message that was dead-lettered has lost its place in its group, so that is
+    /// for standard queues.
+    pub(crate) fn is_redriven(self) -> bool {
+        self != Self::Loyalty
     }
 
     /// The plan of this seed. Every body holds secrets, which start with `secret`, in fields that are no keys.
@@ -97,7 +125,10 @@ impl Target {
         let spacing = extent.within / (extent.pieces + 1);
         for i in 0..extent.pieces {
             let mut piece = self.piece(i, &format!("{secret}{i}"), random);
-            let times = times(spacing * i, extent.within, random);
+            let mut times = times(spacing * i, extent.within, random);
+            if piece.fate == Fate::Deadly {
+                times.truncate(1);
+            }
             piece.copies = u32::try_from(times.len()).expect("at most COPIES_MAX");
             let copy = |at| Planned { at, body: piece.body.clone(), group: piece.group.clone() };
             plan.messages.extend(times.into_iter().map(copy));
@@ -115,7 +146,8 @@ impl Target {
     }
 
     fn piece(self, i: u32, secret: &str, random: &mut Random) -> Piece {
-        let refused = i % PIECES_PER_REFUSED == 7;
+        let refused = i % PIECES_PER_REFUSED == 7 && self != Self::Poison;
+        let deadly = i % PIECES_PER_DEADLY == 7 && self == Self::Poison;
         let cents = 500 + random.below(20_000);
         let name = ["slow", "flaky", "unavailable", "ord", "ord", "ord"][random.index(6)];
         let (key, group, mut body, effect) = match self {
@@ -150,9 +182,22 @@ impl Target {
                 let body = json!({ "change_id": key, "customer_id": group, "points": points });
                 (key, group, body, format!("{points} points"))
             }
+            Self::Poison => {
+                let key = format!("work-{i}");
+                (
+                    key.clone(),
+                    key.clone(),
+                    json!({ "id": key, "kills": deadly, "takes_ms": POISON_MS }),
+                    "done".to_owned(),
+                )
+            }
         };
         body["note"] = Value::from(secret);
-        let fate = if refused { Fate::Refused } else { Fate::Done };
+        let fate = match (refused, deadly) {
+            (true, _) => Fate::Refused,
+            (_, true) => Fate::Deadly,
+            _ => Fate::Done,
+        };
         Piece { key, group, body: body.to_string(), effect, fate, copies: 1 }
     }
 
@@ -162,6 +207,7 @@ impl Target {
             Self::Orders => "items",
             Self::Payments | Self::GiftCards => "amount_cents",
             Self::Loyalty => "points",
+            Self::Poison => "kills",
         };
         match i % 3 {
             0 => format!("{secret}: this is not JSON"),
@@ -209,7 +255,9 @@ mod tests {
             let Plan { pieces, broken, messages } = plan(target, 7);
             assert_eq!((pieces.len(), broken.len()), (120, 8), "{target:?}");
             assert_eq!(broken.iter().collect::<BTreeSet<_>>().len(), 8, "{target:?}");
-            assert_eq!(pieces.iter().filter(|piece| piece.fate == Fate::Refused).count(), 10, "{target:?}");
+            let count = |fate| pieces.iter().filter(|piece| piece.fate == fate).count();
+            let wanted = if target == Target::Poison { (0, 6) } else { (10, 0) };
+            assert_eq!((count(Fate::Refused), count(Fate::Deadly)), wanted, "{target:?}");
             let copies: u32 = pieces.iter().map(|piece| piece.copies).sum();
             assert_eq!(messages.len(), copies as usize + 8, "{target:?}");
             assert!((1..=COPIES_MAX).all(|copies| pieces.iter().any(|piece| piece.copies == copies)), "{target:?}");

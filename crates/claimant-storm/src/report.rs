@@ -48,6 +48,8 @@ impl fmt::Display for Outcome {
             "line to DynamoDB: {} pieces passed, {} of them late; {} requests lost, {} answers lost",
             line.passed, line.delayed, line.requests_lost, line.answers_lost
         )?;
+        let redriven: u64 = self.redriven.values().sum();
+        writeln!(f, "{redriven} messages that the queues gave up on were moved back by the operator")?;
         match self.drained {
             Some(time) => writeln!(f, "the queues drained {:.1} s after the storm", time.as_secs_f64())?,
             None => writeln!(f, "FAULT: the queues did not drain in time")?,

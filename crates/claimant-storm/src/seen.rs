@@ -9,6 +9,7 @@ use claimant_local::stack::FunctionSpec;
 
 use crate::database::Database;
 use crate::plan::Target;
+use crate::worker;
 
 /// The header by which `order-confirmation` tells which order a mail is for.
 const KEY_HEADER: &str = "X-Claimant-Key";
@@ -48,9 +49,10 @@ impl Seen {
             Target::Payments => seen.charges(cloud),
             Target::GiftCards => seen.cards(database, function).await?,
             Target::Loyalty => seen.bookings(database, function).await?,
+            Target::Poison => seen.lines()?,
         }
         for item in database.items(table_of(function, "CLAIMANT_TABLE")?).await? {
-            let key = item.text("id").and_then(|id| id.strip_prefix(target.function())?.strip_prefix('#'));
+            let key = item.text("id").and_then(|id| id.strip_prefix(target.consumer())?.strip_prefix('#'));
             let (Some(key), Some(status)) = (key, item.text("status")) else { continue };
             let attempts = item.number("attempts").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
             seen.records.insert(key.to_owned(), Record { status: status.to_owned(), attempts });
@@ -116,6 +118,18 @@ impl Seen {
             }
         }
         self.torn.extend(missing.into_iter().filter(|(_, points)| *points != 0).map(|(customer, _)| customer));
+        Ok(())
+    }
+
+    fn lines(&mut self) -> Result<(), Error> {
+        let path = worker::effects();
+        // Without any effect there is no file.
+        let lines = match std::fs::read_to_string(&path) {
+            Ok(lines) => lines,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(Error::new(format!("{} cannot be read", path.display())).caused_by(error)),
+        };
+        lines.lines().for_each(|key| self.effect(key, "done".to_owned()));
         Ok(())
     }
 

@@ -19,8 +19,10 @@ use crate::check::{Traffic, Verdict};
 use crate::database::Database;
 use crate::killer::{Strikes, strike};
 use crate::line::{Line, LineCounts};
+use crate::operator;
 use crate::plan::{Extent, Plan, Target};
 use crate::transcript::{Found, Transcript};
+use crate::worker;
 
 /// How long an invocation may take, so that the lease of a dead owner is over soon.
 const TIMEOUT: Duration = Duration::from_secs(4);
@@ -28,9 +30,16 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 const VISIBILITY: Duration = Duration::from_secs(6);
 /// Backoffs grow to a quarter of an hour; here no message stays away for longer than this.
 const HIDDEN_MAX: Duration = Duration::from_secs(5);
-/// Deaths use up receives. Only what no retry mends may be dead-lettered here.
-const RECEIVES_MAX: u32 = 1_000;
-/// How long the queues may take to drain once it is calm, at least; and for each second of the storm.
+/// After how many receives a standard queue gives up on a message: SQS's usual limit. Deaths use them up, and what is good is
+/// then moved back by [`operator`].
+const RECEIVES_MAX: u32 = 5;
+/// The same where order counts: a message in the dead-letter queue has lost its place in its group.
+const RECEIVES_MAX_FIFO: u32 = 1_000;
+/// In storms of at least this length, the table is away once, for
+const OUTAGE_IN: Duration = Duration::from_secs(60);
+/// this long: nearly all the receives of a message.
+const OUTAGE: Duration = Duration::from_secs(20);
+/// How long the queues may take to drain once it is calm, and again after the redrive, at least; and for each second of the storm.
 const DRAIN_MAX: (Duration, f64) = (Duration::from_secs(120), 0.5);
 /// Pieces of work for each function and second.
 const PIECES_PER_SECOND: f64 = 4.0;
@@ -82,6 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) rows: Vec<Row>,
     pub(crate) strikes: Strikes,
     pub(crate) line: LineCounts,
+    /// Messages that the operator moved back, by function.
+    pub(crate) redriven: BTreeMap<&'static str, u64>,
     /// How long the queues took to drain; `None` where they did not in time.
     pub(crate) drained: Option<Duration>,
     pub(crate) found: Found,
@@ -90,13 +101,20 @@ pub(crate) struct Outcome {
 }
 
 /// One function, its queue, and what is sent to it.
-struct Lane {
-    target: Target,
+pub(crate) struct Lane {
+    pub(crate) target: Target,
     function: FunctionSpec,
-    queue: String,
-    dead_letter_queue: String,
+    pub(crate) queue: String,
+    pub(crate) dead_letter_queue: String,
     fifo: bool,
-    plan: Plan,
+    pub(crate) plan: Plan,
+}
+
+/// What a storm came to, but for what became of the messages.
+struct Weathered {
+    strikes: Strikes,
+    redriven: BTreeMap<&'static str, u64>,
+    drained: Option<Duration>,
 }
 
 /// Runs a storm, and looks at what became of it.
@@ -118,12 +136,13 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
         parameters: parameters.clone(),
         only: Target::ALL.map(|target| target.function().to_owned()).into(),
         logs: Arc::new(move |function, line| logs.line(function, line)),
-        adjust: hasten,
+        adjust: prepare,
         dynamodb_url: Some(loose.line.url.clone()),
         ..CloudConfig::new(&template, &settings.binaries)
     };
     let (cloud, database) = match settings.engine {
         Engine::Local => {
+            // Those of the template are all: the worker shares one.
             let tables = Stack::load(&template, &parameters)?.tables;
             let database = Database::local(&settings.root, &tables).await?;
             (Cloud::start(config).await?, database)
@@ -141,14 +160,16 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
     let extent = Extent { pieces: pieces as u32, within: settings.storm };
     let lanes = Target::ALL.map(|target| Lane::new(&cloud, target, target.plan(extent, &secret, &mut random)));
     let lanes = lanes.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let (strikes, drained) = weather(&cloud, &line, &lanes, settings.storm, random).await?;
+    let Weathered { strikes, redriven, drained } = weather(&cloud, &line, &lanes, settings.storm, random).await?;
 
     let mut rows = Vec::new();
     for lane in &lanes {
-        rows.push(lane.row(&cloud, &database).await?);
+        let redriven = redriven.get(lane.target.function()).copied().unwrap_or_default();
+        rows.push(lane.row(&cloud, &database, redriven).await?);
     }
     cloud.stop().await;
-    Ok(Outcome { rows, strikes, line: line.counts(), drained, found: transcript.take(), search_sees })
+    worker::forget_effects();
+    Ok(Outcome { rows, strikes, line: line.counts(), redriven, drained, found: transcript.take(), search_sees })
 }
 
 /// The storm itself, and the calm after it.
@@ -158,25 +179,42 @@ async fn weather(
     lanes: &[Lane],
     storm: Duration,
     mut random: Random,
-) -> Result<(Strikes, Option<Duration>), Error> {
+) -> Result<Weathered, Error> {
     let functions = Target::ALL.map(Target::function);
     let functions = functions.into_iter().filter_map(|name| Some((name, cloud.function(name)?.clone()))).collect();
     let start = Instant::now();
     let striking = tokio::spawn(strike(functions, Random::new(random.bits()), start + storm));
     line.set_storm(true);
+    let outage = (storm >= OUTAGE_IN).then(|| tokio::spawn(line.clone().go_away(start + storm / 3, OUTAGE)));
     send(cloud, lanes, start).await?;
     sleep_until(start + storm).await;
     line.set_storm(false);
+    if let Some(outage) = outage {
+        outage.await.map_err(|e| Error::new("the outage ended early").caused_by(e))?;
+    }
     let strikes = striking.await.map_err(|e| Error::new("the strikes ended early").caused_by(e))?;
     let calm = Instant::now();
     let limit = DRAIN_MAX.0 + storm.mul_f64(DRAIN_MAX.1);
+    let mut redriven = BTreeMap::new();
+    let mut drained = drain(cloud, limit).await?;
+    if drained {
+        redriven = operator::redrive(cloud, lanes).await?;
+        drained = drain(cloud, limit).await?;
+    }
+    let drained = drained.then(|| calm.elapsed());
+    Ok(Weathered { strikes, redriven, drained })
+}
+
+/// Waits until the queues are empty, for so long at most; whether they are.
+async fn drain(cloud: &Cloud, limit: Duration) -> Result<bool, Error> {
+    let end = Instant::now() + limit;
     while !cloud.drained()? {
-        if calm.elapsed() > limit {
-            return Ok((strikes, None));
+        if Instant::now() > end {
+            return Ok(false);
         }
         sleep(Duration::from_millis(50)).await;
     }
-    Ok((strikes, Some(calm.elapsed())))
+    Ok(true)
 }
 
 /// Sends every message at its time.
@@ -197,15 +235,16 @@ async fn send(cloud: &Cloud, lanes: &[Lane], start: Instant) -> Result<(), Error
     Ok(())
 }
 
-/// Short times, and receives enough.
-fn hasten(stack: &mut Stack) {
+/// Short times, the usual number of receives, and the worker.
+fn prepare(stack: &mut Stack) {
+    worker::add(stack);
     for function in &mut stack.functions {
-        function.timeout = TIMEOUT;
+        function.timeout = if function.name == Target::Poison.function() { worker::TIMEOUT } else { TIMEOUT };
     }
     for queue in &mut stack.queues {
-        queue.settings.visibility_timeout = VISIBILITY;
+        queue.settings.visibility_timeout = if queue.name == worker::QUEUE { worker::VISIBILITY } else { VISIBILITY };
         if let Some(redrive) = &mut queue.settings.redrive {
-            redrive.max_receive_count = RECEIVES_MAX;
+            redrive.max_receive_count = if queue.settings.fifo { RECEIVES_MAX_FIFO } else { RECEIVES_MAX };
         }
     }
 }
@@ -249,12 +288,13 @@ impl Lane {
         })
     }
 
-    async fn row(&self, cloud: &Cloud, database: &Database) -> Result<Row, Error> {
+    async fn row(&self, cloud: &Cloud, database: &Database, redriven: u64) -> Result<Row, Error> {
         let counters = cloud.sqs().counters(&self.queue)?;
         let Depth { visible, in_flight, delayed, .. } = cloud.sqs().depth(&self.queue)?;
         let letters = cloud.sqs().messages(&self.dead_letter_queue)?;
         let traffic = Traffic {
             sent: counters.sent,
+            redriven,
             deliveries: counters.received,
             deleted: counters.deleted,
             moved: counters.dead_lettered,
