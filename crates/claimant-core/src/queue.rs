@@ -16,8 +16,9 @@ pub type QueueFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The engine drops the future when the time is over. All are cancel safe: a call that is dropped either took effect or did
 /// not.
 pub trait Queue: Send + Sync {
-    /// Hides a message from other receivers for this long from now. `false` when it is no longer this
-    /// delivery's to hide, or the queue did not answer: its handler is then cancelled.
+    /// Hides a message from other receivers for this long from now. `false` where the queue says that it is no longer this
+    /// delivery's to hide: its handler is then cancelled. Not every queue can say so of a message that is visible again (an
+    /// SQS standard queue accepts the change); there, the lease alone keeps others off.
     fn hide(&self, place: usize, period: Duration) -> QueueFuture<'_, bool>;
 
     /// Deletes messages that are done, before the report does: so that a process which dies on the next one takes none of

@@ -90,7 +90,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
         let (fence, attempt) = (claim.fence, claim.attempt);
         let ran = self.run_under(fence, attempt, home, self.keep(claim, lease)).await;
         if start.elapsed() >= lease / RENEWALS_PER_LEASE {
-            // It was hidden as long as its lease; from here on it must stay hidden until its batch is reported.
+            // It was hidden a little longer than its lease; from here on it must stay hidden until its batch is reported.
             let rest = until(self.schedule.lease_end);
             let _ = timeout(self.grace(), self.queue.hide(self.place, rest)).await;
         }
@@ -166,7 +166,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
         Duration::from_millis(CANCEL_GRACE_MS).min(until(self.schedule.return_by) / 2)
     }
 
-    /// Renews the lease, and hides the message as long; whether both are still held.
+    /// Renews the lease, and hides the message until another owner could take over; whether both are still held.
     ///
     /// A store that gives no answer is asked again at the next turn, as long as the lease lasts.
     async fn renew(&self, claim: &mut Claim, lease: Duration) -> bool {
@@ -180,7 +180,9 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
             Ok(Ok(Renewed::Held)) => {}
             Ok(Err(_)) | Err(_) => return self.clock.now().plus(lease / RENEWALS_PER_LEASE) < claim.lease_until,
         }
-        timeout(within, self.queue.hide(self.place, lease)).await.unwrap_or(true)
+        // Back any earlier, it would be a receive for nothing.
+        let hidden = lease + self.consumer.policy.skew;
+        timeout(within, self.queue.hide(self.place, hidden)).await.unwrap_or(true)
     }
 }
 
