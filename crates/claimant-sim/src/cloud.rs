@@ -12,6 +12,7 @@ use crate::event;
 use crate::expected;
 use crate::handler;
 use crate::history::Event;
+use crate::mutant::Mutant;
 use crate::process::Process;
 use crate::scenario::{Fault, MessageSpec};
 use crate::sqs::Delivery;
@@ -151,7 +152,11 @@ impl Cloud {
 
     fn environment(&mut self, slot: usize, blocked: Option<u64>) -> Environment {
         match &self.slots[slot] {
-            Some(environment) if !environment.process.is_gone() && blocked.is_none() => environment.clone(),
+            Some(environment) if !environment.process.is_gone() && blocked.is_none() => {
+                let limits_for_each = self.world.mutant == Some(Mutant::LimitsForEach);
+                let service = limits_for_each.then(|| handler::service(&self.world, &environment.process, &self.aws));
+                service.map_or_else(|| environment.clone(), |service| environment.with(service))
+            }
             _ => {
                 let process = Process::start(&self.world, slot, blocked);
                 let service = handler::service(&self.world, &process, &self.aws);

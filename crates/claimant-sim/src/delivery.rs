@@ -38,6 +38,12 @@ impl Environment {
         Self { process, service: Arc::new(service), running: Arc::new(()) }
     }
 
+    /// The same process with a service that shares nothing with the others: a wrong runtime's.
+    #[must_use]
+    pub fn with(&self, service: Service<Payload>) -> Self {
+        Self { service: Arc::new(service), ..self.clone() }
+    }
+
     /// How many invocations run in it.
     #[must_use]
     pub fn running(&self) -> usize {

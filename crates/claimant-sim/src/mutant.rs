@@ -60,6 +60,8 @@ pub enum Mutant {
     ThreadsForEver,
     /// A claim's fence is not the record's.
     FenceMadeUp,
+    /// The consumer's limits hold for each invocation, not for the process.
+    LimitsForEach,
 }
 
 impl Mutant {

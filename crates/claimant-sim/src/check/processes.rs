@@ -1,16 +1,37 @@
-//! What the death of a process leaves.
+//! What a process does at once, and what its death leaves.
+
+use std::collections::BTreeMap;
 
 use super::Found;
 use crate::history::{Event, Record};
 use crate::scenario::Guarantee;
-use crate::story::{Invocation, Story};
+use crate::story::{Invocation, Run, Story};
 
 pub(super) fn check(story: &Story<'_>, found: &mut Found) {
+    at_once(story, found);
     if story.scenario.consumer.guarantee == Guarantee::AtMostOnce {
         for (life, died) in story.lives.iter().filter_map(|(no, life)| Some((*no, life.died?.0))) {
             claimed_ahead(story, life, died, found);
         }
         parked_unstarted(story, found);
+    }
+}
+
+/// No more handlers at once than the consumer says, however many invocations the process has.
+fn at_once(story: &Story<'_>, found: &mut Found) {
+    let mut by_life: BTreeMap<u32, Vec<&Run>> = BTreeMap::new();
+    // A handler that blocks its thread is left behind, and its slot goes to another.
+    for run in story.runs.values().filter(|run| !story.was_blocked(run.life, 0, u64::MAX)) {
+        by_life.entry(run.life).or_default().push(run);
+    }
+    for (life, runs) in by_life {
+        let beside =
+            |run: &Run| runs.iter().filter(|other| other.start <= run.start && other.over() > run.start).count();
+        let slots = story.scenario.consumer.concurrency;
+        if let Some((run, count)) = runs.iter().map(|run| (run, beside(run))).find(|(_, count)| *count > slots) {
+            let what = format!("{count} handlers run at once in process {life}, which has {slots} slots");
+            found.add("at once", run.start, what);
+        }
     }
 }
 
