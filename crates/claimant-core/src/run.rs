@@ -39,6 +39,8 @@ pub(crate) enum Ran {
     Cancelled(&'static str),
     /// The claim was lost while it ran, or the message was; the handler was told to stop.
     LeaseLost,
+    /// As [`LeaseLost`](Self::LeaseLost), before it was started.
+    LeaseLostUnstarted,
     /// It was told to stop and did not.
     StillRunning,
     /// No thread was free for it while there was time.
@@ -85,7 +87,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
         // A grant that came late has little left of its lease, or nothing.
         if claim.lease_until < self.clock.now().plus(lease / RENEWALS_PER_LEASE * 2) && !self.renew(claim, lease).await
         {
-            return Ran::LeaseLost;
+            return Ran::LeaseLostUnstarted;
         }
         let (fence, attempt) = (claim.fence, claim.attempt);
         let ran = self.run_under(fence, attempt, home, self.keep(claim, lease)).await;
@@ -124,7 +126,8 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
                 end = task.ended() => return ran(end, why),
                 () = sleep_until(cancel_at) => return ran(task.stop(self.grace()).await, why),
                 () = &mut lost => return match ran(task.stop(self.grace()).await, why) {
-                    ran @ (Ran::StillRunning | Ran::NeverStarted) => ran,
+                    Ran::NeverStarted => Ran::LeaseLostUnstarted,
+                    Ran::StillRunning => Ran::StillRunning,
                     _ => Ran::LeaseLost,
                 },
                 () = sleep_until(look_at), if task.is_movable() => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::limits::{LEASE_MARGIN_MS, MARGIN_DEFAULT_MS, SKEW_DEFAULT_MS};
 use claimant_core::{Conflicts, Lease, Message, NoQueue, Schedule, Status, StoreErrorKind};
-use claimant_testkit::Call::{Claim, Settle};
+use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{self, Applied, Hangs};
 use claimant_testkit::outcomes::{Setting, message};
 
@@ -74,6 +74,18 @@ async fn a_crash_parks_only_what_had_started() {
         let counts = report.counts();
         assert_eq!((counts["parked"], counts["completed"]), (4, 36), "after {quick_ones_before} quick ones");
     }
+}
+
+/// A grant that came late, and a store that then does not renew its lease: nothing ran, so there is nothing to decide for a person.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_before_the_handler_starts_parks_nothing() {
+    let world = world(|consumer| consumer.at_most_once().lease(Lease::Renewed(Duration::from_secs(3))));
+    world.store.fail_next(Claim, Fault::Late(Duration::from_millis(2_500)));
+    world.store.fail_next(Renew, Fault::NotApplied(StoreErrorKind::Unreachable));
+    let report = world.deliver(&["a ok", "b ok"], 0).await;
+    assert_eq!((words(&report).as_str(), world.runs().as_str()), ("lost completed", "b/1"));
+    assert_eq!(words(&world.deliver(&["a ok"], 0).await), "completed");
+    assert_eq!(world.runs(), "a/1 b/1", "an attempt is a run");
 }
 
 #[tokio::test(start_paused = true)]
