@@ -113,6 +113,8 @@ pub(crate) struct Pipeline<'a, T> {
     running: usize,
     ended: Vec<Ended>,
     settling: usize,
+    /// Of those that are being settled: how many went without an answer at least once.
+    unanswered: usize,
     /// When the oldest ending has waited long enough.
     linger_until: Option<Instant>,
     letters: VecDeque<(Place, DeadLetter, Outcome)>,
@@ -164,6 +166,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
             running: 0,
             ended: Vec::new(),
             settling: 0,
+            unanswered: 0,
             linger_until: None,
             letters: VecDeque::new(),
             sending: 0,
@@ -315,10 +318,17 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         self.held.get(&place).is_some_and(|held| held.slot.is_some())
     }
 
+    /// How many handlers may run now. While the store leaves settlements without an answer, each effect that is not settled
+    /// counts: it may have to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot.
+    fn running_max(&self) -> usize {
+        let unsettled = if self.unanswered > 0 { self.ended.len() + self.settling } else { 0 };
+        self.engine.concurrency.saturating_sub(unsettled)
+    }
+
     /// Starts handlers in free slots; a claim whose handler no longer fits into the time is released.
     fn start_runs(&mut self) {
-        let fits = self.fits();
-        while self.running < self.engine.concurrency || !fits {
+        let (fits, running_max) = (self.fits(), self.running_max());
+        while self.running < running_max || !fits {
             let Some(next) = self.ready.front().map(|(place, _)| *place) else { return };
             if fits && !self.has_slot(next) {
                 let Some(held) = self.take_slot() else { return };

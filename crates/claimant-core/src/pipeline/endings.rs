@@ -48,6 +48,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// Settles these claims; `tries` calls for them gave no answer before.
     fn settle(&mut self, chunk: Vec<(Claim, Settling)>, tries: u32) {
         self.settling += chunk.len();
+        self.unanswered += if tries > 0 { chunk.len() } else { 0 };
         let (store, meter) = (&self.engine.consumer.store, self.meter);
         let (within, guarded) = store_time(self.schedule.return_by);
         self.under_way.push(Box::pin(async move {
@@ -67,6 +68,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// report is due: what was done and not written would be done again.
     pub(super) fn take_settlements(&mut self, settled: Vec<(Settling, Settled)>, tries: u32) {
         self.settling -= settled.len();
+        self.unanswered -= if tries > 1 { settled.len() } else { 0 };
         let mut unknown = Vec::new();
         for (settling, settled) in settled {
             match settled {
@@ -85,6 +87,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             tracing::warn!(consumer = %self.engine.name, message_id = %message_id, claims = unknown.len(), error = %Chain(error), "whether claims were settled is not known: they are tried again until the report is due");
         }
         self.settling += unknown.len();
+        self.unanswered += unknown.len();
         self.under_way.push(Box::pin(async move {
             sleep(delay).await;
             Event::SettleAgain { claims: unknown, tries }
@@ -94,6 +97,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// The next try: the same settlement, so that one which applied although its answer was lost is recognised.
     pub(super) fn settle_again(&mut self, claims: Vec<(Claim, Settling, StoreError)>, tries: u32) {
         self.settling -= claims.len();
+        self.unanswered -= claims.len();
         if until(self.schedule.return_by).is_zero() {
             return self.give_up(claims);
         }

@@ -1,13 +1,18 @@
 //! A store that is away for a while: nothing that was done is done again, and the report is back in time (F2).
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::limits::{CLAIM_AHEAD_MAX, MARGIN_DEFAULT_MS, UNSETTLED_MAX};
-use claimant_core::{Consumer, Engine, MemoryStore, Message, NoQueue, Report, Schedule, StoreErrorKind};
-use claimant_testkit::Call::Settle;
+use claimant_core::limits::MARGIN_DEFAULT_MS;
+use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Renewed, Report,
+    Schedule, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+};
 use claimant_testkit::outcomes::{Work, message};
-use claimant_testkit::{Fault, FaultyStore, MovableClock};
+use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::Instant;
 
 use super::words;
@@ -20,6 +25,9 @@ const KINDS: [StoreErrorKind; 2] = [StoreErrorKind::Unreachable, StoreErrorKind:
 
 /// How long the store is away.
 const AWAY_S: [u64; 3] = [3, 20, 28];
+
+/// How long a mail takes, where that counts.
+const WORK: Duration = Duration::from_millis(100);
 
 /// A shop that sends a mail for each message, on a store that goes away at its last mail.
 struct Shop {
@@ -172,16 +180,90 @@ async fn a_lane_waits_for_its_heads_settlement_and_others_do_not() {
 
 /// What cannot be settled is not run: its handlers would all run again.
 #[tokio::test(start_paused = true)]
-async fn while_nothing_can_be_settled_few_handlers_are_started() {
-    let shop = shop(usize::MAX, TIMEOUT, StoreErrorKind::Throttled, |consumer| consumer.concurrency(10));
-    // Claims are answered all the time.
-    let throttled = Fault::NotApplied(StoreErrorKind::Throttled);
-    (0..50_000).for_each(|_| shop.store.fail_next(Settle, throttled));
-    let batch: Vec<_> = (0..2_000).map(|n| message(n, &format!("k{n} ok"), 1)).collect();
+async fn while_nothing_can_be_settled_no_handler_is_started() {
+    for batch_size in [100, 2_000] {
+        for takes in [WORK, WORK * 10] {
+            let (counts, mails) = sent_through(Stubborn(|_| true), batch_size, takes).await;
+            // Those that ran when a settlement went unanswered for the first time, and those that had ended just before.
+            assert!((10..=20).contains(&mails) && counts["unsettled"] >= mails, "{mails} mails, {counts:?}");
+            assert!(!counts.contains_key("completed"), "{counts:?}");
+        }
+    }
+}
+
+/// What was held up goes on when the store is back.
+#[tokio::test(start_paused = true)]
+async fn what_waited_for_the_store_is_run_when_it_is_back() {
+    let shop = shop(10, Duration::from_secs(20), StoreErrorKind::Unreachable, |consumer| consumer.concurrency(10));
+    let batch: Vec<_> = (0..100).map(|n| message(n, &format!("k{n} ok"), 1)).collect();
     let counts = shop.deliver(&batch).await.counts();
-    // As many as may wait, and those that were claimed by then.
-    let most = 10 + UNSETTLED_MAX + 10 + CLAIM_AHEAD_MAX;
-    assert!(counts["unsettled"] <= most, "{counts:?}");
-    assert_eq!(counts["unsettled"] + counts["not_started"], 2_000, "{counts:?}");
-    assert_eq!(counts["unsettled"], shop.mails.lock().unwrap().len());
+    assert_eq!((counts["completed"], shop.mails.lock().unwrap().len()), (100, 100), "{counts:?}");
+}
+
+/// L4: one settlement that the store does not take, of a hot key for example, takes up one slot and no more.
+#[tokio::test(start_paused = true)]
+async fn one_settlement_that_is_not_taken_holds_up_no_other_message() {
+    let (counts, mails) = sent_through(Stubborn(|id| id.as_str().ends_with("#k0")), 100, WORK).await;
+    assert_eq!((counts["completed"], counts["unsettled"], mails), (99, 1, 100), "{counts:?}");
+}
+
+/// What ten at once send in one invocation, each in this time: the outcomes, and the number of mails.
+async fn sent_through(store: Stubborn, messages: usize, takes: Duration) -> (BTreeMap<&'static str, usize>, usize) {
+    let mails = Arc::new(AtomicUsize::new(0));
+    let sent = Arc::clone(&mails);
+    let handler = move |_: Work, _cx| {
+        sent.fetch_add(1, Ordering::Relaxed);
+        async move {
+            tokio::time::sleep(takes).await;
+            Ok(())
+        }
+    };
+    let store = StubbornStore { records: MemoryStore::new(), refuses: store };
+    let consumer = Consumer::new("mails", store, handler).key(|w: &Work| &w.id).concurrency(10);
+    let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(MovableClock::start()));
+    let batch: Vec<_> = (0..messages).map(|n| message(n, &format!("k{n} ok"), 1)).collect();
+    let (now, margin) = (engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
+    let start = Instant::now();
+    let report = engine.process(&batch, Schedule::new(now, now.plus(TIMEOUT), margin), &NoQueue).await;
+    assert!(start.elapsed() <= TIMEOUT - margin, "{:?}", start.elapsed());
+    (report.counts().into_iter().filter(|(_, count)| *count > 0).collect(), mails.load(Ordering::Relaxed))
+}
+
+/// Which keys' settlements a store does not take.
+struct Stubborn(fn(&RecordId) -> bool);
+
+struct StubbornStore {
+    records: MemoryStore,
+    refuses: Stubborn,
+}
+
+impl Store for StubbornStore {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        self.records.claim(request, call)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        to: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        self.records.renew(claim, to, call)
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        if (self.refuses.0)(&claim.id) {
+            let error = StoreError::new(StoreErrorKind::Throttled, "a hot key");
+            return Box::pin(std::future::ready(Settled::unknown(claim, error)));
+        }
+        self.records.settle(claim, settlement, call)
+    }
+
+    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.records.look(id, call)
+    }
 }
