@@ -6,10 +6,10 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, Put, ScalarAttributeType,
 };
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Home, Key, MessageId, Meter, OwnerToken, RecordId, Renewed,
-    Settled, Store, StoreErrorKind, Timestamp,
+    Settled, Status, Store, StoreErrorKind, Timestamp,
 };
 use claimant_dynamodb::{AttributeNames, LockTable, Transaction};
 use claimant_testkit::clock::TEST_EPOCH;
@@ -68,7 +68,10 @@ async fn check_all(dynamodb: DynamoDb) {
     lost_batches_are_resolved(&dynamodb).await;
     throttled_and_denied_batches_are_mended(&dynamodb).await;
     lost_claims_are_recognised(&dynamodb).await;
+    lost_takeovers_are_takeovers(&dynamodb).await;
+    a_claim_that_lands_late_takes_nothing(&dynamodb).await;
     lost_settlements_are_resolved(&dynamodb).await;
+    a_table_in_trouble_is_left_alone(&dynamodb).await;
     a_single_completion_commits(&dynamodb).await;
     an_old_failure_is_not_written_again(&dynamodb).await;
     a_record_that_ttl_deleted_is_nobodys(&dynamodb).await;
@@ -338,6 +341,74 @@ async fn an_old_failure_is_not_written_again(dynamodb: &DynamoDb) {
     assert_eq!(other.look(&id, call()).await.unwrap().unwrap().attempts, 1);
 }
 
+/// What DynamoDB says where a table has too many requests.
+const TOO_MANY: &str =
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}"#;
+
+/// Who has time tries again, with growing waits: the engine. A call is one write, and one look where the write had no answer.
+async fn a_table_in_trouble_is_left_alone(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "in-trouble").await;
+    let (optimistic, transactions) = (table.clone().optimistic_transactions(), table.clone().transactions());
+    let stores: [(&str, &dyn Store); 3] =
+        [("plain", &table), ("transactions", &transactions), ("optimistic", &optimistic)];
+    for (store_name, store) in stores {
+        for (loss, most) in [(Request, 2), (Loss::Instead(400, TOO_MANY), 1)] {
+            for settlement in [ending(done()), failed()] {
+                let name = format!("{store_name} {loss:?} {:?}", settlement.ending.status());
+                let request = request(&name, 0);
+                let Ok(ClaimAnswer::Granted(claim)) = store.claim(&request, call()).await else { panic!("{name}") };
+                let meter = Meter::default();
+                wire.all(Some(loss));
+                let settled = store.settle(claim, &settlement, Call { within: WITHIN, meter: &meter }).await;
+                wire.all(None);
+                assert!(meter.usage().requests <= most, "{name}: {} requests", meter.usage().requests);
+                let Settled::Unknown { claim: Some(claim), error } = settled else { panic!("{name}: {settled:?}") };
+                assert!(error.kind().is_transient(), "{name}: {error}");
+                assert!(matches!(store.settle(claim, &settlement, call()).await, Settled::Done), "{name}");
+            }
+        }
+    }
+}
+
+/// Whose work it was is not in the record any more, once a lost answer's write is in it.
+async fn lost_takeovers_are_takeovers(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "lost-takeovers").await;
+    for (key, losses) in [("a", &[][..]), ("b", &[Answer]), ("c", &[Answer, Answer, Answer])] {
+        let _dead = granted(&table, key, 0).await;
+        let request = request(key, 10_000);
+        wire.script(losses);
+        let answer = match table.claim(&request, call()).await {
+            Ok(answer) => answer,
+            Err(_) => table.claim(&request, call()).await.unwrap(),
+        };
+        let ClaimAnswer::Granted(claim) = answer else { panic!("{key}: {answer:?}") };
+        assert!(claim.taken_over && claim.fence.get() == 2, "{key}: {claim:?}");
+    }
+}
+
+/// A try that was given up, and lands when another one of the same claim has ended: its claim would be nobody's, and at most
+/// once would park work that nobody runs.
+async fn a_claim_that_lands_late_takes_nothing(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "lands-late").await;
+    let other = LockTable::new(dynamodb.client(), "lands-late");
+    for abandoned in [Abandoned::Rerun, Abandoned::Park] {
+        let mut request = request(&format!("{abandoned:?}"), 0);
+        request.policy.abandoned = abandoned;
+        // What comes after it is lost: nobody waits for its answer.
+        wire.script(&[&[Loss::Waits][..], &[Request; 24]].concat());
+        let (_, ()) = tokio::join!(table.claim(&request, call()), async {
+            wire.until_waiting().await;
+            let answer = other.claim(&request, call()).await.unwrap();
+            let ClaimAnswer::Granted(claim) = answer else { panic!("{answer:?}") };
+            assert!(matches!(other.settle(claim, &failed(), call()).await, Settled::Done));
+            wire.go_on();
+        });
+        wire.forget_script();
+        let record = table.look(&request.id, call()).await.unwrap().unwrap();
+        assert_eq!((record.status, record.fence.get()), (Status::Failed, 1), "{abandoned:?}");
+    }
+}
+
 /// Faults 8, 9 and 14.
 async fn lost_settlements_are_resolved(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "lost-settlements").await;
@@ -345,7 +416,7 @@ async fn lost_settlements_are_resolved(dynamodb: &DynamoDb) {
         ("the SDK's retry sees its own write", &[Answer], "Done", "COMPLETED"),
         ("three lost answers: the record tells", &[Answer, Answer, Answer], "Done", "COMPLETED"),
         ("three lost requests: written anew", &[Request, Request, Request], "Done", "COMPLETED"),
-        ("lost answers and a lost look", &[Answer, Answer, Answer, Request, Request, Request], "Done", "COMPLETED"),
+        ("lost answers and a lost look", &[Answer, Answer, Answer, Request, Request, Request], "Unknown", "COMPLETED"),
         ("nothing arrives", &[Request; 64], "Unknown", "IN_PROGRESS"),
     ];
     for (name, losses, wanted, status) in rows {
@@ -356,6 +427,10 @@ async fn lost_settlements_are_resolved(dynamodb: &DynamoDb) {
         assert!(format!("{settled:?}").starts_with(wanted), "{name}: {settled:?}");
         let record = dynamodb_record(dynamodb, &id).await;
         assert_eq!(record, status, "{name}");
+        wire.forget_script();
+        if let Settled::Unknown { claim: Some(claim), .. } = settled {
+            assert!(matches!(table.settle(claim, &ending(done()), call()).await, Settled::Done), "{name}, tried again");
+        }
     }
 }
 

@@ -102,7 +102,8 @@ pub struct Claim {
     pub lease_until: Timestamp,
     /// Which run of the handler for this key this is: 1 for the first.
     pub attempt: u32,
-    /// Whether an earlier owner had left the key in progress, and no handler's run of it has come to an end since.
+    /// Whether an earlier owner had left the key in progress, and no handler's run of it has come to an end since. Where the
+    /// answer to the claim was lost that may not be known, and a key that was claimed before then counts as left.
     pub taken_over: bool,
     /// The transaction that ends with the claim, from a [`Transactional`](crate::Transactional) store.
     pub carried: Option<Carried>,

@@ -33,7 +33,9 @@ impl MemoryStore {
         let mut records = self.records();
         let (next, taken_over) = match protocol::decide(records.get(&request.id), request) {
             Decision::Grant { next, taken_over } => (next, taken_over),
-            Decision::Held => (records[&request.id].clone(), false),
+            Decision::Held => {
+                return ClaimAnswer::Granted(protocol::held(request.id.clone(), &records[&request.id], None));
+            }
             Decision::Park { next } => {
                 records.insert(request.id.clone(), next);
                 return ClaimAnswer::Refused(Refusal::Parked);

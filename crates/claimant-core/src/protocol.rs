@@ -119,7 +119,8 @@ pub enum Decision {
         /// Whether another owner had left the key in progress, and no handler's run of it has come to an end since.
         taken_over: bool,
     },
-    /// The record shows this attempt's own owner: an earlier write of it applied and its answer was lost. Granted.
+    /// The record shows this attempt's own owner: an earlier write of it applied and its answer was lost. Granted: the claim is
+    /// that of [`held`].
     Held,
     /// Write `next` if what was seen is still there; then the claim is refused as [`Refusal::Parked`].
     Park {
@@ -242,6 +243,19 @@ pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
         taken_over,
         carried: None,
     }
+}
+
+/// The claim that a request holds by [`Decision::Held`]: `seen` is the record, and `wanted` what this call had decided before,
+/// if anything.
+///
+/// Whose work an earlier call, or an earlier try below this one, took over is not in the record any more. A key that was claimed
+/// before then counts as taken over: work that merely failed before is treated with more care than it needs.
+pub fn held(id: RecordId, seen: &Record, wanted: Option<&Decision>) -> Claim {
+    let known = match wanted {
+        Some(Decision::Grant { next, taken_over }) if next.fence == seen.fence => Some(*taken_over),
+        _ => None,
+    };
+    claim_of(id, seen, known.unwrap_or(seen.attempts > 1))
 }
 
 /// How a claim ends.
@@ -485,6 +499,25 @@ mod tests {
         let error = Some(ABANDONED.to_owned());
         let parked = Record { status: Status::Parked, error, updated_at: s(112), expires_at_s: 172, ..first() };
         assert_eq!(decide(Some(&first()), &request), Decision::Park { next: parked });
+    }
+
+    #[test]
+    fn a_claim_whose_answer_was_lost_is_taken_over_unless_it_is_known_not_to_be() {
+        let (first_claim, again) = (request("a", "m", 100), request("b", "m", 112));
+        let taken = decide(Some(&first()), &again);
+        let failed = Record { status: Status::Failed, ..first() };
+        let retried = decide(Some(&failed), &again);
+        let over = |seen: &Record, wanted: Option<&Decision>| held(again.id.clone(), seen, wanted).taken_over;
+        let (Decision::Grant { next: abandoned, .. }, Decision::Grant { next: tried_again, .. }) = (&taken, &retried)
+        else {
+            panic!("{taken:?}, {retried:?}");
+        };
+        assert!(over(abandoned, Some(&taken)) && over(abandoned, None));
+        assert!(!over(tried_again, Some(&retried)), "it is known to have failed");
+        // What a blind claim wanted says nothing of what another call wrote.
+        assert!(over(tried_again, Some(&decide(None, &again))) && over(tried_again, None));
+        let fresh = fresh_claim(&first_claim);
+        assert!(!over(&fresh, Some(&decide(None, &first_claim))) && !over(&fresh, None));
     }
 
     #[test]

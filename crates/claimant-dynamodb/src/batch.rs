@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
     ReturnConsumedCapacity,
 };
 use claimant_core::limits::STORE_BATCH_MAX;
-use claimant_core::protocol::{ClaimRequest, Decision, Settlement, claim_of, decide, fresh_claim};
+use claimant_core::protocol::{ClaimRequest, Decision, Settlement, claim_of, decide, fresh_claim, held};
 use claimant_core::{Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
 
@@ -93,7 +93,7 @@ impl LockTable {
             let record = records.get(request.id.as_str())?;
             match decide(Some(record), request) {
                 Decision::Refuse(refusal) => Some(ClaimAnswer::Refused(refusal)),
-                Decision::Held => Some(ClaimAnswer::Granted(claim_of(request.id.clone(), record, false))),
+                Decision::Held => Some(ClaimAnswer::Granted(held(request.id.clone(), record, None))),
                 Decision::Grant { .. } | Decision::Park { .. } => None,
             }
         };

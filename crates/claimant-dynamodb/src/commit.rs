@@ -78,14 +78,15 @@ impl LockTable {
                 }
                 Try::Throttled(error) => {
                     unknown = Some(error);
-                    continue;
+                    break;
                 }
                 Try::Refused(shown) => self.refused_by(&claim.id, shown, budget).await.map(Seen::Refused),
                 Try::NoAnswer(error) => {
                     unknown = Some(error);
                     match self.read(&claim.id, budget).await {
                         Ok(seen) => Ok(Seen::Read(seen)),
-                        Err(_) => continue,
+                        // The table gives no answer at all: whoever has time tries again.
+                        Err(_) => break,
                     }
                 }
             };

@@ -151,6 +151,8 @@ impl OptimisticTransactions {
                 Ok(Written::Refused(shown)) => {
                     self.table.refused_by(&request.id, shown, budget).await.map(Seen::Refused)
                 }
+                // Nothing was written.
+                Err(error) if error.kind() == StoreErrorKind::Throttled => return Err(unknown.unwrap_or(error)),
                 Err(error) => {
                     unknown = Some(error);
                     self.table.read(&request.id, budget).await.map(Seen::Read)

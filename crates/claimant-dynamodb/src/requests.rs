@@ -17,14 +17,15 @@ use crate::names::AttributeNames;
 /// Not those that expired, were rejected or carry another payload, which are rare: they are decided on what the refusal
 /// shows.
 ///
-/// Nor what this very attempt wrote before its answer was lost, even where the clock says that its lease is over.
+/// Nor what this very attempt wrote before its answer was lost: not where the clock says that its lease is over, nor where its run
+/// has failed since and this is a try that was given up and lands late, whose claim would be nobody's.
 const CLAIM_CONDITION: &str = "attribute_not_exists(#id) OR \
-    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND \
-    (#status = :failed OR #status = :in_progress AND #lease_until < :dead AND #owner <> :owner))";
+    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND #owner <> :owner AND \
+    (#status = :failed OR #status = :in_progress AND #lease_until < :dead))";
 
 /// The same for consumers that park abandoned work.
 const CLAIM_CONDITION_PARKING: &str = "attribute_not_exists(#id) OR \
-    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND #status = :failed)";
+    (#fingerprint = :fingerprint AND #expires_at >= :now_s AND #owner <> :owner AND #status = :failed)";
 
 const CLAIM_UPDATE: &str = "SET #status = :in_progress, #owner = :owner, #lease_until = :lease_until, \
     #message_id = :message_id, #fingerprint = :fingerprint, #updated_at = :now, #expires_at = :expires_at, \

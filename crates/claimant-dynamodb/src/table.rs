@@ -32,7 +32,8 @@ const RETRY_BASE_MS: u64 = 12;
 /// The longest that a call is given: no invocation lasts longer.
 const CALL_MAX_MS: u64 = 900_000;
 
-/// How often a claim is tried anew where the record changed in between, and a settlement where no answer came.
+/// How often a claim is tried anew where the record changed in between, and a settlement where it was not found in the record.
+/// Where the table gives no answer at all, a call ends: whoever has time makes it again.
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
 /// Records in one DynamoDB table.
@@ -232,7 +233,10 @@ impl LockTable {
             };
             let decision = protocol::decide(Some(&seen), request);
             write = match &decision {
-                Decision::Held => return Ok(grant(request, &seen, false)),
+                Decision::Held => {
+                    let claim = protocol::held(request.id.clone(), &seen, wanted.as_ref());
+                    return Ok(ClaimAnswer::Granted(claim));
+                }
                 Decision::Refuse(refusal) => return Ok(ClaimAnswer::Refused(refusal.clone())),
                 Decision::Grant { next, .. } | Decision::Park { next } => {
                     self.requests.replace(&request.id, &seen, next)
@@ -306,19 +310,16 @@ impl LockTable {
                 Ok(Written::Refused(shown)) => self.refused_by(&claim.id, shown, budget).await,
                 // No try can mend these, and they say that nothing was written.
                 Err(error) if is_final(error.kind()) => return Settled::unknown(claim, error),
-                // If an earlier try applied, the next one is refused and shown it.
-                Err(error) if error.kind() == StoreErrorKind::Throttled => {
-                    unknown = error;
-                    continue;
-                }
-                // No answer: the record tells whether the write applied. Where it cannot be read, the write is still to be tried.
-                Err(error) => {
-                    unknown = error;
-                    match self.read(&claim.id, budget).await {
-                        Ok(seen) => Ok(seen),
-                        Err(_) => continue,
+                // If an earlier try applied, the caller's next one is refused and shown it.
+                Err(error) if error.kind() == StoreErrorKind::Throttled => return Settled::unknown(claim, error),
+                // No answer: the record tells whether the write applied, where it can be read.
+                Err(error) => match self.read(&claim.id, budget).await {
+                    Ok(seen) => {
+                        unknown = error;
+                        Ok(seen)
                     }
-                }
+                    Err(_) => return Settled::unknown(claim, error),
+                },
             };
             match seen.map(|seen| protocol::settle(seen.as_ref(), &claim, settlement)) {
                 Ok(SettleDecision::Already) => return Settled::Done,

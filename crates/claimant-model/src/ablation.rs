@@ -125,7 +125,7 @@ pub const ABLATIONS: &[Ablation] = &[
     needless(
         Clause::Term(Kind::Claim, Term::AnotherOwner),
         jumping,
-        "the lease that a request asks for ends no earlier than the request's own time, so it never looks over to the same request sent again",
+        "the lease that a request asks for ends no earlier than the request's own time, so it never looks over to the same request sent again; and here no try lands after another one of its claim was settled",
     ),
     term(Kind::Replace, Term::SeenStatus, parking, &["S5"]),
     term(Kind::Replace, Term::SeenOwner, windows, &["S1", "S5", "one decision"]),

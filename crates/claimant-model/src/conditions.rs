@@ -76,11 +76,12 @@ const ABSENT: Condition = &[&[Term::Absent]];
 
 const CLAIM: Condition = &[
     &[Term::Absent],
-    &[Term::SamePayload, Term::WindowOpen, Term::Failed],
+    &[Term::SamePayload, Term::WindowOpen, Term::AnotherOwner, Term::Failed],
     &[Term::SamePayload, Term::WindowOpen, Term::InProgress, Term::LeaseOver, Term::AnotherOwner],
 ];
 
-const CLAIM_PARKING: Condition = &[&[Term::Absent], &[Term::SamePayload, Term::WindowOpen, Term::Failed]];
+const CLAIM_PARKING: Condition =
+    &[&[Term::Absent], &[Term::SamePayload, Term::WindowOpen, Term::AnotherOwner, Term::Failed]];
 
 const REPLACE: Condition = &[&[Term::SeenStatus, Term::SeenOwner, Term::SeenFence, Term::SeenLease]];
 

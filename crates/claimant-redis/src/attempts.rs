@@ -54,8 +54,8 @@ impl Attempt for Claiming<'_> {
         match (&decided, &seen) {
             // An earlier write applied and its answer was lost.
             (Decision::Held, Some(seen)) => {
-                let taken_over = matches!(self.decided, Decision::Grant { taken_over: true, .. });
-                Next::Answer(Ok(self.granted(seen, taken_over)))
+                let claim = protocol::held(self.request.id.clone(), seen, Some(&self.decided));
+                Next::Answer(Ok(ClaimAnswer::Granted(claim)))
             }
             (Decision::Refuse(refusal), _) => Next::Answer(Ok(ClaimAnswer::Refused(refusal.clone()))),
             (Decision::Grant { next, .. } | Decision::Park { next }, Some(seen)) => {

@@ -70,7 +70,10 @@ pub(crate) async fn claim_on<D: Dialect>(
         };
         wish = match protocol::decide(Some(&now), request) {
             Decision::Held => {
-                let (before, taken_over) = wish.map_or((None, false), |wish| (Some(wish.seen), wish.taken_over));
+                let (before, decided) = wish.map_or((None, None), |Wish { seen, next, taken_over }| {
+                    (Some(seen), Some(Decision::Grant { next, taken_over }))
+                });
+                let taken_over = protocol::held(request.id.clone(), &now, decided.as_ref()).taken_over;
                 return Ok(Claimed::Granted(Box::new(Grant { before, now, taken_over })));
             }
             Decision::Refuse(refusal) => return Ok(Claimed::Refused(refusal)),
@@ -139,7 +142,7 @@ pub(crate) async fn claim_all<D: Dialect>(
 fn in_company(request: &ClaimRequest, seen: &Seen) -> Option<ClaimAnswer> {
     let record = seen.get(key(&request.id))?;
     match protocol::decide(Some(record), request) {
-        Decision::Held => Some(granted(request, record, false)),
+        Decision::Held => Some(ClaimAnswer::Granted(protocol::held(request.id.clone(), record, None))),
         Decision::Refuse(refusal) => Some(ClaimAnswer::Refused(refusal)),
         Decision::Grant { .. } | Decision::Park { .. } => None,
     }

@@ -13,7 +13,7 @@ use claimant_core::{
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
-use claimant_testkit::{Call as Asked, FaultyStore};
+use claimant_testkit::{Call as Asked, Fault, FaultyStore};
 use tokio::sync::Notify;
 
 /// SQS's usual limit of receives.
@@ -269,6 +269,18 @@ async fn while_a_suspect_runs_nothing_else_is_claimed() {
     world.deliver().await;
     assert_eq!(world.runs.lock().unwrap()[2].len(), 10 - second.len() + 1);
     assert_eq!(world.done(), [1; 9]);
+}
+
+/// The next try of a claim is shown the record as the lost answer's write left it: whose work it took over is not in it any more.
+#[tokio::test(start_paused = true)]
+async fn a_takeover_whose_answer_was_lost_is_one_all_the_same() {
+    let mut world = World::new(Arc::new(MemoryStore::new()), ten(&[4]));
+    world.deliver().await;
+    (0..10).for_each(|_| world.store.fail_next(Asked::Claim, Fault::AnswerLost));
+    world.deliver().await;
+    let second = world.runs.lock().unwrap()[1].clone();
+    assert_eq!(second.last().map(String::as_str), Some("k4"));
+    assert_eq!(world.done(), vec![1; second.len() - 1], "{second:?}");
 }
 
 /// S8: a suspect blocks its own group, and no other.

@@ -192,6 +192,15 @@ fn own_writes() -> Vec<Rule> {
             vec!["granted: fence 1, attempt 1", "granted: fence 1, attempt 1"],
         ),
         rule(
+            "and is still known to have taken the key over",
+            vec![a(), claim("b", LEASE_MS + SKEW_MS + 1).step(), claim("b", LEASE_MS + SKEW_MS + 2).step()],
+            vec![
+                "granted: fence 1",
+                "granted: fence 2, attempt 2, taken over true",
+                "granted: fence 2, attempt 2, taken over true",
+            ],
+        ),
+        rule(
             "but not after it was settled",
             vec![a(), settle("a", done(), 5), claim("a", 10).step()],
             vec!["granted: fence 1", "done", "refused: Completed"],

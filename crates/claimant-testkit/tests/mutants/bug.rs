@@ -42,6 +42,7 @@ pub(crate) enum Bug {
     // Own writes.
     RefusesOwnClaim,
     RefusesOwnClaimAfterLease,
+    ForgetsTakeovers,
     LosesOwnEnding,
     ReleasesTwice,
     RefreshesOwnEnding,
@@ -127,6 +128,7 @@ impl Bug {
         (3, Self::ReadsThenSettles),
         (4, Self::RefusesOwnClaim),
         (4, Self::RefusesOwnClaimAfterLease),
+        (4, Self::ForgetsTakeovers),
         (4, Self::LosesOwnEnding),
         (4, Self::ReleasesTwice),
         (4, Self::RefreshesOwnEnding),

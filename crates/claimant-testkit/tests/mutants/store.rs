@@ -124,7 +124,9 @@ impl Mutant {
             {
                 busy()
             }
-            (Decision::Held, seen) => grant(seen.unwrap(), false),
+            (Decision::Held, seen) => {
+                grant(seen.unwrap(), seen.unwrap().attempts > 1 && !self.is(Bug::ForgetsTakeovers))
+            }
             (Decision::Refuse(refusal), _) => ClaimAnswer::Refused(refusal),
             (Decision::Park { next }, _) => {
                 if !self.is(Bug::ParksWithoutWriting) {
