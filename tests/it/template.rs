@@ -1,4 +1,4 @@
-//! What `template.yaml` grants.
+//! What `template.yaml` grants, and how its times go together.
 
 use std::path::Path;
 
@@ -53,4 +53,37 @@ fn a_role_may_touch_the_records_of_its_own_consumer_only() {
         fenced.push(name);
     }
     assert_eq!(fenced, CONSUMERS.map(|(role, _)| role));
+}
+
+/// The longest that a message of each function may wait for its process's death to be noticed, in seconds. A gateway's answer
+/// may take 15 s, so the time-out of `payment` is long, and so is all that follows from it.
+const BACK_AFTER_S: [(&str, &str, u64); 5] = [
+    ("OrderQueue", "OrderConfirmationFunction", 60),
+    ("PaymentQueue", "PaymentFunction", 180),
+    ("GiftCardQueue", "GiftCardFunction", 60),
+    ("LoyaltyQueue", "LoyaltyFunction", 60),
+    ("InventoryQueue", "InventoryFunction", 60),
+];
+
+/// How long the lock table may be away before messages are dead-lettered, in seconds.
+const OUTAGE_S: u64 = 600;
+
+#[test]
+fn messages_come_back_soon_and_outlast_leases_and_outages() {
+    let template = file("template.yaml");
+    let resources = resources(&template);
+    let number = |resource: &str, name: &str| {
+        let (_, text) = resources.iter().find(|(other, _)| *other == resource).expect(resource);
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok())
+    };
+    let usual = number("Function", "Timeout").expect("Globals has one");
+    for (queue, function, back_after) in BACK_AFTER_S {
+        let timeout = number(function, "Timeout").unwrap_or(usual);
+        let visible = number(queue, "VisibilityTimeout").expect(queue);
+        let receives = number(queue, "maxReceiveCount").expect(queue);
+        assert!((timeout..=back_after).contains(&visible), "{queue}: {visible} s, {function}: {timeout} s");
+        // L5: a lease ends a second after the deadline, and is honoured for the clock skew.
+        assert!((receives - 1) * visible > timeout + 2, "{queue}: copies that only wait are dead-lettered");
+        assert!(receives * visible >= OUTAGE_S, "{queue}: {receives} receives of {visible} s");
+    }
 }

@@ -3,11 +3,15 @@
 mod handler;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_sdk_sesv2::config::Builder;
 use aws_sdk_sesv2::config::retry::RetryConfig;
-use claimant::{Consumer, LockTable, Settings};
+use claimant::{Consumer, Lease, LockTable, Settings};
 use handler::{Mailer, Order};
+
+/// How long after a process died another one may take its mails over. Mails that take less than a third of it cost no renewal.
+const LEASE: Duration = Duration::from_secs(4);
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
@@ -19,5 +23,5 @@ async fn main() -> Result<(), claimant::Error> {
     let table = LockTable::from_settings(&settings).await?;
     let confirm = move |order, cx| handler::confirm(Arc::clone(&mailer), order, cx);
     let consumer = Consumer::new("order-confirmation", table, confirm).key(|order: &Order| &order.order_id);
-    claimant::lambda::run(&settings, consumer).await
+    claimant::lambda::run(&settings, consumer.lease(Lease::Renewed(LEASE))).await
 }

@@ -2,15 +2,23 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::path::Path;
+use std::time::Duration;
 
+use claimant::{Clock as _, SystemClock};
 use claimant_local::lambda::Invocation;
 use claimant_local::mailbox::Mailbox;
-use claimant_local::stage::{LOCK_TABLE, Stage, StageConfig, event_from, ids};
+use claimant_local::stage::{Delivery, LOCK_TABLE, Stage, StageConfig, event, event_from, ids};
 use serde_json::{Value, json};
+
+/// How long anything may take that a test waits for; nothing is decided by how long it took.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A stage with a mailbox where these variables differ from the usual ones; an empty value removes one.
 async fn set_up(overrides: &[(&str, &str)]) -> (Stage, Mailbox) {
-    let mailbox = Mailbox::new();
+    set_up_with(Mailbox::new(), overrides).await
+}
+
+async fn set_up_with(mailbox: Mailbox, overrides: &[(&str, &str)]) -> (Stage, Mailbox) {
     let ses = mailbox.clone();
     let config = StageConfig::new(env!("CARGO_BIN_EXE_order-confirmation"))
         .endpoint("AWS_ENDPOINT_URL_SESV2", |listener| ses.serve(listener, std::future::pending()))
@@ -71,6 +79,32 @@ async fn each_broken_body_is_rejected_alone_and_never_logged() {
     for secret in ["example.com", "secret", "TEA-GREEN", "AQEB"] {
         assert!(!logged.contains(secret), "{secret} in {logged}");
     }
+}
+
+/// Under a lease until the deadline, the order would wait for half a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_whose_process_died_is_taken_over_within_seconds() {
+    // Longer than a third of the lease, so the second owner renews it.
+    let (stage, mailbox) = set_up_with(Mailbox::new().with_slow_delay(Duration::from_secs(3)), &[]).await;
+    let items = json!([{ "sku": "tea", "quantity": 1, "unit_price_cents": 100 }]);
+    let order = json!({ "order_id": "a", "customer_email": "slow@example.com", "items": items, "currency": "EUR" });
+    let first = event(&[Delivery::new("m", &order)]);
+    let kill = async {
+        while mailbox.attempts() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stage.kill();
+    };
+    let (killed, ()) = tokio::join!(stage.invoke(&first), kill);
+    assert!(matches!(killed, Invocation::Crashed { .. }), "{killed:?}");
+    let in_four_seconds = SystemClock.now().plus(Duration::from_secs(4)).as_millis();
+    let record = stage.dynamodb.items(LOCK_TABLE).unwrap().pop().unwrap();
+    let lease_until = record.number("lease_until").unwrap();
+    assert!(u64::try_from(lease_until).unwrap() <= in_four_seconds, "{lease_until} {in_four_seconds}");
+    let again = event(&[Delivery::new("m", &order).received(2)]);
+    stage.deliver_until_done(&again, PATIENCE).await.unwrap();
+    assert_eq!((mails(&mailbox), mailbox.attempts()), (vec!["a".to_owned()], 2));
+    stage.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
