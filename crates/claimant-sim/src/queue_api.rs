@@ -4,8 +4,11 @@ use serde_json::{Value, json};
 
 use crate::history::{Event, InvocationNo};
 use crate::mutant::Mutant;
-use crate::sqs::Fault;
+use crate::sqs::Expired;
 use crate::world::World;
+
+/// The code for a message that is somebody else's to hide, or was deleted.
+const EXPIRED: &str = "InvalidParameterValue";
 
 /// Carries out one request.
 ///
@@ -15,15 +18,15 @@ pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, b
     match operation {
         "ChangeMessageVisibility" => match hide(world, invocation, body) {
             Ok(()) => (200, json!({})),
-            Err(fault) => (400, error(fault)),
+            Err(Expired) => (400, error()),
         },
         "ChangeMessageVisibilityBatch" => {
             let (mut successful, mut failed) = (Vec::new(), Vec::new());
             for entry in body["Entries"].as_array().into_iter().flatten() {
                 match hide(world, invocation, entry) {
                     Ok(()) => successful.push(json!({ "Id": entry["Id"] })),
-                    Err(fault) => {
-                        failed.push(json!({ "Id": entry["Id"], "SenderFault": true, "Code": code(fault) }));
+                    Err(Expired) => {
+                        failed.push(json!({ "Id": entry["Id"], "SenderFault": true, "Code": EXPIRED }));
                     }
                 }
             }
@@ -42,7 +45,7 @@ pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, b
     }
 }
 
-fn hide(world: &World, invocation: Option<InvocationNo>, request: &Value) -> Result<(), Fault> {
+fn hide(world: &World, invocation: Option<InvocationNo>, request: &Value) -> Result<(), Expired> {
     if world.mutant == Some(Mutant::VisibilityForgotten) {
         return Ok(());
     }
@@ -82,13 +85,6 @@ fn send(world: &World, request: &Value) -> Value {
     json!({ "Id": request["Id"], "MessageId": copy, "MD5OfMessageBody": "" })
 }
 
-const fn code(fault: Fault) -> &'static str {
-    match fault {
-        Fault::NotInFlight => "MessageNotInflight",
-        Fault::Expired => "InvalidParameterValue",
-    }
-}
-
-fn error(fault: Fault) -> Value {
-    json!({ "__type": format!("com.amazonaws.sqs#{}", code(fault)), "message": "The receipt handle has expired." })
+fn error() -> Value {
+    json!({ "__type": format!("com.amazonaws.sqs#{EXPIRED}"), "message": "The receipt handle has expired." })
 }

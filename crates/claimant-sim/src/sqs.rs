@@ -41,14 +41,9 @@ pub struct Sqs {
     sent: u32,
 }
 
-/// Why a request was refused.
+/// Why a request was refused: the message was deleted, or, on a FIFO queue, somebody else has it, or may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// It is visible again, or was deleted.
-    NotInFlight,
-    /// On a FIFO queue: somebody else has it, or may have.
-    Expired,
-}
+pub struct Expired;
 
 impl Sqs {
     /// An empty queue.
@@ -90,11 +85,17 @@ impl Sqs {
     /// too often and are dead now.
     pub fn receive(&mut self, now_ms: u64, max: usize, order: impl Fn(u32) -> u64) -> (Vec<Delivery>, Vec<Message>) {
         self.advance(now_ms);
-        let locked: BTreeSet<Option<u32>> =
-            self.messages.values().filter(|m| self.fifo && m.in_flight).map(|m| m.group).collect();
-        let is_ready = |m: &Message| !m.in_flight && m.hidden_until_ms <= now_ms && !locked.contains(&m.group);
-        let mut ready: Vec<u32> =
-            self.messages.iter().filter(|(_, m)| is_ready(m)).map(|(number, _)| *number).collect();
+        let is_ready = |m: &Message| !m.in_flight && m.hidden_until_ms <= now_ms;
+        // A hidden message holds up what is behind it in its group, and nothing before it.
+        let mut held_up: BTreeSet<Option<u32>> = BTreeSet::new();
+        let mut ready = Vec::new();
+        for (number, message) in &self.messages {
+            if !is_ready(message) {
+                held_up.insert(message.group.filter(|_| self.fifo));
+            } else if !self.fifo || !held_up.contains(&message.group) {
+                ready.push(*number);
+            }
+        }
         if !self.fifo {
             ready.sort_by_cached_key(|number| (order(*number), *number));
         }
@@ -124,15 +125,17 @@ impl Sqs {
         found.is_ok_and(|number| self.messages.remove(&number).is_some())
     }
 
-    /// Hides a message for so long from now.
+    /// Hides a message for so long from now. As SQS does, a standard queue takes this for one that is visible again, too, and
+    /// changes nothing.
     ///
     /// # Errors
     /// When it is no longer this receiver's to hide.
-    pub fn hide(&mut self, now_ms: u64, receipt: &str, for_s: u64) -> Result<(), Fault> {
+    pub fn hide(&mut self, now_ms: u64, receipt: &str, for_s: u64) -> Result<(), Expired> {
         let number = self.find(now_ms, receipt)?;
-        let message = self.messages.get_mut(&number).filter(|message| message.in_flight).ok_or(Fault::NotInFlight)?;
-        message.hidden_until_ms = now_ms + for_s * 1_000;
-        message.in_flight = for_s > 0;
+        if let Some(message) = self.messages.get_mut(&number).filter(|message| message.in_flight) {
+            message.hidden_until_ms = now_ms + for_s * 1_000;
+            message.in_flight = for_s > 0;
+        }
         Ok(())
     }
 
@@ -175,13 +178,13 @@ impl Sqs {
     }
 
     /// The message of this receipt; a FIFO queue takes only the newest, while the message is in flight.
-    fn find(&mut self, now_ms: u64, receipt: &str) -> Result<u32, Fault> {
-        let (id, receives) = receipt.split_once('/').ok_or(Fault::Expired)?;
-        let number = number(id).ok_or(Fault::Expired)?;
-        let message = self.messages.get_mut(&number).ok_or(Fault::NotInFlight)?;
+    fn find(&mut self, now_ms: u64, receipt: &str) -> Result<u32, Expired> {
+        let (id, receives) = receipt.split_once('/').ok_or(Expired)?;
+        let number = number(id).ok_or(Expired)?;
+        let message = self.messages.get_mut(&number).ok_or(Expired)?;
         message.in_flight &= message.hidden_until_ms > now_ms;
         if self.fifo && (!message.in_flight || message.receives.to_string() != receives) {
-            return Err(Fault::Expired);
+            return Err(Expired);
         }
         Ok(number)
     }
@@ -208,10 +211,11 @@ mod tests {
         assert_eq!(sqs.receive(9_999, 10, |_| 0).0, []);
         assert_eq!(sqs.hide(9_999, &first[0].receipt, 5), Ok(()));
         assert_eq!(sqs.receive(14_998, 10, |_| 0).0, []);
+        assert_eq!(sqs.hide(14_999, &first[0].receipt, 5), Ok(()), "taken, and nothing changes");
         assert_eq!(ids(sqs.receive(14_999, 10, |_| 0)), ["m-1"]);
         assert_eq!(sqs.receive(30_000, 10, |_| 0).1[0].id, "m-1");
         assert!(sqs.is_empty() && sqs.dead.len() == 1);
-        assert_eq!(sqs.hide(30_000, &first[0].receipt, 5), Err(Fault::NotInFlight));
+        assert_eq!(sqs.hide(30_000, &first[0].receipt, 5), Err(Expired));
         assert_eq!(sqs.redrive(30_000, |_| true)[0].1, "m-2");
         let again = sqs.receive(30_000, 10, |_| 0).0;
         assert_eq!(again[0].message.receives, 1);
@@ -219,9 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_locked_while_one_of_it_is_in_flight() {
+    fn a_hidden_message_holds_up_what_is_behind_it_in_its_group() {
         let mut sqs = Sqs::new(true, 10_000, 9);
-        for (body, group) in [("a", 1), ("b", 1), ("c", 2)] {
+        for (body, group) in [("a", 1), ("b", 1), ("c", 2), ("d", 1)] {
             sqs.send(0, body.into(), Some(group));
         }
         let first = sqs.receive(0, 1, |_| 0).0;
@@ -231,5 +235,21 @@ mod tests {
         assert_eq!(second[0].message.id, "m-2");
         assert_eq!(sqs.receive(20_000, 1, |_| 0).0.len(), 1);
         assert!(!sqs.delete(20_000, &second[0].receipt), "the receipt has expired");
+    }
+
+    #[test]
+    fn a_message_that_comes_back_is_received_though_a_later_one_of_its_group_is_in_flight() {
+        let mut sqs = Sqs::new(true, 10_000, 9);
+        for body in ["a", "b", "c"] {
+            sqs.send(0, body.into(), Some(1));
+        }
+        let two = sqs.receive(0, 2, |_| 0).0;
+        assert_eq!(sqs.hide(0, &two[0].receipt, 0), Ok(()));
+        let back = sqs.receive(0, 10, |_| 0).0;
+        assert_eq!(back[0].message.id, "m-1");
+        assert!(back.len() == 1 && sqs.delete(0, &back[0].receipt));
+        assert_eq!(sqs.receive(0, 10, |_| 0).0, [], "b holds up c");
+        assert!(sqs.delete(0, &two[1].receipt));
+        assert_eq!(ids(sqs.receive(0, 10, |_| 0)), ["m-3"]);
     }
 }
