@@ -70,7 +70,8 @@ pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
             _ => delivery.message.body.clone(),
         });
         let mut attributes = HashMap::new();
-        attributes.insert("ApproximateReceiveCount".to_owned(), delivery.message.receives.to_string());
+        let receives = if world.mutant == Some(Mutant::ReceivesUnseen) { 1 } else { delivery.message.receives };
+        attributes.insert("ApproximateReceiveCount".to_owned(), receives.to_string());
         if let Some(group) = delivery.message.group {
             attributes.insert("MessageGroupId".to_owned(), format!("g{group}"));
         }

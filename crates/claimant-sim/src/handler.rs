@@ -104,7 +104,8 @@ where
 }
 
 fn bent(world: &World) -> Option<Mutant> {
-    world.mutant.filter(|mutant| mutant.bends_answers())
+    let at_most_once = world.scenario.consumer.guarantee == Guarantee::AtMostOnce;
+    world.mutant.filter(|mutant| mutant.bends_answers() && (at_most_once || *mutant != Mutant::ClaimsAhead))
 }
 
 fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {

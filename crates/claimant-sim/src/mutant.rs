@@ -60,6 +60,8 @@ pub enum Mutant {
     ThreadsForEver,
     /// A claim's fence is not the record's.
     FenceMadeUp,
+    /// How often a message was received is not looked at.
+    ReceivesUnseen,
     /// The consumer's limits hold for each invocation, not for the process.
     LimitsForEach,
 }

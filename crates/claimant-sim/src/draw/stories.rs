@@ -90,8 +90,8 @@ fn crowded(rng: &mut Rng, scenario: &mut Scenario) {
     scenario.function.clocks_ms.truncate(one(rng, &[1, 2]));
     scenario.queue.batch_max = one(rng, &[10, 30]);
     scenario.consumer.concurrency = one(rng, &[1, 2]);
-    let keys = rng.usize(12..=30);
-    let most_ms = scenario.function.timeout_ms / 4;
+    let keys = rng.usize(12..=40);
+    let most_ms = scenario.function.timeout_ms / one(rng, &[2, 4]);
     good(rng, scenario, keys, most_ms);
     for message in &mut scenario.messages {
         message.at_ms = if rng.bool() { 0 } else { rng.u64(..20_000) };
