@@ -39,6 +39,7 @@ struct World {
     store: FaultyStore,
     clock: MovableClock,
     messages: Vec<(String, u32, Place)>,
+    receives_max: u32,
     /// Whether the function may delete by itself.
     deletes: bool,
     /// From outside: all processes end after this.
@@ -55,6 +56,7 @@ impl World {
             store: FaultyStore::new(store),
             clock: MovableClock::start(),
             messages: texts.into_iter().map(|text| (text, 0, Place::Queued)).collect(),
+            receives_max: RECEIVES_MAX,
             deletes: true,
             killed_after: None,
             done: Arc::default(),
@@ -80,14 +82,15 @@ impl World {
             }
         };
         let consumer = Consumer::new("c", self.store.clone(), handler).key(|w: &Work| &w.id);
-        Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
+        let engine = Engine::with_defaults(consumer).unwrap().receives_max(self.receives_max);
+        engine.clock(Arc::new(self.clock.clone()))
     }
 
     /// Delivers all that is queued as one batch to a new process, long after the last one.
     async fn deliver(&mut self) {
         for (_, receives, place) in self.messages.iter_mut().filter(|(_, _, place)| *place == Place::Queued) {
             *receives += 1;
-            if *receives > RECEIVES_MAX {
+            if *receives > self.receives_max {
                 *place = Place::Dead;
             }
         }
@@ -234,6 +237,19 @@ async fn nor_do_two_or_three() {
                 let world = World::new(Arc::new(MemoryStore::new()), ten(&kill));
                 only_those_that_kill_are_dead_lettered(world, &kill).await;
             }
+        }
+    }
+}
+
+/// With n receives, n − 2 of them: every choice of places.
+#[tokio::test(start_paused = true)]
+async fn nor_do_more_where_the_queue_has_more_receives() {
+    for (receives_max, count) in [(3, 1), (4, 2), (6, 4), (7, 5)] {
+        for chosen in (0..1_u32 << 10).filter(|chosen| chosen.count_ones() == count) {
+            let kill: Vec<usize> = (0..10).filter(|place| (chosen & (1 << place)) != 0).collect();
+            let mut world = World::new(Arc::new(MemoryStore::new()), ten(&kill));
+            world.receives_max = receives_max;
+            only_those_that_kill_are_dead_lettered(world, &kill).await;
         }
     }
 }
