@@ -20,7 +20,7 @@ const KINDS: [&str; 7] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs
 const SHARED: [&str; 4] = ["LockTable", "ConsumerPolicy", "MaximumConcurrency", "AlarmTopicArn"];
 
 /// What a member takes from the workspace's `Cargo.toml`.
-const INHERITED: [&str; 10] = [
+pub(super) const INHERITED: [&str; 10] = [
     "version",
     "edition",
     "rust-version",
@@ -34,7 +34,7 @@ const INHERITED: [&str; 10] = [
 ];
 
 /// The SDK that handlers of DynamoDB transactions name themselves.
-const SDK: &str = "aws-sdk-dynamodb";
+pub(super) const SDK: &str = "aws-sdk-dynamodb";
 
 /// When work is done and what is done twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 pub(super) const NAME_MAX_BYTES: usize = 40;
 
 /// Names that cargo or Rust keep for themselves.
-const RESERVED: [&str; 57] = [
+const RESERVED: [&str; 60] = [
     "abstract",
     "alloc",
     "as",
@@ -57,11 +57,14 @@ const RESERVED: [&str; 57] = [
     "true",
     "try",
     "type",
+    "typeof",
     "unsafe",
+    "unsized",
     "use",
     "virtual",
     "where",
     "while",
+    "yield",
 ];
 
 /// A consumer's name that is also the name of a package, of a binary, and the beginning of resources' names.
@@ -127,6 +130,7 @@ mod tests {
             ("welcome/mail", "lower-case"),
             ("grüße", "lower-case"),
             ("match", "Rust"),
+            ("yield", "Rust"),
             ("deps", "cargo"),
             (&format!("{longest}n"), "40"),
         ] {

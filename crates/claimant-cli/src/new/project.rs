@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use claimant_local::Error;
 
-use super::consumer::Consumer;
+use super::consumer::{Consumer, INHERITED, SDK};
 use super::plan::Plan;
 use super::render::Words;
 
@@ -89,11 +89,28 @@ pub(super) fn plan(plan: &mut Plan, consumer: &Consumer<'_>, source: &Source) {
     consumer.plan(plan);
     // The versions that claimant is tested with, to begin with; cargo takes out what is not needed. Only now, since its
     // packages are not yet this project's.
-    if let Source::Path(checkout) = source
-        && let Ok(lock) = std::fs::read_to_string(checkout.join("Cargo.lock"))
-    {
+    let lock = match source {
+        Source::Path(checkout) => std::fs::read_to_string(checkout.join("Cargo.lock")).ok(),
+        Source::Git(_) => None,
+    };
+    let name = consumer.name.as_str();
+    if is_dependency(name, lock.as_deref().unwrap_or_default()) {
+        plan.fault(format!("{name} is the name of a package that the project depends on: choose another name"));
+    }
+    if let Some(lock) = lock {
         plan.add("Cargo.lock", lock);
     }
+}
+
+/// Whether a project depends on a package of this name: cargo cannot tell the two apart. `lock` is claimant's, where it is
+/// known; packages without a source are its members, of which a project takes only those of claimant itself.
+fn is_dependency(name: &str, lock: &str) -> bool {
+    let entry = format!("\nname = \"{name}\"\n");
+    name == "claimant"
+        || name.starts_with("claimant-")
+        || name == SDK
+        || INHERITED.contains(&name)
+        || lock.split("[[package]]").any(|package| package.contains(&entry) && package.contains("\nsource = "))
 }
 
 fn words(consumer: &Consumer<'_>, source: &Source) -> Words {
@@ -111,6 +128,23 @@ fn words(consumer: &Consumer<'_>, source: &Source) -> Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_a_dependency_is_taken_and_one_of_a_sample_is_not() {
+        let lock = std::fs::read_to_string(Path::new(BUILT_FROM).join("Cargo.lock")).unwrap();
+        for (name, lock, taken) in [
+            ("claimant", "", true),
+            ("claimant-core", "", true),
+            ("tokio", "", true),
+            ("aws-sdk-dynamodb", "", true),
+            ("hyper", "", false),
+            ("hyper", &lock, true),
+            ("payment", &lock, false),
+            ("welcome", &lock, false),
+        ] {
+            assert_eq!(is_dependency(name, lock), taken, "{name}");
+        }
+    }
 
     #[test]
     fn claimant_comes_from_the_checkout_that_built_this_unless_said() {

@@ -181,6 +181,13 @@ fn outside_a_workspace_it_is_a_whole_project() {
         let output = claimant_new(here.path(), name, options);
         assert!(String::from_utf8_lossy(&output.stderr).contains("is there already, and nothing was written"));
     }
+    for name in ["claimant", "tokio", "hyper"] {
+        let output = claimant_new(here.path(), name, &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {errors}");
+        assert!(errors.contains("a package that the project depends on"), "{errors}");
+        assert!(!here.path().join(name).exists());
+    }
     let git = written(here.path(), "by-git", &["--project", "--claimant-git", "https://git.example/claimant"]);
     assert!(git.contains("by git: https://git.example/claimant"), "{git}");
     let manifest = fs::read_to_string(here.path().join("by-git/Cargo.toml")).unwrap();

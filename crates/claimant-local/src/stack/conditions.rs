@@ -74,6 +74,7 @@ impl Template<'_> {
         if depth > REFERENCE_DEPTH_MAX {
             return Err("has a condition that refers to itself in a circle: break the circle".to_owned());
         }
+        self.count_steps(1)?;
         let (function, argument) =
             call(condition).ok_or("has a condition that is no function: write !Equals [a, b]")?;
         let operands = argument.items();

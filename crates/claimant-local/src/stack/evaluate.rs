@@ -17,6 +17,16 @@ pub(super) const REFERENCE_DEPTH_MAX: u32 = 32;
 
 const CIRCLE: &str = "refers to itself in a circle: break the circle";
 
+/// How much is evaluated of one template, at most: each value and each [`STEP_BYTES`] of text are a step. References that
+/// each have ten others are more than any time within ten lines.
+const STEPS_MAX: usize = 1_000_000;
+
+/// So many bytes of a text are a step.
+const STEP_BYTES: usize = 64;
+
+/// Lists and mappings within each other at most, once evaluated.
+const JSON_DEPTH_MAX: u32 = 100;
+
 impl Template<'_> {
     /// The value itself with functions evaluated, though not what is within it; `AWS::NoValue` is null. An error says
     /// what is wrong and how to mend it.
@@ -24,6 +34,7 @@ impl Template<'_> {
         if depth > REFERENCE_DEPTH_MAX {
             return Err(CIRCLE.to_owned());
         }
+        self.count_steps(1)?;
         match &node.kind {
             Kind::Call(function, argument) => Ok(self.call(function, argument, depth + 1)?.at(node.line)),
             Kind::Text(text) if text.contains("{{resolve:") => {
@@ -37,8 +48,22 @@ impl Template<'_> {
     /// The text of a single value.
     pub(super) fn text(&self, node: &Node, depth: u32) -> Result<String, String> {
         let value = self.evaluate(node, depth)?;
-        let text = value.as_text().map(str::to_owned);
-        text.ok_or_else(|| "must be a single value: a text, a number, true or false".to_owned())
+        let text = value.as_text().ok_or("must be a single value: a text, a number, true or false")?;
+        self.count_steps(text.len() / STEP_BYTES)?;
+        Ok(text.to_owned())
+    }
+
+    /// Counts what is evaluated.
+    ///
+    /// # Errors
+    /// When it is more than any template of the field needs.
+    pub(super) fn count_steps(&self, steps: usize) -> Result<(), String> {
+        let counted = self.steps.get().saturating_add(steps);
+        self.steps.set(counted);
+        if counted > STEPS_MAX {
+            return Err("is too much to evaluate: let references have fewer references".to_owned());
+        }
+        Ok(())
     }
 
     /// The texts of a list of single values.
@@ -48,6 +73,14 @@ impl Template<'_> {
 
     /// The value with everything within it evaluated, as JSON.
     pub(super) fn json(&self, node: &Node) -> Result<Value, String> {
+        self.json_at(node, 0)
+    }
+
+    fn json_at(&self, node: &Node, within: u32) -> Result<Value, String> {
+        // A mapping's value can hold another, and that one this.
+        if within > JSON_DEPTH_MAX {
+            return Err(CIRCLE.to_owned());
+        }
         let node = self.evaluate(node, 0)?;
         Ok(match &node.kind {
             Kind::Null => Value::Null,
@@ -55,9 +88,13 @@ impl Template<'_> {
                 Ok(value @ (Value::Bool(_) | Value::Number(_))) => value,
                 _ => Value::String(text.to_string()),
             },
-            Kind::List(items) => Value::Array(items.iter().map(|item| self.json(item)).collect::<Result<_, _>>()?),
+            Kind::List(items) => {
+                let items = items.iter().map(|item| self.json_at(item, within + 1));
+                Value::Array(items.collect::<Result<_, _>>()?)
+            }
             Kind::Map(entries) => {
-                let entries = entries.iter().map(|(key, value)| Ok((key.to_string(), self.json(value)?)));
+                let entries =
+                    entries.iter().map(|(key, value)| Ok((key.to_string(), self.json_at(value, within + 1)?)));
                 Value::Object(entries.collect::<Result<_, String>>()?)
             }
             Kind::Call(..) => return Err(CIRCLE.to_owned()),
@@ -208,7 +245,9 @@ impl Template<'_> {
         let [delimiter, text] = argument.items() else {
             return Err("!Split takes a delimiter and a text: write !Split [\",\", \"a,b\"]".to_owned());
         };
-        Ok(separated(&self.text(text, depth)?, &self.text(delimiter, depth)?, argument.line))
+        let parts = separated(&self.text(text, depth)?, &self.text(delimiter, depth)?, argument.line);
+        self.count_steps(parts.items().len())?;
+        Ok(parts)
     }
 
     fn find_in_map(&self, argument: &Node, depth: u32) -> Result<Node, String> {
@@ -243,8 +282,10 @@ impl Template<'_> {
         while let Some((before, after)) = rest.split_once("${") {
             let (name, tail) =
                 after.split_once('}').ok_or_else(|| format!("!Sub `{text}` has `${{` without `}}`: close it"))?;
+            let value = self.variable(name.trim(), variables, depth)?;
+            self.count_steps(1 + (before.len() + value.len()) / STEP_BYTES)?;
             result.push_str(before);
-            result.push_str(&self.variable(name.trim(), variables, depth)?);
+            result.push_str(&value);
             rest = tail;
         }
         result.push_str(rest);

@@ -8,8 +8,11 @@ use super::yaml::{Kind, Node};
 /// What a loop's key begins with, before its name.
 const LOOP: &str = "Fn::ForEach::";
 
-/// Values in a template with its loops written out, at most: a loop within a loop within a loop is quickly a flood.
+/// Values that loops write out, at most: a loop within a loop within a loop is quickly a flood.
 const VALUES_MAX: usize = 100_000;
+
+/// The longest item: it is written wherever its variable stands.
+const ITEM_MAX_BYTES: usize = 1_024;
 
 /// The template with its loops written out; a loop that cannot be is a fault.
 pub(super) fn expanded(template: &Template<'_>, node: &Node) -> Node {
@@ -23,7 +26,6 @@ struct Loops<'a> {
 
 impl Loops<'_> {
     fn expand(&mut self, node: &Node) -> Node {
-        self.values += 1;
         let kind = match &node.kind {
             Kind::Map(entries) => {
                 let mut written_out = Vec::new();
@@ -56,20 +58,25 @@ impl Loops<'_> {
             Ok(items) => items,
             Err(why) => return fault(&why),
         };
-        if self.values.saturating_mul(items.len().max(1)) > VALUES_MAX {
-            return fault("writes out too much");
+        if items.iter().any(|item| item.len() > ITEM_MAX_BYTES) {
+            return fault(&format!("has an item of more than {ITEM_MAX_BYTES} bytes"));
         }
-        let each = items.iter().flat_map(|item| {
-            let body = self.expand(&with(body, variable, item));
-            body.entries().to_vec()
-        });
-        each.collect()
+        let mut written_out = Vec::new();
+        for item in &items {
+            if self.values > VALUES_MAX {
+                return fault(&format!("more than {VALUES_MAX} values would be written out by this template's loops"));
+            }
+            let body = with(body, variable, item, &mut self.values);
+            written_out.extend(self.expand(&body).entries().iter().cloned());
+        }
+        written_out
     }
 }
 
 /// The value with this item in place of the loop's variable: `${Name}`, `&{Name}` (the item without what no logical id
-/// may have) and `!Ref Name`.
-fn with(node: &Node, variable: &str, item: &str) -> Node {
+/// may have) and `!Ref Name`. Adds the number of its values to `values`.
+fn with(node: &Node, variable: &str, item: &str, values: &mut usize) -> Node {
+    *values += 1;
     let plain: String = item.chars().filter(char::is_ascii_alphanumeric).collect();
     let replaced = |text: &str| -> Rc<str> {
         text.replace(&format!("${{{variable}}}"), item).replace(&format!("&{{{variable}}}"), &plain).into()
@@ -77,14 +84,14 @@ fn with(node: &Node, variable: &str, item: &str) -> Node {
     let kind = match &node.kind {
         Kind::Null => Kind::Null,
         Kind::Text(text) => Kind::Text(replaced(text)),
-        Kind::List(items) => Kind::List(items.iter().map(|node| with(node, variable, item)).collect()),
+        Kind::List(items) => Kind::List(items.iter().map(|node| with(node, variable, item, values)).collect()),
         Kind::Map(entries) => {
-            Kind::Map(entries.iter().map(|(key, node)| (replaced(key), with(node, variable, item))).collect())
+            Kind::Map(entries.iter().map(|(key, node)| (replaced(key), with(node, variable, item, values))).collect())
         }
         Kind::Call(name, argument) if &**name == "Ref" && argument.as_text() == Some(variable) => {
             Kind::Text(item.into())
         }
-        Kind::Call(name, argument) => Kind::Call(Rc::clone(name), Rc::new(with(argument, variable, item))),
+        Kind::Call(name, argument) => Kind::Call(Rc::clone(name), Rc::new(with(argument, variable, item, values))),
     };
     Node { line: node.line, kind }
 }

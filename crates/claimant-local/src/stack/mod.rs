@@ -36,6 +36,8 @@ mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -56,6 +58,9 @@ pub const GATEWAY_URL_PLACEHOLDER: &str = "https://gateway.example";
 
 /// The Region of everything local.
 pub const REGION: &str = "us-east-1";
+
+/// The longest template, in bytes: CloudFormation takes none that is longer.
+const TEXT_MAX: usize = 1_048_576;
 
 /// The account of everything local.
 pub const ACCOUNT_ID: &str = "000000000000";
@@ -204,7 +209,10 @@ impl Stack {
     /// each with its line).
     pub fn load(path: &Path, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
         let place = path.display().to_string();
-        let yaml = std::fs::read_to_string(path).map_err(|e| {
+        let mut yaml = String::new();
+        // One byte more tells a template that is too long; a device that never ends is one, too.
+        let read = File::open(path).and_then(|file| file.take(TEXT_MAX as u64 + 1).read_to_string(&mut yaml));
+        read.map_err(|e| {
             Error::new(format!(
                 "cannot read the template {place}: check that the path exists and may be read, or name another one"
             ))
@@ -224,6 +232,11 @@ impl Stack {
     }
 
     fn read(place: &str, yaml: &str, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
+        if yaml.len() > TEXT_MAX {
+            return Err(Error::new(format!(
+                "{place} has more than {TEXT_MAX} bytes, which CloudFormation refuses: split it into several templates"
+            )));
+        }
         let root = yaml::parse(yaml)
             .map_err(|e| Error::new(format!("{place}:{}: this is not valid YAML: {}", e.line, e.what)))?;
         if !root.get("Resources").is_some_and(yaml::Node::is_map) {

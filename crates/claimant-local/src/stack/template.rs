@@ -1,6 +1,6 @@
 //! The template as read, and a cursor over it that records every finding with its place.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
@@ -26,6 +26,8 @@ pub(super) struct Template<'a> {
     pub(super) findings: &'a Findings,
     /// Why values of the evaluation that is under way are stand-ins; see [`Template::evaluate`].
     pub(super) unknown: RefCell<Vec<String>>,
+    /// What was evaluated so far; see [`Template::count_steps`].
+    pub(super) steps: Cell<usize>,
 }
 
 /// A place in the template: a value, or the absence of one, with its path for messages.
@@ -62,7 +64,8 @@ impl Findings {
 impl<'a> Template<'a> {
     /// Also checks that every parameter given is one the template has.
     pub(super) fn new(root: &Node, parameters: &'a BTreeMap<String, String>, findings: &'a Findings) -> Self {
-        let mut template = Self { root: root.clone(), parameters, findings, unknown: RefCell::default() };
+        let mut template =
+            Self { root: root.clone(), parameters, findings, unknown: RefCell::default(), steps: Cell::default() };
         for name in parameters.keys() {
             if template.parameter(name).is_none() {
                 findings.fault(

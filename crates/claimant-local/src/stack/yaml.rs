@@ -8,8 +8,12 @@ use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-/// Collections within collections at most.
+/// Collections within collections at most, those that an alias stands for included.
 const DEPTH_MAX: usize = 100;
+
+/// Values at most, those that an alias stands for counted each time: without this, ten lines of aliases of aliases are more
+/// than any memory. A template of [`TEXT_MAX`](super::TEXT_MAX) bytes without aliases has fewer.
+const VALUES_MAX: usize = 600_000;
 
 /// A value and the line on which it, or its key, starts. Clones share what is below.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,8 +104,15 @@ pub(super) fn parse(text: &str) -> Result<Node, Unreadable> {
 #[derive(Default)]
 struct Tree {
     open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, (Node, Extent)>,
     root: Option<Node>,
+}
+
+/// How much a value is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    values: usize,
+    depth: usize,
 }
 
 struct Open {
@@ -109,11 +120,31 @@ struct Open {
     anchor: usize,
     function: Option<Rc<str>>,
     content: Content,
+    extent: Extent,
 }
 
 enum Content {
     List(Vec<Node>),
-    Map(Vec<(Rc<str>, Node)>, Option<(Rc<str>, usize)>),
+    Map(Entries, Option<(Rc<str>, usize)>),
+}
+
+/// The entries of a mapping that is open, and where each key is among them.
+#[derive(Default)]
+struct Entries {
+    entries: Vec<(Rc<str>, Node)>,
+    indexes: HashMap<Rc<str>, usize>,
+}
+
+impl Entries {
+    /// Returns the value under `key`, if there is one.
+    fn known(&mut self, key: &str) -> Option<&mut Node> {
+        self.indexes.get(key).map(|index| &mut self.entries[*index].1)
+    }
+
+    fn add(&mut self, key: Rc<str>, value: Node) {
+        self.indexes.insert(Rc::clone(&key), self.entries.len());
+        self.entries.push((key, value));
+    }
 }
 
 impl Tree {
@@ -121,15 +152,19 @@ impl Tree {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let node = scalar(&text, style, tag.as_deref(), line);
-                self.keep(anchor, &node);
-                self.put(node)
+                let extent = Extent { values: 1, depth: 0 };
+                self.keep(anchor, &node, extent);
+                self.put(node, extent)
             }
             Event::Alias(anchor) => {
-                let node = self.anchors.get(&anchor).ok_or("an alias of something that is still open")?;
-                self.put(node.clone().at(line))
+                let (node, extent) = self.anchors.get(&anchor).ok_or("an alias of something that is still open")?;
+                let (node, extent) = (node.clone().at(line), *extent);
+                self.put(node, extent)
             }
             Event::SequenceStart(anchor, tag) => self.open(line, anchor, tag.as_deref(), Content::List(Vec::new())),
-            Event::MappingStart(anchor, tag) => self.open(line, anchor, tag.as_deref(), Content::Map(Vec::new(), None)),
+            Event::MappingStart(anchor, tag) => {
+                self.open(line, anchor, tag.as_deref(), Content::Map(Entries::default(), None))
+            }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             _ => Ok(()),
         }
@@ -139,33 +174,44 @@ impl Tree {
         if self.open.len() == DEPTH_MAX {
             return Err(format!("more than {DEPTH_MAX} collections within each other"));
         }
-        self.open.push(Open { line, anchor, function: tag.and_then(function), content });
+        let extent = Extent { values: 1, depth: 1 };
+        self.open.push(Open { line, anchor, function: tag.and_then(function), content, extent });
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), String> {
-        let Some(Open { line, anchor, function, content }) = self.open.pop() else { return Ok(()) };
+        let Some(Open { line, anchor, function, content, extent }) = self.open.pop() else { return Ok(()) };
         let node = match content {
             Content::List(items) => Node::list(line, items),
-            Content::Map(entries, _) => map(line, entries),
+            Content::Map(entries, _) => map(line, entries.entries),
         };
         let node = called(function, node);
-        self.keep(anchor, &node);
-        self.put(node)
+        self.keep(anchor, &node, extent);
+        self.put(node, extent)
     }
 
     /// Anchors count from 1; 0 is none.
-    fn keep(&mut self, anchor: usize, node: &Node) {
+    fn keep(&mut self, anchor: usize, node: &Node, extent: Extent) {
         if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
+            self.anchors.insert(anchor, (node.clone(), extent));
         }
     }
 
-    fn put(&mut self, node: Node) -> Result<(), String> {
+    fn put(&mut self, node: Node, extent: Extent) -> Result<(), String> {
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
         };
+        open.extent.values += extent.values;
+        open.extent.depth = open.extent.depth.max(extent.depth + 1);
+        if open.extent.values > VALUES_MAX {
+            return Err(format!("more than {VALUES_MAX} values, with those that aliases stand for"));
+        }
+        if open.extent.depth > DEPTH_MAX {
+            return Err(format!(
+                "more than {DEPTH_MAX} collections within each other, with those that aliases stand for"
+            ));
+        }
         match &mut open.content {
             Content::List(items) => items.push(node),
             Content::Map(entries, key) => match key.take() {
@@ -173,18 +219,17 @@ impl Tree {
                     let merged: Vec<_> =
                         node.entries().iter().chain(node.items().iter().flat_map(Node::entries)).cloned().collect();
                     for (name, value) in merged {
-                        if entries.iter().all(|(known, _)| *known != name) {
-                            entries.push((name, value));
+                        if entries.known(&name).is_none() {
+                            entries.add(name, value);
                         }
                     }
                 }
-                Some((name, line)) => {
-                    entries.retain(|(known, value)| *known != name || value.line >= open.line);
-                    if entries.iter().any(|(known, _)| *known == name) {
-                        return Err(format!("the key `{name}` is there twice: remove one"));
-                    }
-                    entries.push((name, node.at(line)));
-                }
+                Some((name, line)) => match entries.known(&name) {
+                    // What was merged in is from further up.
+                    Some(merged) if merged.line < open.line => *merged = node.at(line),
+                    Some(_) => return Err(format!("the key `{name}` is there twice: remove one")),
+                    None => entries.add(name, node.at(line)),
+                },
                 None => {
                     let line = node.line;
                     let Kind::Text(name) = node.kind else { return Err("a key that is no text".to_owned()) };
@@ -249,56 +294,5 @@ fn with_surrogates_joined(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(node: &Node) -> String {
-        let each = |nodes: &[Node]| nodes.iter().map(shown).collect::<Vec<_>>().join(" ");
-        let kind = match &node.kind {
-            Kind::Null => "null".to_owned(),
-            Kind::Text(text) => text.to_string(),
-            Kind::List(items) => format!("[{}]", each(items)),
-            Kind::Map(entries) => {
-                let entries: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={}", shown(value))).collect();
-                format!("{{{}}}", entries.join(" "))
-            }
-            Kind::Call(name, argument) => format!("{name}({})", shown(argument)),
-        };
-        format!("{kind}@{}", node.line)
-    }
-
-    #[test]
-    fn values_know_their_lines_and_functions_have_one_form() {
-        let table = [
-            ("A: 012\nB:\n  C: ~\n", "{A=012@1 B={C=null@3}@2}@1"),
-            ("A: !Ref X\nB: {Ref: X}\nC:\n  Fn::Sub: y", "{A=Ref(X@1)@1 B=Ref(X@2)@2 C=Sub(y@4)@3}@1"),
-            ("!GetAtt [a, b]", "GetAtt([a@1 b@1]@1)@1"),
-            ("{\n\t\"A\": {\"Fn::If\": [\"C\", \"\\ud83d\\ude00\", true]}\n}", "{A=If([C@2 😀@2 true@2]@2)@2}@1"),
-            ("{Fn::ForEach::Q: [a]}", "{Fn::ForEach::Q=[a@1]@1}@1"),
-            (
-                "A: &a {x: 1, y: 2}\nB:\n  <<: *a\n  y: 3\nC: *a",
-                "{A={x=1@1 y=2@1}@1 B={x=1@1 y=3@4}@2 C={x=1@1 y=2@1}@5}@1",
-            ),
-            ("A: !!str 3\nB: ''\nC: 'null'", "{A=3@1 B=@2 C=null@3}@1"),
-            ("", "null@1"),
-        ];
-        for (text, expected) in table {
-            let node = parse(text).unwrap_or_else(|e| panic!("{text}: {} in line {}", e.what, e.line));
-            assert_eq!(shown(&node), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_has_its_line() {
-        let deep = "[".repeat(DEPTH_MAX + 1);
-        for (text, line, what) in [
-            ("A: 1\nA: 2", 2, "`A` is there twice"),
-            ("A: 1\n[x]: 2", 2, "no text"),
-            ("A: 1\nB: [", 2, ""),
-            (&deep, 1, "more than 100"),
-        ] {
-            let error = parse(text).expect_err(text);
-            assert!(error.line >= line && error.what.contains(what), "{text}: {error:?}");
-        }
-    }
-}
+#[path = "yaml_tests.rs"]
+mod tests;
