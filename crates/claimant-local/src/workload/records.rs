@@ -19,7 +19,8 @@ pub(super) struct Records(pub(super) BTreeMap<String, Record>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) status: String,
-    pub(super) attempts: u64,
+    /// Claims so far. Unlike the attempts, they go on where rejected work is claimed by another message.
+    pub(super) fence: u64,
 }
 
 impl Records {
@@ -29,8 +30,8 @@ impl Records {
         let items = cloud.dynamodb().items(table)?;
         let records = items.iter().filter_map(|item| {
             let key = item.text("id")?.strip_prefix(consumer)?.strip_prefix('#')?;
-            let attempts = item.number("attempts").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
-            Some((key.to_owned(), Record { status: item.text("status")?.to_owned(), attempts }))
+            let fence = item.number("fence").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
+            Some((key.to_owned(), Record { status: item.text("status")?.to_owned(), fence }))
         });
         Ok(Self(records.collect()))
     }
@@ -38,14 +39,14 @@ impl Records {
     /// Those of this consumer in PostgreSQL, where `claimant_records` has them.
     pub(super) async fn in_postgres(database: &mut PgConnection, consumer: &str) -> Result<Self, sqlx::Error> {
         let rows: Vec<(String, String, i64)> = sqlx::query_as(
-            "SELECT convert_from(substr(id, octet_length($1) + 1), 'UTF8'), status, attempts FROM claimant_records \
+            "SELECT convert_from(substr(id, octet_length($1) + 1), 'UTF8'), status, fence FROM claimant_records \
              WHERE substr(id, 1, octet_length($1)) = $1",
         )
         .bind(format!("{consumer}#").into_bytes())
         .fetch_all(database)
         .await?;
-        let record = |status, attempts: i64| Record { status, attempts: u64::try_from(attempts).unwrap_or_default() };
-        Ok(Self(rows.into_iter().map(|(key, status, attempts)| (key, record(status, attempts))).collect()))
+        let record = |status, fence: i64| Record { status, fence: u64::try_from(fence).unwrap_or_default() };
+        Ok(Self(rows.into_iter().map(|(key, status, fence)| (key, record(status, fence))).collect()))
     }
 
     /// The status of a key; empty where it has no record.
@@ -53,9 +54,9 @@ impl Records {
         self.0.get(key).map_or("", |record| record.status.as_str())
     }
 
-    /// How often a key's handler was run.
-    pub(super) fn attempts(&self, key: &str) -> u64 {
-        self.0.get(key).map_or(0, |record| record.attempts)
+    /// How often a key was claimed: at least as often as its handler was run, and as often unless the time ran out before a run.
+    pub(super) fn claims(&self, key: &str) -> u64 {
+        self.0.get(key).map_or(0, |record| record.fence)
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {

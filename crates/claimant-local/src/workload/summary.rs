@@ -38,7 +38,7 @@ pub struct Summary {
     pub work: u64,
     /// Messages sent, copies and broken bodies among them.
     pub sent: u64,
-    /// Handler runs, by the lock table.
+    /// Handler runs: claims of the work, by the lock table.
     pub runs: u64,
     /// Effects, by the system that has them.
     pub effects: u64,
@@ -71,7 +71,7 @@ impl Summary {
             all_well: "",
             work: count(plan.pieces.len()),
             sent: traffic.sent,
-            runs: plan.pieces.iter().map(|piece| seen.records.attempts(&piece.key)).sum(),
+            runs: plan.pieces.iter().map(|piece| seen.records.claims(&piece.key)).sum(),
             effects: count(seen.effects.len()),
             duplicates: done - signed(count(with_status("COMPLETED"))),
             retries: traffic.left_for_redelivery,

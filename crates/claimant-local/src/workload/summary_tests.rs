@@ -28,12 +28,12 @@ fn good(plan: &Plan) -> (Seen, Traffic) {
     let parked = |i: usize| i == 4;
     let (mut seen, mut traffic) = (Seen::default(), Traffic::default());
     for (i, piece) in plan.pieces.iter().enumerate() {
-        let (status, attempts) = match piece.fate {
+        let (status, fence) = match piece.fate {
             Fate::Refused => ("REJECTED", 1),
             _ if parked(i) => ("PARKED", 2),
             _ => ("COMPLETED", 1),
         };
-        seen.records.0.insert(piece.key.clone(), Record { status: status.into(), attempts });
+        seen.records.0.insert(piece.key.clone(), Record { status: status.into(), fence });
         if status != "REJECTED" {
             seen.effects.push(effect(piece));
         }
@@ -61,7 +61,7 @@ fn a_good_run_has_no_fault() {
         traffic.deleted = traffic.sent;
         traffic.moved = 0;
     };
-    let crashed_before_its_effect: Change = |_, seen, _| seen.records.0.get_mut("k-1001").unwrap().attempts = 2;
+    let crashed_before_its_effect: Change = |_, seen, _| seen.records.0.get_mut("k-1001").unwrap().fence = 2;
     let parked_before_its_effect: Change = |_, seen, _| seen.effects.retain(|effect| effect.key != "k-1005");
     for (i, change) in [moved, copied, crashed_before_its_effect, parked_before_its_effect].into_iter().enumerate() {
         let (mut seen, mut traffic) = good(&plan);
