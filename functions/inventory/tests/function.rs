@@ -204,7 +204,7 @@ async fn a_process_that_dies_at_its_commit_has_reserved_the_stock_or_not() {
         let first = event_of(&[("a", line("l-1", "tea", 1))], 1);
         assert!(stage.failures(&first).await.unwrap().is_empty());
         let second = event_of(&[("b", line("l-2", "tea", 3))], 1);
-        let killed = stage.invoke_and_kill_at(what, "COMMIT\0", &second).await;
+        let killed = stage.invoke_and_kill_at(what, "COMMIT; ", &second).await;
         assert!(matches!(killed, Invocation::Crashed { .. }), "{what:?}: {killed:?}");
         assert_eq!(shop.reserved().await, ["l-1 tea 1", "l-2 tea 3"][..reserved_before], "{what:?}");
         // The server may need a moment to see that its client is gone.
