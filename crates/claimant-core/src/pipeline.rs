@@ -244,8 +244,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 
     /// The message that the lane is at gets no run for want of time.
     fn not_started(&mut self, lane: usize) {
-        // At once, but for a function that never has time: that would be a hot loop to the dead-letter queue.
-        let delay = (!self.schedule.total().is_zero()).then_some(Duration::ZERO);
+        // At once, but where that would be a hot loop to the dead-letter queue: for a function that never has time, and where
+        // other invocations of the process have the slots, as long as this one would have waited for them.
+        let delay = match self.engine.slots.invocations() {
+            _ if self.schedule.total().is_zero() => None,
+            1 => Some(Duration::ZERO),
+            _ => Some(until(self.schedule.cancel_at)),
+        };
         self.conclude(self.head(lane), (Outcome::NotStarted, delay), None);
     }
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::scenario::{Fate, Work};
+use crate::scenario::{Fate, Scenario, Work};
+use crate::world::BEGIN_MS;
 
 /// One invocation of the function, counted from 0.
 pub type InvocationNo = u32;
@@ -26,6 +27,15 @@ pub struct Record {
     pub message_id: String,
     /// End of the window, in seconds.
     pub expires_s: u64,
+}
+
+impl Record {
+    /// Whether its key is busy at this time of a run. A dead owner's is not, once its lease is over.
+    #[must_use]
+    pub fn is_busy_at(&self, at_ms: u64) -> bool {
+        // OK because the margin is a small positive number.
+        self.status == "IN_PROGRESS" && self.lease_until + Scenario::SKEW_MS as u64 >= BEGIN_MS + at_ms
+    }
 }
 
 /// What a request wants of a record.

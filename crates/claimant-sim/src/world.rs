@@ -19,7 +19,7 @@ use crate::sqs::Sqs;
 use crate::threads::Threads;
 
 /// The time at which every run begins, in milliseconds since the epoch.
-const BEGIN_MS: u64 = 1_800_000_000_000;
+pub(crate) const BEGIN_MS: u64 = 1_800_000_000_000;
 
 /// Everything that the processes of a run share. Cheap to clone.
 #[derive(Clone)]

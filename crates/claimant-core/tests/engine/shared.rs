@@ -97,11 +97,33 @@ async fn who_gets_no_slot_is_back_in_time() {
             (words(&hog).as_str(), words(&other).as_str()),
             ("completed completed", "not_started not_started not_started")
         );
-        assert!(other.entries().iter().all(|entry| entry.visible_after == Some(Duration::ZERO)));
+        // It has waited until its own time was over: there is nothing left to wait for.
+        let soon = |after: Duration| after < Duration::from_secs(1);
+        assert!(other.entries().iter().all(|entry| entry.visible_after.is_some_and(soon)));
         assert_eq!(
             words(&deliver(&engine, 2, 2, "ok", TIMEOUT).await),
             "completed completed",
             "the slots are free again"
         );
     }
+}
+
+/// Shown again at once, it would be received again and again while the other invocation has the slot.
+#[tokio::test(start_paused = true)]
+async fn what_got_no_slot_of_another_invocation_comes_back_when_there_may_be_one() {
+    let handler = |_: Work, _| async {
+        tokio::time::sleep(TIMEOUT * 2).await;
+        Ok(())
+    };
+    let consumer = Consumer::new("c", Shared::of(None), handler).key(|w: &Work| &w.id).concurrency(1);
+    let engine = Engine::with_defaults(consumer.expected(TIMEOUT * 2)).unwrap();
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        deliver(&engine, 1, 1, "ok", TIMEOUT * 3).await
+    };
+    let (first, other) = tokio::join!(deliver(&engine, 0, 1, "ok", TIMEOUT * 3), other);
+    assert!(first.failures().is_empty(), "{}", words(&first));
+    assert_eq!(words(&other), "not_started", "it had no slot");
+    let back = other.entries()[0].visible_after.unwrap();
+    assert!(back > TIMEOUT, "{back:?}");
 }

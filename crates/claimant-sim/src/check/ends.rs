@@ -71,7 +71,7 @@ fn busy_to_death(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
         let ran = story.runs.values().any(|run| run.invocation == *no && run.message_id == id);
         let name = scenario.record_of(spec.key, id);
         let record = story.record_between(&name, *returned, *returned).last().flatten();
-        let Some(record) = record.filter(|record| record.status == "IN_PROGRESS" && record.message_id != id) else {
+        let Some(record) = record.filter(|record| record.is_busy_at(*returned) && record.message_id != id) else {
             return;
         };
         let blocked = queue.fifo_groups.is_some();

@@ -123,7 +123,7 @@ fn spent_on(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, id: &s
     let busy = story.spec(id).is_some_and(|spec| {
         let record = story.scenario.record_of(spec.key, id);
         let at_the_end = story.record_between(&record, *returned, *returned).last().flatten();
-        at_the_end.is_some_and(|record| record.status == "IN_PROGRESS")
+        at_the_end.is_some_and(|record| record.is_busy_at(*returned))
     });
     match run {
         Some(_) => Spent::Itself,
