@@ -53,15 +53,19 @@ fn must_complete(story: &Story<'_>, id: &str) -> bool {
     story.spec(id).is_some_and(|spec| expected::completes(story.scenario, spec))
 }
 
+/// Whether the queue is set up as L5 wants it: the receives last longer than any lease.
+pub(super) fn outlasts_leases(scenario: &Scenario) -> bool {
+    let lease = scenario.function.timeout_ms + LEASE_BEYOND_MS + Scenario::SKEW_MS as u64;
+    u64::from(scenario.queue.max_receives - 1) * scenario.queue.visibility_s * 1_000 > lease
+}
+
 /// L5: a message that found its key busy each time did not wait long enough.
 fn busy_to_death(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
     let scenario = story.scenario;
     let queue = &scenario.queue;
-    let lease = scenario.function.timeout_ms + LEASE_BEYOND_MS + Scenario::SKEW_MS as u64;
-    let waits = u64::from(queue.max_receives - 1) * queue.visibility_s * 1_000;
     let good = |spec: &&MessageSpec| spec.shape == Shape::Good && !expected::conflicts(scenario, spec);
     let Some(spec) = story.spec(id).filter(good) else { return };
-    if waits <= lease || !scenario.clocks_agree() {
+    if !outlasts_leases(scenario) || !scenario.clocks_agree() {
         return;
     }
     let deliveries = story.invocations.iter().filter(|(_, i)| i.batch.iter().any(|delivered| delivered.id == id));

@@ -2,6 +2,7 @@
 //! the scenario has, or by itself: not by a neighbour in its batch or its process, and not for want of a turn.
 
 use super::Found;
+use super::ends::outlasts_leases;
 use crate::expected;
 use crate::history::{End, Event, InvocationNo};
 use crate::scenario::{Fault, Guarantee, Scenario, Work};
@@ -78,7 +79,7 @@ fn exhausted(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
     if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(story.scenario) {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
-    if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 {
+    if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 && outlasts_leases(story.scenario) {
         found.add("L5", at, format!("{id} is dead-lettered for having waited: {spent:?}"));
     }
     // Where deaths leave no trace, who was received that often may have died of it, and runs last.
