@@ -39,9 +39,11 @@ pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurr
     suspects.div_ceil(turns.clamp(1, suspects.max(1) as u128) as usize).min(concurrency)
 }
 
-/// How much of the time is kept for suspects: what they take one after the other, and at most half.
-pub(crate) fn kept_for(suspects: usize, total: Duration, takes: Duration) -> Duration {
-    takes.saturating_mul(u32::try_from(suspects).unwrap_or(u32::MAX)).min(total / 2)
+/// How much of the time is kept for suspects: what they take one after the other, where the last of them must still fit, and
+/// what the handler may take that was started just before. At most `most`.
+pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
+    let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
+    takes.saturating_mul(others).saturating_add(expected * 2).min(most)
 }
 
 /// How long handlers take, learned from those that returned. One for each engine, shared by its invocations.
@@ -155,21 +157,21 @@ mod tests {
     #[test]
     fn suspects_run_alone_where_the_time_allows() {
         let s = Duration::from_secs;
-        // suspects, left, takes, at once, time kept of 28 s
+        // suspects, left, takes, at once, time kept of 14 s
         let rows = [
             (10, 28, 0, 1, 0),
             (10, 28, 2, 1, 14),
-            (3, 28, 2, 1, 6),
+            (3, 28, 2, 1, 8),
             (14, 28, 2, 1, 14),
             (15, 28, 2, 2, 14),
             (100, 28, 2, 8, 14),
             (100, 1, 2, 10, 14),
-            (0, 28, 2, 0, 0),
+            (0, 28, 2, 0, 4),
         ];
         for (suspects, left, takes, at_once, kept) in rows {
             let row = (suspects, left, takes);
             assert_eq!(together(suspects, s(left), s(takes), 10), at_once, "{row:?}");
-            assert_eq!(kept_for(suspects, s(28), s(takes)), s(kept), "{row:?}");
+            assert_eq!(kept_for(suspects, s(14), s(takes), s(takes)), s(kept), "{row:?}");
         }
     }
 

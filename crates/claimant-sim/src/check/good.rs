@@ -82,10 +82,7 @@ fn exhausted(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
     if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 && outlasts_leases(story.scenario) {
         found.add("L5", at, format!("{id} is dead-lettered for having waited: {spent:?}"));
     }
-    // Where deaths leave no trace, who was received that often may have died of it, and runs last.
-    let by_receives = story.scenario.consumer.guarantee != Guarantee::Optimistic;
     if let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
-        && by_receives
         && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy))
         && let Some(before) = overtaken_by(story, no, invocation, receives)
     {
