@@ -1,7 +1,7 @@
 // Powertools for AWS Lambda (TypeScript): batch and idempotency, put together as its documentation shows.
 // JavaScript, because the oldest node that Lambda offers runs no TypeScript by itself.
 //
-// One line of JSON in, one out, for each batch: see crates/claimant-bench/src/contestant/mod.rs.
+// One line of JSON in, one out, for each batch: see proof/bench/src/contestant/mod.rs.
 
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';

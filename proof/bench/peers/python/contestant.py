@@ -1,6 +1,6 @@
 """Powertools for AWS Lambda (Python): batch and idempotency, put together as its documentation shows.
 
-One line of JSON in, one out, for each batch: see crates/claimant-bench/src/contestant/mod.rs.
+One line of JSON in, one out, for each batch: see proof/bench/src/contestant/mod.rs.
 """
 
 import json

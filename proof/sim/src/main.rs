@@ -80,7 +80,7 @@ fn show(scenario: &Scenario, mutant: Option<Mutant>) -> bool {
     let small = smallest(scenario, first.rule, mutant);
     if small != *scenario {
         let Verdict { history, violations } = judge(&small, mutant);
-        println!("\nThe same with as little as possible; keep it in crates/claimant-sim/scenarios:\n");
+        println!("\nThe same with as little as possible; keep it in proof/sim/scenarios:\n");
         println!("{}\n\n{history}", as_json(&small));
         violations.iter().for_each(|violation| println!("{violation}"));
     }
