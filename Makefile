@@ -12,8 +12,9 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
 MINUTES ?= 1
+PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz storm mutants clean tools binaries
+.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +81,17 @@ storm: tools binaries ## Storm over the built functions for MINUTES: kills, stop
 mutants: ## Change each line of the core and the lock table, and want a test to fail: PART=core or PART=lock-table for one
 	@scripts/tools mutants
 	@scripts/mutants $(PART)
+
+package: ## What a release needs beside `make test`: docs without warnings, each feature alone, each package built
+	@scripts/tools hack
+	RUSTDOCFLAGS='-D warnings' cargo doc $(PUBLISHED) --no-deps --all-features --locked
+	cargo hack clippy $(PUBLISHED) --each-feature --locked -- -D warnings
+	cargo package $(PUBLISHED) --locked
+
+msrv: ## Check the workspace with the oldest Rust that it supports, which rustup fetches
+	rust=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml); \
+	rustup toolchain install "$$rust" --profile minimal --no-self-update; \
+	cargo +"$$rust" check --workspace --all-features --locked
 
 deploy: build ## Deploy to AWS; the first time it asks for the settings
 	$(if $(wildcard samconfig.toml),sam deploy,sam deploy --guided)
