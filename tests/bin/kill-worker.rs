@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
-use claimant_core::{Clock, Consumer, Engine, Message, MessageId, NoQueue, Schedule, SystemClock, Timestamp};
-use claimant_dynamodb::LockTable;
-use claimant_sql::{MySqlStore, MySqlTransactions, PostgresStore, PostgresTransactions};
+use claimant_core::{
+    Clock, Consumer, Context, Engine, HandlerError, Lent, Message, MessageId, NoQueue, Schedule, SystemClock, Timestamp,
+};
+use claimant_dynamodb::{LockTable, Transaction};
+use claimant_sql::{
+    MySqlStore, MySqlTransaction, MySqlTransactions, PgTransaction, PostgresStore, PostgresTransactions,
+};
 use claimant_tests::kill::{COUNT_MYSQL, COUNT_POSTGRES, EFFECTS, LOCKS, count_effect};
 use serde::Deserialize;
 
@@ -66,16 +70,8 @@ fn dynamodb(guarantee: &str, endpoint: &str) -> Result<Consumer<Work>, Box<dyn E
     let client = claimant_tests::dynamodb::client(endpoint);
     let table = LockTable::new(client.clone(), LOCKS);
     Ok(match guarantee {
-        "transactions" => Consumer::transactional("kill", table.transactions(), |work: Work, mut tx, _| async move {
-            tx.update(count_effect(&work.id)?);
-            Ok(())
-        }),
-        "optimistic" => {
-            Consumer::transactional("kill", table.optimistic_transactions(), |work: Work, mut tx, _| async move {
-                tx.update(count_effect(&work.id)?);
-                Ok(())
-            })
-        }
+        "transactions" => Consumer::transactional("kill", table.transactions(), count_in),
+        "optimistic" => Consumer::transactional("kill", table.optimistic_transactions(), count_in),
         "leased" => Consumer::new("kill", table, move |work: Work, _| {
             let update = client.update_item().table_name(EFFECTS).key("id", AttributeValue::S(work.id));
             let update = update.update_expression("ADD effects :one");
@@ -86,13 +82,18 @@ fn dynamodb(guarantee: &str, endpoint: &str) -> Result<Consumer<Work>, Box<dyn E
     })
 }
 
+async fn count_in(work: Work, mut tx: Lent<Transaction>, _: Context) -> Result<(), HandlerError> {
+    tx.update(count_effect(&work.id)?);
+    Ok(())
+}
+
 async fn postgres(guarantee: &str, url: &str) -> Result<Consumer<Work>, Box<dyn Error>> {
     let store = PostgresStore::connect(url, CONNECTIONS).await?;
     let pool = store.pool().clone();
     Ok(match guarantee {
         "transactions" => {
             let store = PostgresTransactions::new(store);
-            Consumer::transactional("kill", store, |work: Work, mut tx, _| async move {
+            Consumer::transactional("kill", store, |work: Work, mut tx: Lent<PgTransaction>, _| async move {
                 sqlx::query(COUNT_POSTGRES).bind(work.id).execute(&mut *tx).await?;
                 Ok(())
             })
@@ -111,7 +112,7 @@ async fn mysql(guarantee: &str, url: &str) -> Result<Consumer<Work>, Box<dyn Err
     Ok(match guarantee {
         "transactions" => {
             let store = MySqlTransactions::new(store);
-            Consumer::transactional("kill", store, |work: Work, mut tx, _| async move {
+            Consumer::transactional("kill", store, |work: Work, mut tx: Lent<MySqlTransaction>, _| async move {
                 sqlx::query(COUNT_MYSQL).bind(work.id).execute(&mut *tx).await?;
                 Ok(())
             })

@@ -3,9 +3,10 @@
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
-use crate::consumer::Rejection;
 use crate::fingerprint::{self, Fingerprint};
+use crate::key::InvalidValue;
 use crate::record::bounded;
+use crate::rejection::Rejection;
 
 /// The longest JSON path shown for a body of the wrong shape, in bytes.
 const PATH_MAX_BYTES: usize = 200;
@@ -24,19 +25,24 @@ pub(crate) fn of_body(body: &str) -> Fingerprint {
 /// # Errors
 /// When it is none: where it is wrong, never what it says.
 pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
-    let mut json = serde_json::Deserializer::from_str(body);
-    let payload =
-        serde_path_to_error::deserialize(&mut json).map_err(|e| describe(e.inner(), &field_path(e.path())))?;
-    json.end().map_err(|e| describe(&e, "."))?;
-    Ok(payload)
+    read_json("body", body).map_err(|fault| Rejection::new(fault.0))
+}
+
+/// A JSON text as a value. The error names the text by this word.
+pub(crate) fn read_json<T: DeserializeOwned>(word: &str, text: &str) -> Result<T, InvalidValue> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value =
+        serde_path_to_error::deserialize(&mut json).map_err(|e| describe(word, e.inner(), &field_path(e.path())))?;
+    json.end().map_err(|e| describe(word, &e, "."))?;
+    Ok(value)
 }
 
 /// serde's own messages quote the offending value, so they are not passed on; its "missing field" names only a
 /// field of `T`.
-fn describe(error: &serde_json::Error, path: &str) -> Rejection {
+fn describe(word: &str, error: &serde_json::Error, path: &str) -> InvalidValue {
     let at = format!("line {} column {}", error.line(), error.column());
     if !error.is_data() {
-        return Rejection::new(format!("the body is not valid JSON, or is nested deeper than 128 ({at})"));
+        return InvalidValue(format!("the {word} is not valid JSON, or is nested deeper than 128 ({at})"));
     }
     let text = error.to_string();
     let missing = text
@@ -44,7 +50,7 @@ fn describe(error: &serde_json::Error, path: &str) -> Rejection {
         .and_then(|rest| rest.split('`').next())
         .map(|field| format!("field `{field}` is missing"))
         .unwrap_or_else(|| "the value has the wrong type or form".to_owned());
-    Rejection::new(format!("the body has the wrong shape at JSON path {path}: {missing} ({at})"))
+    InvalidValue(format!("the {word} has the wrong shape at JSON path {path}: {missing} ({at})"))
 }
 
 /// A JSON path of fields and places; a segment that is no plain name can be a map's key, which is data.

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
-use crate::consumer::Rejection;
-use crate::handler::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind};
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::pipeline::Verdict;
 use crate::protocol::{Abandoned, Ending, Settlement};
+use crate::rejection::Rejection;
 use crate::report::Outcome;
 use crate::run::Ran;
 

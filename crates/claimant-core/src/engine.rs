@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::consumer::{Consumer, Lease};
+use crate::consumer::Consumer;
 use crate::deadline::Schedule;
 use crate::error::Error;
 use crate::key::ConsumerName;
 use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX, RECEIVES_MAX_DEFAULT};
 use crate::message::Message;
 use crate::meter::Meter;
+use crate::options::Lease;
 use crate::pace::Durations;
 use crate::pipeline::Pipeline;
 use crate::plan::{self, LaneKey};
@@ -40,10 +41,9 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
     /// # Errors
     /// When the consumer's settings are out of bounds: one error with every fault.
     pub fn new(consumer: Consumer<T>, concurrency: usize) -> Result<Self, Error> {
-        Error::unless_empty("the consumer's settings are not usable", &consumer.faults())?;
-        let name = consumer.checked_name().map_err(|fault| Error::new(fault.to_string()))?;
+        let name = consumer.check()?;
         let held_max = consumer.store.claims_max().unwrap_or(CONCURRENCY_MAX).clamp(1, CONCURRENCY_MAX);
-        let concurrency = consumer.concurrency.unwrap_or(concurrency).clamp(1, held_max);
+        let concurrency = consumer.options.concurrency.unwrap_or(concurrency).clamp(1, held_max);
         Ok(Self {
             concurrency,
             slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),
@@ -113,19 +113,19 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
 
     /// How long a handler takes: what the consumer says, else what was learned.
     pub(crate) fn expected(&self) -> Duration {
-        self.consumer.expected.unwrap_or_else(|| self.durations.expected())
+        self.consumer.options.expected.unwrap_or_else(|| self.durations.expected())
     }
 
     /// How long a handler takes on the whole: zero while nothing is known.
     pub(crate) fn takes(&self) -> Duration {
-        self.consumer.expected.unwrap_or_else(|| self.durations.mean())
+        self.consumer.options.expected.unwrap_or_else(|| self.durations.mean())
     }
 
     /// How many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor
     /// where claims are scarce, nor where abandoned work is parked: a crash would park what never started.
     pub(crate) fn ahead(&self) -> usize {
-        let parks = self.consumer.policy.abandoned == Abandoned::Park;
-        match self.consumer.lease {
+        let parks = self.consumer.options.policy.abandoned == Abandoned::Park;
+        match self.consumer.options.lease {
             Lease::UntilDeadline if self.consumer.store.claims_max().is_none() && !parks => {
                 // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
                 let invocations = self.slots.invocations();

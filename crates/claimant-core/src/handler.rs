@@ -1,233 +1,245 @@
-//! What a user's function returns.
+//! What a consumer runs for each message: a function, a closure, or a type with state.
 
-use std::error::Error as StdError;
-use std::fmt::{self, Write as _};
-use std::time::Duration;
+use std::future::{Future, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::error::Chain;
-use crate::record::bounded;
+use serde::Serialize;
 
-/// The most of a handler's error that is shown, in bytes.
-const FAILURE_MAX_BYTES: usize = 1_024;
+use crate::context::Context;
+use crate::failure::{Failure, HandlerError};
+use crate::message::Message;
+use crate::record::RESULT_MAX_BYTES;
+use crate::transaction::{Home, Lent};
 
-/// Why a handler failed, and whether trying again can help.
+/// A handler's run: what it returns is the result to keep, as JSON.
+pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
+
+/// A store that is not as its type says.
+const NO_TRANSACTION: &str = "the store gave the claim no transaction";
+
+/// A handler of payloads `T`: for [`Consumer::new`](crate::Consumer::new).
 ///
-/// Made by `?` from any error: it is then retried with backoff, which is the default. A failure that no retry can
-/// mend is said aloud with [`.terminal()`](Terminal::terminal). One after which the work may be done all the same, as
-/// when the answer of the system that does it was lost, is said with [`HandlerError::uncertain`].
-///
-/// The error's `Display` is logged and kept on the record (cut to 256 bytes), so keep payload data out of it.
+/// Implemented for each `async fn` and closure of `(T, Context)`. Implement it for a type of your own where the handler has
+/// state: the engine shares one value among all messages, so the state needs no `Arc` and no clone.
 ///
 /// ```
-/// use claimant_core::{HandlerError, Terminal};
+/// use claimant_core::{Consumer, Context, Handler, HandlerError, MemoryStore};
 ///
-/// fn quantity(text: &str) -> Result<u32, HandlerError> {
-///     Ok(text.parse().terminal()?) // it will not parse next time either
+/// #[derive(serde::Deserialize)]
+/// struct Order { order_id: String }
+///
+/// struct Shop { sender: String }
+///
+/// impl Handler<Order> for Shop {
+///     type Output = ();
+///
+///     async fn handle(&self, order: Order, cx: Context) -> Result<(), HandlerError> {
+///         println!("{} confirms {}, attempt {}", self.sender, order.order_id, cx.attempt());
+///         Ok(())
+///     }
 /// }
-/// assert!(quantity("many").unwrap_err().is_terminal());
+///
+/// let shop = Shop { sender: "shop@example.com".to_owned() };
+/// let consumer = Consumer::new("order-confirmation", MemoryStore::new(), shop).key(|order| &order.order_id);
 /// ```
-pub struct HandlerError {
-    source: Box<dyn StdError + Send + Sync>,
-    kind: FailureKind,
-    retry_after: Option<Duration>,
-}
+///
+/// A closure's parameters have their types written, as its body is read before the consumer's type is known:
+///
+/// ```
+/// # use claimant_core::{Consumer, Context, HandlerError, MemoryStore};
+/// let consumer = Consumer::new("c", MemoryStore::new(), |id: u64, _: Context| async move {
+///     println!("{id}");
+///     Ok::<_, HandlerError>(())
+/// });
+/// ```
+///
+/// # Contract
+///
+/// - It may run more than once for a message, and for one key at the same time as a run that was cut off and does not know
+///   it: hand [`Context::key`] to the system that has the effect, so that it can recognise a repeat.
+/// - It is cancelled by being dropped at an `await`, at its timeout or shortly before the invocation's deadline. What blocks
+///   its thread cannot be cancelled: use `tokio::task::spawn_blocking` for it.
+/// - It may panic: that fails this message alone.
+pub trait Handler<T>: Send + Sync + 'static {
+    /// What is kept on the record as JSON, for duplicates to find. Nothing is kept of `()` and `None`.
+    type Output: Serialize;
 
-/// What a failure says about another try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The work is not done, and another try can help.
-    Retry,
-    /// The work is not done, and no try will do it.
-    Terminal,
-    /// The work may be done.
-    Uncertain,
-}
-
-impl HandlerError {
-    /// A failure to be tried again, with this text. The work is not done: an
-    /// [at-most-once](crate::Consumer::at_most_once) consumer tries it again too.
-    pub fn retry(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { source: why.into(), kind: FailureKind::Retry, retry_after: None }
-    }
-
-    /// A failure that no retry can mend, with this text.
-    pub fn terminal(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { kind: FailureKind::Terminal, ..Self::retry(why) }
-    }
-
-    /// A failure after which nobody knows whether the work is done: the request was sent, and no answer came. An
-    /// [at-most-once](crate::Consumer::at_most_once) consumer parks the message, as it does with work that was cut off;
-    /// any other one tries it again, as after [`retry`](Self::retry).
-    ///
-    /// ```
-    /// use claimant_core::HandlerError;
-    ///
-    /// fn charged(answer: std::io::Result<u16>) -> Result<(), HandlerError> {
-    ///     match answer.map_err(HandlerError::uncertain)? {
-    ///         200 => Ok(()),
-    ///         429 => Err(HandlerError::retry("the gateway was busy and did nothing")),
-    ///         _ => Err(HandlerError::uncertain("the gateway failed on the way")),
-    ///     }
-    /// }
-    /// assert!(charged(Err(std::io::ErrorKind::TimedOut.into())).unwrap_err().is_uncertain());
-    /// ```
-    pub fn uncertain(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { kind: FailureKind::Uncertain, ..Self::retry(why) }
-    }
-
-    /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
-    /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), since SQS hides a message for 12 hours at most.
-    #[must_use]
-    pub fn after(mut self, delay: Duration) -> Self {
-        self.retry_after = Some(delay);
-        self
-    }
-
-    /// Whether the message is rejected for good.
-    #[must_use]
-    pub const fn is_terminal(&self) -> bool {
-        matches!(self.kind, FailureKind::Terminal)
-    }
-
-    /// Whether the work may be done all the same.
-    #[must_use]
-    pub const fn is_uncertain(&self) -> bool {
-        matches!(self.kind, FailureKind::Uncertain)
-    }
-
-    /// The delay asked for, if any.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
-    }
-}
-
-// Not `std::error::Error` itself: that would forbid the blanket conversion that `?` needs.
-impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
-    fn from(error: E) -> Self {
-        Self::retry(error)
-    }
-}
-
-impl fmt::Display for HandlerError {
-    /// The error and its causes, each once.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Chain(self.source.as_ref()), f)
-    }
-}
-
-impl fmt::Debug for HandlerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            FailureKind::Retry => "retry",
-            FailureKind::Terminal => "terminal",
-            FailureKind::Uncertain => "uncertain",
-        };
-        write!(f, "HandlerError({kind}: {self})")
-    }
-}
-
-/// A handler's failure in the engine's hands: plain values, so that nothing of the user's runs outside its task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Why, without payload data.
-    pub why: String,
-    /// What it says about another try.
-    pub kind: FailureKind,
-    /// The delay asked for, if any.
-    pub retry_after: Option<Duration>,
-}
-
-impl Failure {
-    /// A failure to be tried again.
-    pub fn retry(why: impl Into<String>) -> Self {
-        Self { why: why.into(), kind: FailureKind::Retry, retry_after: None }
-    }
-
-    /// A failure that no retry can mend.
-    pub fn terminal(why: impl Into<String>) -> Self {
-        Self { kind: FailureKind::Terminal, ..Self::retry(why) }
-    }
-}
-
-impl From<HandlerError> for Failure {
-    /// Renders the error, which is the user's code and can do anything: called inside the handler's task.
-    fn from(error: HandlerError) -> Self {
-        let mut why = Bounded(String::new());
-        let shown = write!(why, "{error}").is_ok() || why.0.len() >= FAILURE_MAX_BYTES;
-        let why = if shown { why.0 } else { "the handler's error cannot be shown".to_owned() };
-        Self { why, kind: error.kind, retry_after: error.retry_after }
-    }
-}
-
-/// A text that stops growing at [`FAILURE_MAX_BYTES`].
-struct Bounded(String);
-
-impl fmt::Write for Bounded {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = FAILURE_MAX_BYTES - self.0.len();
-        self.0.push_str(bounded(text, room));
-        if text.len() <= room { Ok(()) } else { Err(fmt::Error) }
-    }
-}
-
-/// Says that a failure is permanent.
-pub trait Terminal<T> {
-    /// Turns an error into one that rejects the message: `parse(text).terminal()?`.
+    /// Does the work of one message.
     ///
     /// # Errors
-    /// The error that was there, made terminal.
-    fn terminal(self) -> Result<T, HandlerError>;
+    /// By `?` of any error: it is tried again, with backoff. See [`HandlerError`] for those that no retry can fix.
+    fn handle(&self, payload: T, cx: Context) -> impl Future<Output = Result<Self::Output, HandlerError>> + Send;
 }
 
-impl<T, E: Into<Box<dyn StdError + Send + Sync>>> Terminal<T> for Result<T, E> {
-    fn terminal(self) -> Result<T, HandlerError> {
-        self.map_err(HandlerError::terminal)
+impl<T, F, Fut, R> Handler<T> for F
+where
+    F: Fn(T, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, HandlerError>> + Send,
+    R: Serialize,
+{
+    type Output = R;
+
+    fn handle(&self, payload: T, cx: Context) -> impl Future<Output = Result<R, HandlerError>> + Send {
+        self(payload, cx)
+    }
+}
+
+/// A handler that works in a transaction `X` of its store: for [`Consumer::transactional`](crate::Consumer::transactional).
+///
+/// As [`Handler`], with a transaction that goes back when it is dropped, at the latest when the handler ends. The handler
+/// neither commits nor rolls back. Implemented for each `async fn` and closure of `(T, Lent<X>, C)`.
+///
+/// ```
+/// use claimant_core::{Context, HandlerError, Lent, TransactionalHandler};
+///
+/// struct Books { currency: String }
+///
+/// impl TransactionalHandler<u64, Vec<String>> for Books {
+///     type Output = ();
+///
+///     async fn handle(&self, cents: u64, mut tx: Lent<Vec<String>>, _: Context) -> Result<(), HandlerError> {
+///         tx.push(format!("{cents} {}", self.currency));
+///         Ok(())
+///     }
+/// }
+/// ```
+pub trait TransactionalHandler<T, X: Send + 'static, C = Context>: Send + Sync + 'static {
+    /// What is kept on the record as JSON, for duplicates to find. Nothing is kept of `()` and `None`.
+    type Output: Serialize;
+
+    /// Does the work of one message.
+    ///
+    /// # Errors
+    /// As for [`Handler::handle`]; nothing that was done in the transaction is there then.
+    fn handle(
+        &self,
+        payload: T,
+        transaction: Lent<X>,
+        cx: C,
+    ) -> impl Future<Output = Result<Self::Output, HandlerError>> + Send;
+}
+
+impl<T, X, C, F, Fut, R> TransactionalHandler<T, X, C> for F
+where
+    X: Send + 'static,
+    F: Fn(T, Lent<X>, C) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, HandlerError>> + Send,
+    R: Serialize,
+{
+    type Output = R;
+
+    fn handle(&self, payload: T, tx: Lent<X>, cx: C) -> impl Future<Output = Result<R, HandlerError>> + Send {
+        self(payload, tx, cx)
+    }
+}
+
+type Start<T> = Box<dyn Fn(T, &Message, &Home, Context) -> HandlerFuture + Send + Sync>;
+
+/// Any handler of payloads `T`, whatever its type.
+pub(crate) struct AnyHandler<T> {
+    start: Start<T>,
+    /// Whether it borrows what its claims carry.
+    pub(crate) transactional: bool,
+}
+
+impl<T: Send + 'static> AnyHandler<T> {
+    /// One that has no transaction.
+    pub(crate) fn plain(handler: impl Handler<T>) -> Self {
+        let handler = Arc::new(handler);
+        let start: Start<T> = Box::new(move |payload, _, _, cx| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move { to_keep(handler.handle(payload, cx.clone()).await, &cx) })
+        });
+        Self { start, transactional: false }
+    }
+
+    /// One that borrows the claim's transaction.
+    pub(crate) fn transactional<X: Send + 'static>(handler: impl TransactionalHandler<T, X>) -> Self {
+        let handler = Arc::new(handler);
+        let start: Start<T> = Box::new(move |payload, _, home, cx| match home.lend() {
+            Some(transaction) => {
+                let handler = Arc::clone(&handler);
+                Box::pin(async move { to_keep(handler.handle(payload, transaction, cx.clone()).await, &cx) })
+            }
+            None => Box::pin(ready(Err(Failure::retry(NO_TRANSACTION)))),
+        });
+        Self { start, transactional: true }
+    }
+
+    /// One that only notes in the claim's transaction what is to be kept of a message.
+    pub(crate) fn storing<X: Send + 'static>(
+        note: impl Fn(&T, &Message, &mut X) -> Result<(), HandlerError> + Send + Sync + 'static,
+    ) -> Self {
+        let start: Start<T> = Box::new(move |payload, message, home, _| {
+            let noted = match home.lend::<X>() {
+                Some(mut transaction) => note(&payload, message, &mut transaction).map_err(Failure::from),
+                None => Err(Failure::retry(NO_TRANSACTION)),
+            };
+            Box::pin(ready(noted.map(|()| None)))
+        });
+        Self { start, transactional: true }
+    }
+
+    /// The handler's run for this message, with the transaction in `home`. Of a handler's own code nothing runs until it is
+    /// polled.
+    pub(crate) fn start(&self, payload: T, message: &Message, home: &Home, cx: Context) -> HandlerFuture {
+        (self.start)(payload, message, home, cx)
+    }
+}
+
+/// What a handler returned, as it is kept. The work is done, so what is wrong with its result must not make it look as if it
+/// were not.
+fn to_keep<R: Serialize>(returned: Result<R, HandlerError>, cx: &Context) -> Result<Option<String>, Failure> {
+    Ok(kept(returned?).unwrap_or_else(|why| {
+        tracing::error!(consumer = cx.consumer(), message_id = cx.message_id(), attempt = cx.attempt(), reason = %why, "handler's result is left out of the record");
+        None
+    }))
+}
+
+/// A handler's result as it is kept: nothing for `()` and `None`. Else why it cannot be kept.
+fn kept<R: Serialize>(result: R) -> Result<Option<String>, String> {
+    // Serialising and dropping the result are the user's code.
+    let json = catch_unwind(AssertUnwindSafe(move || serde_json::to_string(&result).ok()));
+    match json {
+        Err(_) => Err("writing it as JSON panicked".to_owned()),
+        Ok(None) => Err("it cannot be written as JSON".to_owned()),
+        Ok(Some(json)) if json == "null" => Ok(None),
+        Ok(Some(json)) if json.len() > RESULT_MAX_BYTES => {
+            Err(format!("it has {} bytes of JSON, and at most {RESULT_MAX_BYTES} can be kept: return less", json.len()))
+        }
+        Ok(Some(json)) => Ok(Some(json)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::CAUSES_MAX;
 
     #[test]
-    fn retry_is_the_default_and_terminal_is_said_aloud() {
-        let parse = |text: &str| -> Result<u32, HandlerError> { Ok(text.parse::<u32>()?) };
-        assert!(!parse("x").unwrap_err().is_terminal());
-        assert!("x".parse::<u32>().terminal().unwrap_err().is_terminal());
-        let uncertain = HandlerError::uncertain("no answer");
-        assert!(uncertain.is_uncertain() && !uncertain.is_terminal() && !parse("x").unwrap_err().is_uncertain());
-        assert_eq!(format!("{uncertain:?}"), "HandlerError(uncertain: no answer)");
-        let asked = HandlerError::retry("busy").after(Duration::from_secs(9));
-        assert_eq!((asked.to_string().as_str(), asked.retry_after()), ("busy", Some(Duration::from_secs(9))));
-        let kind = |error| Failure::from(error).kind;
-        assert_eq!(kind(HandlerError::terminal("no")), FailureKind::Terminal);
-        assert_eq!(
-            (Failure::terminal("no").kind, Failure::retry("not yet").kind),
-            (FailureKind::Terminal, FailureKind::Retry)
-        );
+    fn a_result_is_kept_up_to_its_limit() {
+        let text = |bytes: usize| "x".repeat(bytes - 2);
+        assert_eq!(kept(text(RESULT_MAX_BYTES)).unwrap().map(|json| json.len()), Some(RESULT_MAX_BYTES));
+        let why = kept(text(RESULT_MAX_BYTES + 1)).unwrap_err();
+        assert!(why.contains("65537 bytes"), "{why}");
+        assert_eq!((kept(()).unwrap(), kept(None::<u8>).unwrap()), (None, None));
+        assert_eq!(kept("null").unwrap().as_deref(), Some("\"null\""));
     }
 
     #[test]
-    fn an_error_is_shown_within_bounds_whatever_it_does() {
-        #[derive(Debug)]
-        struct Odd(fn(&mut fmt::Formatter<'_>) -> fmt::Result);
-        impl fmt::Display for Odd {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                (self.0)(f)
+    fn a_result_that_cannot_be_kept_does_not_fail_the_work() {
+        /// Whose writing as JSON fails, or panics.
+        struct Odd(bool);
+        impl Serialize for Odd {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                assert!(!self.0, "on purpose");
+                Err(serde::ser::Error::custom("on purpose"))
             }
         }
-        impl StdError for Odd {
-            fn source(&self) -> Option<&(dyn StdError + 'static)> {
-                Some(&LOOP)
-            }
+        let context = Context::for_tests("k").unwrap();
+        for panics in [false, true] {
+            assert_eq!(to_keep(Ok(Odd(panics)), &context), Ok(None));
         }
-        static LOOP: Odd = Odd(|f| f.write_str("loop"));
-        let shown = |odd| Failure::from(HandlerError::retry(Odd(odd))).why;
-        assert_eq!(shown(|f| f.write_str("top")).matches("loop").count(), CAUSES_MAX);
-        assert_eq!(shown(|_| Err(fmt::Error)), "the handler's error cannot be shown");
-        let long = shown(|f| (0..1_000_000).try_for_each(|_| f.write_str("ß")));
-        assert_eq!(long.len(), FAILURE_MAX_BYTES);
     }
 }

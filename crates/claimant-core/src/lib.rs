@@ -6,9 +6,10 @@
 //! | [`protocol`] | the pure decisions; nothing else decides |
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
 //! | [`transaction`] | a transaction that a claim carries and its handler borrows |
-//! | [`message`], [`handler`], [`context`], [`consumer`] | what a user's function sees |
+//! | [`message`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
+//! | [`consumer`], `identity`, `options` | a named handler: its key rule and its fingerprint rule, and what it may be told |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
-//! | [`decode`], [`backoff`] | bodies, and what is said of a bad one; when what failed is tried again |
+//! | [`decode`], [`rejection`], [`backoff`] | bodies, and what is said of a bad one; when what failed is tried again |
 //! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
 //! | [`threads`], `task` | the threads that handlers run on and can block; a handler's task on them |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
@@ -21,24 +22,29 @@ pub mod consumer;
 pub mod context;
 pub mod deadline;
 pub mod decode;
+pub mod duplicate;
 mod ending;
 pub mod engine;
 pub mod error;
+pub mod failure;
 pub mod fingerprint;
 #[cfg(test)]
 mod fuzz;
 pub mod handler;
+mod identity;
 pub mod key;
 pub mod limits;
 pub mod memory;
 pub mod message;
 pub mod meter;
+mod options;
 mod pace;
 mod pipeline;
 mod plan;
 pub mod protocol;
 pub mod queue;
 pub mod record;
+pub mod rejection;
 pub mod report;
 mod run;
 pub mod secret;
@@ -51,20 +57,24 @@ pub mod transaction;
 
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};
-pub use consumer::{Consumer, Duplicate, Lease, Rejection};
+pub use consumer::Consumer;
 pub use context::Context;
 pub use deadline::Schedule;
+pub use duplicate::Duplicate;
 pub use engine::Engine;
 pub use error::Error;
+pub use failure::{Failure, FailureKind, HandlerError, Terminal};
 pub use fingerprint::Fingerprint;
-pub use handler::{Failure, FailureKind, HandlerError, Terminal};
+pub use handler::{Handler, TransactionalHandler};
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 pub use memory::MemoryStore;
 pub use message::Message;
 pub use meter::{Meter, Usage};
+pub use options::Lease;
 pub use protocol::{Abandoned, Conflicts};
 pub use queue::{NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
+pub use rejection::Rejection;
 pub use report::{DeadLetter, Details, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
 pub use settings::{OwnVariables, Settings};

@@ -24,11 +24,12 @@ use tokio::time::{Instant, sleep_until};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
-use crate::consumer::{Duplicate, Identity, Rejection};
 use crate::deadline::{Schedule, until};
+use crate::duplicate::Duplicate;
 use crate::ending::{Ended, Settling, ending_of};
 use crate::engine::Engine;
 use crate::fingerprint::Fingerprint;
+use crate::identity::Identity;
 use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
 use crate::message::Message;
 use crate::meter::Meter;
@@ -36,6 +37,7 @@ use crate::pace;
 use crate::plan::Lane;
 use crate::protocol::{ClaimRequest, Conflicts};
 use crate::queue::Queue;
+use crate::rejection::Rejection;
 use crate::report::{DeadLetter, Details, Entry, Latencies, Outcome, Report};
 use crate::run::{Ran, Runner};
 use crate::slots::Held;
@@ -273,7 +275,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
     }
 
     fn work_of(&self, identity: &'a Identity) -> Work<'a> {
-        let all_alike = self.engine.consumer.policy.conflicts == Conflicts::Ignore;
+        let all_alike = self.engine.consumer.options.policy.conflicts == Conflicts::Ignore;
         (identity.record_id.as_str(), (!all_alike).then_some(identity.fingerprint))
     }
 
@@ -289,7 +291,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
 
     fn duplicate(&mut self, place: Place, identity: &Identity, result: Option<String>) {
         let message_id = self.batch[place].id.as_str();
-        let duplicate = Duplicate { key: identity.key.as_str(), message_id, result: result.as_deref() };
+        let duplicate = Duplicate::new(identity.key.as_str(), message_id, result.as_deref());
         self.engine.consumer.show_duplicate(&duplicate);
         self.conclude(place, (Outcome::Duplicate, None), result);
     }
@@ -401,8 +403,8 @@ impl<'a, T: DeserializeOwned + Send + 'static> Pipeline<'a, T> {
         if matches!(ran, Ran::Returned(_)) {
             self.engine.durations.learn(took);
         }
-        let lease_end = claim.lease_until.plus(self.engine.consumer.policy.skew);
-        let abandoned = self.engine.consumer.policy.abandoned;
+        let lease_end = claim.lease_until.plus(self.engine.consumer.options.policy.skew);
+        let abandoned = self.engine.consumer.options.policy.abandoned;
         match ending_of(&self.engine.name, &self.batch[place], place, claim, ran, abandoned) {
             Some(ended) => self.end(ended),
             // Nothing to settle: the handler still runs under the claim.

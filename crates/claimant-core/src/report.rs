@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::claim::Fence;
 use crate::clock::Timestamp;
-use crate::consumer::Rejection;
 use crate::key::{ConsumerName, MessageId, RecordId};
 use crate::meter::Usage;
+use crate::rejection::Rejection;
 
 /// What became of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,14 +9,16 @@ use tracing::{Instrument as _, Span};
 
 use crate::claim::{Claim, Fence};
 use crate::clock::Clock;
-use crate::consumer::{Consumer, Identity, Lease};
+use crate::consumer::Consumer;
 use crate::context::{Context, Run as About};
 use crate::deadline::{Schedule, until};
-use crate::handler::{Failure, HandlerError};
+use crate::failure::{Failure, HandlerError};
+use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
 use crate::message::Message;
 use crate::meter::Meter;
+use crate::options::Lease;
 use crate::protocol::Renewal;
 use crate::queue::Queue;
 use crate::store::{Call, Renewed};
@@ -65,9 +67,9 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
     /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
     pub(crate) async fn run(&self, claim: &mut Claim) -> Ran {
         // A handler that asks for no transaction leaves it where it is.
-        let home = Home::of(if self.consumer.transactional { claim.carried.take() } else { None });
+        let home = Home::of(if self.consumer.handler.transactional { claim.carried.take() } else { None });
         let ran = self.run_leased(claim, &home).await;
-        if !self.consumer.transactional || matches!(ran, Ran::StillRunning) {
+        if !self.consumer.handler.transactional || matches!(ran, Ran::StillRunning) {
             return ran;
         }
         claim.carried = home.take();
@@ -81,7 +83,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
 
     async fn run_leased(&self, claim: &mut Claim, home: &Home) -> Ran {
         let start = Instant::now();
-        let Lease::Renewed(lease) = self.consumer.lease else {
+        let Lease::Renewed(lease) = self.consumer.options.lease else {
             return self.run_under(claim.fence, claim.attempt, home, std::future::pending()).await;
         };
         // A grant that came late has little left of its lease, or nothing.
@@ -156,7 +158,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
 
     /// When the handler is cancelled, and the word for it.
     fn cancellation(&self) -> (Instant, &'static str) {
-        let own = self.consumer.timeout.map(|timeout| Instant::now() + timeout);
+        let own = self.consumer.options.timeout.map(|timeout| Instant::now() + timeout);
         match own {
             Some(own) if own < self.schedule.cancel_at => (own, "the handler was cancelled at its time-out"),
             _ => (self.schedule.cancel_at, "the handler was cancelled at the deadline"),
@@ -174,7 +176,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
     /// A store that gives no answer is asked again at the next turn, as long as the lease lasts.
     async fn renew(&self, claim: &mut Claim, lease: Duration) -> bool {
         let now = self.clock.now();
-        let renewal = Renewal { lease_until: now.plus(lease), now, policy: self.consumer.policy };
+        let renewal = Renewal { lease_until: now.plus(lease), now, policy: self.consumer.options.policy };
         // So that a request without an answer leaves time for another one before the lease ends.
         let within = lease / RENEWAL_TRIES;
         let renewing = self.consumer.store.renew(claim, renewal, Call { within, meter: self.meter });
@@ -184,7 +186,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
             Ok(Err(_)) | Err(_) => return self.clock.now().plus(lease / RENEWALS_PER_LEASE) < claim.lease_until,
         }
         // Back any earlier, it would be a receive for nothing.
-        let hidden = lease + self.consumer.policy.skew;
+        let hidden = lease + self.consumer.options.policy.skew;
         timeout(within, self.queue.hide(self.place, hidden)).await.unwrap_or(true)
     }
 }

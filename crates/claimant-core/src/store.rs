@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::claim::Claim;
-use crate::handler::Failure;
+use crate::failure::Failure;
 use crate::key::RecordId;
 use crate::limits::STORE_GUARD_MS;
 use crate::meter::Meter;

@@ -14,8 +14,8 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
-use crate::consumer::Run;
-use crate::handler::Failure;
+use crate::failure::Failure;
+use crate::handler::HandlerFuture;
 use crate::threads::{Counts, Generation, HandlerThreads};
 
 /// What a handler returns.
@@ -36,11 +36,11 @@ pub(crate) enum End {
 /// Where a run is.
 enum Slot {
     /// No thread has polled it yet.
-    Waiting(Run),
+    Waiting(HandlerFuture),
     /// A thread polls it.
     Polled,
     /// It waits for something.
-    Idle(Run),
+    Idle(HandlerFuture),
     Returned(Returned),
     /// It was taken out: it is not polled any more.
     Stopped,
@@ -73,7 +73,7 @@ pub(crate) struct Task {
 
 impl Task {
     /// Starts a run on these threads, or without any on the runtime that calls this.
-    pub(crate) fn start(run: Run, threads: Option<&HandlerThreads>) -> Self {
+    pub(crate) fn start(run: HandlerFuture, threads: Option<&HandlerThreads>) -> Self {
         let on = threads.map(|threads| (threads.clone(), threads.current()));
         let (slot, spawned) = spawn(run, on.as_ref().map(|(_, generation)| generation.as_ref()));
         Self { slot, spawned, on }
@@ -116,7 +116,7 @@ impl Task {
     }
 
     /// The run, if no thread has polled it: none will.
-    fn withdraw(&self) -> Option<Run> {
+    fn withdraw(&self) -> Option<HandlerFuture> {
         let mut shared = lock(&self.slot);
         match take(&mut shared) {
             Slot::Waiting(run) => Some(run),
@@ -171,7 +171,7 @@ impl Drop for Task {
     }
 }
 
-fn spawn(run: Run, on: Option<&Generation>) -> (SharedSlot, JoinHandle<()>) {
+fn spawn(run: HandlerFuture, on: Option<&Generation>) -> (SharedSlot, JoinHandle<()>) {
     let slot = Arc::new(Mutex::new(Shared { slot: Slot::Waiting(run), left_behind: None }));
     let task = Box::pin(Shell { slot: Arc::clone(&slot) });
     let spawned = match on {

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use claimant_core::decode::decode_json;
-use claimant_core::{Failure, HandlerError, Home, Lent};
+use claimant_core::{Failure, Home, TransactionalHandler};
 use serde::de::DeserializeOwned;
 
 use crate::context::InboxContext;
@@ -27,12 +27,11 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn add<P, F, Fut>(&mut self, event_type: String, handler: F)
-    where
-        P: DeserializeOwned + Send + 'static,
-        F: Fn(P, Lent<Transaction>, InboxContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), HandlerError>> + Send + 'static,
-    {
+    pub(crate) fn add<P: DeserializeOwned + Send + 'static>(
+        &mut self,
+        event_type: String,
+        handler: impl TransactionalHandler<P, Transaction, InboxContext, Output = ()>,
+    ) {
         let handler = Arc::new(handler);
         let run: Handler = Arc::new(move |home, cx| {
             let handler = Arc::clone(&handler);
@@ -43,7 +42,7 @@ impl Handlers {
                 let transaction = home.lend().ok_or_else(|| Failure::retry("the attempt has no transaction"))?;
                 // What is left of the home would keep the transaction from those who end it.
                 drop(home);
-                handler(payload, transaction, cx).await.map_err(Failure::from)
+                handler.handle(payload, transaction, cx).await.map_err(Failure::from)
             })
         });
         if self.by_type.insert(event_type.clone(), run).is_some() {

@@ -1,12 +1,11 @@
 //! A worker: handlers by event type, and how they are run.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, LEASE_MAX_MS};
-use claimant_core::{Clock, ConsumerName, Error, HandlerError, Lent, SystemClock};
+use claimant_core::{Clock, ConsumerName, Error, SystemClock, TransactionalHandler};
 use serde::de::DeserializeOwned;
 use sqlx::PgPool;
 
@@ -60,12 +59,11 @@ impl Worker {
     /// What it does with the transaction and the end of the message are there together, exactly once, or neither is. It
     /// neither commits nor rolls back: it returns `Ok` or an error. A body that is no `P` is dead at once.
     #[must_use]
-    pub fn on<P, F, Fut>(mut self, event_type: impl Into<String>, handler: F) -> Self
-    where
-        P: DeserializeOwned + Send + 'static,
-        F: Fn(P, Lent<Transaction>, InboxContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), HandlerError>> + Send + 'static,
-    {
+    pub fn on<P: DeserializeOwned + Send + 'static>(
+        mut self,
+        event_type: impl Into<String>,
+        handler: impl TransactionalHandler<P, Transaction, InboxContext, Output = ()>,
+    ) -> Self {
         self.handlers.add(event_type.into(), handler);
         self
     }

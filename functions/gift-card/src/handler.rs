@@ -79,10 +79,10 @@ pub(crate) async fn issue(
 
 /// Says which card a duplicate was about.
 pub(crate) fn show_issued(duplicate: &Duplicate<'_>) {
-    let issued = duplicate.result.and_then(|json| serde_json::from_str::<Issued>(json).ok());
+    let issued = duplicate.result::<Issued>().ok().flatten();
     let card_id = issued.as_ref().map(|issued| issued.card_id.as_str());
     let amount_cents = issued.as_ref().map(|issued| issued.amount_cents);
-    tracing::info!(message_id = duplicate.message_id, card_id, amount_cents, "this order's card was issued before");
+    tracing::info!(message_id = duplicate.message_id(), card_id, amount_cents, "this order's card was issued before");
 }
 
 /// Why no card can be issued, if so, without the order's data.

@@ -39,9 +39,9 @@ pub(crate) async fn charge(gateway: Arc<Gateway>, payment: Payment, cx: Context)
 
 /// Says which charge a duplicate was about.
 pub(crate) fn repeat_receipt(duplicate: &Duplicate<'_>) {
-    let receipt = duplicate.result.and_then(|json| serde_json::from_str::<Receipt>(json).ok());
+    let receipt = duplicate.result::<Receipt>().ok().flatten();
     let charge_id = receipt.as_ref().map(|receipt| receipt.charge_id.as_str());
-    tracing::info!(message_id = duplicate.message_id, charge_id, "this order was charged before");
+    tracing::info!(message_id = duplicate.message_id(), charge_id, "this order was charged before");
 }
 
 /// What the gateway would refuse is not asked of it.

@@ -7,13 +7,14 @@ use super::{Event, Pipeline, Place, store_time};
 use crate::backoff;
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::Timestamp;
-use crate::consumer::{Lease, Rejection};
 use crate::deadline::until;
 use crate::ending::Ended;
 use crate::error::Chain;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
+use crate::options::Lease;
 use crate::pace;
 use crate::protocol::{ClaimRequest, Refusal};
+use crate::rejection::Rejection;
 use crate::report::Outcome;
 use crate::slots::Held;
 use crate::store::{Call, ClaimAnswer, StoreError, StoreErrorKind};
@@ -75,7 +76,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             fingerprint: identity.fingerprint,
             now,
             lease_until,
-            policy: engine.consumer.policy,
+            policy: engine.consumer.options.policy,
             first_delivery: message.receive_count <= 1,
         })
     }
@@ -83,7 +84,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// The time now, and until when a claim made now is to be honoured.
     fn lease(&self) -> (Timestamp, Timestamp) {
         let now = self.engine.now();
-        match self.engine.consumer.lease {
+        match self.engine.consumer.options.lease {
             Lease::UntilDeadline => (now, self.schedule.lease_until(now)),
             Lease::Renewed(lease) => (now, now.plus(lease)),
         }
@@ -187,7 +188,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// When a copy of work that is busy until `until` comes back. A lease that is renewed can last as long as an invocation, and
     /// each look at it costs the copy a receive. Nobody waits for the copy: if the owner dies, its own message comes back.
     fn copies_wait_until(&self, until: Timestamp) -> Timestamp {
-        match self.engine.consumer.lease {
+        match self.engine.consumer.options.lease {
             Lease::UntilDeadline => until,
             Lease::Renewed(_) => until.max(self.engine.now().plus(self.schedule.longest_lease())),
         }
@@ -201,7 +202,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             self.taken_over += 1;
             tracing::warn!(consumer = %name, message_id = %message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
         }
-        match self.engine.consumer.attempts_max {
+        match self.engine.consumer.options.attempts_max {
             Some(max) if claim.attempt > max => self.end(Ended::worn_out(name, message, place, claim, max)),
             // One alone takes nothing along.
             _ if claim.taken_over && !its_turn && self.batch.len() > 1 => self.end(Ended::set_aside(place, claim)),

@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Event, Pipeline, Place, store_time};
 use crate::backoff;
 use crate::claim::Claim;
-use crate::consumer::Rejection;
 use crate::deadline::until;
 use crate::ending::{After, Ended, Settling, Wanted, ending_of};
 use crate::error::Chain;
 use crate::limits::{LETTERS_BATCH_MAX, SETTLE_LINGER_MS, STORE_BATCH_MAX, STORE_GUARD_MS};
 use crate::pace;
 use crate::protocol::Settlement;
+use crate::rejection::Rejection;
 use crate::report::{DeadLetter, Outcome};
 use crate::run::Ran;
 use crate::store::{Call, Settled, StoreError};
@@ -33,7 +33,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         while count > 0 {
             let chunk = self.ended.drain(..count.min(STORE_BATCH_MAX)).collect::<Vec<_>>();
             count -= chunk.len();
-            let (now, policy) = (self.engine.now(), self.engine.consumer.policy);
+            let (now, policy) = (self.engine.now(), self.engine.consumer.options.policy);
             let settling = |Ended { claim, ending, after }| {
                 (claim, Settling { settlement: Settlement { ending, now, policy }, after })
             };
@@ -170,7 +170,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
                 Wanted::Parked { error, attempt } => self.park(place, error, Some(attempt)),
             },
             Settled::Aborted { claim, failure } if wanted.is_completion() => {
-                let abandoned = self.engine.consumer.policy.abandoned;
+                let abandoned = self.engine.consumer.options.policy.abandoned;
                 let failed = Ran::Returned(Err(failure));
                 // There is one: only a handler that still runs leaves nothing to settle.
                 if let Some(ended) = ending_of(name, message, place, claim, failed, abandoned) {
@@ -184,7 +184,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             }
             Settled::Unknown { error, .. } => {
                 tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
-                let delay = self.after_lease(message, lease_end.plus(self.engine.consumer.policy.skew));
+                let delay = self.after_lease(message, lease_end.plus(self.engine.consumer.options.policy.skew));
                 self.conclude(place, (Outcome::Unsettled, Some(delay)), None);
             }
         }

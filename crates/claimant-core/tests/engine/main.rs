@@ -100,7 +100,7 @@ fn settings_out_of_bounds_are_all_named() {
         "window is 1 s",
         "clock skew is 61000 ms",
         "expected duration is 901000 ms",
-        "time-out is 0 ms",
+        "timeout is 0 ms",
         "limit of attempts is 0",
         "lease is 1000 ms; 3000 to",
     ];

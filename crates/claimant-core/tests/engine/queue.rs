@@ -174,8 +174,8 @@ async fn duplicates_are_shown_what_the_handler_returned() {
     let sink = Arc::clone(&shown);
     let handler = |work: Work, _cx| async move { Ok((work.action == "value").then(|| vec![work.id])) };
     let consumer = Consumer::new("c", MemoryStore::new(), handler).key(|w: &Work| &w.id).on_duplicate(move |d| {
-        sink.lock().unwrap().push(format!("{} {} {}", d.message_id, d.key, d.result.unwrap_or("nothing")));
-        assert_ne!(d.key, "panic", "on purpose");
+        sink.lock().unwrap().push(format!("{} {} {}", d.message_id(), d.key(), d.result_json().unwrap_or("nothing")));
+        assert_ne!(d.key(), "panic", "on purpose");
     });
     let engine = Engine::with_defaults(consumer).unwrap();
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));

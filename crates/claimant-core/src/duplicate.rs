@@ -1,0 +1,71 @@
+//! A duplicate of finished work, as a consumer's hook sees it.
+
+use serde::de::DeserializeOwned;
+
+use crate::decode::read_json;
+use crate::key::InvalidValue;
+
+/// A duplicate of finished work, as shown to [`Consumer::on_duplicate`](crate::Consumer::on_duplicate).
+///
+/// Its `Debug` shows neither the key nor the result: both can be personal data.
+#[derive(Clone, Copy)]
+pub struct Duplicate<'a> {
+    key: &'a str,
+    message_id: &'a str,
+    result: Option<&'a str>,
+}
+
+impl<'a> Duplicate<'a> {
+    /// Returns a duplicate of this work, with what was kept of its result, as JSON. The engine makes them; by itself for a
+    /// test of a hook.
+    ///
+    /// ```
+    /// # use claimant_core::Duplicate;
+    /// let duplicate = Duplicate::new("ord-1", "message-2", Some(r#"{"charge":"ch-7"}"#));
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Receipt { charge: String }
+    ///
+    /// let receipt = duplicate.result::<Receipt>().unwrap();
+    /// assert_eq!(receipt.unwrap().charge, "ch-7");
+    /// assert!(duplicate.result::<u8>().is_err(), "a result of another shape");
+    /// ```
+    #[must_use]
+    pub const fn new(key: &'a str, message_id: &'a str, result: Option<&'a str>) -> Self {
+        Self { key, message_id, result }
+    }
+
+    /// Returns the key of the work.
+    #[must_use]
+    pub const fn key(&self) -> &'a str {
+        self.key
+    }
+
+    /// Returns the id of the message that is the duplicate.
+    #[must_use]
+    pub const fn message_id(&self) -> &'a str {
+        self.message_id
+    }
+
+    /// Returns what the handler returned when it did the work. `Ok(None)` where nothing was kept: the handler returned `()`
+    /// or `None`, or more than [`RESULT_MAX_BYTES`](crate::record::RESULT_MAX_BYTES).
+    ///
+    /// # Errors
+    /// When what was kept is no `R`, as after a deployment that changed what the handler returns. The error says where it
+    /// differs, never what it holds.
+    pub fn result<R: DeserializeOwned>(&self) -> Result<Option<R>, InvalidValue> {
+        self.result.map(|json| read_json("kept result", json)).transpose()
+    }
+
+    /// Returns the result as it was kept: JSON.
+    #[must_use]
+    pub const fn result_json(&self) -> Option<&'a str> {
+        self.result
+    }
+}
+
+impl std::fmt::Debug for Duplicate<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Duplicate").field("message_id", &self.message_id).finish_non_exhaustive()
+    }
+}

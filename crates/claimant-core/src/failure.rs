@@ -1,0 +1,234 @@
+//! Why a handler failed, and whether trying again can help.
+
+use std::error::Error as StdError;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use crate::error::Chain;
+use crate::record::bounded;
+
+/// The most of a handler's error that is shown, in bytes.
+const FAILURE_MAX_BYTES: usize = 1_024;
+
+/// Why a handler failed, and whether trying again can help.
+///
+/// Made by `?` from any error: it is then retried with backoff, which is the default. A failure that no retry can
+/// mend is said aloud with [`.terminal()`](Terminal::terminal). One after which the work may be done all the same, as
+/// when the answer of the system that does it was lost, is said with [`HandlerError::uncertain`].
+///
+/// The error's `Display` is logged and kept on the record (cut to 256 bytes), so keep payload data out of it.
+///
+/// ```
+/// use claimant_core::{HandlerError, Terminal};
+///
+/// fn quantity(text: &str) -> Result<u32, HandlerError> {
+///     Ok(text.parse().terminal()?) // it will not parse next time either
+/// }
+/// assert!(quantity("many").unwrap_err().is_terminal());
+/// ```
+pub struct HandlerError {
+    source: Box<dyn StdError + Send + Sync>,
+    kind: FailureKind,
+    retry_after: Option<Duration>,
+}
+
+/// What a failure says about another try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The work is not done, and another try can help.
+    Retry,
+    /// The work is not done, and no try will do it.
+    Terminal,
+    /// The work may be done.
+    Uncertain,
+}
+
+impl HandlerError {
+    /// A failure to be tried again, with this text. The work is not done: an
+    /// [at-most-once](crate::Consumer::at_most_once) consumer tries it again too.
+    pub fn retry(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { source: why.into(), kind: FailureKind::Retry, retry_after: None }
+    }
+
+    /// A failure that no retry can mend, with this text.
+    pub fn terminal(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { kind: FailureKind::Terminal, ..Self::retry(why) }
+    }
+
+    /// A failure after which nobody knows whether the work is done: the request was sent, and no answer came. An
+    /// [at-most-once](crate::Consumer::at_most_once) consumer parks the message, as it does with work that was cut off;
+    /// any other one tries it again, as after [`retry`](Self::retry).
+    ///
+    /// ```
+    /// use claimant_core::HandlerError;
+    ///
+    /// fn charged(answer: std::io::Result<u16>) -> Result<(), HandlerError> {
+    ///     match answer.map_err(HandlerError::uncertain)? {
+    ///         200 => Ok(()),
+    ///         429 => Err(HandlerError::retry("the gateway was busy and did nothing")),
+    ///         _ => Err(HandlerError::uncertain("the gateway failed on the way")),
+    ///     }
+    /// }
+    /// assert!(charged(Err(std::io::ErrorKind::TimedOut.into())).unwrap_err().is_uncertain());
+    /// ```
+    pub fn uncertain(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { kind: FailureKind::Uncertain, ..Self::retry(why) }
+    }
+
+    /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
+    /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), since SQS hides a message for 12 hours at most.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.retry_after = Some(delay);
+        self
+    }
+
+    /// Whether the message is rejected for good.
+    #[must_use]
+    pub const fn is_terminal(&self) -> bool {
+        matches!(self.kind, FailureKind::Terminal)
+    }
+
+    /// Whether the work may be done all the same.
+    #[must_use]
+    pub const fn is_uncertain(&self) -> bool {
+        matches!(self.kind, FailureKind::Uncertain)
+    }
+
+    /// The delay asked for, if any.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+// Not `std::error::Error` itself: that would forbid the blanket conversion that `?` needs.
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self::retry(error)
+    }
+}
+
+impl fmt::Display for HandlerError {
+    /// The error and its causes, each once.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Chain(self.source.as_ref()), f)
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            FailureKind::Retry => "retry",
+            FailureKind::Terminal => "terminal",
+            FailureKind::Uncertain => "uncertain",
+        };
+        write!(f, "HandlerError({kind}: {self})")
+    }
+}
+
+/// A handler's failure in the engine's hands: plain values, so that nothing of the user's runs outside its task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Why, without payload data.
+    pub why: String,
+    /// What it says about another try.
+    pub kind: FailureKind,
+    /// The delay asked for, if any.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure to be tried again.
+    pub fn retry(why: impl Into<String>) -> Self {
+        Self { why: why.into(), kind: FailureKind::Retry, retry_after: None }
+    }
+
+    /// A failure that no retry can mend.
+    pub fn terminal(why: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Terminal, ..Self::retry(why) }
+    }
+}
+
+impl From<HandlerError> for Failure {
+    /// Renders the error, which is the user's code and can do anything: called inside the handler's task.
+    fn from(error: HandlerError) -> Self {
+        let mut why = Bounded(String::new());
+        let shown = write!(why, "{error}").is_ok() || why.0.len() >= FAILURE_MAX_BYTES;
+        let why = if shown { why.0 } else { "the handler's error cannot be shown".to_owned() };
+        Self { why, kind: error.kind, retry_after: error.retry_after }
+    }
+}
+
+/// A text that stops growing at [`FAILURE_MAX_BYTES`].
+struct Bounded(String);
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = FAILURE_MAX_BYTES - self.0.len();
+        self.0.push_str(bounded(text, room));
+        if text.len() <= room { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+/// Says that a failure is permanent.
+pub trait Terminal<T> {
+    /// Turns an error into one that rejects the message: `parse(text).terminal()?`.
+    ///
+    /// # Errors
+    /// The error that was there, made terminal.
+    fn terminal(self) -> Result<T, HandlerError>;
+}
+
+impl<T, E: Into<Box<dyn StdError + Send + Sync>>> Terminal<T> for Result<T, E> {
+    fn terminal(self) -> Result<T, HandlerError> {
+        self.map_err(HandlerError::terminal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::CAUSES_MAX;
+
+    #[test]
+    fn retry_is_the_default_and_terminal_is_said_aloud() {
+        let parse = |text: &str| -> Result<u32, HandlerError> { Ok(text.parse::<u32>()?) };
+        assert!(!parse("x").unwrap_err().is_terminal());
+        assert!("x".parse::<u32>().terminal().unwrap_err().is_terminal());
+        let uncertain = HandlerError::uncertain("no answer");
+        assert!(uncertain.is_uncertain() && !uncertain.is_terminal() && !parse("x").unwrap_err().is_uncertain());
+        assert_eq!(format!("{uncertain:?}"), "HandlerError(uncertain: no answer)");
+        let asked = HandlerError::retry("busy").after(Duration::from_secs(9));
+        assert_eq!((asked.to_string().as_str(), asked.retry_after()), ("busy", Some(Duration::from_secs(9))));
+        let kind = |error| Failure::from(error).kind;
+        assert_eq!(kind(HandlerError::terminal("no")), FailureKind::Terminal);
+        assert_eq!(
+            (Failure::terminal("no").kind, Failure::retry("not yet").kind),
+            (FailureKind::Terminal, FailureKind::Retry)
+        );
+    }
+
+    #[test]
+    fn an_error_is_shown_within_bounds_whatever_it_does() {
+        #[derive(Debug)]
+        struct Odd(fn(&mut fmt::Formatter<'_>) -> fmt::Result);
+        impl fmt::Display for Odd {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (self.0)(f)
+            }
+        }
+        impl StdError for Odd {
+            fn source(&self) -> Option<&(dyn StdError + 'static)> {
+                Some(&LOOP)
+            }
+        }
+        static LOOP: Odd = Odd(|f| f.write_str("loop"));
+        let shown = |odd| Failure::from(HandlerError::retry(Odd(odd))).why;
+        assert_eq!(shown(|f| f.write_str("top")).matches("loop").count(), CAUSES_MAX);
+        assert_eq!(shown(|_| Err(fmt::Error)), "the handler's error cannot be shown");
+        let long = shown(|f| (0..1_000_000).try_for_each(|_| f.write_str("ß")));
+        assert_eq!(long.len(), FAILURE_MAX_BYTES);
+    }
+}

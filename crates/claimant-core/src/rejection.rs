@@ -1,0 +1,35 @@
+//! Why a message is rejected for good.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// Why a message is rejected: what is wrong and where in the body, never what the body says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    why: String,
+    conflict: bool,
+}
+
+impl Rejection {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), conflict: false }
+    }
+
+    pub(crate) fn conflict() -> Self {
+        Self { conflict: true, ..Self::new("its key belongs to work with another payload") }
+    }
+
+    /// Returns whether its key belongs to work with another payload.
+    #[must_use]
+    pub const fn is_conflict(&self) -> bool {
+        self.conflict
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl StdError for Rejection {}
