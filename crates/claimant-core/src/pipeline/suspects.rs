@@ -68,9 +68,10 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         if !self.suspects.turn.is_empty() {
             return true;
         }
-        // Who is one by its receives alone may have had no turn yet, and has none left: others have.
-        let by_receives = !self.engine.consumer.store.claims_outlive_owners();
-        let most = self.schedule.total() / if by_receives { 1 } else { 2 };
+        // A suspect without further receives has its last chance here; others have theirs later.
+        let receives_end = |lane: usize| self.engine.receives_end(self.batch[self.head(lane)].receive_count);
+        let last_chance = self.suspects.lanes.iter().any(|(lane, _)| receives_end(*lane));
+        let most = self.schedule.total() / if last_chance { 1 } else { 2 };
         let kept = pace::kept_for(self.suspects.lanes.len(), most, self.engine.takes(), self.engine.expected());
         !self.suspects.is_empty() && until(self.schedule.cancel_at) <= kept
     }
