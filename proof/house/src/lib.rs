@@ -1,0 +1,22 @@
+//! Reads the source of the crates that users depend on, and measures what the house rules limit.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`source`] | a crate's files, parsed |
+//! | [`sizes`] | lines of files and functions, fields of types, parameters of functions |
+//! | [`circles`] | files of one crate that import each other |
+//! | [`words`] | names of other systems in a crate that must know none |
+
+pub mod circles;
+pub mod sizes;
+pub mod source;
+pub mod words;
+
+/// The most lines of a file, without its tests. The rule says about 300.
+pub const FILE_LINES_MAX: usize = 330;
+/// The most lines of a function. The rule says about 70.
+pub const FUNCTION_LINES_MAX: usize = 75;
+/// The most fields of a struct, or of a variant.
+pub const FIELDS_MAX: usize = 10;
+/// The most parameters of a function, besides `self`.
+pub const PARAMETERS_MAX: usize = 6;
