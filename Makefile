@@ -14,7 +14,7 @@ EVENT ?= order
 MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 
-.PHONY: help run dev test lint fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries
+.PHONY: help run dev test lint docs fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ lint: ## Check format, lints, licences, and which crate may use which
 
 fmt: ## Format the code
 	cargo fmt --all
+
+docs: ## Build the book of docs/ into target/book
+	@scripts/tools mdbook
+	mdbook build docs
 
 watch: binaries ## Run the functions by cargo lambda watch, rebuilt on every change, beside a local cloud
 	@scripts/watch

@@ -1,0 +1,213 @@
+//! The documents hold: their Rust code is code that is built, linted and run, their links lead somewhere, and the book has every
+//! page and every setting.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The documents all of whose Rust code comes from files. The examples of others are doc tests.
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/your-own-consumer.md", "docs/testing.md"];
+
+/// What stands before a block: the file that has it, from the top of the repository.
+const FROM: (&str, &str) = ("<!-- from ", " -->");
+
+/// Directories that hold nothing that is written here, and parts of documents, whose links count where they are put together.
+const LEFT_OUT: [&str; 3] = ["target", "node_modules", "proof/bench/src"];
+
+/// The longest that README.md may be, and the last line on which its first example begins.
+const README_LINES_MAX: usize = 200;
+const README_EXAMPLE_LINE_MAX: usize = 40;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Returns the files below a directory whose names end in this, from the top of the repository.
+fn files(below: &str, end: &str) -> Vec<PathBuf> {
+    let (mut found, mut directories) = (Vec::new(), vec![PathBuf::from(below)]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(root().join(&directory)).unwrap() {
+            let entry = entry.unwrap();
+            let (path, name) = (directory.join(entry.file_name()), entry.file_name().into_string().unwrap());
+            let left_out = LEFT_OUT.iter().any(|out| name == *out || path.ends_with(out)) || name.starts_with('.');
+            if entry.file_type().unwrap().is_dir() && !left_out {
+                directories.push(path);
+            } else if name.ends_with(end) && entry.file_type().unwrap().is_file() {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Returns the lines of a document that are not in a fenced block.
+fn text(document: &str) -> impl Iterator<Item = &str> {
+    let mut fenced = false;
+    document.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        !fenced && !fence
+    })
+}
+
+/// Returns where the links of a document lead, but those to other hosts.
+fn links(document: &str) -> Vec<String> {
+    let whole = text(document).collect::<Vec<_>>().join("\n");
+    let targets = whole.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+/// Returns the anchors of a document's headings, as GitHub and mdBook make them.
+fn anchors(document: &str) -> BTreeSet<String> {
+    let headings = text(document).filter(|line| line.starts_with('#'));
+    let words = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let kept = |c: char| match c {
+        ' ' => Some('-'),
+        '-' | '_' => Some(c),
+        _ => c.is_alphanumeric().then_some(c),
+    };
+    words.map(|words| words.chars().filter_map(kept).collect()).collect()
+}
+
+/// Returns the path without `.` and `..`, which here never lead out of the repository.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        match part.as_os_str().to_str() {
+            Some("..") => drop(plain.pop()),
+            Some(".") => {}
+            _ => plain.push(part),
+        }
+        plain
+    })
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut faults = Vec::new();
+    for path in files("", ".md") {
+        let document = read(&path);
+        for link in links(&document) {
+            let (file, anchor) =
+                link.split_once('#').map_or((link.as_str(), None), |(file, anchor)| (file, Some(anchor)));
+            let target = if file.is_empty() { path.clone() } else { plain(&path.with_file_name(file)) };
+            if !root().join(&target).exists() {
+                faults.push(format!("{}: there is no {file}", path.display()));
+            } else if anchor.is_some_and(|anchor| !anchors(&read(&target)).contains(anchor)) {
+                faults.push(format!("{}: {} has no heading for {link}", path.display(), target.display()));
+            } else if path.starts_with("docs") && !target.starts_with("docs") {
+                faults.push(format!("{}: {link} leads out of the book, which then has a dead link", path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let mut listed = links(&read("docs/SUMMARY.md"));
+    listed.sort();
+    let pages = files("docs", ".md").into_iter().map(|path| path.strip_prefix("docs").unwrap().display().to_string());
+    let pages: Vec<_> = pages.filter(|page| page != "SUMMARY.md").collect();
+    assert_eq!(listed, pages);
+}
+
+#[test]
+fn the_settings_are_those_of_the_code() {
+    let name = |text: &str| text.starts_with("CLAIMANT_") && text.len() > "CLAIMANT_".len();
+    let mut read_by_code = BTreeSet::new();
+    for path in files("crates", ".rs").iter().filter(|path| path.components().any(|part| part.as_os_str() == "src")) {
+        let source = read(path);
+        let product = source.split("#[cfg(test)]\nmod ").next().unwrap();
+        let texts =
+            product.split('"').filter(|text| name(text) && text.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
+        read_by_code.extend(texts.map(str::to_owned));
+    }
+    let document = read("docs/settings.md");
+    let rows = document.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(first, _)| first));
+    let documented: BTreeSet<_> = rows.filter(|first| name(first)).map(str::to_owned).collect();
+    assert_eq!(documented, read_by_code, "docs/settings.md on the left, the crates on the right");
+}
+
+#[test]
+fn the_readme_is_short_and_begins_with_code() {
+    let readme = read("README.md");
+    let lines = readme.lines().count();
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
+    let example = readme.lines().position(|line| line.starts_with("```rust")).unwrap() + 1;
+    assert!(example <= README_EXAMPLE_LINE_MAX, "its first example begins on line {example}");
+}
+
+/// The blocks of Rust of a document: the file that each is from, if it says so, and its lines without the list's indentation.
+fn blocks(document: &str) -> Vec<(Option<PathBuf>, Vec<String>)> {
+    let (mut blocks, mut from) = (Vec::new(), None);
+    let mut lines = document.lines();
+    while let Some(line) = lines.next() {
+        let text = line.trim();
+        if let Some(path) = text.strip_prefix(FROM.0).and_then(|rest| rest.strip_suffix(FROM.1)) {
+            from = Some(PathBuf::from(path));
+        } else if text.starts_with("```") {
+            let indent = line.len() - line.trim_start().len();
+            let body = lines.by_ref().take_while(|line| line.trim() != "```");
+            let body: Vec<_> = body.map(|line| line.get(indent..).unwrap_or_default().to_owned()).collect();
+            if text.starts_with("```rust") {
+                blocks.push((from.take(), body));
+            }
+        } else if !text.is_empty() {
+            from = None;
+        }
+    }
+    blocks
+}
+
+/// Whether these lines stand together in the file, whatever its indentation is where they do.
+fn has(file: &str, block: &[String]) -> bool {
+    let file: Vec<_> = file.lines().collect();
+    let same = |part: &[&str]| {
+        let indent = part[0].len() - part[0].trim_start().len();
+        part.iter().zip(block).all(|(line, wanted)| line.get(indent..).unwrap_or_default() == wanted)
+    };
+    file.windows(block.len()).any(same)
+}
+
+#[test]
+fn code_in_the_documents_is_code_that_runs() {
+    for document in DOCUMENTS {
+        let blocks = blocks(&read(document));
+        assert!(!blocks.is_empty(), "{document} shows how it is done");
+        for (from, block) in blocks {
+            let start = block.first().cloned().unwrap_or_default();
+            let from = from.unwrap_or_else(|| panic!("{document}: the block at {start:?} says no `{}…`", FROM.0));
+            let from = from.to_str().unwrap();
+            assert!(has(&read(from), &block), "{document}: {from} has another text than the block at {start:?}");
+        }
+    }
+}
+
+#[test]
+fn links_and_headings_are_found() {
+    let document = "# A `b`, c-d\n\n[x](y.md#z), [q\nr](#s) and [t](https://u)\n```sh\n# no [v](w)\n```\n## É_1\n";
+    assert_eq!(links(document), ["y.md#z", "#s"]);
+    assert_eq!(anchors(document), ["a-b-c-d", "é_1"].map(str::to_owned).into());
+    assert_eq!(plain(Path::new("docs/./a/../../README.md")), Path::new("README.md"));
+}
+
+#[test]
+fn a_block_that_differs_is_seen() {
+    let document = "- item\n\n  <!-- from a.rs -->\n  ```rust\n  let a = 1;\n  if a {\n      b();\n  ```\n\ntext\n```rust\nc\n```\n```sh\nd\n```\n";
+    let found = blocks(document);
+    assert_eq!(found[0], (Some(PathBuf::from("a.rs")), ["let a = 1;", "if a {", "    b();"].map(str::to_owned).into()));
+    assert_eq!((found.len(), &found[1]), (2, &(None, vec!["c".to_owned()])));
+    let block = &found[0].1;
+    assert!(has("fn f() {\n    let a = 1;\n    if a {\n        b();\n    }\n}", block));
+    for other in
+        ["let a = 2;\nif a {\n    b();", "let a = 1;\nif a {\nb();", "let a = 1;\n\nif a {\n    b();", "let a = 1;"]
+    {
+        assert!(!has(other, block), "{other}");
+    }
+}
