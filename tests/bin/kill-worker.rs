@@ -9,7 +9,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Clock, Consumer, Context, Engine, HandlerError, Lent, Message, MessageId, NoQueue, Schedule, SystemClock, Timestamp,
+    Clock, Consumer, Context, Engine, HandlerError, Message, MessageId, NoQueue, Schedule, SystemClock, Timestamp,
+    TransactionGuard,
 };
 use claimant_dynamodb::{LockTable, Transaction};
 use claimant_sql::{
@@ -82,7 +83,7 @@ fn dynamodb(guarantee: &str, endpoint: &str) -> Result<Consumer<Work>, Box<dyn E
     })
 }
 
-async fn count_in(work: Work, mut tx: Lent<Transaction>, _: Context) -> Result<(), HandlerError> {
+async fn count_in(work: Work, mut tx: TransactionGuard<Transaction>, _: Context) -> Result<(), HandlerError> {
     tx.update(count_effect(&work.id)?);
     Ok(())
 }
@@ -93,10 +94,14 @@ async fn postgres(guarantee: &str, url: &str) -> Result<Consumer<Work>, Box<dyn 
     Ok(match guarantee {
         "transactions" => {
             let store = PostgresTransactions::new(store);
-            Consumer::transactional("kill", store, |work: Work, mut tx: Lent<PgTransaction>, _| async move {
-                sqlx::query(COUNT_POSTGRES).bind(work.id).execute(&mut *tx).await?;
-                Ok(())
-            })
+            Consumer::transactional(
+                "kill",
+                store,
+                |work: Work, mut tx: TransactionGuard<PgTransaction>, _| async move {
+                    sqlx::query(COUNT_POSTGRES).bind(work.id).execute(&mut *tx).await?;
+                    Ok(())
+                },
+            )
         }
         "leased" => Consumer::new("kill", store, move |work: Work, _| {
             let pool = pool.clone();
@@ -112,10 +117,14 @@ async fn mysql(guarantee: &str, url: &str) -> Result<Consumer<Work>, Box<dyn Err
     Ok(match guarantee {
         "transactions" => {
             let store = MySqlTransactions::new(store);
-            Consumer::transactional("kill", store, |work: Work, mut tx: Lent<MySqlTransaction>, _| async move {
-                sqlx::query(COUNT_MYSQL).bind(work.id).execute(&mut *tx).await?;
-                Ok(())
-            })
+            Consumer::transactional(
+                "kill",
+                store,
+                |work: Work, mut tx: TransactionGuard<MySqlTransaction>, _| async move {
+                    sqlx::query(COUNT_MYSQL).bind(work.id).execute(&mut *tx).await?;
+                    Ok(())
+                },
+            )
         }
         "leased" => Consumer::new("kill", store, move |work: Work, _| {
             let pool = pool.clone();

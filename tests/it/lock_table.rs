@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Home, Key, MessageId, Meter, OwnerToken, RecordId, Renewed,
-    Settled, Status, Store, StoreErrorKind, Timestamp,
+    BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId,
+    Renewed, Settled, Status, Store, StoreErrorKind, Timestamp, TransactionSlot,
 };
 use claimant_dynamodb::{AttributeNames, LockTable, Transaction};
 use claimant_testkit::clock::TEST_EPOCH;
@@ -128,8 +128,8 @@ async fn claim_all(table: &LockTable, keys: &[String], now: u64, meter: &Meter) 
     let call = Call { within: WITHIN, meter };
     for (answer, request) in table.claim_all(&requests, call).await.into_iter().zip(&requests) {
         let answer = match answer {
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => table.claim(request, call).await,
+            Ok(BatchedClaim::Answered(answer)) => Ok(answer),
+            Ok(BatchedClaim::ClaimAlone) => table.claim(request, call).await,
             Err(error) => Err(error),
         };
         match answer {
@@ -291,11 +291,11 @@ async fn a_single_completion_commits(dynamodb: &DynamoDb) {
     let store = dynamodb.lock_table("single").await.transactions();
     let mut claim = granted(&store, "k", 0).await;
     let effect = || ("id", AttributeValue::S("effect".to_owned()));
-    let home = Home::of(claim.carried.take());
+    let home = TransactionSlot::of(claim.transaction.take());
     let mut tx = home.lend::<Transaction>().unwrap();
     tx.put(Put::builder().table_name("single").item(effect().0, effect().1).build().unwrap());
     drop(tx);
-    claim.carried = home.take();
+    claim.transaction = home.take();
     assert!(matches!(store.settle(claim, &ending(done()), call()).await, Settled::Done));
     let read = dynamodb.client().get_item().table_name("single").key(effect().0, effect().1);
     assert!(read.send().await.unwrap().item.is_some());
@@ -315,7 +315,7 @@ async fn a_record_deleted_in_the_middle_of_a_claim_is_absent(dynamodb: &DynamoDb
         dynamodb.client().delete_item().table_name("deleted-meanwhile").key("id", key).send().await.unwrap();
         wire.go_on();
     });
-    let record = table.look(&id, call()).await.unwrap().unwrap();
+    let record = table.get(&id, call()).await.unwrap().unwrap();
     assert_eq!((claim.fence, claim.attempt), (record.fence, record.attempts));
     assert_eq!(claim.fence.get(), 1);
     let settlement = Settlement { now: at(200_500), ..ending(done()) };
@@ -338,7 +338,7 @@ async fn an_old_failure_is_not_written_again(dynamodb: &DynamoDb) {
         wire.go_on();
     });
     assert!(matches!(settled, Settled::Lost), "{settled:?}");
-    assert_eq!(other.look(&id, call()).await.unwrap().unwrap().attempts, 1);
+    assert_eq!(other.get(&id, call()).await.unwrap().unwrap().attempts, 1);
 }
 
 /// What DynamoDB says where a table has too many requests.
@@ -404,7 +404,7 @@ async fn a_claim_that_lands_late_takes_nothing(dynamodb: &DynamoDb) {
             wire.go_on();
         });
         wire.forget_script();
-        let record = table.look(&request.id, call()).await.unwrap().unwrap();
+        let record = table.get(&request.id, call()).await.unwrap().unwrap();
         assert_eq!((record.status, record.fence.get()), (Status::Failed, 1), "{abandoned:?}");
     }
 }
@@ -436,7 +436,7 @@ async fn lost_settlements_are_resolved(dynamodb: &DynamoDb) {
 
 async fn dynamodb_record(dynamodb: &DynamoDb, id: &RecordId) -> String {
     let table = LockTable::new(dynamodb.client(), "lost-settlements");
-    table.look(id, call()).await.unwrap().unwrap().status.to_string()
+    table.get(id, call()).await.unwrap().unwrap().status.to_string()
 }
 
 /// Fault 15: the table's TTL deletes the record, and its stale owner comes back, before and after somebody else.
@@ -451,7 +451,7 @@ async fn a_record_that_ttl_deleted_is_nobodys(dynamodb: &DynamoDb) {
         assert_eq!(table.renew(&mut stale, renewal(), call()).await.unwrap(), Renewed::Lost);
         let id = stale.id.clone();
         assert!(matches!(table.settle(stale, &ending(done()), call()).await, Settled::Lost));
-        let owner = table.look(&id, call()).await.unwrap().map(|record| record.owner);
+        let owner = table.get(&id, call()).await.unwrap().map(|record| record.owner);
         assert_eq!(owner, fresh.as_ref().map(|claim| claim.owner.clone()), "nothing is written");
     }
 }
@@ -483,7 +483,7 @@ async fn other_attribute_names_work(dynamodb: &DynamoDb) {
     let claim = granted(&table, "k", 0).await;
     let id = claim.id.clone();
     assert!(matches!(table.settle(claim, &failed(), call()).await, Settled::Done));
-    assert_eq!(table.look(&id, call()).await.unwrap().unwrap().error.as_deref(), Some("no luck"));
+    assert_eq!(table.get(&id, call()).await.unwrap().unwrap().error.as_deref(), Some("no luck"));
 }
 
 /// Bad set-up: an error that names the table and the mend.

@@ -111,7 +111,7 @@ fn claim(key: &str) -> Claim {
         lease_until: at(NOW_MS + LEASE_MS),
         attempt: 2,
         taken_over: false,
-        carried: None,
+        transaction: None,
     }
 }
 

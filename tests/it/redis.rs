@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::protocol::Ending;
-use claimant_core::{Call, ClaimAnswer, Meter, Renewed, Settled, Store, StoreErrorKind};
+use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Renewed, Settled, Store, StoreErrorKind};
 use claimant_redis::RedisStore;
 use claimant_tests::services::Redis;
 use claimant_tests::tap::Loss::{Answer, Request, Silence};
@@ -65,7 +65,7 @@ async fn requests_are_few(redis: &Redis) {
     asked(2, "a settlement after the server forgot the script");
     store.claim(&request("k", 20_000), call).await.unwrap();
     asked(1, "a duplicate of completed work");
-    store.look(&id("k"), call).await.unwrap().unwrap();
+    store.get(&id("k"), call).await.unwrap().unwrap();
     asked(1, "a look");
 }
 
@@ -83,12 +83,13 @@ async fn many_take_one_request(redis: &Redis) {
     assert_eq!(meter.usage().requests, 2, "all, and the one that was released");
     let mut claims = Vec::new();
     for (n, answer) in answers.into_iter().enumerate() {
-        match answer.unwrap().unwrap() {
-            ClaimAnswer::Granted(claim) => {
+        match answer.unwrap() {
+            BatchedClaim::Answered(ClaimAnswer::Granted(claim)) => {
                 assert_eq!(claim.fence.get(), if n == 3 { 2 } else { 1 }, "{n}");
                 claims.push((claim, ending(Ending::Completed { result: Some(format!("[{n}]")) })));
             }
-            ClaimAnswer::Refused(_) => assert!(n == 7 || n == 40, "{n} was refused"),
+            BatchedClaim::Answered(ClaimAnswer::Refused(_)) => assert!(n == 7 || n == 40, "{n} was refused"),
+            BatchedClaim::ClaimAlone => panic!("{n} has no answer"),
         }
     }
     claims.push((busy, ending(Ending::Completed { result: None })));
@@ -125,10 +126,10 @@ async fn lost_requests_and_answers_are_resolved(redis: &Redis) {
         lose("a batch");
         let requests = ["k", "l", "m"].map(|key| request(key, 11_000));
         for answer in store.claim_all(&requests, call()).await {
-            assert!(matches!(answer.unwrap(), Some(ClaimAnswer::Granted(_))), "{loss:?}");
+            assert!(matches!(answer.unwrap(), BatchedClaim::Answered(ClaimAnswer::Granted(_))), "{loss:?}");
         }
         assert!(tap.lost());
-        let record = store.look(&id("k"), call()).await.unwrap().unwrap();
+        let record = store.get(&id("k"), call()).await.unwrap().unwrap();
         assert_eq!((record.fence.get(), record.attempts), (3, 3), "{loss:?}");
     }
 }
@@ -152,7 +153,7 @@ async fn dropped_calls_mix_up_no_answers(redis: &Redis) {
         dropped.iter().for_each(tokio::task::JoinHandle::abort);
         let wanted = request(&format!("kept-{n}"), 0);
         let ClaimAnswer::Granted(claim) = store.claim(&wanted, call()).await.unwrap() else { panic!("{n} is taken") };
-        let record = store.look(&wanted.id, call()).await.unwrap().unwrap();
+        let record = store.get(&wanted.id, call()).await.unwrap().unwrap();
         assert!(record.owner == wanted.owner && claim.owner == wanted.owner, "{n}: the answer of another call");
     }
 }
@@ -187,5 +188,5 @@ async fn prefixes_do_not_meet(redis: &Redis) {
     for bad in ["", "a#b", "a~", "ä", "a b", &"a".repeat(65)] {
         assert!(store.clone().prefix(bad).is_err(), "{bad:?}");
     }
-    assert!(store.look(&id("k"), call()).await.unwrap().is_none(), "the default prefix is another one");
+    assert!(store.get(&id("k"), call()).await.unwrap().is_none(), "the default prefix is another one");
 }

@@ -9,7 +9,8 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Call, Consumer, Context, Engine, HandlerError, Key, Lent, Meter, NoQueue, Record, RecordId, Report, Schedule, Store,
+    Call, Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, Record, RecordId, Report, Schedule, Store,
+    TransactionGuard,
 };
 use claimant_dynamodb::{LockTable, TRANSACTION_MAX_BYTES, Transaction};
 use claimant_testkit::MovableClock;
@@ -76,7 +77,12 @@ fn absent(table: &str) -> ConditionCheck {
     check.condition_expression("attribute_exists(id)").build().unwrap()
 }
 
-async fn act(work: Work, mut tx: Lent<Transaction>, _: Context, both: Arc<Barrier>) -> Result<(), HandlerError> {
+async fn act(
+    work: Work,
+    mut tx: TransactionGuard<Transaction>,
+    _: Context,
+    both: Arc<Barrier>,
+) -> Result<(), HandlerError> {
     tx.update(count(&work.id));
     match work.action.as_str() {
         "ok" => {}
@@ -142,7 +148,7 @@ impl World {
 
     async fn record(&self, key: &str) -> Option<Record> {
         let (id, meter) = (RecordId::new(self.engine.name(), &Key::new(key).unwrap()), Meter::default());
-        self.table.look(&id, Call { within: TIMEOUT, meter: &meter }).await.unwrap()
+        self.table.get(&id, Call { within: TIMEOUT, meter: &meter }).await.unwrap()
     }
 }
 
@@ -165,8 +171,8 @@ async fn lost_answers(dynamodb: &DynamoDb, variant: Variant) {
         ("the look, too", &[Answer, Answer, Answer, Request, Request, Request], "completed duplicate"),
         ("all for a while after a lost answer", &[&[Answer][..], &[Request; 40]].concat(), "completed duplicate"),
         ("all for a while", &[Request; 40], "completed duplicate"),
-        ("everything after a lost answer", &[&[Answer][..], &[Request; 999]].concat(), "unsettled duplicate"),
-        ("everything", &[Request; 999], "unsettled completed"),
+        ("everything after a lost answer", &[&[Answer][..], &[Request; 999]].concat(), "settle_unknown duplicate"),
+        ("everything", &[Request; 999], "settle_unknown completed"),
         ("a conflict", &[CONFLICT, CONFLICT], "completed duplicate"),
         ("a conflict after a lost answer", &[Answer, CONFLICT], "completed duplicate"),
     ];
@@ -177,7 +183,7 @@ async fn lost_answers(dynamodb: &DynamoDb, variant: Variant) {
         }
         world.wire.script(losses);
         let _ = world.wire.take_tokens();
-        let timeout = if wanted.starts_with("unsettled") { TIMEOUT / 10 } else { TIMEOUT };
+        let timeout = if wanted.starts_with("settle_unknown") { TIMEOUT / 10 } else { TIMEOUT };
         let first = world.process_within(&text, 1, timeout).await.entries()[0].outcome.word();
         let mut tokens = world.wire.take_tokens();
         tokens.dedup();
@@ -268,7 +274,7 @@ async fn at_most_once_needs_claims(dynamodb: &DynamoDb) {
     assert!(Engine::with_defaults(claimed.key(|w: &Work| &w.id).at_most_once()).is_ok());
 }
 
-async fn idle(_: Work, _: Lent<Transaction>, _: Context) -> Result<(), HandlerError> {
+async fn idle(_: Work, _: TransactionGuard<Transaction>, _: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::clock::Timestamp;
 use crate::key::{InvalidValue, RecordId, hex};
-use crate::transaction::Carried;
+use crate::transaction::AnyTransaction;
 
 /// Random bytes in an [`OwnerToken`].
 const OWNER_TOKEN_BYTES: usize = 16;
@@ -106,5 +106,5 @@ pub struct Claim {
     /// answer to the claim was lost that may not be known, and a key that was claimed before then counts as left.
     pub taken_over: bool,
     /// The transaction that ends with the claim, from a [`Transactional`](crate::Transactional) store.
-    pub carried: Option<Carried>,
+    pub transaction: Option<AnyTransaction>,
 }

@@ -21,7 +21,7 @@ use crate::options::{Lease, Options};
 use crate::protocol::{Abandoned, Conflicts};
 use crate::rejection::Rejection;
 use crate::store::Store;
-use crate::transaction::{Home, Transactional};
+use crate::transaction::{TransactionSlot, Transactional};
 
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 
@@ -275,7 +275,12 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     }
 
     /// The handler's run for this message, with the transaction in `home`; nothing of it happens until it is polled.
-    pub(crate) fn run(&self, message: &Message, home: &Home, cx: Context) -> Result<HandlerFuture, Rejection> {
+    pub(crate) fn run(
+        &self,
+        message: &Message,
+        home: &TransactionSlot,
+        cx: Context,
+    ) -> Result<HandlerFuture, Rejection> {
         let payload = catch_unwind(AssertUnwindSafe(|| decode_json(&message.body)))
             .unwrap_or_else(|_| Err(Rejection::new("decoding the body panicked")))?;
         Ok(self.handler.start(payload, message, home, cx))

@@ -139,12 +139,12 @@ pub(crate) fn ending_of(
         Ran::LeaseLost => {
             tracing::error!(consumer = %name, message_id = %message.id, attempt, "lease lost while the handler ran; it was cancelled");
             // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
-            cut_off("the lease was lost while the handler ran", Outcome::Lost)
+            cut_off("the lease was lost while the handler ran", Outcome::LeaseLost)
         }
         Ran::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message.id, attempt, "lease lost before the handler was started");
             let Ended { claim, ending, .. } = Ended::released(place, claim);
-            return Some(Ended::new(place, claim, ending, verdict(Outcome::Lost, backoff)));
+            return Some(Ended::new(place, claim, ending, verdict(Outcome::LeaseLost, backoff)));
         }
         Ran::StillRunning => {
             tracing::error!(consumer = %name, message_id = %message.id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, HandlerError};
 use crate::message::Message;
 use crate::record::RESULT_MAX_BYTES;
-use crate::transaction::{Home, Lent};
+use crate::transaction::{TransactionGuard, TransactionSlot};
 
 /// A handler's run: what it returns is the result to keep, as JSON.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
@@ -89,17 +89,17 @@ where
 /// A handler that works in a transaction `X` of its store: for [`Consumer::transactional`](crate::Consumer::transactional).
 ///
 /// As [`Handler`], with a transaction that goes back when it is dropped, at the latest when the handler ends. The handler
-/// neither commits nor rolls back. Implemented for each `async fn` and closure of `(T, Lent<X>, C)`.
+/// neither commits nor rolls back. Implemented for each `async fn` and closure of `(T, TransactionGuard<X>, C)`.
 ///
 /// ```
-/// use claimant_core::{Context, HandlerError, Lent, TransactionalHandler};
+/// use claimant_core::{Context, HandlerError, TransactionGuard, TransactionalHandler};
 ///
 /// struct Books { currency: String }
 ///
 /// impl TransactionalHandler<u64, Vec<String>> for Books {
 ///     type Output = ();
 ///
-///     async fn handle(&self, cents: u64, mut tx: Lent<Vec<String>>, _: Context) -> Result<(), HandlerError> {
+///     async fn handle(&self, cents: u64, mut tx: TransactionGuard<Vec<String>>, _: Context) -> Result<(), HandlerError> {
 ///         tx.push(format!("{cents} {}", self.currency));
 ///         Ok(())
 ///     }
@@ -116,7 +116,7 @@ pub trait TransactionalHandler<T, X: Send + 'static, C = Context>: Send + Sync +
     fn handle(
         &self,
         payload: T,
-        transaction: Lent<X>,
+        transaction: TransactionGuard<X>,
         cx: C,
     ) -> impl Future<Output = Result<Self::Output, HandlerError>> + Send;
 }
@@ -124,18 +124,23 @@ pub trait TransactionalHandler<T, X: Send + 'static, C = Context>: Send + Sync +
 impl<T, X, C, F, Fut, R> TransactionalHandler<T, X, C> for F
 where
     X: Send + 'static,
-    F: Fn(T, Lent<X>, C) -> Fut + Send + Sync + 'static,
+    F: Fn(T, TransactionGuard<X>, C) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, HandlerError>> + Send,
     R: Serialize,
 {
     type Output = R;
 
-    fn handle(&self, payload: T, tx: Lent<X>, cx: C) -> impl Future<Output = Result<R, HandlerError>> + Send {
+    fn handle(
+        &self,
+        payload: T,
+        tx: TransactionGuard<X>,
+        cx: C,
+    ) -> impl Future<Output = Result<R, HandlerError>> + Send {
         self(payload, tx, cx)
     }
 }
 
-type Start<T> = Box<dyn Fn(T, &Message, &Home, Context) -> HandlerFuture + Send + Sync>;
+type Start<T> = Box<dyn Fn(T, &Message, &TransactionSlot, Context) -> HandlerFuture + Send + Sync>;
 
 /// Any handler of payloads `T`, whatever its type.
 pub(crate) struct AnyHandler<T> {
@@ -184,7 +189,7 @@ impl<T: Send + 'static> AnyHandler<T> {
 
     /// The handler's run for this message, with the transaction in `home`. Of a handler's own code nothing runs until it is
     /// polled.
-    pub(crate) fn start(&self, payload: T, message: &Message, home: &Home, cx: Context) -> HandlerFuture {
+    pub(crate) fn start(&self, payload: T, message: &Message, home: &TransactionSlot, cx: Context) -> HandlerFuture {
         (self.start)(payload, message, home, cx)
     }
 }

@@ -66,7 +66,7 @@ pub const STORE_RETRY_MAX_MS: u64 = 1_000;
 pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 
 /// How many dead letters are sent in one request: SQS's limit.
-pub const LETTERS_BATCH_MAX: usize = 10;
+pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 
 /// How long an ending waits for others to be written with.
 pub const SETTLE_LINGER_MS: u64 = 5;

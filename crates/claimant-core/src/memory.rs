@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::claim::Claim;
 use crate::key::RecordId;
-use crate::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
+use crate::protocol::{self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement};
 use crate::record::Record;
 use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreFuture};
 
@@ -70,9 +70,9 @@ impl Store for MemoryStore {
             call.meter.request();
             let mut records = self.records();
             match protocol::renew(records.get(&claim.id), claim, &renewal) {
-                SettleDecision::Lost => return Ok(Renewed::Lost),
-                SettleDecision::Already => {}
-                SettleDecision::Write(next) => {
+                RenewDecision::Lost => return Ok(Renewed::Lost),
+                RenewDecision::AlreadyLonger => {}
+                RenewDecision::Write(next) => {
                     records.insert(claim.id.clone(), *next);
                 }
             }
@@ -87,7 +87,7 @@ impl Store for MemoryStore {
             let mut records = self.records();
             match protocol::settle(records.get(&claim.id), &claim, settlement) {
                 SettleDecision::Lost => Settled::Lost,
-                SettleDecision::Already => Settled::Done,
+                SettleDecision::AlreadySettled => Settled::Done,
                 SettleDecision::Write(next) => {
                     records.insert(claim.id, *next);
                     Settled::Done
@@ -96,7 +96,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             Ok(self.records().get(id).cloned())

@@ -241,7 +241,7 @@ pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
         lease_until: record.lease_until,
         attempt: record.attempts,
         taken_over,
-        carried: None,
+        transaction: None,
     }
 }
 
@@ -338,13 +338,13 @@ pub struct Settlement {
     pub policy: ClaimPolicy,
 }
 
-/// What is to be done about a settlement or a renewal.
+/// What is to be done about a settlement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleDecision {
     /// Write this record if what was seen is still there.
     Write(Box<Record>),
     /// The record shows that an earlier write of the same settlement applied and its answer was lost.
-    Already,
+    AlreadySettled,
     /// The claim is no longer held: somebody else has the key, or the record is gone.
     Lost,
 }
@@ -357,7 +357,7 @@ pub fn settle(seen: Option<&Record>, claim: &Claim, settlement: &Settlement) -> 
     };
     let status = settlement.ending.status();
     if seen.status == status {
-        return SettleDecision::Already;
+        return SettleDecision::AlreadySettled;
     }
     if seen.status != Status::InProgress {
         return SettleDecision::Lost;
@@ -385,14 +385,25 @@ pub struct Renewal {
     pub policy: ClaimPolicy,
 }
 
+/// What is to be done about a renewal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RenewDecision {
+    /// Write this record if what was seen is still there.
+    Write(Box<Record>),
+    /// The lease lasts as long already: an earlier write of the same renewal applied, or a later one.
+    AlreadyLonger,
+    /// The claim is no longer held: another owner has the key, or the record is gone.
+    Lost,
+}
+
 /// Whether the lease of `claim` may be made longer, from the record seen (if any).
 #[must_use]
-pub fn renew(seen: Option<&Record>, claim: &Claim, renewal: &Renewal) -> SettleDecision {
+pub fn renew(seen: Option<&Record>, claim: &Claim, renewal: &Renewal) -> RenewDecision {
     let held = |r: &&Record| r.status == Status::InProgress && r.owner == claim.owner && r.fence == claim.fence;
     match seen.filter(held) {
-        None => SettleDecision::Lost,
-        Some(seen) if seen.lease_until >= renewal.lease_until => SettleDecision::Already,
-        Some(seen) => SettleDecision::Write(Box::new(Record {
+        None => RenewDecision::Lost,
+        Some(seen) if seen.lease_until >= renewal.lease_until => RenewDecision::AlreadyLonger,
+        Some(seen) => RenewDecision::Write(Box::new(Record {
             lease_until: renewal.lease_until,
             updated_at: renewal.now,
             expires_at_s: expiry(renewal.now, renewal.lease_until, &renewal.policy),
@@ -538,7 +549,7 @@ mod tests {
             let settlement = Settlement { ending, now: s(105), policy: request("a", "m", 100).policy };
             let decision = settle(Some(&first()), &claim(), &settlement);
             assert_eq!(decision, SettleDecision::Write(Box::new(wanted.clone())));
-            assert_eq!(settle(Some(&wanted), &claim(), &settlement), SettleDecision::Already);
+            assert_eq!(settle(Some(&wanted), &claim(), &settlement), SettleDecision::AlreadySettled);
             assert_eq!(settle(None, &claim(), &settlement), SettleDecision::Lost);
         }
     }
@@ -547,8 +558,8 @@ mod tests {
     fn a_renewal_writes_every_field() {
         let renewal = Renewal { lease_until: s(115), now: s(105), policy: request("a", "m", 100).policy };
         let wanted = Record { lease_until: s(115), updated_at: s(105), expires_at_s: 176, ..first() };
-        assert_eq!(renew(Some(&first()), &claim(), &renewal), SettleDecision::Write(Box::new(wanted.clone())));
-        assert_eq!(renew(Some(&wanted), &claim(), &renewal), SettleDecision::Already);
-        assert_eq!(renew(None, &claim(), &renewal), SettleDecision::Lost);
+        assert_eq!(renew(Some(&first()), &claim(), &renewal), RenewDecision::Write(Box::new(wanted.clone())));
+        assert_eq!(renew(Some(&wanted), &claim(), &renewal), RenewDecision::AlreadyLonger);
+        assert_eq!(renew(None, &claim(), &renewal), RenewDecision::Lost);
     }
 }

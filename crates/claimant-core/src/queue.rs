@@ -5,36 +5,58 @@ use std::pin::Pin;
 use std::time::Duration;
 
 #[cfg(doc)]
-use crate::limits::LETTERS_BATCH_MAX;
+use crate::limits::DEAD_LETTERS_BATCH_MAX;
 use crate::report::DeadLetter;
 
 /// What a queue's methods return: object safe, as for stores.
 pub type QueueFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The queue that a batch came from, by the messages' places in the batch.
+/// The answer to [`Queue::hide`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HideAnswer {
+    /// The message is hidden, or nothing says that it is not this delivery's any more.
+    Hidden,
+    /// The queue says that the message is no longer this delivery's: it was deleted, or others can receive it.
+    Lost,
+}
+
+/// Whether the queue has confirmed what it was asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    /// It has.
+    Confirmed,
+    /// It has not: refused, no answer, or not possible here. It may be done all the same.
+    Unconfirmed,
+}
+
+/// The queue that a batch came from, by the messages' indexes in the batch.
 ///
 /// The engine drops the future when the time is over. All are cancel safe: a call that is dropped either took effect or did
 /// not.
 pub trait Queue: Send + Sync {
-    /// Hides a message from other receivers for this long from now. `false` where the queue says that it is no longer this
-    /// delivery's to hide: its handler is then cancelled. Not every queue can say so of a message that is visible again (an
-    /// SQS standard queue accepts the change); there, the lease alone keeps others off.
-    fn hide(&self, place: usize, period: Duration) -> QueueFuture<'_, bool>;
+    /// Hides a message from other receivers for this long from now. [`HideAnswer::Lost`] where the queue says that it is no
+    /// longer this delivery's to hide: its handler is then cancelled. Not every queue can say so of a message that is visible
+    /// again (an SQS standard queue accepts the change); there, the lease alone keeps others off.
+    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer>;
 
     /// Deletes messages that are done, before the report does: so that a process which dies on the next one takes none of
-    /// them back to the queue. `true` only once the queue has confirmed that all are gone, `false` where it cannot.
-    fn delete<'a>(&'a self, places: &'a [usize]) -> QueueFuture<'a, bool> {
-        let _ = places;
-        Box::pin(std::future::ready(false))
+    /// them back to the queue. [`Confirmation::Confirmed`] only once the queue has confirmed that all are gone.
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+        let _ = indexes;
+        Box::pin(std::future::ready(Confirmation::Unconfirmed))
     }
 
     /// Whether rejected messages can be sent to a dead-letter queue from here.
     fn has_dead_letters(&self) -> bool;
 
-    /// Sends copies of messages to the dead-letter queue, at most [`LETTERS_BATCH_MAX`], within this time. Answers for each
-    /// letter, in their order: `true` only once the queue has confirmed that very copy, since the message is then
-    /// reported successful and deleted. A letter without an answer counts as not taken.
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], within: Duration) -> QueueFuture<'a, Vec<bool>>;
+    /// Sends copies of messages to the dead-letter queue, at most [`DEAD_LETTERS_BATCH_MAX`], within this time. Answers for
+    /// each, in their order: [`Confirmation::Confirmed`] only once the queue has confirmed that very copy, since the message is
+    /// then reported successful and deleted. One without an answer counts as unconfirmed.
+    fn dead_letters<'a>(
+        &'a self,
+        dead_letters: &'a [DeadLetter],
+        within: Duration,
+    ) -> QueueFuture<'a, Vec<Confirmation>>;
 }
 
 /// A queue that can do nothing: rejected messages go to their dead-letter queue by redrive.
@@ -42,15 +64,15 @@ pub trait Queue: Send + Sync {
 pub struct NoQueue;
 
 impl Queue for NoQueue {
-    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, bool> {
-        Box::pin(std::future::ready(true))
+    fn hide(&self, _index: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
     fn has_dead_letters(&self) -> bool {
         false
     }
 
-    fn dead_letters<'a>(&'a self, _letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
+    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 }

@@ -43,10 +43,10 @@ pub enum Outcome {
         /// Whether the dead-letter queue has confirmed a copy of it.
         dead_lettered: bool,
     },
-    /// The claim was lost to somebody else before it was settled.
-    Lost,
+    /// The claim was lost to another owner before it was settled.
+    LeaseLost,
     /// Whether the claim was settled is not known.
-    Unsettled,
+    SettleUnknown,
     /// The store gave no answer to the claim.
     StoreFailed,
 }
@@ -78,8 +78,8 @@ impl Outcome {
             Self::Rejected { rejection, .. } if rejection.is_conflict() => "conflict",
             Self::Rejected { .. } => "rejected",
             Self::Parked { .. } => "parked",
-            Self::Lost => "lost",
-            Self::Unsettled => "unsettled",
+            Self::LeaseLost => "lease_lost",
+            Self::SettleUnknown => "settle_unknown",
             Self::StoreFailed => "store_failed",
         }
     }
@@ -98,16 +98,16 @@ pub const OUTCOME_WORDS: [&str; 14] = [
     "conflict",
     "rejected",
     "parked",
-    "lost",
-    "unsettled",
+    "lease_lost",
+    "settle_unknown",
     "store_failed",
 ];
 
 /// A message on its way to the dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The message's place in the batch.
-    pub place: usize,
+    /// The message's index in the batch.
+    pub index: usize,
     /// Its id.
     pub message_id: MessageId,
     /// Who rejected it.
@@ -116,14 +116,36 @@ pub struct DeadLetter {
     pub error: String,
     /// Which run of the handler rejected it, if one did.
     pub attempt: Option<u32>,
-    /// What becomes of it, by [`Outcome::word`]: `rejected` or `conflict`, whose work is not done by this message, or
-    /// `parked`, whose work may be done.
-    pub outcome: &'static str,
+    /// What became of it.
+    pub reason: DeadLetterReason,
     /// The record of its key, if it has a key.
     pub record: Option<RecordId>,
 }
 
-/// What became of the message at one place of the batch.
+/// What became of a message that goes to the dead-letter queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadLetterReason {
+    /// No retry can do its work, and this message has not done it.
+    Rejected,
+    /// Its key belongs to work with another payload; this message's work is not done.
+    Conflict,
+    /// Its work may be done.
+    Parked,
+}
+
+impl DeadLetterReason {
+    /// The outcome's word for it, by [`Outcome::word`].
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Conflict => "conflict",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+/// What became of one message of the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The message.

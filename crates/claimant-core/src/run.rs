@@ -20,11 +20,11 @@ use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::Lease;
 use crate::protocol::Renewal;
-use crate::queue::Queue;
+use crate::queue::{HideAnswer, Queue};
 use crate::store::{Call, Renewed};
 use crate::task::{End, Task};
 use crate::threads::HandlerThreads;
-use crate::transaction::Home;
+use crate::transaction::TransactionSlot;
 
 /// How often a renewed lease is renewed while it lasts.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -67,21 +67,22 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
     /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
     pub(crate) async fn run(&self, claim: &mut Claim) -> Ran {
         // A handler that asks for no transaction leaves it where it is.
-        let home = Home::of(if self.consumer.handler.transactional { claim.carried.take() } else { None });
+        let home =
+            TransactionSlot::of(if self.consumer.handler.transactional { claim.transaction.take() } else { None });
         let ran = self.run_leased(claim, &home).await;
         if !self.consumer.handler.transactional || matches!(ran, Ran::StillRunning) {
             return ran;
         }
-        claim.carried = home.take();
+        claim.transaction = home.take();
         match ran {
-            Ran::Returned(Ok(_)) if claim.carried.is_none() => Ran::Returned(Err(Failure::retry(
+            Ran::Returned(Ok(_)) if claim.transaction.is_none() => Ran::Returned(Err(Failure::retry(
                 "the handler returned and kept its transaction: drop it, and whatever holds it, before returning",
             ))),
             ran => ran,
         }
     }
 
-    async fn run_leased(&self, claim: &mut Claim, home: &Home) -> Ran {
+    async fn run_leased(&self, claim: &mut Claim, home: &TransactionSlot) -> Ran {
         let start = Instant::now();
         let Lease::Renewed(lease) = self.consumer.options.lease else {
             return self.run_under(claim.fence, claim.attempt, home, std::future::pending()).await;
@@ -102,7 +103,13 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
     }
 
     /// Runs the handler until it ends, its time is over, or `lost` says that its lease is.
-    async fn run_under(&self, fence: Fence, attempt: u32, home: &Home, lost: impl Future<Output = ()>) -> Ran {
+    async fn run_under(
+        &self,
+        fence: Fence,
+        attempt: u32,
+        home: &TransactionSlot,
+        lost: impl Future<Output = ()>,
+    ) -> Ran {
         let (cancel_at, why) = self.cancellation();
         let context = Context::new(About {
             consumer: self.name.clone(),
@@ -187,7 +194,7 @@ impl<T: DeserializeOwned + Send + 'static> Runner<'_, T> {
         }
         // Back any earlier, it would be a receive for nothing.
         let hidden = lease + self.consumer.options.policy.skew;
-        timeout(within, self.queue.hide(self.place, hidden)).await.unwrap_or(true)
+        timeout(within, self.queue.hide(self.place, hidden)).await != Ok(HideAnswer::Lost)
     }
 }
 

@@ -38,6 +38,26 @@ pub enum ClaimAnswer {
     Refused(Refusal),
 }
 
+/// What a batched claim says of one of its keys.
+#[derive(Debug)]
+pub enum BatchedClaim {
+    /// What [`Store::claim`] would answer.
+    Answered(ClaimAnswer),
+    /// The batched request cannot tell: the key is to be claimed by itself, with the same request.
+    ClaimAlone,
+}
+
+impl BatchedClaim {
+    /// Returns the same with its answer, if there is one, changed.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(ClaimAnswer) -> ClaimAnswer) -> Self {
+        match self {
+            Self::Answered(answer) => Self::Answered(change(answer)),
+            Self::ClaimAlone => Self::ClaimAlone,
+        }
+    }
+}
+
 /// The answer to a renewal that reached the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
@@ -141,18 +161,17 @@ pub trait Store: Send + Sync + 'static {
     ) -> StoreFuture<'a, Result<Renewed, StoreError>>;
 
     /// Claims several keys within this time: one answer for each, in their order. What a store can do in one request for
-    /// many, it does here; the answers are those of [`claim`](Self::claim), or `None` where it cannot tell in company:
-    /// the key is then claimed by itself, with the same request.
+    /// many, it does here.
     ///
     /// A key can be there twice. No key waits for another one longer than the time given.
     fn claim_all<'a>(
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(join_all(requests.iter().map(move |request| async move {
             let answer = timeout(call.within, self.claim(request, call)).await;
-            answer.unwrap_or_else(|_| Err(StoreError::no_answer(call.within))).map(Some)
+            answer.unwrap_or_else(|_| Err(StoreError::no_answer(call.within))).map(BatchedClaim::Answered)
         })))
     }
 
@@ -191,7 +210,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store did not give an answer.
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>>;
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>>;
 }
 
 /// What kind of trouble a store is in.

@@ -1,7 +1,7 @@
 //! Effect and completion in one: a transaction that a claim carries and its handler borrows.
 //!
 //! ```text
-//! store.claim ──▶ Claim { carried } ──▶ Lent<X> in the handler ──▶ Claim { carried } ──▶ store.settle
+//! store.claim ──▶ Claim { transaction } ──▶ TransactionGuard<X> in the handler ──▶ Claim { transaction } ──▶ store.settle
 //! ```
 //!
 //! Only [`settle`](crate::Store::settle) with [`Ending::Completed`](crate::protocol::Ending::Completed) commits. Whatever
@@ -28,9 +28,9 @@ pub trait Transactional: Store {
 /// A store's transaction on its way with a claim, of a type that only the store and the handler know.
 ///
 /// Behind a lock that nobody waits for, so that a claim can be looked at from several threads whatever it carries.
-pub struct Carried(Mutex<Box<dyn Any + Send>>);
+pub struct AnyTransaction(Mutex<Box<dyn Any + Send>>);
 
-impl Carried {
+impl AnyTransaction {
     /// Packs a transaction.
     pub fn new<X: Send + 'static>(transaction: X) -> Self {
         Self(Mutex::new(Box::new(transaction)))
@@ -44,48 +44,48 @@ impl Carried {
     }
 }
 
-impl fmt::Debug for Carried {
+impl fmt::Debug for AnyTransaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Carried(…)")
+        f.write_str("AnyTransaction(…)")
     }
 }
 
 /// A claim's transaction while its handler has it. It goes back to the claim when this is dropped, at the latest when the
 /// handler ends; the runtime then commits it, or drops it. A handler that keeps it longer has failed.
 #[derive(Debug)]
-pub struct Lent<X: Send + 'static> {
+pub struct TransactionGuard<X: Send + 'static> {
     /// There until it is dropped.
     transaction: Option<X>,
-    home: Home,
+    home: TransactionSlot,
 }
 
-impl<X: Send + 'static> Lent<X> {
+impl<X: Send + 'static> TransactionGuard<X> {
     /// Lends a transaction that a test has made by itself, and returns with it where it goes back to when the handler drops
     /// it.
     ///
     /// ```
-    /// use claimant_core::{Context, HandlerError, Lent};
+    /// use claimant_core::{Context, HandlerError, TransactionGuard};
     ///
-    /// async fn reserve(sku: &str, mut tx: Lent<Vec<String>>, _: Context) -> Result<(), HandlerError> {
+    /// async fn reserve(sku: &str, mut tx: TransactionGuard<Vec<String>>, _: Context) -> Result<(), HandlerError> {
     ///     tx.push(sku.to_owned());
     ///     Ok(())
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
-    /// let (lent, home) = Lent::for_tests(Vec::new());
+    /// let (lent, home) = TransactionGuard::for_tests(Vec::new());
     /// reserve("tea", lent, Context::for_tests("ord-1").unwrap()).await.unwrap();
     /// assert_eq!(home.returned::<Vec<String>>().unwrap(), ["tea"]);
     /// # }
     /// ```
     #[must_use]
-    pub fn for_tests(transaction: X) -> (Self, Home) {
-        let home = Home::default();
+    pub fn for_tests(transaction: X) -> (Self, TransactionSlot) {
+        let home = TransactionSlot::default();
         (Self { transaction: Some(transaction), home: home.clone() }, home)
     }
 }
 
-impl<X: Send + 'static> Deref for Lent<X> {
+impl<X: Send + 'static> Deref for TransactionGuard<X> {
     type Target = X;
 
     fn deref(&self) -> &X {
@@ -93,34 +93,34 @@ impl<X: Send + 'static> Deref for Lent<X> {
     }
 }
 
-impl<X: Send + 'static> DerefMut for Lent<X> {
+impl<X: Send + 'static> DerefMut for TransactionGuard<X> {
     fn deref_mut(&mut self) -> &mut X {
         self.transaction.as_mut().expect("it is taken out only when it is dropped")
     }
 }
 
-impl<X: Send + 'static> Drop for Lent<X> {
+impl<X: Send + 'static> Drop for TransactionGuard<X> {
     fn drop(&mut self) {
         if let Some(transaction) = self.transaction.take() {
-            self.home.put(Carried::new(transaction));
+            self.home.put(AnyTransaction::new(transaction));
         }
     }
 }
 
 /// Where a transaction waits before its handler has it, and where it goes back to: for whoever runs handlers.
 #[derive(Debug, Clone, Default)]
-pub struct Home(Arc<Mutex<Option<Carried>>>);
+pub struct TransactionSlot(Arc<Mutex<Option<AnyTransaction>>>);
 
-impl Home {
+impl TransactionSlot {
     /// A place with what a claim carries, if anything.
     #[must_use]
-    pub fn of(carried: Option<Carried>) -> Self {
-        Self(Arc::new(Mutex::new(carried)))
+    pub fn of(transaction: Option<AnyTransaction>) -> Self {
+        Self(Arc::new(Mutex::new(transaction)))
     }
 
     /// What is there: nothing while a handler has it.
     #[must_use]
-    pub fn take(&self) -> Option<Carried> {
+    pub fn take(&self) -> Option<AnyTransaction> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -131,15 +131,15 @@ impl Home {
         self.take()?.unpack()
     }
 
-    fn put(&self, carried: Carried) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(carried);
+    fn put(&self, transaction: AnyTransaction) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(transaction);
     }
 
     /// The transaction for its handler; `None` where there is none of this type.
     #[must_use]
-    pub fn lend<X: Send + 'static>(&self) -> Option<Lent<X>> {
+    pub fn lend<X: Send + 'static>(&self) -> Option<TransactionGuard<X>> {
         let transaction = self.take()?.unpack()?;
-        Some(Lent { transaction: Some(transaction), home: self.clone() })
+        Some(TransactionGuard { transaction: Some(transaction), home: self.clone() })
     }
 }
 
@@ -149,18 +149,18 @@ mod tests {
 
     #[test]
     fn a_transaction_goes_home_when_its_handler_drops_it() {
-        let home = Home::of(Some(Carried::new(vec![1])));
+        let home = TransactionSlot::of(Some(AnyTransaction::new(vec![1])));
         let mut lent = home.lend::<Vec<i32>>().unwrap();
         assert!(home.take().is_none());
         lent.push(2);
         drop(lent);
         assert_eq!(home.take().unwrap().unpack(), Some(vec![1, 2]));
-        assert!(Home::of(Some(Carried::new(1_u8))).lend::<u16>().is_none());
+        assert!(TransactionSlot::of(Some(AnyTransaction::new(1_u8))).lend::<u16>().is_none());
     }
 
     #[test]
     fn a_transaction_for_a_test_comes_back_with_what_was_done_with_it() {
-        let (mut lent, home) = Lent::for_tests(vec![1]);
+        let (mut lent, home) = TransactionGuard::for_tests(vec![1]);
         assert_eq!(home.returned::<Vec<i32>>(), None);
         lent.push(2);
         drop(lent);

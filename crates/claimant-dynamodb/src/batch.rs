@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::limits::STORE_BATCH_MAX;
 use claimant_core::protocol::{ClaimRequest, Decision, Settlement, claim_of, decide, fresh_claim, held};
-use claimant_core::{Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind};
+use claimant_core::{BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
 
 use crate::error::store_error;
@@ -39,7 +39,7 @@ impl LockTable {
         &self,
         requests: &[ClaimRequest],
         call: Call<'_>,
-    ) -> Vec<Result<Option<ClaimAnswer>, StoreError>> {
+    ) -> Vec<Result<BatchedClaim, StoreError>> {
         let mut together: Vec<usize> = Vec::new();
         for (place, request) in requests.iter().enumerate() {
             let repeated = together.iter().any(|other| requests[*other].id == request.id);
@@ -47,7 +47,7 @@ impl LockTable {
                 together.push(place);
             }
         }
-        let mut answers: Vec<_> = requests.iter().map(|_| Ok(None)).collect();
+        let mut answers: Vec<_> = requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect();
         if together.len() < 2 || !self.batches() {
             return answers;
         }
@@ -59,10 +59,10 @@ impl LockTable {
         let mut refused = Vec::new();
         for (place, outcome) in join_all(chunks).await.into_iter().flatten() {
             answers[*place] = match outcome {
-                Statement::Applied => Ok(Some(inserted(&requests[*place]))),
+                Statement::Applied => Ok(BatchedClaim::Answered(inserted(&requests[*place]))),
                 Statement::Refused => {
                     refused.push(*place);
-                    Ok(None)
+                    Ok(BatchedClaim::ClaimAlone)
                 }
                 Statement::Failed(kind, why) => Err(StoreError::new(kind, why)),
             };
@@ -81,7 +81,7 @@ impl LockTable {
         requests: &[ClaimRequest],
         places: &[usize],
         budget: Budget<'_>,
-    ) -> Vec<(usize, Option<ClaimAnswer>)> {
+    ) -> Vec<(usize, BatchedClaim)> {
         let records = match places {
             // One request either way, and the single one can claim; nor is more denied than once.
             [_] => HashMap::new(),
@@ -90,11 +90,11 @@ impl LockTable {
         };
         let answer = |place: &usize| {
             let request = &requests[*place];
-            let record = records.get(request.id.as_str())?;
+            let Some(record) = records.get(request.id.as_str()) else { return BatchedClaim::ClaimAlone };
             match decide(Some(record), request) {
-                Decision::Refuse(refusal) => Some(ClaimAnswer::Refused(refusal)),
-                Decision::Held => Some(ClaimAnswer::Granted(held(request.id.clone(), record, None))),
-                Decision::Grant { .. } | Decision::Park { .. } => None,
+                Decision::Refuse(refusal) => BatchedClaim::Answered(ClaimAnswer::Refused(refusal)),
+                Decision::Held => BatchedClaim::Answered(ClaimAnswer::Granted(held(request.id.clone(), record, None))),
+                Decision::Grant { .. } | Decision::Park { .. } => BatchedClaim::ClaimAlone,
             }
         };
         places.iter().map(|place| (*place, answer(place))).collect()

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use claimant_core::{Carried, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
+use claimant_core::{AnyTransaction, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
 
 use crate::error::store_error;
 use crate::item;
@@ -102,7 +102,7 @@ impl LockTable {
         match (unknown, in_the_way) {
             (None, Some(failure)) => Settled::Aborted { claim, failure },
             (unknown, _) => {
-                claim.carried = Some(Carried::new(transaction));
+                claim.transaction = Some(AnyTransaction::new(transaction));
                 Settled::unknown(claim, unknown.unwrap_or_else(|| StoreError::no_answer(budget.left())))
             }
         }

@@ -7,7 +7,7 @@ use claimant_core::protocol::{
     self, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement, claim_of,
 };
 use claimant_core::{
-    Call, Carried, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreErrorKind,
+    AnyTransaction, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreErrorKind,
     StoreFuture, Transactional,
 };
 
@@ -39,7 +39,7 @@ impl OptimisticTransactions {
             Decision::Grant { next, taken_over } => {
                 let mut claim = claim_of(request.id.clone(), &next, taken_over);
                 let base = Some(Base { request: request.clone(), seen, in_doubt: false });
-                claim.carried = Some(Carried::new(Transaction { base, ..Transaction::default() }));
+                claim.transaction = Some(AnyTransaction::new(Transaction { base, ..Transaction::default() }));
                 Ok(ClaimAnswer::Granted(claim))
             }
             // What a consumer with claims left behind.
@@ -60,7 +60,7 @@ impl OptimisticTransactions {
             // Nothing was written.
             return Settled::Done;
         }
-        let Some(mut transaction) = claim.carried.take().and_then(Carried::unpack::<Transaction>) else {
+        let Some(mut transaction) = claim.transaction.take().and_then(AnyTransaction::unpack::<Transaction>) else {
             return Settled::Lost;
         };
         let Some(Base { request, seen, in_doubt }) = transaction.base.take() else { return Settled::Lost };
@@ -94,7 +94,8 @@ impl OptimisticTransactions {
                 Settled::Aborted { claim: starting_from(claim, Transaction::default(), base), failure }
             }
             Settled::Unknown { claim: Some(mut claim), error } => {
-                let transaction = claim.carried.take().and_then(Carried::unpack::<Transaction>).unwrap_or_default();
+                let transaction =
+                    claim.transaction.take().and_then(AnyTransaction::unpack::<Transaction>).unwrap_or_default();
                 let base = Base { request, seen: base, in_doubt: true };
                 Settled::unknown(starting_from(claim, transaction, base), error)
             }
@@ -122,7 +123,7 @@ impl OptimisticTransactions {
         let claim = claim_of(request.id.clone(), &next, false);
         let ended = match protocol::settle(Some(&next), &claim, settlement) {
             SettleDecision::Write(ended) => ended,
-            SettleDecision::Already | SettleDecision::Lost => Box::new(next),
+            SettleDecision::AlreadySettled | SettleDecision::Lost => Box::new(next),
         };
         Ok(match base {
             Some(seen) => self.table.requests.replace(&request.id, seen, &ended),
@@ -174,7 +175,7 @@ impl OptimisticTransactions {
 
 /// The claim with a transaction that starts from `base`.
 fn starting_from(claim: Claim, transaction: Transaction, base: Base) -> Claim {
-    Claim { carried: Some(Carried::new(Transaction { base: Some(base), ..transaction })), ..claim }
+    Claim { transaction: Some(AnyTransaction::new(Transaction { base: Some(base), ..transaction })), ..claim }
 }
 
 /// Whether the record shows this attempt's own ending.
@@ -210,8 +211,8 @@ impl Store for OptimisticTransactions {
         false
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.table.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.table.get(id, call)
     }
 }
 

@@ -10,10 +10,12 @@ use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
+use claimant_core::protocol::{
+    self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
+};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
-    StoreErrorKind, StoreFuture,
+    BatchedClaim, Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store,
+    StoreError, StoreErrorKind, StoreFuture,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -288,7 +290,7 @@ impl LockTable {
         };
         let seen = self.refused_by(&claim.id, shown, budget).await?;
         match (protocol::renew(seen.as_ref(), claim, &renewal), seen) {
-            (SettleDecision::Already, Some(seen)) => {
+            (RenewDecision::AlreadyLonger, Some(seen)) => {
                 claim.lease_until = seen.lease_until;
                 Ok(Renewed::Held)
             }
@@ -322,7 +324,7 @@ impl LockTable {
                 },
             };
             match seen.map(|seen| protocol::settle(seen.as_ref(), &claim, settlement)) {
-                Ok(SettleDecision::Already) => return Settled::Done,
+                Ok(SettleDecision::AlreadySettled) => return Settled::Done,
                 Ok(SettleDecision::Lost) => return Settled::Lost,
                 Ok(SettleDecision::Write(_)) => {}
                 Err(error) => unknown = error,
@@ -357,7 +359,7 @@ impl Store for LockTable {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(self.claim_many(requests, call))
     }
 
@@ -382,7 +384,7 @@ impl Store for LockTable {
         Box::pin(self.settle_one(claim, settlement, Budget::of(call)))
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(self.read(id, Budget::of(call)))
     }
 }

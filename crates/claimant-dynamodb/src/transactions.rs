@@ -4,8 +4,8 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, Renewal, SettleDecision, Settlement};
 use claimant_core::{
-    Call, Carried, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
-    Transactional,
+    AnyTransaction, BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
+    StoreFuture, Transactional,
 };
 use futures_util::future::join_all;
 
@@ -43,14 +43,14 @@ impl LockTable {
 
 impl TableTransactions {
     async fn commit(&self, mut claim: Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
-        let Some(transaction) = claim.carried.take().and_then(Carried::unpack::<Transaction>) else {
+        let Some(transaction) = claim.transaction.take().and_then(AnyTransaction::unpack::<Transaction>) else {
             return Settled::Lost;
         };
         let held = claim_copy(&claim);
         let lock = |seen| match seen {
             Seen::Nothing => Continue(self.table.requests.settle(&held, settlement)),
             Seen::Refused(seen) | Seen::Read(seen) => match protocol::settle(seen.as_ref(), &held, settlement) {
-                SettleDecision::Already => Break(Settled::Done),
+                SettleDecision::AlreadySettled => Break(Settled::Done),
                 SettleDecision::Lost => Break(Settled::Lost),
                 SettleDecision::Write(_) => Continue(self.table.requests.settle(&held, settlement)),
             },
@@ -68,14 +68,14 @@ fn claim_copy(claim: &Claim) -> Claim {
         lease_until: claim.lease_until,
         attempt: claim.attempt,
         taken_over: claim.taken_over,
-        carried: None,
+        transaction: None,
     }
 }
 
 fn with_transaction(answer: ClaimAnswer) -> ClaimAnswer {
     match answer {
         ClaimAnswer::Granted(claim) => {
-            ClaimAnswer::Granted(Claim { carried: Some(Carried::new(Transaction::default())), ..claim })
+            ClaimAnswer::Granted(Claim { transaction: Some(AnyTransaction::new(Transaction::default())), ..claim })
         }
         refused => refused,
     }
@@ -94,7 +94,7 @@ impl Store for TableTransactions {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             let answers = self.table.claim_all(requests, call).await;
             answers.into_iter().map(|answer| answer.map(|answer| answer.map(with_transaction))).collect()
@@ -137,8 +137,8 @@ impl Store for TableTransactions {
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.table.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.table.get(id, call)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use claimant_core::backoff;
 use claimant_core::limits::{CANCEL_GRACE_MS, VISIBILITY_MAX_S};
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
-use claimant_core::{Carried, Failure, FailureKind, Home, StoreError, StoreErrorKind};
+use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
@@ -79,9 +79,9 @@ impl Worker {
             }
             Err(error) => return self.give_back(taken, &error).await,
         };
-        let home = Home::of(Some(Carried::new(transaction)));
+        let home = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
         let ran = self.run(taken, &home).await;
-        let transaction = home.take().and_then(Carried::unpack::<Transaction>);
+        let transaction = home.take().and_then(AnyTransaction::unpack::<Transaction>);
         match (ran, transaction) {
             (Ran::StillRunning, _) => {
                 tracing::error!(
@@ -121,7 +121,7 @@ impl Worker {
     }
 
     /// Runs the handler until it ends or its time is over.
-    async fn run(&self, taken: &Arc<Taken>, home: &Home) -> Ran {
+    async fn run(&self, taken: &Arc<Taken>, home: &TransactionSlot) -> Ran {
         let cancel_at = Instant::now() + self.timeout;
         let cx = InboxContext::new(Arc::clone(taken), cancel_at);
         let run = match self.handlers.run(home.clone(), cx) {

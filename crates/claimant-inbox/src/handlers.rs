@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use claimant_core::decode::decode_json;
-use claimant_core::{Failure, Home, TransactionalHandler};
+use claimant_core::{Failure, TransactionSlot, TransactionalHandler};
 use serde::de::DeserializeOwned;
 
 use crate::context::InboxContext;
@@ -16,7 +16,7 @@ use crate::transaction::Transaction;
 /// A handler's run, from the body to its end.
 pub(crate) type Run = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
-type Handler = Arc<dyn Fn(Home, InboxContext) -> Run + Send + Sync>;
+type Handler = Arc<dyn Fn(TransactionSlot, InboxContext) -> Run + Send + Sync>;
 
 /// One handler for each event type.
 #[derive(Default, Clone)]
@@ -64,7 +64,7 @@ impl Handlers {
     /// # Errors
     /// When there is none for its type. To be tried again: a worker that knows a new type may be deployed after the
     /// first message of that type came.
-    pub(crate) fn run(&self, home: Home, cx: InboxContext) -> Result<Run, Failure> {
+    pub(crate) fn run(&self, home: TransactionSlot, cx: InboxContext) -> Result<Run, Failure> {
         match self.by_type.get(cx.event_type()) {
             Some(handler) => Ok(handler(home, cx)),
             None => {

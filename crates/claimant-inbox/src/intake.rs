@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{self, ClaimRequest, Decision, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call, Carried, Claim, ClaimAnswer, HandlerError, Message, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture, Transactional,
+    AnyTransaction, Call, Claim, ClaimAnswer, HandlerError, Message, Record, RecordId, Renewed, Settled, Store,
+    StoreError, StoreFuture, Transactional,
 };
 use futures_util::future::join_all;
 use sqlx::PgPool;
@@ -140,7 +140,7 @@ fn settled(slip: &Slip, records: &HashMap<Vec<u8>, Record>) -> Settled {
 impl Store for Intake {
     fn claim<'a>(&'a self, request: &'a ClaimRequest, _: Call<'a>) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         let mut claim = protocol::claim_of(request.id.clone(), &protocol::fresh_claim(request), false);
-        claim.carried = Some(Carried::new(Slip { request: request.clone(), page: None }));
+        claim.transaction = Some(AnyTransaction::new(Slip { request: request.clone(), page: None }));
         Box::pin(std::future::ready(Ok(ClaimAnswer::Granted(claim))))
     }
 
@@ -173,7 +173,7 @@ impl Store for Intake {
                 if !matches!(settlement.ending, Ending::Completed { .. }) {
                     continue;
                 }
-                match claim.carried.take().and_then(Carried::unpack::<Slip>) {
+                match claim.transaction.take().and_then(AnyTransaction::unpack::<Slip>) {
                     Some(slip) if slip.page.is_some() => {
                         claims.push((place, claim));
                         slips.push((slip, settlement));
@@ -185,7 +185,7 @@ impl Store for Intake {
                 let taken_in = self.take_in(&slips, call).await;
                 for (((place, claim), (slip, _)), answer) in claims.into_iter().zip(slips).zip(taken_in) {
                     answers[place] = answer.unwrap_or_else(|error| {
-                        Settled::unknown(Claim { carried: Some(Carried::new(slip)), ..claim }, error)
+                        Settled::unknown(Claim { transaction: Some(AnyTransaction::new(slip)), ..claim }, error)
                     });
                 }
             }
@@ -193,7 +193,7 @@ impl Store for Intake {
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             let rows = link::rows(&self.pool, end_of(call.within), "reading a message", offer::look(id)).await?;

@@ -12,7 +12,7 @@
 //! | `values`, `trouble`, `migrations`, `limits` | columns, errors, the table (also as plain SQL in `migrations/`), bounds |
 //!
 //! ```no_run
-//! use claimant_core::{Error, HandlerError, Lent};
+//! use claimant_core::{Error, HandlerError, TransactionGuard};
 //! use claimant_inbox::{Inbox, InboxContext, Limits, Transaction};
 //!
 //! #[derive(serde::Deserialize)]
@@ -21,7 +21,7 @@
 //! #[derive(serde::Deserialize)]
 //! struct Placed { order_id: String }
 //!
-//! async fn placed(order: Placed, mut tx: Lent<Transaction>, cx: InboxContext) -> Result<(), HandlerError> {
+//! async fn placed(order: Placed, mut tx: TransactionGuard<Transaction>, cx: InboxContext) -> Result<(), HandlerError> {
 //!     let insert = sqlx::query("INSERT INTO orders (id, message) VALUES ($1, $2)");
 //!     insert.bind(order.order_id).bind(cx.message_id()).execute(&mut **tx).await?;
 //!     Ok(())

@@ -118,7 +118,7 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(Outcome::Completed),
         Just(Outcome::Duplicate),
-        select(vec![Outcome::Retry, Outcome::Stuck, Outcome::Blocked, Outcome::Lost, Outcome::Unsettled]),
+        select(vec![Outcome::Retry, Outcome::Stuck, Outcome::Blocked, Outcome::LeaseLost, Outcome::SettleUnknown]),
         any::<u64>().prop_map(|ms| Outcome::Busy { until: Timestamp::from_millis(ms) }),
         any::<bool>().prop_map(rejected),
         any::<bool>().prop_map(|dead_lettered| Outcome::Parked { dead_lettered }),

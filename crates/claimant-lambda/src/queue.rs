@@ -13,8 +13,8 @@ use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute,
     MessageSystemAttributeValue, SendMessageBatchRequestEntry as Entry,
 };
-use claimant_core::limits::LETTERS_BATCH_MAX;
-use claimant_core::{DeadLetter, Queue, QueueFuture};
+use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
+use claimant_core::{Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -64,17 +64,17 @@ impl<'a> SqsQueue<'a> {
     }
 
     /// Whether the message is still this delivery's. Trouble on the way says nothing about that: the lease decides.
-    async fn hide_one(&self, place: usize, period: Duration) -> bool {
+    async fn hide_one(&self, index: usize, period: Duration) -> HideAnswer {
         let (Some(client), Some(source), Some(envelope), true) =
-            (self.client, &self.batch.source, self.batch.envelopes.get(place), self.hides)
+            (self.client, &self.batch.source, self.batch.envelopes.get(index), self.hides)
         else {
-            return true;
+            return HideAnswer::Hidden;
         };
-        let Some(receipt) = &envelope.receipt else { return true };
+        let Some(receipt) = &envelope.receipt else { return HideAnswer::Hidden };
         let request = client.change_message_visibility().queue_url(&source.url).receipt_handle(receipt);
         match request.visibility_timeout(whole_seconds(period)).send().await {
-            Ok(_) => true,
-            Err(error) if is_gone(&error) => false,
+            Ok(_) => HideAnswer::Hidden,
+            Err(error) if is_gone(&error) => HideAnswer::Lost,
             Err(error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
@@ -83,20 +83,20 @@ impl<'a> SqsQueue<'a> {
                          Does the function's role have sqs:ChangeMessageVisibility?"
                     );
                 }
-                true
+                HideAnswer::Hidden
             }
         }
     }
 
     /// Deletes messages, in tens; whether SQS has confirmed each. One without a receipt handle cannot be deleted.
-    async fn delete_all(&self, places: &[usize]) -> bool {
-        let (Some(client), Some(source)) = (self.client, &self.batch.source) else { return false };
-        let entry = |place: &usize| {
-            let receipt = self.batch.envelopes.get(*place)?.receipt.as_deref()?;
-            DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(receipt).build().ok()
+    async fn delete_all(&self, indexes: &[usize]) -> Confirmation {
+        let (Some(client), Some(source)) = (self.client, &self.batch.source) else { return Confirmation::Unconfirmed };
+        let entry = |index: &usize| {
+            let receipt = self.batch.envelopes.get(*index)?.receipt.as_deref()?;
+            DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt).build().ok()
         };
-        let entries: Vec<_> = places.iter().filter_map(entry).collect();
-        let mut gone = entries.len() == places.len();
+        let entries: Vec<_> = indexes.iter().filter_map(entry).collect();
+        let mut gone = entries.len() == indexes.len();
         for chunk in entries.chunks(ENTRIES_MAX) {
             let request = client.delete_message_batch().queue_url(&source.url).set_entries(Some(chunk.to_vec()));
             match request.send().await {
@@ -111,18 +111,18 @@ impl<'a> SqsQueue<'a> {
                 }
             }
         }
-        gone
+        if gone { Confirmation::Confirmed } else { Confirmation::Unconfirmed }
     }
 
     /// Sends copies, as many as fit into a request; the requests side by side.
-    async fn send(&self, letters: &[DeadLetter], within: Duration) -> Vec<bool> {
+    async fn send(&self, letters: &[DeadLetter], within: Duration) -> Vec<Confirmation> {
         let (Some(client), Some(url)) = (self.client, self.dead_letters) else { return Vec::new() };
         let (mut requests, mut sizes) = (Vec::<Vec<_>>::new(), Vec::new());
         for (number, letter) in letters.iter().enumerate() {
             let Some((entry, bytes)) = self.copy_of(letter, number, url) else { continue };
             let room = sizes.last().is_some_and(|sum| sum + bytes <= REQUEST_MAX_BYTES);
             match (requests.last_mut(), sizes.last_mut()) {
-                (Some(request), Some(sum)) if room && request.len() < LETTERS_BATCH_MAX => {
+                (Some(request), Some(sum)) if room && request.len() < DEAD_LETTERS_BATCH_MAX => {
                     request.push(entry);
                     *sum += bytes;
                 }
@@ -135,19 +135,19 @@ impl<'a> SqsQueue<'a> {
         // Each in the time for itself: a request that hangs takes no other one's confirmations with it.
         let sent =
             join_all(requests.into_iter().map(|entries| timeout(within, send_batch(client, url, letters, entries))));
-        let mut taken = vec![false; letters.len()];
+        let mut answers = vec![Confirmation::Unconfirmed; letters.len()];
         for number in sent.await.into_iter().filter_map(Result::ok).flatten() {
-            if let Some(taken) = taken.get_mut(number) {
-                *taken = true;
+            if let Some(answer) = answers.get_mut(number) {
+                *answer = Confirmation::Confirmed;
             }
         }
-        taken
+        answers
     }
 
     /// A copy with the original's own attributes, as many as fit beside ours, and its size. SQS refuses an empty body,
     /// which only a record that is none of SQS's has: such a message stays where it is.
     fn copy_of(&self, letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
-        let (message, envelope) = self.batch.messages.get(letter.place).zip(self.batch.envelopes.get(letter.place))?;
+        let (message, envelope) = self.batch.messages.get(letter.index).zip(self.batch.envelopes.get(letter.index))?;
         let mut attributes: Vec<_> = our_attributes(letter, &envelope.attributes);
         let mut theirs: Vec<_> = envelope.attributes.iter().filter(|(name, _)| !name.starts_with(OURS)).collect();
         theirs.sort_by_key(|(name, _)| name.as_str());
@@ -205,19 +205,19 @@ fn warn_not_taken(message_id: Option<&str>, messages: usize, code: &str) {
 }
 
 impl Queue for SqsQueue<'_> {
-    fn hide(&self, place: usize, period: Duration) -> QueueFuture<'_, bool> {
-        Box::pin(self.hide_one(place, period))
+    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(self.hide_one(index, period))
     }
 
-    fn delete<'a>(&'a self, places: &'a [usize]) -> QueueFuture<'a, bool> {
-        Box::pin(self.delete_all(places))
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+        Box::pin(self.delete_all(indexes))
     }
 
     fn has_dead_letters(&self) -> bool {
         self.client.is_some() && self.dead_letters.is_some()
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], within: Duration) -> QueueFuture<'a, Vec<bool>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
         Box::pin(self.send(letters, within))
     }
 }
@@ -250,7 +250,7 @@ fn our_attributes(letter: &DeadLetter, received: &Attributes) -> Vec<(&'static s
     let redrives = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default().saturating_add(1);
     let said = [
         ("claimant-error", Some(letter.error.clone())),
-        ("claimant-outcome", Some(letter.outcome.to_owned())),
+        ("claimant-outcome", Some(letter.reason.as_str().to_owned())),
         ("claimant-consumer", Some(letter.consumer.as_str().to_owned())),
         // An id that SQS cannot carry as it is would name another record.
         ("claimant-record", letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id)),

@@ -1,6 +1,8 @@
 //! What is asked of a record, and what the replies mean: the protocol says so, here it is carried out.
 
-use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
+use claimant_core::protocol::{
+    self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
+};
 use claimant_core::{Claim, ClaimAnswer, Record, Renewed, Settled, StoreError, StoreErrorKind, Timestamp};
 use redis::Cmd;
 
@@ -99,7 +101,7 @@ impl Attempt for Settling<'_> {
             Reply::Shown(seen) => seen,
         };
         match (protocol::settle(seen.as_ref(), self.claim, self.settlement), seen) {
-            (SettleDecision::Already, _) => Next::Answer(Ok(Settled::Done)),
+            (SettleDecision::AlreadySettled, _) => Next::Answer(Ok(Settled::Done)),
             (SettleDecision::Write(next), Some(seen)) => {
                 let (now, skew) = (self.settlement.now, self.settlement.policy.skew);
                 Next::Again(Self { write: Write::replace(&self.key, &seen, &next, now, skew), ..self })
@@ -145,8 +147,8 @@ impl Attempt for Renewing<'_> {
             Reply::Shown(seen) => seen,
         };
         match (protocol::renew(seen.as_ref(), self.claim, &self.renewal), seen) {
-            (SettleDecision::Already, Some(seen)) => Next::Answer(Ok((Renewed::Held, seen.lease_until))),
-            (SettleDecision::Write(_), Some(seen)) => Next::Again(Self { lease_seen: seen.lease_until, ..self }),
+            (RenewDecision::AlreadyLonger, Some(seen)) => Next::Answer(Ok((Renewed::Held, seen.lease_until))),
+            (RenewDecision::Write(_), Some(seen)) => Next::Again(Self { lease_seen: seen.lease_until, ..self }),
             _ => Next::Answer(Ok((Renewed::Lost, self.lease_seen))),
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settings, Settled, Store, StoreError, StoreFuture,
+    BatchedClaim, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
+    StoreFuture,
 };
 use redis::cluster::ClusterClient;
 use redis::io::tcp::TcpSettings;
@@ -148,11 +149,11 @@ impl Store for RedisStore {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             let claims = requests.iter().map(|request| self.claiming(request)).collect();
             let answers = play(&self.link, claims, Budget::of(call)).await;
-            answers.into_iter().map(|answer| answer.map(Some)).collect()
+            answers.into_iter().map(|answer| answer.map(BatchedClaim::Answered)).collect()
         })
     }
 
@@ -193,7 +194,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(play_one(&self.link, Looking::new(self.key(id)), Budget::of(call)))
     }
 }

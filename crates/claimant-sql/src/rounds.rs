@@ -6,8 +6,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal, Renewal, SettleDecision, Settlement};
-use claimant_core::{Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, StoreError, StoreErrorKind};
+use claimant_core::protocol::{
+    self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
+};
+use claimant_core::{
+    BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, StoreError, StoreErrorKind,
+};
 use futures_util::future::join_all;
 use sqlx::Pool;
 
@@ -111,13 +115,13 @@ pub(crate) async fn claim_all<D: Dialect>(
     pool: &Pool<D>,
     requests: &[ClaimRequest],
     call: Call<'_>,
-) -> Vec<Result<Option<ClaimAnswer>, StoreError>> {
+) -> Vec<Result<BatchedClaim, StoreError>> {
     let budget = Budget::of(call);
     let mut named = HashSet::new();
     let mut together: Vec<usize> = (0..requests.len()).filter(|place| named.insert(&requests[*place].id)).collect();
     // In one order everywhere, so that two batches with the same keys do not wait for each other.
     together.sort_unstable_by_key(|place| &requests[*place].id);
-    let mut answers: Vec<_> = requests.iter().map(|_| Ok(None)).collect();
+    let mut answers: Vec<_> = requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect();
     let chunks = together.chunks(BATCH_MAX).map(|places| async move {
         let fresh = |place: &usize| (&requests[*place].id, protocol::fresh_claim(&requests[*place]));
         let records: Vec<_> = places.iter().map(fresh).collect();
@@ -131,7 +135,7 @@ pub(crate) async fn claim_all<D: Dialect>(
         for place in places {
             answers[*place] = match &shown {
                 Ok(seen) => Ok(in_company(&requests[*place], seen)),
-                Err(trouble) if trouble.contended => Ok(None),
+                Err(trouble) if trouble.contended => Ok(BatchedClaim::ClaimAlone),
                 Err(trouble) => Err(trouble.clone().into()),
             };
         }
@@ -139,12 +143,14 @@ pub(crate) async fn claim_all<D: Dialect>(
     answers
 }
 
-fn in_company(request: &ClaimRequest, seen: &Seen) -> Option<ClaimAnswer> {
-    let record = seen.get(key(&request.id))?;
+fn in_company(request: &ClaimRequest, seen: &Seen) -> BatchedClaim {
+    let Some(record) = seen.get(key(&request.id)) else { return BatchedClaim::ClaimAlone };
     match protocol::decide(Some(record), request) {
-        Decision::Held => Some(ClaimAnswer::Granted(protocol::held(request.id.clone(), record, None))),
-        Decision::Refuse(refusal) => Some(ClaimAnswer::Refused(refusal)),
-        Decision::Grant { .. } | Decision::Park { .. } => None,
+        Decision::Held => {
+            BatchedClaim::Answered(ClaimAnswer::Granted(protocol::held(request.id.clone(), record, None)))
+        }
+        Decision::Refuse(refusal) => BatchedClaim::Answered(ClaimAnswer::Refused(refusal)),
+        Decision::Grant { .. } | Decision::Park { .. } => BatchedClaim::ClaimAlone,
     }
 }
 
@@ -186,11 +192,11 @@ async fn renew_on<D: Dialect>(
     }
     let seen = D::read(session, &[&claim.id]).await?.remove(key(&claim.id));
     Ok(match (protocol::renew(seen.as_ref(), claim, renewal), seen) {
-        (SettleDecision::Already, Some(seen)) => {
+        (RenewDecision::AlreadyLonger, Some(seen)) => {
             claim.lease_until = seen.lease_until;
             Some(Renewed::Held)
         }
-        (SettleDecision::Write(_), _) => None,
+        (RenewDecision::Write(_), _) => None,
         _ => Some(Renewed::Lost),
     })
 }
@@ -203,7 +209,7 @@ pub(crate) async fn settle<D: Dialect>(pool: &Pool<D>, ending: (Claim, Settlemen
             Err(trouble) => Err(trouble),
         };
         match decision {
-            Ok(SettleDecision::Already) => return Settled::Done,
+            Ok(SettleDecision::AlreadySettled) => return Settled::Done,
             Ok(SettleDecision::Lost) => return Settled::Lost,
             Ok(SettleDecision::Write(_)) => {}
             // No try can mend these, and they say that nothing was written.
@@ -225,7 +231,7 @@ async fn settle_on<D: Dialect>(
 ) -> Result<SettleDecision, Trouble> {
     let (claim, settlement) = ending;
     if D::end(session, &[ending]).await? == 1 {
-        return Ok(SettleDecision::Already);
+        return Ok(SettleDecision::AlreadySettled);
     }
     let seen = D::read(session, &[&claim.id]).await?.remove(key(&claim.id));
     Ok(protocol::settle(seen.as_ref(), claim, settlement))

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Meter, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture, Timestamp,
-    Transactional,
+    BatchedClaim, Call, Claim, ClaimAnswer, Meter, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    Timestamp, Transactional,
 };
 
 use crate::dialect::Dialect;
@@ -63,7 +63,7 @@ macro_rules! store {
                 &'a self,
                 requests: &'a [ClaimRequest],
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+            ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
                 Box::pin(rounds::claim_all(self.pool(), requests, call))
             }
 
@@ -94,7 +94,7 @@ macro_rules! store {
                 Box::pin(rounds::settle(self.pool(), ending, Budget::of(call)))
             }
 
-            fn look<'a>(
+            fn get<'a>(
                 &'a self,
                 id: &'a RecordId,
                 call: Call<'a>,
@@ -192,12 +192,12 @@ macro_rules! transactional {
                 Some(self.store.pool().options().get_max_connections() as usize)
             }
 
-            fn look<'a>(
+            fn get<'a>(
                 &'a self,
                 id: &'a RecordId,
                 call: Call<'a>,
             ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-                self.store.look(id, call)
+                self.store.get(id, call)
             }
         }
     };

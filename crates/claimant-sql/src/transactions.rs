@@ -4,7 +4,7 @@
 //! short while, and is told that the key is busy. Whatever ends the connection ends the claim and its effect together.
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, Refusal, SettleDecision, Settlement};
-use claimant_core::{Carried, Claim, ClaimAnswer, Failure, Record, Settled, StoreError, StoreErrorKind};
+use claimant_core::{AnyTransaction, Claim, ClaimAnswer, Failure, Record, Settled, StoreError, StoreErrorKind};
 use sqlx::Pool;
 
 use crate::dialect::Dialect;
@@ -46,7 +46,7 @@ async fn claim_once<D: Dialect>(
         Ok(Claimed::Granted(grant)) => {
             let (connection, number) = session.hand_over(request.lease_until.since(request.now)).await?;
             let mut claim = protocol::claim_of(request.id.clone(), &grant.now, grant.taken_over);
-            claim.carried = Some(Carried::new(SqlTransaction::new(connection, number, grant)));
+            claim.transaction = Some(AnyTransaction::new(SqlTransaction::new(connection, number, grant)));
             Ok(ClaimAnswer::Granted(claim))
         }
         // Abandoned work may have been parked.
@@ -64,7 +64,7 @@ pub(crate) async fn settle<D: Dialect>(
     settlement: &Settlement,
     budget: Budget<'_>,
 ) -> Settled {
-    let Some(transaction) = claim.carried.take().and_then(Carried::unpack::<SqlTransaction<D>>) else {
+    let Some(transaction) = claim.transaction.take().and_then(AnyTransaction::unpack::<SqlTransaction<D>>) else {
         return Settled::Lost;
     };
     let Remains { connection, cut_off, grant, in_doubt } = transaction.into_remains();
@@ -147,7 +147,7 @@ fn rolled_back<D: Dialect>(claim: Claim, grant: Box<Grant>, why: &str) -> Settle
 
 /// The claim after its transaction, for another try to write what is to be written of it.
 fn after<D: Dialect>(claim: Claim, grant: Box<Grant>, in_doubt: bool) -> Claim {
-    Claim { carried: Some(Carried::new(SqlTransaction::<D>::over(grant, in_doubt))), ..claim }
+    Claim { transaction: Some(AnyTransaction::new(SqlTransaction::<D>::over(grant, in_doubt))), ..claim }
 }
 
 /// Whether a commit without an answer came through. A failure is written over what the claim had found: that waits for the
@@ -173,7 +173,8 @@ async fn find_out<D: Dialect>(
         };
         match shown {
             Ok(Some(seen)) => {
-                let shows = |settlement| protocol::settle(Some(&seen), &claim, settlement) == SettleDecision::Already;
+                let shows =
+                    |settlement| protocol::settle(Some(&seen), &claim, settlement) == SettleDecision::AlreadySettled;
                 return match (shows(settlement), shows(&failure)) {
                     (true, _) => Settled::Done,
                     (_, true) => rolled_back::<D>(claim, grant, why),
@@ -229,7 +230,7 @@ async fn record_failure<D: Dialect>(
             Ok(mut session) => overwrite(&mut session, &claim, &grant, &ended).await,
         };
         match shown.map(|seen| protocol::settle(seen.as_ref(), &claim, settlement)) {
-            Ok(SettleDecision::Already) => return Settled::Done,
+            Ok(SettleDecision::AlreadySettled) => return Settled::Done,
             Ok(_) => return Settled::Lost,
             Err(trouble) => (unknown, budget) = (trouble, budget.wary()),
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::{
-    Consumer, Context, Engine, HandlerError, Lent, MemoryStore, Message, MessageId, NoQueue, Schedule, Terminal,
-    Transaction,
+    Consumer, Context, Engine, HandlerError, MemoryStore, Message, MessageId, NoQueue, Schedule, Terminal, Transaction,
+    TransactionGuard,
 };
 
 #[derive(serde::Deserialize)]
@@ -35,7 +35,7 @@ async fn a_handler_is_a_function() {
     assert!(!pack(order(3), late).await.unwrap_err().is_terminal());
 }
 
-async fn book(order: Order, mut tx: Lent<Transaction>, cx: Context) -> Result<(), HandlerError> {
+async fn book(order: Order, mut tx: TransactionGuard<Transaction>, cx: Context) -> Result<(), HandlerError> {
     let item = Put::builder().table_name("packed").item("id", AttributeValue::S(cx.key().to_owned()));
     let item = item.item("cups", AttributeValue::N(order.cups.to_string()));
     tx.put(item.condition_expression("attribute_not_exists(id)").build()?).or_terminal("it is packed already");
@@ -44,7 +44,7 @@ async fn book(order: Order, mut tx: Lent<Transaction>, cx: Context) -> Result<()
 
 #[tokio::test]
 async fn a_transaction_can_be_made_by_hand() {
-    let (lent, home) = Lent::for_tests(Transaction::default());
+    let (lent, home) = TransactionGuard::for_tests(Transaction::default());
     let order = Order { order_id: "ord-1".into(), cups: 3 };
     book(order, lent, Context::for_tests("ord-1").unwrap()).await.unwrap();
     let tx: Transaction = home.returned().unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use claimant::{Context, Duplicate, HandlerError, Lent, Terminal, Transaction};
+use claimant::{Context, Duplicate, HandlerError, Terminal, Transaction, TransactionGuard};
 use serde::{Deserialize, Serialize};
 
 /// The largest amount of one card, in cents.
@@ -68,7 +68,7 @@ impl Tables {
 pub(crate) async fn issue(
     tables: Arc<Tables>,
     purchase: Purchase,
-    mut tx: Lent<Transaction>,
+    mut tx: TransactionGuard<Transaction>,
     _: Context,
 ) -> Result<Issued, HandlerError> {
     check(&purchase).terminal()?;

@@ -2,7 +2,7 @@
 //!
 //! All of it runs in the transaction that completes the line's key: the stock is taken exactly when the line is done.
 
-use claimant::{Context, HandlerError, Lent, PgTransaction, Terminal};
+use claimant::{Context, HandlerError, PgTransaction, Terminal, TransactionGuard};
 use serde::{Deserialize, Serialize};
 
 /// The most pieces of one reservation.
@@ -32,7 +32,7 @@ pub(crate) struct Reserved {
 /// Reserves stock.
 pub(crate) async fn reserve(
     line: Reservation,
-    mut tx: Lent<PgTransaction>,
+    mut tx: TransactionGuard<PgTransaction>,
     _: Context,
 ) -> Result<Reserved, HandlerError> {
     check(&line).terminal()?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, Update};
-use claimant::{Context, HandlerError, Lent, Terminal, Transaction};
+use claimant::{Context, HandlerError, Terminal, Transaction, TransactionGuard};
 use serde::Deserialize;
 
 /// The most points of one change, earned or redeemed.
@@ -73,7 +73,7 @@ impl Books {
 pub(crate) async fn book(
     books: Arc<Books>,
     change: Change,
-    mut tx: Lent<Transaction>,
+    mut tx: TransactionGuard<Transaction>,
     _: Context,
 ) -> Result<(), HandlerError> {
     check(&change).terminal()?;

@@ -4,7 +4,8 @@
 //! changed as if the branch were not there.
 
 use claimant_core::protocol::{
-    self, Abandoned, ClaimPolicy, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement,
+    self, Abandoned, ClaimPolicy, ClaimRequest, Decision, Ending, Refusal, RenewDecision, Renewal, SettleDecision,
+    Settlement,
 };
 use claimant_core::{Fence, Record, Status, Timestamp};
 
@@ -236,7 +237,7 @@ impl Rules {
             }
         }
         let renewal = Renewal { lease_until: timestamp(lease), now: timestamp(now), policy: self.policy };
-        match (numbered(protocol::renew(record.as_ref(), &claim, &renewal)), seen) {
+        match (numbered_renewal(protocol::renew(record.as_ref(), &claim, &renewal)), seen) {
             (Settling::Write(next), Some(seen)) => {
                 let next = Rec { status: seen.status, owner: seen.owner, fence: seen.fence, ..next };
                 Settling::Write(self.expiring(next, now))
@@ -293,7 +294,15 @@ impl Rules {
 fn numbered(decision: SettleDecision) -> Settling {
     match decision {
         SettleDecision::Write(next) => Settling::Write(Rec::of(&next)),
-        SettleDecision::Already => Settling::Already,
+        SettleDecision::AlreadySettled => Settling::Already,
         SettleDecision::Lost => Settling::Lost,
+    }
+}
+
+fn numbered_renewal(decision: RenewDecision) -> Settling {
+    match decision {
+        RenewDecision::Write(next) => Settling::Write(Rec::of(&next)),
+        RenewDecision::AlreadyLonger => Settling::Already,
+        RenewDecision::Lost => Settling::Lost,
     }
 }

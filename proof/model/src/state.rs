@@ -282,8 +282,8 @@ impl Out {
             Self::Retry => Outcome::Retry,
             // A rejection's reason cannot be made outside the core; both depend on the letter alone.
             Self::Rejected { .. } | Self::Parked => Outcome::Parked { dead_lettered },
-            Self::Lost => Outcome::Lost,
-            Self::Unsettled => Outcome::Unsettled,
+            Self::Lost => Outcome::LeaseLost,
+            Self::Unsettled => Outcome::SettleUnknown,
             Self::StoreFailed => Outcome::StoreFailed,
         };
         outcome.is_success()

@@ -184,7 +184,7 @@ impl Held {
             lease_until: timestamp(self.lease),
             attempt: self.attempt.into(),
             taken_over: self.taken_over,
-            carried: None,
+            transaction: None,
         }
     }
 

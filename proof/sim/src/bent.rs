@@ -2,7 +2,8 @@
 
 use claimant_core::protocol::{Abandoned, ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture, Transactional,
+    BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    Transactional,
 };
 
 use crate::mutant::Mutant;
@@ -72,7 +73,7 @@ impl<S: Store + Clone> Store for Bent<S> {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             let asked: Vec<_> = requests.iter().map(|request| self.asked(request)).collect();
             let answers = self.inner.claim_all(&asked, call).await.into_iter().zip(requests);
@@ -112,8 +113,8 @@ impl<S: Store + Clone> Store for Bent<S> {
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.inner.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.inner.get(id, call)
     }
 }
 

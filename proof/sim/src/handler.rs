@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use claimant_core::{
-    Conflicts, Consumer, Context, Fingerprint, HandlerThreads, Lease, Lent, Settings, Store, Transactional,
+    Conflicts, Consumer, Context, Fingerprint, HandlerThreads, Lease, Settings, Store, TransactionGuard, Transactional,
 };
 use claimant_dynamodb::{LockTable, Transaction};
 use claimant_lambda::Service;
@@ -95,7 +95,8 @@ where
     S: Transactional<Transaction = Transaction> + Store + Clone,
 {
     let actor = Actor { world: world.clone(), process: Arc::clone(process) };
-    let handler = move |payload: Payload, tx: Lent<Transaction>, cx: Context| actor.act(&payload, &cx, Some(tx));
+    let handler =
+        move |payload: Payload, tx: TransactionGuard<Transaction>, cx: Context| actor.act(&payload, &cx, Some(tx));
     let consumer = match bent(world) {
         Some(mutant) => Consumer::transactional("sim", Bent { inner: store, mutant }, handler),
         None => Consumer::transactional("sim", store, handler),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use claimant_core::{Context, HandlerError, Lent, Terminal as _};
+use claimant_core::{Context, HandlerError, Terminal as _, TransactionGuard};
 use claimant_dynamodb::Transaction;
 use serde::Deserialize;
 use tokio::task::yield_now;
@@ -51,7 +51,7 @@ impl Actor {
         &self,
         payload: &Payload,
         cx: &Context,
-        tx: Option<Lent<Transaction>>,
+        tx: Option<TransactionGuard<Transaction>>,
     ) -> impl Future<Output = Result<Option<String>, HandlerError>> + Send + use<> {
         let invocation = process::current().unwrap_or_default();
         let key: usize = payload.key.trim_start_matches('k').parse().unwrap_or_default();
@@ -113,7 +113,7 @@ async fn run(
     world: World,
     process: Arc<Process>,
     about: About,
-    tx: Option<Lent<Transaction>>,
+    tx: Option<TransactionGuard<Transaction>>,
 ) -> Result<Option<String>, HandlerError> {
     let mut running = Running::start(&world, &process, &about);
     let result = work(&world, &process, running.run, &about, tx).await;
@@ -126,7 +126,7 @@ async fn work(
     process: &Process,
     run: RunNo,
     about: &About,
-    tx: Option<Lent<Transaction>>,
+    tx: Option<TransactionGuard<Transaction>>,
 ) -> Result<Option<String>, HandlerError> {
     let pause = |ms: u64| sleep(Duration::from_millis(ms));
     match about.work {
@@ -180,7 +180,12 @@ async fn block(world: &World, process: &Process, ms: u64) {
 }
 
 /// The effect: at once, or with the transaction.
-fn effect(world: &World, run: RunNo, key: usize, tx: Option<Lent<Transaction>>) -> Result<(), HandlerError> {
+fn effect(
+    world: &World,
+    run: RunNo,
+    key: usize,
+    tx: Option<TransactionGuard<Transaction>>,
+) -> Result<(), HandlerError> {
     let Some(mut tx) = tx else {
         world.note(Event::Effect { run, key });
         return Ok(());

@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use claimant_core::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
-    Call as StoreCall, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreErrorKind, StoreFuture,
+    BatchedClaim, Call as StoreCall, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store,
+    StoreError, StoreErrorKind, StoreFuture,
 };
 
 use crate::script::copy;
@@ -171,13 +171,13 @@ impl Store for FaultyStore {
         &'a self,
         requests: &'a [ClaimRequest],
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         if let Some(error) = self.away() {
             let each = |_| Err(StoreError::new(error.kind(), error.to_string()));
             return Box::pin(std::future::ready(requests.iter().map(each).collect()));
         }
         if self.scripted(Call::Claim) {
-            return Box::pin(std::future::ready(requests.iter().map(|_| Ok(None)).collect()));
+            return Box::pin(std::future::ready(requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect()));
         }
         requests.iter().for_each(|_| self.note(Call::Claim));
         self.inner.claim_all(requests, call)
@@ -260,11 +260,7 @@ impl Store for FaultyStore {
         !self.fleeting
     }
 
-    fn look<'a>(
-        &'a self,
-        id: &'a RecordId,
-        call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.inner.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: StoreCall<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.inner.get(id, call)
     }
 }

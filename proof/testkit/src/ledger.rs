@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use claimant_core::protocol::{ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call, Carried, Claim, ClaimAnswer, Failure, MemoryStore, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture, Transactional,
+    AnyTransaction, Call, Claim, ClaimAnswer, Failure, MemoryStore, Record, RecordId, Renewed, Settled, Store,
+    StoreError, StoreFuture, Transactional,
 };
 
 /// Records and a list of entries, which change together or not at all. Clones share both.
@@ -54,7 +54,9 @@ impl Ledger {
     }
 
     async fn commit(&self, mut claim: Claim, settlement: &Settlement, call: Call<'_>) -> Settled {
-        let Some(draft) = claim.carried.take().and_then(Carried::unpack::<Draft>) else { return Settled::Lost };
+        let Some(draft) = claim.transaction.take().and_then(AnyTransaction::unpack::<Draft>) else {
+            return Settled::Lost;
+        };
         if let Some(failure) = draft.objection {
             return Settled::Aborted { claim, failure };
         }
@@ -75,7 +77,7 @@ impl Store for Ledger {
         Box::pin(async move {
             let mut answer = self.records.claim(request, call).await;
             if let Ok(ClaimAnswer::Granted(claim)) = &mut answer {
-                claim.carried = Some(Carried::new(Draft::default()));
+                claim.transaction = Some(AnyTransaction::new(Draft::default()));
             }
             answer
         })
@@ -97,8 +99,8 @@ impl Store for Ledger {
         }
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.records.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.records.get(id, call)
     }
 }
 

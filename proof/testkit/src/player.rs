@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Fence, Fingerprint, Key, MessageId, Meter, OwnerToken, Record, RecordId,
-    Renewed, Settled, Store, Timestamp,
+    BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fence, Fingerprint, Key, MessageId, Meter, OwnerToken,
+    Record, RecordId, Renewed, Settled, Store, Timestamp,
 };
 
 use crate::clock::TEST_EPOCH;
@@ -86,8 +86,15 @@ impl<'a> Player<'a> {
             Step::Forge { who, owner: name, fence } => {
                 let (id, fence) = (self.id.clone(), Fence::new(*fence));
                 let lease_until = self.time(LEASE_MS);
-                let claim =
-                    Claim { id, owner: owner(name), fence, lease_until, attempt: 1, taken_over: false, carried: None };
+                let claim = Claim {
+                    id,
+                    owner: owner(name),
+                    fence,
+                    lease_until,
+                    attempt: 1,
+                    taken_over: false,
+                    transaction: None,
+                };
                 self.held.insert(who, claim);
                 Ok("forged".into())
             }
@@ -96,7 +103,7 @@ impl<'a> Player<'a> {
     }
 
     async fn look(&self) -> Result<String, String> {
-        let record = self.store.look(&self.id, self.call()).await.map_err(|e| no_answer(&e))?;
+        let record = self.store.get(&self.id, self.call()).await.map_err(|e| no_answer(&e))?;
         Ok(describe(record.as_ref()))
     }
 
@@ -156,16 +163,16 @@ impl<'a> Player<'a> {
         let other = other.map_err(|e| no_answer(&e))?;
         let answer = answer.map_err(|e| no_answer(&e))?;
         let other = match other {
-            Some(other) => other,
-            None => self.store.claim(&requests[1], self.call()).await.map_err(|e| no_answer(&e))?,
+            BatchedClaim::Answered(other) => other,
+            BatchedClaim::ClaimAlone => self.store.claim(&requests[1], self.call()).await.map_err(|e| no_answer(&e))?,
         };
         match other {
             ClaimAnswer::Granted(claim) => self.company.push(claim),
             ClaimAnswer::Refused(why) => return Err(format!("a fresh key in company was refused: {why:?}")),
         }
         match answer {
-            Some(answer) => Ok(answer),
-            None => self.store.claim(&requests[0], self.call()).await.map_err(|e| no_answer(&e)),
+            BatchedClaim::Answered(answer) => Ok(answer),
+            BatchedClaim::ClaimAlone => self.store.claim(&requests[0], self.call()).await.map_err(|e| no_answer(&e)),
         }
     }
 

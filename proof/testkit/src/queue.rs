@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{DeadLetter, Queue, QueueFuture};
+use claimant_core::{Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
 
 /// What a [`ScriptedQueue`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl ScriptedQueue {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
     }
 
-    /// Which places it was asked to hide, and for how long.
+    /// Which messages, by their index, it was asked to hide, and for how long.
     #[must_use]
     pub fn hidden(&self) -> Vec<(usize, Duration)> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).hidden.clone()
@@ -59,19 +59,23 @@ impl ScriptedQueue {
 }
 
 impl Queue for ScriptedQueue {
-    fn hide(&self, place: usize, period: Duration) -> QueueFuture<'_, bool> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).hidden.push((place, period));
-        Box::pin(std::future::ready(self.held))
+    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).hidden.push((index, period));
+        Box::pin(std::future::ready(if self.held { HideAnswer::Hidden } else { HideAnswer::Lost }))
     }
 
     fn has_dead_letters(&self) -> bool {
         self.letters != Letters::Without
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.letters.extend_from_slice(letters);
         asked.requests.push(letters.len());
-        Box::pin(std::future::ready(vec![self.letters == Letters::Taken; letters.len()]))
+        let answer = match self.letters {
+            Letters::Taken => Confirmation::Confirmed,
+            Letters::Refused | Letters::Without => Confirmation::Unconfirmed,
+        };
+        Box::pin(std::future::ready(vec![answer; letters.len()]))
     }
 }

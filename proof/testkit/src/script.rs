@@ -143,7 +143,7 @@ pub(crate) fn copy(claim: &Claim) -> Claim {
         lease_until: claim.lease_until,
         attempt: claim.attempt,
         taken_over: claim.taken_over,
-        carried: None,
+        transaction: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant::{HandlerError, Lent};
+use claimant::{HandlerError, TransactionGuard};
 use claimant_inbox::{InboxContext, Summary, Transaction};
 use serde::Deserialize;
 
@@ -109,7 +109,7 @@ struct Other {
     amount: u32,
 }
 
-async fn never(_: Other, _: Lent<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+async fn never(_: Other, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
     panic!("no body of these tests is one")
 }
 
@@ -126,7 +126,7 @@ async fn a_body_of_another_shape_is_dead_at_once() {
     assert!(error.contains("field `amount` is missing"), "{error}");
 }
 
-async fn shown(_: serde_json::Value, _: Lent<Transaction>, cx: InboxContext) -> Result<(), HandlerError> {
+async fn shown(_: serde_json::Value, _: TransactionGuard<Transaction>, cx: InboxContext) -> Result<(), HandlerError> {
     let trace = cx.trace().unwrap_or("none");
     assert!(cx.remaining() <= Duration::from_secs(5) && !cx.remaining().is_zero());
     let shown = format!(

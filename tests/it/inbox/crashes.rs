@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant::{HandlerError, Lent};
+use claimant::{HandlerError, TransactionGuard};
 use claimant_inbox::{Inbox, InboxContext, Limits, Summary, Transaction, Worker};
 use tokio::sync::Notify;
 
@@ -66,7 +66,12 @@ async fn an_effect_is_there_once_wherever_the_connection_is_cut() {
     assert!(uncut > 0);
 }
 
-async fn kill(_: Work, mut tx: Lent<Transaction>, cx: InboxContext, killed: Arc<Notify>) -> Result<(), HandlerError> {
+async fn kill(
+    _: Work,
+    mut tx: TransactionGuard<Transaction>,
+    cx: InboxContext,
+    killed: Arc<Notify>,
+) -> Result<(), HandlerError> {
     affect(cx.key(), &mut tx).await?;
     killed.notify_one();
     std::future::pending().await

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant::{HandlerError, Lent};
+use claimant::{HandlerError, TransactionGuard};
 use claimant_inbox::{AfterDeath, InboxContext, Transaction, Worker};
 
 use super::world::{LATER, WITHIN, Work, World, affect, body, nth, record, run};
@@ -29,7 +29,12 @@ impl Drop for Running {
 }
 
 /// Fails each third message twice, panics at each fifth once.
-async fn note(work: Work, mut tx: Lent<Transaction>, cx: InboxContext, runs: Runs) -> Result<(), HandlerError> {
+async fn note(
+    work: Work,
+    mut tx: TransactionGuard<Transaction>,
+    cx: InboxContext,
+    runs: Runs,
+) -> Result<(), HandlerError> {
     let group = cx.group().unwrap_or_default().to_owned();
     runs.lock().unwrap().entry(group.clone()).or_default().push((work.n, true));
     let _running = Running { runs, group, n: work.n };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant::lambda::Service;
-use claimant::{Clock, Consumer, HandlerError, Lent, Timestamp};
+use claimant::{Clock, Consumer, HandlerError, Timestamp, TransactionGuard};
 use claimant_inbox::{Entry, Inbox, InboxContext, Limits, Summary, Transaction, Worker};
 use claimant_testkit::clock::TEST_EPOCH;
 use claimant_tests::services::Postgres;
@@ -145,7 +145,11 @@ pub(crate) const KINDS: [&str; 10] =
     ["ok", "fail", "soon", "reject", "panic", "hang", "commit", "swallow", "keep", "cut"];
 
 /// Has an effect first, whatever comes then.
-pub(crate) async fn act(work: Work, mut tx: Lent<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+pub(crate) async fn act(
+    work: Work,
+    mut tx: TransactionGuard<Transaction>,
+    _: InboxContext,
+) -> Result<(), HandlerError> {
     affect(&work.id, &mut tx).await?;
     match work.kind.as_str() {
         "ok" => {}
@@ -164,16 +168,20 @@ pub(crate) async fn act(work: Work, mut tx: Lent<Transaction>, _: InboxContext) 
 }
 
 /// Transactions that a handler kept.
-static KEPT: Mutex<Vec<Lent<Transaction>>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<TransactionGuard<Transaction>>> = Mutex::new(Vec::new());
 
-pub(crate) async fn slow(work: Work, mut tx: Lent<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+pub(crate) async fn slow(
+    work: Work,
+    mut tx: TransactionGuard<Transaction>,
+    _: InboxContext,
+) -> Result<(), HandlerError> {
     affect(&work.id, &mut tx).await?;
     tokio::time::sleep(Duration::from_millis(200)).await;
     Ok(())
 }
 
 /// The effect of a key.
-pub(crate) async fn affect(key: &str, tx: &mut Lent<Transaction>) -> Result<(), HandlerError> {
+pub(crate) async fn affect(key: &str, tx: &mut TransactionGuard<Transaction>) -> Result<(), HandlerError> {
     sqlx::query("INSERT INTO effects (key) VALUES ($1)").bind(key).execute(&mut ***tx).await?;
     Ok(())
 }

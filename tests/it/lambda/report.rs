@@ -78,7 +78,7 @@ async fn a_batch_is_shown_in_numbers() {
         ("completed", 1),
         ("duplicate", 1),
         ("conflict", 1),
-        ("retried", 1),
+        ("retry", 1),
         ("rejected", 2),
         ("failed", 4),
         ("busy", 0),

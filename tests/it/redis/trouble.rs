@@ -81,7 +81,8 @@ async fn clusters_have_their_troubles_too() {
     // One that does claims them on both nodes, whichever it was given, and knows those that it has already.
     let store = RedisStore::open_cluster(&other.url()).unwrap();
     let answers = store.claim_all(&requests, call()).await;
-    let granted = answers.iter().filter(|answer| matches!(answer, Ok(Some(ClaimAnswer::Granted(_))))).count();
+    let granted =
+        answers.iter().filter(|answer| matches!(answer, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))))).count();
     assert_eq!(granted, requests.len());
     drop((one, other));
     let error = store.claim(&request("k", 0), call()).await.unwrap_err();
@@ -128,7 +129,7 @@ async fn silence_ends_in_time() {
     for answer in store.claim_all(&[request("l", 0), request("m", 0)], call).await {
         answer.unwrap_err();
     }
-    store.look(&id("k"), call).await.unwrap_err();
+    store.get(&id("k"), call).await.unwrap_err();
     assert!(start.elapsed() < 5 * within + Duration::from_secs(5), "five calls took {:?}", start.elapsed());
 }
 

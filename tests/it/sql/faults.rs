@@ -234,6 +234,6 @@ async fn expired_records_are_deleted_in_portions_and_no_others() {
         }
         assert_eq!(deleted, [2, 2, 1, 0], "{}", database.name());
         let call = Call { within: Duration::from_secs(20), meter: &Meter::default() };
-        assert!(store.shared().look(&id("live"), call).await.unwrap().is_some());
+        assert!(store.shared().get(&id("live"), call).await.unwrap().is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use claimant_core::{Call, ClaimAnswer, Meter, Settled, Status};
+use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Settled, Status};
 
 use super::world::{Database, claim, copy, granted, id, request, settle};
 
@@ -33,7 +33,7 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
         let requests = [request("new"), request("free"), request("held")];
         let meter = Meter::default();
         let answers = store.shared().claim_all(&requests, Call { within: LONG, meter: &meter }).await;
-        assert!(answers.iter().all(|answer| matches!(answer, Ok(None))), "{name}: {answers:?}");
+        assert!(answers.iter().all(|answer| matches!(answer, Ok(BatchedClaim::ClaimAlone))), "{name}: {answers:?}");
         drop(granted(&store, "free").await);
 
         // A call that is dropped while it waits leaves nothing behind.
@@ -44,7 +44,7 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
         party.run("ROLLBACK").await;
         assert!(matches!(settle(&store, held, LONG).await, Settled::Done), "{name}");
         assert!(matches!(claim(&store, "new", LONG).await.unwrap(), ClaimAnswer::Granted(_)), "{name}");
-        let record = store.shared().look(&id("held"), Call { within: LONG, meter: &meter }).await.unwrap().unwrap();
+        let record = store.shared().get(&id("held"), Call { within: LONG, meter: &meter }).await.unwrap().unwrap();
         assert_eq!(record.status, Status::Completed, "{name}");
         store.all_returned().await;
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::protocol::ClaimRequest;
-use claimant_core::{Call, Claim, ClaimAnswer, Meter, Settled};
+use claimant_core::{BatchedClaim, Call, Claim, ClaimAnswer, Meter, Settled};
 use futures_util::future::join_all;
 
 use super::world::{Database, completed, granted, request, settle};
@@ -31,8 +31,10 @@ async fn batches_with_the_same_keys_in_any_order_grant_each_once() {
                     requests.iter().zip(store.claim_all(&requests, Call { within: WITHIN, meter: &meter }).await)
                 {
                     let answer = match answer.unwrap() {
-                        Some(answer) => answer,
-                        None => store.claim(request, Call { within: WITHIN, meter: &meter }).await.unwrap(),
+                        BatchedClaim::Answered(answer) => answer,
+                        BatchedClaim::ClaimAlone => {
+                            store.claim(request, Call { within: WITHIN, meter: &meter }).await.unwrap()
+                        }
                     };
                     if let ClaimAnswer::Granted(claim) = answer {
                         held.push((claim, completed()));
@@ -62,7 +64,7 @@ async fn many_fresh_keys_cost_one_statement_to_claim_and_one_to_complete() {
         let claims: Vec<Claim> = answers
             .into_iter()
             .map(|answer| match answer {
-                Ok(Some(ClaimAnswer::Granted(claim))) => claim,
+                Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => claim,
                 other => panic!("{name}: {other:?}"),
             })
             .collect();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Call, ClaimAnswer, Consumer, Context, Engine, HandlerError, Key, Lent, Meter, NoQueue, RecordId, Schedule, Settled,
-    Status, Store, Transactional,
+    Call, ClaimAnswer, Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, RecordId, Schedule, Settled,
+    Status, Store, TransactionGuard, Transactional,
 };
 use claimant_sql::{MySqlTransactions, PostgresTransactions, SqlTransaction};
 use claimant_testkit::faulty::{Call as Faulty, Fault};
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// What handlers share.
 struct Stage<D: SqlDatabase> {
     /// Transactions that they did not give back.
-    kept: Mutex<Vec<Lent<SqlTransaction<D>>>>,
+    kept: Mutex<Vec<TransactionGuard<SqlTransaction<D>>>>,
     /// Those that pause have begun, and may end.
     begun: Arc<Semaphore>,
     may_end: Arc<Semaphore>,
@@ -41,7 +41,7 @@ impl<D: SqlDatabase> Stage<D> {
 /// Makes an effect, and then does what its message says.
 async fn act<D>(
     work: Work,
-    mut tx: Lent<SqlTransaction<D>>,
+    mut tx: TransactionGuard<SqlTransaction<D>>,
     cx: Context,
     stage: Arc<Stage<D>>,
 ) -> Result<Option<String>, HandlerError>
@@ -149,7 +149,7 @@ impl World {
     async fn status(&self, key: &str) -> Option<Status> {
         let id = RecordId::new(self.engine.name(), &Key::new(key).unwrap());
         let call = Call { within: LONG, meter: &Meter::default() };
-        self.store.look(&id, call).await.unwrap().map(|record| record.status)
+        self.store.get(&id, call).await.unwrap().map(|record| record.status)
     }
 }
 

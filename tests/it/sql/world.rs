@@ -230,7 +230,7 @@ pub(crate) fn copy(claim: &Claim) -> Claim {
         lease_until: *lease_until,
         attempt: *attempt,
         taken_over: *taken_over,
-        carried: None,
+        transaction: None,
     }
 }
 

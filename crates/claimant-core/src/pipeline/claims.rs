@@ -17,10 +17,10 @@ use crate::protocol::{ClaimRequest, Refusal};
 use crate::rejection::Rejection;
 use crate::report::Outcome;
 use crate::slots::Held;
-use crate::store::{Call, ClaimAnswer, StoreError, StoreErrorKind};
+use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
 
 /// A claim that was sent, and what came of it.
-pub(super) type Answer = (Place, ClaimRequest, Result<Option<ClaimAnswer>, StoreError>);
+pub(super) type Answer = (Place, ClaimRequest, Result<BatchedClaim, StoreError>);
 
 impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     /// Claims as many keys as the pace allows.
@@ -100,7 +100,9 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             let (places, requests): (Vec<Place>, Vec<ClaimRequest>) = requests.into_iter().unzip();
             let call = Call { within: guarded, meter };
             let answers = match &requests[..] {
-                [one] => timeout(within, store.claim(one, call)).await.map(|answer| vec![answer.map(Some)]),
+                [one] => {
+                    timeout(within, store.claim(one, call)).await.map(|answer| vec![answer.map(BatchedClaim::Answered)])
+                }
                 many => timeout(within, store.claim_all(many, call)).await,
             };
             let mut answers = answers.unwrap_or_default().into_iter();
@@ -149,17 +151,12 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         self.claim(again.collect(), tries);
     }
 
-    pub(super) fn take_claim(
-        &mut self,
-        place: Place,
-        request: ClaimRequest,
-        answer: Result<Option<ClaimAnswer>, StoreError>,
-    ) {
+    pub(super) fn take_claim(&mut self, place: Place, request: ClaimRequest, answer: Result<BatchedClaim, StoreError>) {
         match answer {
             Err(error) => self.store_failed(place, &error),
-            Ok(None) => self.claim(vec![(place, request)], 0),
-            Ok(Some(ClaimAnswer::Granted(claim))) => self.take_granted(place, claim),
-            Ok(Some(ClaimAnswer::Refused(refusal))) => self.take_refused(place, refusal),
+            Ok(BatchedClaim::ClaimAlone) => self.claim(vec![(place, request)], 0),
+            Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => self.take_granted(place, claim),
+            Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => self.take_refused(place, refusal),
         }
     }
 

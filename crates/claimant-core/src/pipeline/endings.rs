@@ -11,11 +11,12 @@ use crate::claim::Claim;
 use crate::deadline::until;
 use crate::ending::{After, Ended, Settling, Wanted, ending_of};
 use crate::error::Chain;
-use crate::limits::{LETTERS_BATCH_MAX, SETTLE_LINGER_MS, STORE_BATCH_MAX, STORE_GUARD_MS};
+use crate::limits::{DEAD_LETTERS_BATCH_MAX, SETTLE_LINGER_MS, STORE_BATCH_MAX, STORE_GUARD_MS};
 use crate::pace;
 use crate::protocol::Settlement;
+use crate::queue::Confirmation;
 use crate::rejection::Rejection;
-use crate::report::{DeadLetter, Outcome};
+use crate::report::{DeadLetter, DeadLetterReason, Outcome};
 use crate::run::Ran;
 use crate::store::{Call, Settled, StoreError};
 
@@ -115,7 +116,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
     pub(super) fn start_letters(&mut self) {
         while !self.letters.is_empty() && self.sending < self.engine.concurrency {
             let left = until(self.schedule.return_by);
-            let count = self.letters.len().min(LETTERS_BATCH_MAX);
+            let count = self.letters.len().min(DEAD_LETTERS_BATCH_MAX);
             let letters: Vec<_> = self.letters.drain(..count).collect();
             if left.is_zero() {
                 letters.into_iter().for_each(|(place, _, outcome)| self.take_lettered(place, outcome, false));
@@ -133,7 +134,8 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
                     copies.push(letter);
                 }
                 let sent = timeout(left, queue.dead_letters(&copies, guarded)).await.unwrap_or_default();
-                let sent = sent.into_iter().chain(std::iter::repeat(false));
+                let sent =
+                    sent.into_iter().map(|answer| answer == Confirmation::Confirmed).chain(std::iter::repeat(false));
                 let lettered = whose.into_iter().zip(sent).map(|((place, outcome), sent)| (place, outcome, sent));
                 Event::Lettered(lettered.collect())
             }));
@@ -180,12 +182,12 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
             Settled::Refused(refusal) if wanted.is_completion() => self.take_refused(place, refusal),
             Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {
                 tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, "claim was lost before it was settled");
-                self.conclude(place, (Outcome::Lost, Some(backoff::delay(attempt, &message.id))), None);
+                self.conclude(place, (Outcome::LeaseLost, Some(backoff::delay(attempt, &message.id))), None);
             }
             Settled::Unknown { error, .. } => {
                 tracing::warn!(consumer = %name, message_id = %message.id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
                 let delay = self.after_lease(message, lease_end.plus(self.engine.consumer.options.policy.skew));
-                self.conclude(place, (Outcome::Unsettled, Some(delay)), None);
+                self.conclude(place, (Outcome::SettleUnknown, Some(delay)), None);
             }
         }
     }
@@ -216,8 +218,13 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         let (message, consumer) = (&self.batch[place], self.engine.name.clone());
         if self.queue.has_dead_letters() {
             let record = self.identities[place].as_ref().ok().map(|identity| identity.record_id.clone());
-            let (message_id, word) = (message.id.clone(), outcome.word());
-            let letter = DeadLetter { place, message_id, consumer, error, attempt, outcome: word, record };
+            let message_id = message.id.clone();
+            let reason = match &outcome {
+                Outcome::Rejected { rejection, .. } if rejection.is_conflict() => DeadLetterReason::Conflict,
+                Outcome::Rejected { .. } => DeadLetterReason::Rejected,
+                _ => DeadLetterReason::Parked,
+            };
+            let letter = DeadLetter { index: place, message_id, consumer, error, attempt, reason, record };
             return self.letters.push_back((place, letter, outcome));
         }
         let delay = backoff::rejected_delay(message.receive_count);

@@ -12,6 +12,7 @@ use super::{Event, Pipeline, Place};
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
 use crate::pace;
+use crate::queue::Confirmation;
 
 /// Work that was claimed this often has ended no run of its own, nor let another end, at least twice.
 const ATTEMPTS_CONVICTED: u32 = 3;
@@ -127,7 +128,7 @@ impl<T: DeserializeOwned + Send + 'static> Pipeline<'_, T> {
         let queue = self.queue;
         let within = until(self.schedule.cancel_at).min(Duration::from_millis(STORE_CALL_MAX_MS));
         self.under_way.push(Box::pin(async move {
-            let gone = timeout(within, queue.delete(&places)).await.unwrap_or(false);
+            let gone = timeout(within, queue.delete(&places)).await == Ok(Confirmation::Confirmed);
             Event::Deleted { places, gone }
         }));
         true

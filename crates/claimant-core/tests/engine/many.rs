@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Renewed, Report,
-    Schedule, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+    BatchedClaim, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Renewed,
+    Report, Schedule, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call as Faulty, Fault};
@@ -69,7 +69,7 @@ impl Store for Shared {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             self.0.request(requests.len());
             latency().await;
@@ -112,8 +112,8 @@ impl Store for Shared {
         self.0.claims_max
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.0.inner.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.0.inner.get(id, call)
     }
 }
 
@@ -209,8 +209,8 @@ async fn what_cannot_be_settled_is_not_run() {
     let batch = batch(5_000, |n| format!("k{n}"));
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     let counts = engine.process(&batch, schedule, &NoQueue).await.counts();
-    assert!(counts["unsettled"] < 1_000, "as many as may wait, each time the store's time is over: {counts:?}");
-    assert_eq!(counts["unsettled"] + counts["not_started"], 5_000);
+    assert!(counts["settle_unknown"] < 1_000, "as many as may wait, each time the store's time is over: {counts:?}");
+    assert_eq!(counts["settle_unknown"] + counts["not_started"], 5_000);
 }
 
 /// What became of the first of two messages with the same work is said of the second, too: a success only where it is done (F17).
@@ -226,10 +226,10 @@ async fn the_later_message_of_the_same_work_is_done_only_where_the_first_is() {
         ("panic", None, "retry retry"),
         ("doubt", None, "retry retry"),
         ("hang", None, "cancelled cancelled"),
-        ("robbed", None, "lost lost"),
+        ("robbed", None, "lease_lost lease_lost"),
         ("ok", Some((Faulty::Claim, Fault::NotApplied(Denied))), "store_failed store_failed"),
-        ("ok", Some((Faulty::Settle, Fault::NotApplied(Denied))), "unsettled unsettled"),
-        ("ok", Some((Faulty::Settle, Fault::Applied(Other))), "unsettled unsettled"),
+        ("ok", Some((Faulty::Settle, Fault::NotApplied(Denied))), "settle_unknown settle_unknown"),
+        ("ok", Some((Faulty::Settle, Fault::Applied(Other))), "settle_unknown settle_unknown"),
         ("ok", Some((Faulty::Settle, Fault::Aborts)), "retry retry"),
         ("ok", Some((Faulty::Settle, Fault::Refuses)), "duplicate duplicate"),
     ];

@@ -111,7 +111,7 @@ async fn finished_work_that_runs_at_most_once_is_not_parked() {
 async fn a_store_that_stays_away_is_asked_until_the_report_is_due() {
     let shop = shop(5, TIMEOUT * 2, StoreErrorKind::Unreachable, |consumer| consumer);
     let start = Instant::now();
-    assert_eq!(words(&shop.deliver(&batch(1)).await), ["unsettled"; 5].join(" "));
+    assert_eq!(words(&shop.deliver(&batch(1)).await), ["settle_unknown"; 5].join(" "));
     assert!(start.elapsed() >= TIMEOUT - Duration::from_secs(1), "{:?}", start.elapsed());
     let calls = shop.store.calls_while_away();
     tokio::time::sleep(TIMEOUT).await;
@@ -125,7 +125,7 @@ async fn a_denied_completion_holds_up_nothing() {
     {
         let shop = shop(5, TIMEOUT, kind, |consumer| consumer);
         let start = Instant::now();
-        assert_eq!(words(&shop.deliver(&batch(1)).await), ["unsettled"; 5].join(" "));
+        assert_eq!(words(&shop.deliver(&batch(1)).await), ["settle_unknown"; 5].join(" "));
         assert!(start.elapsed() < Duration::from_secs(1) && shop.store.calls_while_away() == 1, "{kind:?}");
     }
 }
@@ -185,7 +185,7 @@ async fn while_nothing_can_be_settled_no_handler_is_started() {
         for takes in [WORK, WORK * 10] {
             let (counts, mails) = sent_through(Stubborn(|_| true), batch_size, takes).await;
             // Those that ran when a settlement went unanswered for the first time, and those that had ended just before.
-            assert!((10..=20).contains(&mails) && counts["unsettled"] >= mails, "{mails} mails, {counts:?}");
+            assert!((10..=20).contains(&mails) && counts["settle_unknown"] >= mails, "{mails} mails, {counts:?}");
             assert!(!counts.contains_key("completed"), "{counts:?}");
         }
     }
@@ -204,7 +204,7 @@ async fn what_waited_for_the_store_is_run_when_it_is_back() {
 #[tokio::test(start_paused = true)]
 async fn one_settlement_that_is_not_taken_holds_up_no_other_message() {
     let (counts, mails) = sent_through(Stubborn(|id| id.as_str().ends_with("#k0")), 100, WORK).await;
-    assert_eq!((counts["completed"], counts["unsettled"], mails), (99, 1, 100), "{counts:?}");
+    assert_eq!((counts["completed"], counts["settle_unknown"], mails), (99, 1, 100), "{counts:?}");
 }
 
 /// What ten at once send in one invocation, each in this time: the outcomes, and the number of mails.
@@ -263,7 +263,7 @@ impl Store for StubbornStore {
         self.records.settle(claim, settlement, call)
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.records.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.records.get(id, call)
     }
 }

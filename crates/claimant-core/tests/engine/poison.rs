@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Consumer, DeadLetter, Engine, MemoryStore, Message, Queue, QueueFuture, Record, RecordId,
-    Renewed, Schedule, Settled, Store, StoreError, StoreFuture,
+    Call, Claim, ClaimAnswer, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, MemoryStore, Message, Queue,
+    QueueFuture, Record, RecordId, Renewed, Schedule, Settled, Store, StoreError, StoreFuture,
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
@@ -137,22 +137,22 @@ struct Deleting {
 }
 
 impl Queue for Deleting {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, bool> {
-        Box::pin(std::future::ready(true))
+    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
-    fn delete<'a>(&'a self, places: &'a [usize]) -> QueueFuture<'a, bool> {
+    fn delete<'a>(&'a self, places: &'a [usize]) -> QueueFuture<'a, Confirmation> {
         if self.can {
             self.gone.lock().unwrap().extend(places);
         }
-        Box::pin(std::future::ready(self.can))
+        Box::pin(std::future::ready(if self.can { Confirmation::Confirmed } else { Confirmation::Unconfirmed }))
     }
 
     fn has_dead_letters(&self) -> bool {
         false
     }
 
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<bool>> {
+    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 }
@@ -171,7 +171,7 @@ impl Store for Fleeting {
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
-            let seen = self.records.look(&request.id, call).await?;
+            let seen = self.records.get(&request.id, call).await?;
             match decide(seen.as_ref(), request) {
                 Decision::Grant { next, taken_over } => {
                     self.open.lock().unwrap().push(request.clone());
@@ -200,8 +200,8 @@ impl Store for Fleeting {
         })
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.records.look(id, call)
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.records.get(id, call)
     }
 }
 

@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::{Consumer, DeadLetter, Engine, Lease, MemoryStore, NoQueue, Queue, QueueFuture, Schedule, Status};
+use claimant_core::{
+    Confirmation, Consumer, DeadLetter, Engine, HideAnswer, Lease, MemoryStore, NoQueue, Queue, QueueFuture, Schedule,
+    Status,
+};
 use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs, Late, NotApplied};
 use claimant_testkit::outcomes::{Work, World, message};
@@ -25,7 +28,7 @@ async fn dead_letters_say_why_and_are_successes_only_when_taken() {
             assert!(world.queue.letters().is_empty());
             continue;
         }
-        let mut sent: Vec<_> = world.queue.letters().into_iter().map(|l| (l.place, l.error, l.attempt)).collect();
+        let mut sent: Vec<_> = world.queue.letters().into_iter().map(|l| (l.index, l.error, l.attempt)).collect();
         sent.sort();
         assert_eq!(sent.len(), 4);
         assert_eq!(sent[0], (0, "no use".to_owned(), Some(1)));
@@ -47,19 +50,19 @@ async fn more_dead_letters_than_slots_are_all_sent() {
 struct Slow(Duration, Mutex<Vec<tokio::time::Instant>>);
 
 impl Queue for Slow {
-    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, bool> {
-        Box::pin(std::future::ready(true))
+    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
     fn has_dead_letters(&self) -> bool {
         true
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
         self.1.lock().unwrap().push(tokio::time::Instant::now());
         Box::pin(async move {
             tokio::time::sleep(self.0).await;
-            vec![true; letters.len()]
+            vec![Confirmation::Confirmed; letters.len()]
         })
     }
 }
@@ -123,10 +126,10 @@ async fn a_handler_whose_lease_is_lost_is_cancelled() {
     let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
     world.queue.held = false;
     let start = tokio::time::Instant::now();
-    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lost");
+    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lease_lost");
     assert!(start.elapsed() < Duration::from_secs(2));
     // A renewal without an answer is tried again while the lease lasts; without any, the handler ends with the lease.
-    for (faults, outcome) in [(1, "cancelled"), (9, "lost")] {
+    for (faults, outcome) in [(1, "cancelled"), (9, "lease_lost")] {
         let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
         for fault in
             [AnswerLost, Hangs, NotApplied(claimant_core::StoreErrorKind::Throttled)].iter().cycle().take(faults)
@@ -135,8 +138,8 @@ async fn a_handler_whose_lease_is_lost_is_cancelled() {
         }
         let start = tokio::time::Instant::now();
         assert_eq!(words(&world.deliver(&["a hang"], 0).await), outcome, "{faults} faults");
-        let lease_lost_in_time = start.elapsed() <= Duration::from_secs(3);
-        assert_eq!(lease_lost_in_time, outcome == "lost", "after {:?}", start.elapsed());
+        let lost_in_time = start.elapsed() <= Duration::from_secs(3);
+        assert_eq!(lost_in_time, outcome == "lease_lost", "after {:?}", start.elapsed());
     }
 }
 
@@ -146,7 +149,7 @@ async fn a_handler_ends_where_no_further_try_would_come_before_its_lease_does() 
     let throttled = NotApplied(claimant_core::StoreErrorKind::Throttled);
     (0..2).for_each(|_| world.store.fail_next(Renew, throttled));
     let start = tokio::time::Instant::now();
-    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lost");
+    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lease_lost");
     // Of 3 s: after the first second there is another try, after the second one there is none.
     assert_eq!(start.elapsed().as_secs(), 2);
 }
@@ -157,14 +160,14 @@ async fn a_grant_that_came_late_is_renewed_before_its_handler_runs() {
     for (late_ms, renewal, outcome, calls) in [
         (1_000, None, "completed", vec![Claim, Settle]),
         (1_500, None, "completed", vec![Claim, Renew, Settle]),
-        (1_500, Some(Hangs), "lost", vec![Claim, Renew, Settle]),
+        (1_500, Some(Hangs), "lease_lost", vec![Claim, Renew, Settle]),
     ] {
         let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
         world.store.fail_next(Claim, Late(Duration::from_millis(late_ms)));
         renewal.into_iter().for_each(|fault| world.store.fail_next(Renew, fault));
         assert_eq!(words(&world.deliver(&["a ok"], 0).await), outcome, "{late_ms} ms, {renewal:?}");
         assert_eq!(world.store.calls(), calls, "{late_ms} ms, {renewal:?}");
-        assert_eq!(world.runs().is_empty(), outcome == "lost");
+        assert_eq!(world.runs().is_empty(), outcome == "lease_lost");
     }
 }
 
@@ -216,7 +219,7 @@ async fn the_message_of_a_dead_owner_is_back_when_it_can_be_taken_over() {
 struct Mute;
 
 impl Queue for Mute {
-    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, bool> {
+    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
         Box::pin(std::future::pending())
     }
 
@@ -224,7 +227,7 @@ impl Queue for Mute {
         false
     }
 
-    fn dead_letters<'a>(&'a self, _letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<bool>> {
+    fn dead_letters<'a>(&'a self, _letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
         Box::pin(std::future::pending())
     }
 }
@@ -252,6 +255,6 @@ async fn a_message_whose_handler_is_done_stays_hidden_until_its_batch_is() {
 async fn a_claim_whose_message_is_lost_is_let_go() {
     let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
     world.queue.held = false;
-    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lost");
+    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lease_lost");
     assert_eq!(world.status("a").await, Some(Status::Failed));
 }

@@ -80,7 +80,7 @@ impl Blocked {
 
     async fn record(&self, key: &str) -> Record {
         let (id, meter) = (RecordId::new(self.engine.name(), &Key::new(key).unwrap()), Meter::default());
-        self.store.look(&id, StoreCall { within: TIMEOUT, meter: &meter }).await.unwrap().unwrap()
+        self.store.get(&id, StoreCall { within: TIMEOUT, meter: &meter }).await.unwrap().unwrap()
     }
 }
 

@@ -83,7 +83,7 @@ async fn a_lease_that_is_lost_before_the_handler_starts_parks_nothing() {
     world.store.fail_next(Claim, Fault::Late(Duration::from_millis(2_500)));
     world.store.fail_next(Renew, Fault::NotApplied(StoreErrorKind::Unreachable));
     let report = world.deliver(&["a ok", "b ok"], 0).await;
-    assert_eq!((words(&report).as_str(), world.runs().as_str()), ("lost completed", "b/1"));
+    assert_eq!((words(&report).as_str(), world.runs().as_str()), ("lease_lost completed", "b/1"));
     assert_eq!(words(&world.deliver(&["a ok"], 0).await), "completed");
     assert_eq!(world.runs(), "a/1 b/1", "an attempt is a run");
 }
@@ -158,7 +158,7 @@ async fn one_completion_that_hangs_holds_up_no_other_one() {
     let world = world(|consumer| consumer);
     world.store.fail_next(Settle, Hangs);
     let report = world.deliver(&["a ok", "b ok", "c ok"], 0).await;
-    assert_eq!(words(&report), "unsettled completed completed");
+    assert_eq!(words(&report), "settle_unknown completed completed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Consumer, Context, Engine, Failure, HandlerError, Key, Lent, Meter, NoQueue, RecordId, Schedule, Status, Store,
+    Consumer, Context, Engine, Failure, HandlerError, Key, Meter, NoQueue, RecordId, Schedule, Status, Store,
+    TransactionGuard,
 };
 use claimant_testkit::Call::Settle;
 use claimant_testkit::ledger::{Draft, Ledger};
@@ -15,9 +16,14 @@ use claimant_testkit::{Fault, MovableClock};
 use super::{TIMEOUT, words, world};
 
 /// Transactions that handlers did not give back.
-type Kept = Arc<Mutex<Vec<Lent<Draft>>>>;
+type Kept = Arc<Mutex<Vec<TransactionGuard<Draft>>>>;
 
-async fn enter(work: Work, mut tx: Lent<Draft>, cx: Context, kept: Kept) -> Result<Option<String>, HandlerError> {
+async fn enter(
+    work: Work,
+    mut tx: TransactionGuard<Draft>,
+    cx: Context,
+    kept: Kept,
+) -> Result<Option<String>, HandlerError> {
     tx.enter(work.id);
     match work.action.as_str() {
         "ok" => return Ok(Some("entered".to_owned())),
@@ -63,13 +69,13 @@ async fn entries_are_there_exactly_when_the_key_is_completed() {
         assert_eq!(ledger.entries(), if entered { vec!["a"] } else { vec![] }, "{action}");
         let (id, meter) = (RecordId::new(engine.name(), &Key::new("a").unwrap()), Meter::default());
         let call = claimant_core::Call { within: TIMEOUT, meter: &meter };
-        assert_eq!(ledger.look(&id, call).await.unwrap().map(|r| r.status), Some(status), "{action}");
+        assert_eq!(ledger.get(&id, call).await.unwrap().map(|r| r.status), Some(status), "{action}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_aborts_is_a_failure_once_and_a_lost_claim_if_the_failure_aborts_too() {
-    for (aborts, wanted) in [(0, "completed"), (1, "retry"), (2, "lost")] {
+    for (aborts, wanted) in [(0, "completed"), (1, "retry"), (2, "lease_lost")] {
         let world = world(|consumer| consumer);
         (0..aborts).for_each(|_| world.store.fail_next(Settle, Fault::Aborts));
         assert_eq!(words(&world.deliver(&["a ok"], 0).await), wanted, "{aborts}");
@@ -79,7 +85,7 @@ async fn a_transaction_that_aborts_is_a_failure_once_and_a_lost_claim_if_the_fai
 /// Without a claim beforehand, a transaction can find its key completed. Only work that is done can be done already.
 #[tokio::test(start_paused = true)]
 async fn a_completion_that_is_refused_is_a_duplicate_and_no_other_ending_is() {
-    for (text, wanted) in [("a ok", "duplicate"), ("a fail", "lost"), ("a reject", "lost")] {
+    for (text, wanted) in [("a ok", "duplicate"), ("a fail", "lease_lost"), ("a reject", "lease_lost")] {
         let world = world(|consumer| consumer);
         world.store.fail_next(Settle, Fault::Refuses);
         assert_eq!(words(&world.deliver(&[text], 0).await), wanted, "{text}");

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Meter, RecordId, Renewed, Settled, Status, Store, StoreError, StoreErrorKind,
+    BatchedClaim, Call, Claim, ClaimAnswer, Meter, RecordId, Renewed, Settled, Status, Store, StoreError,
+    StoreErrorKind,
 };
 use tokio::time::timeout;
 
@@ -65,14 +66,16 @@ async fn claims(store: &dyn Store, within: Duration) -> Finding {
     let call = Call { within, meter: &meter };
     let requests: Vec<_> = (0..=COMPANY).map(|_| request(&fresh_id("hurry"), 0)).collect();
     let Some((alone, company)) = requests.split_first() else { return Ok(()) };
-    let mut answers = vec![in_time(store.claim(alone, call)).await?.map(Some)];
+    let mut answers = vec![in_time(store.claim(alone, call)).await?.map(BatchedClaim::Answered)];
     answers.extend(in_time(store.claim_all(company, call)).await?);
     ensure(answers.len() == requests.len(), || format!("{} answers to {COMPANY} claims", answers.len() - 1))?;
     for (answer, request) in answers.into_iter().zip(&requests) {
         match answer {
-            Ok(Some(ClaimAnswer::Granted(claim))) => is_held(store, &claim).await?,
-            Ok(Some(ClaimAnswer::Refused(why))) => return Err(format!("a fresh key was refused: {why:?}")),
-            Ok(None) => {}
+            Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => is_held(store, &claim).await?,
+            Ok(BatchedClaim::Answered(ClaimAnswer::Refused(why))) => {
+                return Err(format!("a fresh key was refused: {why:?}"));
+            }
+            Ok(BatchedClaim::ClaimAlone) => {}
             Err(error) => honest(&error)?,
         }
         // Whether it applied or not, its owner gets it, as the first claim of the key.
@@ -143,7 +146,7 @@ async fn others(store: &dyn Store, within: Duration) -> Finding {
 }
 
 async fn looks(store: &dyn Store, id: &RecordId, call: Call<'_>) -> Finding {
-    match in_time(store.look(id, call)).await? {
+    match in_time(store.get(id, call)).await? {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err("a record that is there was not seen".into()),
         Err(error) => honest(&error),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, Record, RecordId, Renewed,
-    Settled, Store, Timestamp,
+    BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, Record,
+    RecordId, Renewed, Settled, Store, Timestamp,
 };
 
 use crate::clock::TEST_EPOCH;
@@ -81,8 +81,8 @@ pub(super) async fn answers(store: &dyn Store, requests: &[ClaimRequest]) -> Res
     let mut all = Vec::with_capacity(given.len());
     for (given, request) in given.into_iter().zip(requests) {
         all.push(match given.map_err(|e| no_answer(&e))? {
-            Some(given) => given,
-            None => answer(store, request).await?,
+            BatchedClaim::Answered(given) => given,
+            BatchedClaim::ClaimAlone => answer(store, request).await?,
         });
     }
     Ok(all)
@@ -120,7 +120,7 @@ pub(super) async fn renewed(
 }
 
 pub(super) async fn look(store: &dyn Store, id: &RecordId) -> Result<Option<Record>, String> {
-    store.look(id, call(&Meter::default())).await.map_err(|e| no_answer(&e))
+    store.get(id, call(&Meter::default())).await.map_err(|e| no_answer(&e))
 }
 
 /// The record that must be there.

@@ -75,7 +75,7 @@ async fn errors(store: &dyn Store, within: Duration) -> Result<Vec<StoreError>, 
             _ => {}
         }
     }
-    errors.extend(in_time(store.look(&requests[0].id, call)).await?.err());
+    errors.extend(in_time(store.get(&requests[0].id, call)).await?.err());
     Ok(errors)
 }
 
@@ -98,7 +98,7 @@ fn claim_of(request: &ClaimRequest) -> Claim {
         lease_until: request.lease_until,
         attempt: 1,
         taken_over: false,
-        carried: None,
+        transaction: None,
     }
 }
 

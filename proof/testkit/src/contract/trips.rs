@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use claimant_core::protocol::ClaimRequest;
-use claimant_core::{Claim, ClaimAnswer, Meter, Renewed, Settled, Store};
+use claimant_core::{BatchedClaim, Claim, ClaimAnswer, Meter, Renewed, Settled, Store};
 
 use super::scene::{call, fresh_id, renewal, request, settlement};
 use crate::script::{LEASE_MS, SKEW_MS, copy, done, no_answer};
@@ -86,8 +86,10 @@ async fn claim_all(store: &dyn Store, requests: &[ClaimRequest]) -> (u64, Vec<Cl
     let mut claims = Vec::new();
     for (answer, request) in store.claim_all(requests, call(&meter)).await.into_iter().zip(requests) {
         let answer = match answer.unwrap_or_else(|e| panic!("{}", no_answer(&e))) {
-            Some(answer) => answer,
-            None => store.claim(request, call(&meter)).await.unwrap_or_else(|e| panic!("{}", no_answer(&e))),
+            BatchedClaim::Answered(answer) => answer,
+            BatchedClaim::ClaimAlone => {
+                store.claim(request, call(&meter)).await.unwrap_or_else(|e| panic!("{}", no_answer(&e)))
+            }
         };
         if let ClaimAnswer::Granted(claim) = answer {
             claims.push(claim);

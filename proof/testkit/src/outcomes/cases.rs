@@ -213,7 +213,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "or never: no success before it is (fault 9)",
         faults: &[(Settle, KILLED)],
-        deliveries: &[now(&["a ok"], "unsettled"), now(&["a ok"], "duplicate")],
+        deliveries: &[now(&["a ok"], "settle_unknown"), now(&["a ok"], "duplicate")],
         runs: "a/1",
         status: Some(Completed),
         ..PLAIN
@@ -221,7 +221,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "killed after the effect, before completing: run again after the lease (faults 3, 4)",
         faults: &[(Settle, REFUSED)],
-        deliveries: &[now(&["a ok"], "unsettled"), now(&["a ok"], "busy"), after(LONG_S, &["a ok"], "completed")],
+        deliveries: &[now(&["a ok"], "settle_unknown"), now(&["a ok"], "busy"), after(LONG_S, &["a ok"], "completed")],
         runs: "a/1 a/2",
         status: Some(Completed),
         ..PLAIN
@@ -229,14 +229,14 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "a completion that hangs is no success, and neither is its copy",
         faults: &[(Settle, Hangs)],
-        deliveries: &[now(&["a ok", "a ok"], "unsettled unsettled")],
+        deliveries: &[now(&["a ok", "a ok"], "settle_unknown settle_unknown")],
         runs: "a/1",
         status: Some(InProgress),
         ..PLAIN
     },
     Case {
         name: "the lease ends in mid-handler and somebody else claims (faults 13, 14)",
-        deliveries: &[now(&["a robbed"], "lost")],
+        deliveries: &[now(&["a robbed"], "lease_lost")],
         runs: "a/1",
         status: Some(InProgress),
         ..PLAIN
@@ -285,7 +285,7 @@ pub(super) const CASES: &[Case] = &[
         setting: |consumer| consumer.at_most_once(),
         faults: &[(Settle, REFUSED)],
         deliveries: &[
-            now(&["a ok"], "unsettled"),
+            now(&["a ok"], "settle_unknown"),
             now(&["a ok"], "busy"),
             after(LONG_S, &["a ok"], "parked"),
             now(&["a ok @m9"], "parked"),
@@ -317,7 +317,7 @@ pub(super) const CASES: &[Case] = &[
         name: "where the ending is not written, by whoever comes next",
         setting: |consumer| consumer.at_most_once(),
         faults: &[(Settle, REFUSED)],
-        deliveries: &[now(&["a doubt"], "unsettled"), after(LONG_S, &["a doubt"], "parked")],
+        deliveries: &[now(&["a doubt"], "settle_unknown"), after(LONG_S, &["a doubt"], "parked")],
         runs: "a/1",
         status: Some(Parked),
         ..PLAIN

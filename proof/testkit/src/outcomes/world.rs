@@ -109,7 +109,7 @@ impl World {
         let id = RecordId::new(self.engine.name(), &Key::new(key).expect("keys in cases are not empty"));
         let meter = Meter::default();
         let call = Call { within: Duration::from_secs(20), meter: &meter };
-        self.store.look(&id, call).await.expect("the store answers")
+        self.store.get(&id, call).await.expect("the store answers")
     }
 
     /// Where a key stands.

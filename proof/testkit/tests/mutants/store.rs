@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use claimant_core::protocol::{self, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement};
+use claimant_core::protocol::{
+    self, ClaimRequest, Decision, Ending, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
+};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store, StoreError,
+    BatchedClaim, Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store, StoreError,
     StoreErrorKind, StoreFuture, Timestamp,
 };
 use futures_util::future::join_all;
@@ -172,8 +174,8 @@ impl Mutant {
         }
         let settled = match protocol::settle(seen.as_ref(), &claim, settlement) {
             SettleDecision::Lost => Settled::Lost,
-            SettleDecision::Already if self.is(Bug::LosesOwnEnding) => Settled::Lost,
-            SettleDecision::Already => {
+            SettleDecision::AlreadySettled if self.is(Bug::LosesOwnEnding) => Settled::Lost,
+            SettleDecision::AlreadySettled => {
                 let mut record = seen.unwrap();
                 match self.bug {
                     Bug::ReleasesTwice => record.attempts -= settlement.ending.attempts_back().min(record.attempts),
@@ -209,7 +211,7 @@ impl Mutant {
             lease_until: claim.lease_until,
             attempt: claim.attempt,
             taken_over: claim.taken_over,
-            carried: None,
+            transaction: None,
         };
         let mut shown = seen.clone();
         match (self.bug, &mut shown) {
@@ -221,9 +223,9 @@ impl Mutant {
             _ => {}
         }
         match protocol::renew(shown.as_ref(), &guarded, &renewal) {
-            SettleDecision::Lost => return Ok(Renewed::Lost),
-            SettleDecision::Already => claim.lease_until = shown.unwrap().lease_until,
-            SettleDecision::Write(mut next) => {
+            RenewDecision::Lost => return Ok(Renewed::Lost),
+            RenewDecision::AlreadyLonger => claim.lease_until = shown.unwrap().lease_until,
+            RenewDecision::Write(mut next) => {
                 if self.is(Bug::RenewalKeepsExpiry) {
                     next.expires_at_s = seen.unwrap().expires_at_s;
                 }
@@ -238,19 +240,16 @@ impl Mutant {
         Ok(Renewed::Held)
     }
 
-    async fn claim_many(
-        &self,
-        requests: &[ClaimRequest],
-        call: Call<'_>,
-    ) -> Vec<Result<Option<ClaimAnswer>, StoreError>> {
+    async fn claim_many(&self, requests: &[ClaimRequest], call: Call<'_>) -> Vec<Result<BatchedClaim, StoreError>> {
         let mut answers: Vec<_> = join_all(requests.iter().map(|request| async move {
             let answer = self.claim_now(request, call).await?;
             let repeated = requests.iter().filter(|other| other.id == request.id).count() > 1;
             if self.is(Bug::GrantsRepeatedKeys) && repeated {
                 let record = protocol::fresh_claim(request);
-                return Ok(Some(ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), &record, false))));
+                let claim = protocol::claim_of(request.id.clone(), &record, false);
+                return Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim)));
             }
-            Ok(Some(answer))
+            Ok(BatchedClaim::Answered(answer))
         }))
         .await;
         match self.bug {
@@ -297,7 +296,7 @@ impl Store for Mutant {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<Option<ClaimAnswer>, StoreError>>> {
+    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(self.claim_many(requests, call))
     }
 
@@ -313,7 +312,7 @@ impl Store for Mutant {
         Box::pin(self.settle_now(claim, settlement, call))
     }
 
-    fn look<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             self.begin(id, call).await?;
             Ok(self.read(id))
