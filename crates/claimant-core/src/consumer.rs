@@ -247,7 +247,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
             faults.insert(0, fault.to_string());
         }
         Error::unless_empty("the consumer's settings are not usable", &faults)?;
-        name.map_err(|fault| Error::new(fault.to_string()))
+        Ok(name?)
     }
 
     /// What does not go together, in words.

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::claim::Fence;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId};
+use crate::limits::LEASE_MAX_MS;
 
 /// The time that a context made for a test leaves its handler.
 const TEST_REMAINING: Duration = Duration::from_secs(30);
@@ -79,9 +80,10 @@ impl Context {
         self.changed(|run| run.receive_count = receive_count)
     }
 
-    /// Returns the same context, for a test, with this much time left from now on.
+    /// Returns the same context, for a test, with this much time left from now on: at most [`LEASE_MAX_MS`].
     #[must_use]
     pub fn with_remaining(self, remaining: Duration) -> Self {
+        let remaining = remaining.min(Duration::from_millis(LEASE_MAX_MS));
         self.changed(|run| run.cancelled_at = Instant::now() + remaining)
     }
 
@@ -175,6 +177,7 @@ mod tests {
         let later = first.clone().with_attempt(3).with_receive_count(4).with_remaining(Duration::from_secs(2));
         assert_eq!((later.attempt(), later.receive_count(), later.remaining()), (3, 4, Duration::from_secs(2)));
         assert_eq!((later.key(), first.attempt()), ("order-1", 1), "a clone is not changed with it");
+        assert_eq!(first.with_remaining(Duration::MAX).remaining(), Duration::from_millis(LEASE_MAX_MS));
         assert!(Context::for_tests("").is_err() && Context::for_tests(&"k".repeat(2_049)).is_err());
     }
 }

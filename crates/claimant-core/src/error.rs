@@ -18,29 +18,79 @@ impl fmt::Display for Chain<'_> {
     }
 }
 
-/// Why a consumer cannot start or go on. `Display` says what is wrong, where, and how to mend it.
+/// What can be done about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting, an option or another value is missing or not usable. It has to be changed; trying again does not help.
+    Invalid,
+    /// A service refuses: a permission is missing, or what it holds is not what is needed there, such as a table with
+    /// another key. Somebody has to change that.
+    Refused,
+    /// A service gave no answer, or too many asked it. The same can succeed later.
+    Unavailable,
+    /// Anything else.
+    Other,
+}
+
+/// Why a consumer cannot start or go on. `Display` says what is wrong, where, and how to fix it, and never repeats its
+/// source.
 ///
 /// `Debug` is the same text with its causes, because that is what Rust prints when `main` returns an error.
+///
+/// Errors of the stores and the producer become one by `?`. For what a `main` of your own finds out:
+///
+/// ```
+/// use claimant_core::error::{Error, ErrorKind};
+///
+/// fn percentage(text: &str) -> Result<u8, Error> {
+///     text.parse().map_err(|e| Error::invalid("DISCOUNT is not a number from 0 to 255").caused_by(e))
+/// }
+///
+/// let error = percentage("many").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Invalid);
+/// assert_eq!(error.to_string(), "DISCOUNT is not a number from 0 to 255");
+/// assert_eq!(format!("{error:?}"), "DISCOUNT is not a number from 0 to 255: invalid digit found in string");
+/// ```
 pub struct Error {
+    kind: ErrorKind,
     message: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    /// An error with this text.
+    /// Returns an error with this text, of the kind [`Other`](ErrorKind::Other).
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
+        Self { kind: ErrorKind::Other, message: message.into(), source: None }
     }
 
-    /// All faults in one message, if there are any.
+    /// Returns an error with this text about a value that is not usable.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(message).of_kind(ErrorKind::Invalid)
+    }
+
+    /// Returns the same error with this kind.
+    #[must_use]
+    pub fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Returns what can be done about it.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Checks that there are no faults.
     ///
     /// # Errors
-    /// When there is at least one fault.
+    /// When there is at least one: all of them in one message, of the kind [`Invalid`](ErrorKind::Invalid).
     pub fn unless_empty(what: &str, faults: &[String]) -> Result<(), Self> {
         match faults {
             [] => Ok(()),
-            [one] => Err(Self::new(format!("{what}: {one}"))),
-            many => Err(Self::new(format!("{what}, {} faults:\n  - {}", many.len(), many.join("\n  - ")))),
+            [one] => Err(Self::invalid(format!("{what}: {one}"))),
+            many => Err(Self::invalid(format!("{what}, {} faults:\n  - {}", many.len(), many.join("\n  - ")))),
         }
     }
 

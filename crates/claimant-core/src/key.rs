@@ -4,6 +4,8 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+use crate::error::Error;
+
 /// The longest key, in bytes of UTF-8. DynamoDB allows a partition key of 2,048 bytes.
 pub const KEY_MAX_BYTES: usize = 2_048;
 
@@ -30,6 +32,12 @@ impl fmt::Display for InvalidValue {
 }
 
 impl std::error::Error for InvalidValue {}
+
+impl From<InvalidValue> for Error {
+    fn from(fault: InvalidValue) -> Self {
+        Self::invalid(fault.0)
+    }
+}
 
 /// What makes two messages the same piece of work.
 ///

@@ -62,7 +62,7 @@ pub use context::Context;
 pub use deadline::Schedule;
 pub use duplicate::Duplicate;
 pub use engine::Engine;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use failure::{Failure, FailureKind, HandlerError, Terminal};
 pub use fingerprint::Fingerprint;
 pub use handler::{Handler, TransactionalHandler};

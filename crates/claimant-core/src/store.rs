@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::claim::Claim;
+use crate::error::{Error, ErrorKind};
 use crate::failure::Failure;
 use crate::key::RecordId;
 use crate::limits::STORE_GUARD_MS;
@@ -275,6 +276,21 @@ impl StoreError {
     }
 }
 
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let kind = match error.kind {
+            StoreErrorKind::Unreachable | StoreErrorKind::Throttled => ErrorKind::Unavailable,
+            StoreErrorKind::Misconfigured | StoreErrorKind::Denied => ErrorKind::Refused,
+            StoreErrorKind::Corrupt | StoreErrorKind::TooLarge | StoreErrorKind::Other => ErrorKind::Other,
+        };
+        let whole = Self::new(error.message).of_kind(kind);
+        match error.source {
+            Some(source) => whole.caused_by(source),
+            None => whole,
+        }
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -296,6 +312,12 @@ mod tests {
     fn an_error_shows_its_cause() {
         let error = StoreError::new(StoreErrorKind::Denied, "the claim failed");
         assert_eq!(Chain(&error).to_string(), "the claim failed");
-        assert_eq!(Chain(&error.caused_by("no permission")).to_string(), "the claim failed: no permission");
+        let error = error.caused_by("no permission");
+        assert_eq!(Chain(&error).to_string(), "the claim failed: no permission");
+        let whole = Error::from(error);
+        assert_eq!(
+            (whole.kind(), format!("{whole:?}").as_str()),
+            (ErrorKind::Refused, "the claim failed: no permission")
+        );
     }
 }

@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use claimant_core::{Error, ErrorKind};
+
 /// What is to be done about a message that was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -43,3 +45,13 @@ impl fmt::Display for SendError {
 }
 
 impl StdError for SendError {}
+
+impl From<SendError> for Error {
+    fn from(error: SendError) -> Self {
+        let kind = match error.kind {
+            SendErrorKind::Refused => ErrorKind::Refused,
+            SendErrorKind::Failed | SendErrorKind::Unknown | SendErrorKind::HeldBack => ErrorKind::Unavailable,
+        };
+        Self::new(error.message).of_kind(kind)
+    }
+}
