@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use claimant_core::report::OUTCOME_WORDS;
+
 /// The documents all of whose Rust code comes from files. The examples of others are doc tests.
 const DOCUMENTS: [&str; 3] = ["README.md", "docs/your-own-consumer.md", "docs/testing.md"];
 
@@ -75,6 +77,13 @@ fn anchors(document: &str) -> BTreeSet<String> {
     words.map(|words| words.chars().filter_map(kept).collect()).collect()
 }
 
+/// Returns what the rows of the first table below this heading begin with, in code.
+fn rows(document: &str, heading: &str) -> Vec<String> {
+    let below = document.lines().skip_while(|line| *line != heading).skip_while(|line| !line.starts_with('|'));
+    let table = below.take_while(|line| line.starts_with('|'));
+    table.filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(first, _)| first.to_owned()).collect()
+}
+
 /// Returns the path without `.` and `..`, which here never lead out of the repository.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, part| {
@@ -128,10 +137,20 @@ fn the_settings_are_those_of_the_code() {
             product.split('"').filter(|text| name(text) && text.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
         read_by_code.extend(texts.map(str::to_owned));
     }
-    let document = read("docs/settings.md");
-    let rows = document.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(first, _)| first));
-    let documented: BTreeSet<_> = rows.filter(|first| name(first)).map(str::to_owned).collect();
+    let documented: BTreeSet<_> =
+        rows(&read("docs/settings.md"), "# Settings").into_iter().filter(|row| name(row)).collect();
     assert_eq!(documented, read_by_code, "docs/settings.md on the left, the crates on the right");
+}
+
+#[test]
+fn the_outcomes_are_those_of_the_code() {
+    let words = OUTCOME_WORDS.map(str::to_owned).into();
+    for (document, heading) in
+        [("docs/outcomes.md", "## What happens to each message"), ("docs/operating.md", "## Outcomes and what to do")]
+    {
+        let documented: BTreeSet<_> = rows(&read(document), heading).into_iter().collect();
+        assert_eq!(documented, words, "{document} on the left, the code on the right");
+    }
 }
 
 #[test]
