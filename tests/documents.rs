@@ -1,5 +1,5 @@
-//! The documents hold: their Rust code is code that is built, linted and run, their links lead somewhere, and the book has every
-//! page and every setting.
+//! The documents hold: their Rust code is code that is built, linted and run, their links lead somewhere, and they have every page,
+//! setting and outcome, and the figures that were measured.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::collections::BTreeSet;
@@ -204,6 +204,38 @@ fn code_in_the_documents_is_code_that_runs() {
             let from = from.unwrap_or_else(|| panic!("{document}: the block at {start:?} says no `{}…`", FROM.0));
             let from = from.to_str().unwrap();
             assert!(has(&read(from), &block), "{document}: {from} has another text than the block at {start:?}");
+        }
+    }
+}
+
+/// Returns the cells of the row that begins so, below these headings.
+fn cells(document: &str, headings: [&str; 2], start: &str) -> Vec<String> {
+    let [outer, inner] = headings;
+    let mut below = document.lines().skip_while(|line| *line != outer).skip_while(|line| *line != inner);
+    let row = below.find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{inner} has no row {start}"));
+    row.split('|').map(|cell| cell.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_readme_has_the_figures_of_the_last_run() {
+    const WHAT: &str = "### 5 ms, fresh messages";
+    let (readme, performance) = (read("README.md"), read("docs/performance.md"));
+    for batch in [10, 1000] {
+        let ratios = cells(&performance, ["## Ratios", WHAT], &format!("| {batch} | 10 |"));
+        let [claimant, python, typescript] =
+            ["claimant | 10", "Powertools (Python) | 1", "Powertools (TypeScript) | all"]
+                .map(|who| cells(&performance, ["## Figures", WHAT], &format!("| {batch} | {who} |")));
+        let speeds = format!("{} | {} ({}) | {} ({})", claimant[4], python[4], ratios[5], typescript[4], ratios[6]);
+        let row = |of: usize| [&claimant[of], &python[of], &typescript[of]].map(String::as_str).join(" | ");
+        for wanted in [
+            format!("| batch of {batch}: messages/s | {speeds} |"),
+            format!("| batch of {batch}: requests per message | {} |", row(5)),
+            format!("| batch of {batch}: processor time per message, µs | {} |", row(8)),
+        ] {
+            assert!(
+                readme.lines().any(|line| line == wanted),
+                "README.md has not what docs/performance.md has: {wanted}"
+            );
         }
     }
 }
