@@ -1,0 +1,43 @@
+//! Runs one of the examples: `cargo run -p claimant-examples -- leased`. Each file beside this one is a program.
+
+mod support;
+
+/// What each program returns.
+type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+
+macro_rules! examples {
+    ($($name:ident)*) => {
+        $(mod $name;)*
+
+        /// Each program and its name.
+        const EXAMPLES: &[(&str, fn() -> Result)] = &[$((stringify!($name), $name::main)),*];
+    };
+}
+
+examples! {
+    at_most_once
+    conflicts
+    inbox
+    leased
+    lock_table
+    mysql
+    optimistic
+    postgres
+    postgres_transaction
+    producer
+    redis
+    results
+    state
+    transaction
+}
+
+fn main() -> Result {
+    let asked = std::env::args().nth(1).unwrap_or_default();
+    match EXAMPLES.iter().find(|(name, _)| *name == asked) {
+        Some((_, example)) => example(),
+        None => {
+            let names: Vec<_> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+            Err(format!("there is no example {asked:?}: name one of {}", names.join(", ")).into())
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Results: what a handler returns is kept on the record, and a duplicate shows it.
+//!
+//! For a producer that asks again because it never got the answer.
+//!
+//! ```text
+//! m-1 completed
+//! ord-1 was packed before: 3 boxes
+//! m-2 duplicate
+//! ```
+
+use claimant::{Consumer, Context, Duplicate, Engine, HandlerError, MemoryStore};
+
+#[derive(serde::Deserialize)]
+struct Order {
+    order_id: String,
+    cups: u32,
+}
+
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Packed {
+    boxes: u32,
+}
+
+async fn pack(order: Order, _: Context) -> Result<Packed, HandlerError> {
+    Ok(Packed { boxes: order.cups.div_ceil(4) })
+}
+
+fn show(duplicate: &Duplicate<'_>) {
+    // `None` where nothing was kept, an error where an earlier version kept something of another shape.
+    if let Ok(Some(packed)) = duplicate.result::<Packed>() {
+        println!("{} was packed before: {} boxes", duplicate.key(), packed.boxes);
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> crate::Result {
+    let consumer =
+        Consumer::new("packing", MemoryStore::new(), pack).key(|order| &order.order_id).on_duplicate(show);
+    let engine = Engine::with_defaults(consumer)?;
+    let order = r#"{"order_id": "ord-1", "cups": 12}"#;
+    crate::support::deliver(&engine, &[("m-1", order)]).await?;
+    crate::support::deliver(&engine, &[("m-2", order)]).await
+}

@@ -1,0 +1,84 @@
+//! What the examples have in place of AWS: batches delivered by hand, and endpoints on 127.0.0.1.
+
+use std::error::Error;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_smithy_http_client::Builder;
+use claimant::{Engine, Message, MessageId, NoQueue, Schedule};
+use claimant_local::dynamodb::DynamoDb;
+use claimant_local::sqs::Sqs;
+use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
+use serde::de::DeserializeOwned;
+use tokio::net::TcpListener;
+
+/// How long an invocation may last.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long before the deadline the function has returned.
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// Hands the engine one batch, as Lambda does, and prints the outcome of each message. A message is its id and its body.
+pub(crate) async fn deliver<T>(engine: &Engine<T>, messages: &[(&str, &str)]) -> Result<(), Box<dyn Error>>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    let mut batch = Vec::new();
+    for (id, body) in messages {
+        let (id, body) = (MessageId::new(*id)?, (*body).into());
+        batch.push(Message { id, body, receive_count: 1, ordered_group: None, trace: None });
+    }
+    let now = engine.now();
+    let report = engine.process(&batch, Schedule::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
+    let outcomes = batch.iter().zip(report.entries());
+    let outcomes: Vec<_> =
+        outcomes.map(|(message, entry)| format!("{} {}", message.id.as_str(), entry.outcome.word())).collect();
+    println!("{}", outcomes.join(", "));
+    Ok(())
+}
+
+/// Starts an embedded DynamoDB, in memory, and returns it with a client of it.
+pub(crate) async fn dynamodb() -> Result<(DynamoDb, aws_sdk_dynamodb::Client), Box<dyn Error>> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let endpoint = format!("http://{}", listener.local_addr()?);
+    let dynamodb = DynamoDb::in_memory()?;
+    tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "examples"))
+        .http_client(Builder::new().build_http())
+        .endpoint_url(endpoint)
+        .build();
+    Ok((dynamodb, aws_sdk_dynamodb::Client::from_conf(config)))
+}
+
+/// Makes a table whose key is the string `id`.
+pub(crate) fn create_table(dynamodb: &DynamoDb, name: &str) -> Result<(), Box<dyn Error>> {
+    let partition_key = KeySpec { name: "id".to_owned(), kind: KeyKind::S };
+    let (logical_id, name) = (name.to_owned(), name.to_owned());
+    dynamodb.create_table(&TableSpec { logical_id, name, partition_key, sort_key: None, ttl_attribute: None })?;
+    Ok(())
+}
+
+/// Starts a local SQS, and returns it with a client of it.
+pub(crate) async fn sqs() -> Result<(Sqs, aws_sdk_sqs::Client), Box<dyn Error>> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let endpoint = format!("http://{}", listener.local_addr()?);
+    let sqs = Sqs::new();
+    sqs.set_endpoint(&endpoint);
+    tokio::spawn(sqs.clone().serve(listener, std::future::pending()));
+    let config = aws_sdk_sqs::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "examples"))
+        .http_client(Builder::new().build_http())
+        .endpoint_url(endpoint)
+        .build();
+    Ok((sqs, aws_sdk_sqs::Client::from_conf(config)))
+}
+
+/// Returns an order's id that no earlier run of an example has left in its store.
+pub(crate) fn new_order_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
