@@ -28,7 +28,8 @@ type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 /// A named handler with its key rule and its settings.
 ///
 /// ```
-/// use claimant_core::{Consumer, Context, HandlerError, MemoryStore};
+/// # use claimant_core as claimant;
+/// use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Order { order_id: String }
@@ -53,7 +54,7 @@ pub struct Consumer<T> {
 }
 
 impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
-    /// A consumer of JSON bodies of the shape `T`, which is what its [`Handler`] takes. Its name keeps its keys apart from
+    /// Returns a consumer of JSON bodies of the shape `T`, which is what its [`Handler`] takes. Its name keeps its keys apart from
     /// those of other consumers.
     ///
     /// What the handler returns, unless it is `()` or `None`, is kept on the record as JSON, at most
@@ -66,7 +67,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Self::with_handler(name.into(), Arc::new(store), AnyHandler::plain(handler))
     }
 
-    /// A consumer whose handler borrows a transaction of its store: what it does with that and the completion of its key are
+    /// Returns a consumer whose handler borrows a transaction of its store: what it does with that and the completion of its key are
     /// there together, exactly once, or neither is, whatever is killed or lost in between. What it does besides is as
     /// for [`new`](Self::new): done again where the commit did not come through.
     ///
@@ -80,7 +81,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Self::with_handler(name.into(), Arc::new(store), AnyHandler::transactional(handler))
     }
 
-    /// A consumer that runs nothing: its store keeps the messages themselves, such as an inbox does. `note` writes into the
+    /// Returns a consumer that runs nothing: its store keeps the messages themselves, such as an inbox does. `note` writes into the
     /// claim's transaction what is to be kept of a message, and the completion of the claim stores it. It must not block.
     pub fn storing<S: Transactional>(
         name: impl Into<String>,
@@ -95,7 +96,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Self { name, store, handler, identity, on_duplicate: None, options }
     }
 
-    /// Where the key is in the payload: a text, a number, or anything else with a `Display`. A key that is empty, or longer
+    /// Sets where the key is in the payload: a text, a number, or anything else with a `Display`. A key that is empty, or longer
     /// than [`KEY_MAX_BYTES`](crate::key::KEY_MAX_BYTES), rejects the message.
     #[must_use]
     pub fn key<K>(mut self, rule: impl for<'a> Fn(&'a T) -> &'a K + Send + Sync + 'static) -> Self
@@ -106,10 +107,11 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
-    /// How the key is made from the payload, where it is not one value in it. Otherwise as [`key`](Self::key).
+    /// Sets how the key is made from the payload, where it is not one value in it. Otherwise as [`key`](Self::key).
     ///
     /// ```
-    /// # use claimant_core::{Consumer, Context, HandlerError, MemoryStore};
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
     /// # #[derive(serde::Deserialize)]
     /// # struct Line { order: u64, article: u64 }
     /// # async fn pack(_: Line, _: Context) -> Result<(), HandlerError> { Ok(()) }
@@ -122,7 +124,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
-    /// What of the payload must be the same in two messages of one key. Unless set, all of the body: where a producer's
+    /// Sets what of the payload must be the same in two messages of one key. Unless set, all of the body: where a producer's
     /// second copy differs in a time stamp, say, leave that out here, or both copies are a conflict.
     ///
     /// `version` is of the rule: 1 for the first one, and another number whenever it gives another fingerprint for the same
@@ -132,7 +134,8 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// retry, and of each late copy.
     ///
     /// ```
-    /// # use claimant_core::{Consumer, Context, Fingerprint, HandlerError, MemoryStore};
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, Fingerprint, HandlerError, memory::MemoryStore};
     /// # #[derive(serde::Deserialize)]
     /// # struct Order { order_id: String, total_cents: u64 }
     /// # async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> { Ok(()) }
@@ -147,28 +150,51 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     }
 
     /// Keeps only a SHA-256 of each key in the store, for keys that are personal data.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).hashed_keys();
+    /// ```
     #[must_use]
     pub fn hashed_keys(mut self) -> Self {
         self.identity.hashed_keys = true;
         self
     }
 
-    /// Called for each duplicate of finished work, with what the handler returned then. It must not block; what it
+    /// Sets what is called for each duplicate of finished work, with what the handler returned then. It must not block; what it
     /// does is not part of any guarantee.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
+    ///     .key(|order| order)
+    ///     .on_duplicate(|duplicate| println!("{} again, in {}", duplicate.key(), duplicate.message_id()));
+    /// ```
     #[must_use]
     pub fn on_duplicate(mut self, hook: impl Fn(&Duplicate<'_>) + Send + Sync + 'static) -> Self {
         self.on_duplicate = Some(Box::new(hook));
         self
     }
 
-    /// How many messages this process works on at once, in all invocations of its engine: 1 to [`CONCURRENCY_MAX`](crate::limits::CONCURRENCY_MAX).
+    /// Sets how many messages this process works on at once, in all invocations of its engine: 1 to [`CONCURRENCY_MAX`](crate::limits::CONCURRENCY_MAX).
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).concurrency(20);
+    /// ```
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.options.concurrency = Some(messages);
         self
     }
 
-    /// How long the handler takes: a message is started only if that much time is left. Unless set, it is learned from
+    /// Sets how long the handler takes: a message is started only if that much time is left. Unless set, it is learned from
     /// this process's own runs. At most [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
     #[must_use]
     pub fn expected(mut self, duration: Duration) -> Self {
@@ -176,25 +202,55 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
-    /// How long the handler may take before it is cancelled and the message tried again: 1 to
+    /// Sets how long the handler may take before it is cancelled and the message tried again: 1 to
     /// [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS). Unless set, until the invocation's time is over.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// use std::time::Duration;
+    ///
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
+    ///     .expected(Duration::from_secs(2))
+    ///     .timeout(Duration::from_secs(20));
+    /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// How often a key may be claimed for its handler to run, at least once; the message is then rejected. A claim whose
+    /// Sets how often a key may be claimed for its handler to run, at least once; the message is then rejected. A claim whose
     /// owner died counts, run or not. The count is the key's, not the message's, so a redrive does not reset it as it does
     /// the queue's own. Once the key is rejected, a message with another id, such as a redriven one, starts with as many
     /// fresh attempts.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).attempts_max(3);
+    /// ```
     #[must_use]
     pub fn attempts_max(mut self, attempts: u32) -> Self {
         self.options.attempts_max = Some(attempts);
         self
     }
 
-    /// How long a claim is honoured. A renewed lease lasts [`LEASE_MIN_MS`](crate::limits::LEASE_MIN_MS) to [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
+    /// Sets how long a claim is honoured. A renewed lease lasts [`LEASE_MIN_MS`](crate::limits::LEASE_MIN_MS) to [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// use std::time::Duration;
+    ///
+    /// use claimant::Lease;
+    ///
+    /// let lease = Lease::Renewed(Duration::from_secs(10));
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).lease(lease);
+    /// ```
     #[must_use]
     pub fn lease(mut self, lease: Lease) -> Self {
         self.options.lease = lease;
@@ -207,28 +263,55 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// after its request may have arrived. For effects that must not be repeated and whose system cannot recognise a
     /// repeat. Needs a store whose claims [outlive their owners](Store::claims_outlive_owners), and a [`key`](Self::key)
     /// from the payload: a redrive gives a message a new id, and under the id as the key its parked work would run again.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).at_most_once();
+    /// ```
     #[must_use]
     pub fn at_most_once(mut self) -> Self {
         self.options.policy.abandoned = Abandoned::Park;
         self
     }
 
-    /// What becomes of a message whose key belongs to work with another payload: by default it is rejected.
+    /// Sets what becomes of a message whose key belongs to work with another payload: by default it is rejected.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// use claimant::Conflicts;
+    ///
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).conflicts(Conflicts::Ignore);
+    /// ```
     #[must_use]
     pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
         self.options.policy.conflicts = conflicts;
         self
     }
 
-    /// For how long a finished key keeps duplicates out (default 15 days). A whole number of seconds,
+    /// Sets for how long a finished key keeps duplicates out (default 15 days). A whole number of seconds,
     /// [`WINDOW_MIN_S`](crate::limits::WINDOW_MIN_S) to [`WINDOW_MAX_S`](crate::limits::WINDOW_MAX_S).
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// use std::time::Duration;
+    ///
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
+    ///     .window(Duration::from_secs(30 * 86_400))
+    ///     .clock_skew(Duration::from_secs(5));
+    /// ```
     #[must_use]
     pub fn window(mut self, window: Duration) -> Self {
         self.options.policy.window = window;
         self
     }
 
-    /// By how much the clocks of two hosts may differ (default 1 s), at most [`SKEW_MAX_MS`](crate::limits::SKEW_MAX_MS).
+    /// Sets by how much the clocks of two hosts may differ (default 1 s), at most [`SKEW_MAX_MS`](crate::limits::SKEW_MAX_MS).
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
         self.options.policy.skew = skew;

@@ -40,7 +40,8 @@ impl Context {
     /// there is no trace.
     ///
     /// ```
-    /// use claimant_core::{Context, HandlerError};
+    /// # use claimant_core as claimant;
+    /// use claimant::{Context, HandlerError};
     ///
     /// async fn confirm(order: &str, cx: Context) -> Result<String, HandlerError> {
     ///     Ok(format!("{order}, attempt {} of {}", cx.attempt(), cx.key()))

@@ -20,7 +20,8 @@ impl<'a> Duplicate<'a> {
     /// test of a hook.
     ///
     /// ```
-    /// # use claimant_core::Duplicate;
+    /// # use claimant_core as claimant;
+    /// # use claimant::Duplicate;
     /// let duplicate = Duplicate::new("ord-1", "message-2", Some(r#"{"charge":"ch-7"}"#));
     ///
     /// #[derive(serde::Deserialize)]

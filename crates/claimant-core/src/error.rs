@@ -41,7 +41,8 @@ pub enum ErrorKind {
 /// Errors of the stores and the producer become one by `?`. For what a `main` of your own finds out:
 ///
 /// ```
-/// use claimant_core::error::{Error, ErrorKind};
+/// # use claimant_core as claimant;
+/// use claimant::{Error, ErrorKind};
 ///
 /// fn percentage(text: &str) -> Result<u8, Error> {
 ///     text.parse().map_err(|e| Error::invalid("DISCOUNT is not a number from 0 to 255").caused_by(e))

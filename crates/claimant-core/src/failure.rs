@@ -19,7 +19,8 @@ const FAILURE_MAX_BYTES: usize = 1_024;
 /// The error's `Display` is logged and kept on the record (cut to 256 bytes), so keep payload data out of it.
 ///
 /// ```
-/// use claimant_core::{HandlerError, Terminal};
+/// # use claimant_core as claimant;
+/// use claimant::{HandlerError, Terminal};
 ///
 /// fn quantity(text: &str) -> Result<u32, HandlerError> {
 ///     Ok(text.parse().terminal()?) // it will not parse next time either
@@ -61,7 +62,8 @@ impl HandlerError {
     /// any other one tries it again, as after [`retry`](Self::retry).
     ///
     /// ```
-    /// use claimant_core::HandlerError;
+    /// # use claimant_core as claimant;
+    /// use claimant::HandlerError;
     ///
     /// fn charged(answer: std::io::Result<u16>) -> Result<(), HandlerError> {
     ///     match answer.map_err(HandlerError::uncertain)? {

@@ -25,7 +25,8 @@ const NO_TRANSACTION: &str = "the store gave the claim no transaction";
 /// state: the engine shares one value among all messages, so the state needs no `Arc` and no clone.
 ///
 /// ```
-/// use claimant_core::{Consumer, Context, Handler, HandlerError, MemoryStore};
+/// # use claimant_core as claimant;
+/// use claimant::{Consumer, Context, Handler, HandlerError, memory::MemoryStore};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Order { order_id: String }
@@ -48,7 +49,8 @@ const NO_TRANSACTION: &str = "the store gave the claim no transaction";
 /// A closure's parameters have their types written, as its body is read before the consumer's type is known:
 ///
 /// ```
-/// # use claimant_core::{Consumer, Context, HandlerError, MemoryStore};
+/// # use claimant_core as claimant;
+/// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
 /// let consumer = Consumer::new("c", MemoryStore::new(), |id: u64, _: Context| async move {
 ///     println!("{id}");
 ///     Ok::<_, HandlerError>(())
@@ -92,7 +94,8 @@ where
 /// neither commits nor rolls back. Implemented for each `async fn` and closure of `(T, TransactionGuard<X>, C)`.
 ///
 /// ```
-/// use claimant_core::{Context, HandlerError, TransactionGuard, TransactionalHandler};
+/// # use claimant_core as claimant;
+/// use claimant::{Context, HandlerError, TransactionGuard, TransactionalHandler};
 ///
 /// struct Books { currency: String }
 ///

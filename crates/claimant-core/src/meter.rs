@@ -12,6 +12,7 @@ pub struct Meter {
 
 /// What a [`Meter`] shows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Usage {
     /// Requests sent, without those that an SDK repeats by itself.
     pub requests: u64,

@@ -11,6 +11,7 @@ use crate::rejection::Rejection;
 
 /// What became of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// Its handler ran and its key was seen completed under this claim.
     Completed,
@@ -105,6 +106,7 @@ pub const OUTCOME_WORDS: [&str; 14] = [
 
 /// A message on its way to the dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeadLetter {
     /// The message's index in the batch.
     pub index: usize,
@@ -124,6 +126,7 @@ pub struct DeadLetter {
 
 /// What became of a message that goes to the dead-letter queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeadLetterReason {
     /// No retry can do its work, and this message has not done it.
     Rejected,
@@ -147,6 +150,7 @@ impl DeadLetterReason {
 
 /// What became of one message of the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// The message.
     pub message_id: MessageId,
@@ -160,6 +164,7 @@ pub struct Entry {
 
 /// What is known of a message's way to its outcome. A step that it did not take has no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Details {
     /// How often the queue had delivered it, with this time.
     pub receive_count: u32,
@@ -177,6 +182,7 @@ pub struct Details {
 
 /// How long the steps of a batch took at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Latencies {
     /// The longest that a claim took.
     pub claim: Duration,

@@ -64,7 +64,8 @@ impl<X: Send + 'static> TransactionGuard<X> {
     /// it.
     ///
     /// ```
-    /// use claimant_core::{Context, HandlerError, TransactionGuard};
+    /// # use claimant_core as claimant;
+    /// use claimant::{Context, HandlerError, TransactionGuard};
     ///
     /// async fn reserve(sku: &str, mut tx: TransactionGuard<Vec<String>>, _: Context) -> Result<(), HandlerError> {
     ///     tx.push(sku.to_owned());

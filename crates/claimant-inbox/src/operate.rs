@@ -36,6 +36,7 @@ const DELETE_FINISHED: &str = "WITH gone AS (DELETE FROM claimant_inbox WHERE id
 
 /// How many messages of a consumer there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// To be worked off, now, later, or behind others of their group; those being worked on are among them.
     pub pending: u64,
@@ -69,6 +70,7 @@ impl Counts {
 
 /// One message as people see it. Its body is in the table alone: `convert_from(body, 'UTF8')`.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its number.
     pub id: i64,

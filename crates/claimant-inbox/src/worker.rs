@@ -16,6 +16,7 @@ use crate::transaction::Transaction;
 
 /// What becomes of a group when one of its messages is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum AfterDeath {
     /// Its later messages wait until a person has retried or discarded the dead one: they may build on it.
     #[default]

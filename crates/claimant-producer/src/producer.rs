@@ -28,6 +28,7 @@ const _: () = assert!(TRIES_MAX as u64 * (REQUEST_MAX_MS + (BACKOFF_BASE_MS << T
 
 /// What SQS says of a message that it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// The id that it has in the queue.
     pub message_id: String,
