@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_smithy_http_client::Builder;
-use claimant::{Engine, Message, MessageId, NoQueue, Schedule};
+use claimant::{Engine, Message, NoQueue, Schedule};
 use claimant_local::dynamodb::DynamoDb;
 use claimant_local::sqs::Sqs;
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
@@ -25,8 +25,7 @@ where
 {
     let mut batch = Vec::new();
     for (id, body) in messages {
-        let (id, body) = (MessageId::new(*id)?, (*body).into());
-        batch.push(Message { id, body, receive_count: 1, ordered_group: None, trace: None });
+        batch.push(Message::new(*id, *body)?);
     }
     let now = engine.now();
     let report = engine.process(&batch, Schedule::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
