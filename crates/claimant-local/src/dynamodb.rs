@@ -10,7 +10,6 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::serve::ListenerExt as _;
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::actions::delete_table::DeleteTableRequest;
 use dynoxide::actions::describe_table::DescribeTableRequest;
@@ -21,6 +20,7 @@ use dynoxide::{AttributeValue, Database, DynoxideError};
 use tokio::net::TcpListener;
 
 use crate::Error;
+use crate::endpoint;
 use crate::stack::{KeyKind, KeySpec, TableSpec};
 
 /// The database's file inside the data directory.
@@ -175,13 +175,9 @@ impl DynamoDb {
         let stopped = || Error::new("the DynamoDB endpoint stopped: its listener failed");
         let hidden = front::hidden_listener().await.map_err(|e| stopped().caused_by(e))?;
         let router = front::router(hidden.local_addr().map_err(|e| stopped().caused_by(e))?);
-        // Without it a small answer may wait 40 ms for an acknowledgement; only speed depends on it.
-        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let engine = dynoxide::server::serve_with_shutdown(hidden, self.database.clone(), std::future::pending());
         tokio::select! {
-            served = axum::serve(listener, router).with_graceful_shutdown(shutdown).into_future() => {
-                served.map_err(|e| stopped().caused_by(e))
-            }
+            served = endpoint::serve(listener, router, shutdown) => served.map_err(|e| stopped().caused_by(e)),
             Err(e) = engine => Err(Error::new(format!("the DynamoDB endpoint stopped: {e}"))),
         }
     }

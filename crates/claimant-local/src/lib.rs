@@ -13,18 +13,21 @@
 //! | [`stage`] | a stage for the tests of one function: its binary, tables and endpoints, without a template |
 //! | [`workload`] | a sample workload, and what became of it as seen from outside |
 
+mod arn;
 mod clock;
 pub mod cloud;
 pub mod dynamodb;
+mod endpoint;
 pub mod error;
+mod filter;
 pub mod gateway;
-mod host;
 pub mod lambda;
 pub mod mailbox;
 pub mod mapping;
 pub mod sqs;
 pub mod stack;
 pub mod stage;
+mod sync;
 pub mod workload;
 
 pub use clock::time_of_day;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use claimant_local::lambda::Function;
 use claimant_local::mapping::{Filter, Mapping, MappingCounters};
-use claimant_local::sqs::{NewMessage, QueueSettings, Sqs};
+use claimant_local::sqs::{Deduplication, NewMessage, QueueSettings, Sqs};
 use claimant_local::stack::MappingSpec;
 use serde_json::json;
 use support::{Logs, build, config, function, until};
@@ -38,7 +38,7 @@ fn bench(queue: &str, bodies: &[&str], variables: &[(&str, &str)]) -> Bench {
     let fifo = queue.ends_with(".fifo");
     let settings = QueueSettings {
         fifo,
-        content_based_deduplication: fifo,
+        deduplication: Deduplication { content_based: fifo, ..Deduplication::default() },
         visibility_timeout: Duration::from_secs(600),
         ..QueueSettings::default()
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claimant_local::Error;
 use claimant_local::cloud::Cloud;
-use claimant_local::sqs::NewMessage;
+use claimant_local::sqs::{Deletion, NewMessage};
 
 use crate::plan::Fate;
 use crate::storm::Lane;
@@ -44,7 +44,7 @@ pub(crate) async fn redrive(cloud: &Cloud, lanes: &[Lane]) -> Result<BTreeMap<&'
             [neighbour, Some(letter)].into_iter().flatten()
         });
         for letter in moved {
-            if cloud.sqs().delete(&lane.dead_letter_queue, &letter.receipt_handle)? {
+            if cloud.sqs().delete(&lane.dead_letter_queue, &letter.receipt_handle)? == Deletion::Deleted {
                 cloud.sqs().send(&lane.queue, NewMessage::new(&letter.body))?;
                 *counts.entry(lane.target.function()).or_default() += 1;
             }

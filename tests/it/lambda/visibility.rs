@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claimant::{Consumer, Context, Lease};
-use claimant_local::sqs::NewMessage;
+use claimant_local::sqs::{Deletion, NewMessage};
 use claimant_testkit::Call;
 use claimant_tests::wire::Loss;
 
@@ -94,7 +94,7 @@ async fn a_message_that_is_lost_cancels_its_handler() {
         let batch = world.batch(queue, vec![message]).await;
         let receipt = batch[0].receipt_handle.clone();
         match gone {
-            "deleted" => assert!(world.sqs.delete(queue, &receipt).unwrap()),
+            "deleted" => assert_eq!(world.sqs.delete(queue, &receipt).unwrap(), Deletion::Deleted),
             _ => {
                 let client = aws_sdk_sqs::Client::new(&world.config);
                 let change = client.change_message_visibility().queue_url(world.sqs.queue_url(queue));

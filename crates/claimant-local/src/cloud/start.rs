@@ -1,6 +1,5 @@
 //! Starting a cloud: everything that can fail comes before the first message can move.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -9,8 +8,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::config::{CloudConfig, Endpoints};
 use super::programs::{BOOTSTRAP, Programs};
-use super::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, Cloud, CloudConfig, Endpoints, RunningFunction, builds, is_called};
+use super::running::{Cloud, RunningFunction};
+use super::{builds, environment};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
@@ -18,86 +19,81 @@ use crate::lambda::{Function, FunctionConfig, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::Mapping;
 use crate::sqs::Sqs;
-use crate::stack::{FunctionSpec, GATEWAY_URL_PLACEHOLDER, QueueSpec, SQS_URL_PLACEHOLDER, Stack};
+use crate::stack::{FunctionSpec, QueueSpec, Stack};
 
-/// Variables of this process that its functions get too, where set.
-const PASSED_ON: [&str; 3] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL"];
+/// Processes of one function where its mapping sets no maximum concurrency.
+pub const CONCURRENCY_DEFAULT: usize = 4;
+/// Processes of one function at most, whatever its mapping says.
+pub const CONCURRENCY_MAX: usize = 16;
 
-pub(super) async fn start(config: CloudConfig) -> Result<Cloud, Error> {
-    let mut stack = Stack::load(&config.template, &config.parameters)?;
-    (config.adjust)(&mut stack);
-    let mut programs = Programs::new(&config.template, &config.binaries, config.search);
-    let places: Vec<_> = stack.functions.iter_mut().map(|spec| programs.places(spec)).collect();
-    let chosen = choose(&stack, places, &config)?;
-    let waiting = waiting(&chosen, &config)?;
-    let dynamodb = match &config.data {
-        Some(directory) => DynamoDb::in_directory(directory)?,
-        None => DynamoDb::in_memory()?,
-    };
-    for table in &stack.tables {
-        dynamodb.create_table(table)?;
+impl Cloud {
+    /// Starts everything in the template.
+    ///
+    /// # Errors
+    /// When the template, a parameter, a binary, the data directory or a port is not as it must be; the message says
+    /// which, and how to mend it. Nothing is left running then.
+    pub async fn start(config: CloudConfig) -> Result<Self, Error> {
+        let mut stack = Stack::load(&config.template, &config.parameters)?;
+        (config.adjust)(&mut stack);
+        let mut programs = Programs::new(&config.template, &config.binaries, config.search);
+        let places: Vec<_> = stack.functions.iter_mut().map(|spec| programs.places(spec)).collect();
+        let chosen = choose(&stack, places, &config)?;
+        let waiting = waiting(&chosen, &config)?;
+        let dynamodb = match &config.data {
+            Some(directory) => DynamoDb::in_directory(directory)?,
+            None => DynamoDb::in_memory()?,
+        };
+        for table in &stack.tables {
+            dynamodb.create_table(table)?;
+        }
+
+        let ports = config.ports;
+        let (dynamodb_listener, dynamodb_url) = bind("DynamoDB", "--dynamodb-port", ports.dynamodb).await?;
+        let (sqs_listener, sqs_url) = bind("SQS", "--sqs-port", ports.sqs).await?;
+        let (ses_listener, ses_url) = bind("SES", "--ses-port", ports.ses).await?;
+        let (gateway_listener, gateway_url) = bind("the payment gateway", "--gateway-port", ports.gateway).await?;
+        let endpoints = Endpoints { dynamodb: dynamodb_url, sqs: sqs_url, ses: ses_url, gateway: gateway_url };
+
+        let sqs = Sqs::new();
+        sqs.set_endpoint(&endpoints.sqs);
+        for queue in dead_letter_queues_first(&stack.queues) {
+            sqs.create_queue(&queue.name, queue.settings.clone())?;
+        }
+        let mailbox = Mailbox::new().with_slow_delay(config.slow_mail);
+        let gateway = Gateway::new().with_slow_delay(config.slow_charge);
+
+        let (shutdown, stopped) = watch::channel(false);
+        let mut servers = JoinSet::new();
+        servers.spawn(dynamodb.clone().serve(dynamodb_listener, told(stopped.clone())));
+        servers.spawn(sqs.clone().serve(sqs_listener, told(stopped.clone())));
+        servers.spawn(mailbox.clone().serve(ses_listener, told(stopped.clone())));
+        servers.spawn(gateway.clone().serve(gateway_listener, told(stopped)));
+
+        let mut functions = Vec::new();
+        let theirs = Endpoints {
+            dynamodb: config.dynamodb_url.clone().unwrap_or_else(|| endpoints.dynamodb.clone()),
+            ..endpoints.clone()
+        };
+        for (spec, places) in chosen {
+            functions.push(RunningFunction {
+                function: new_function(&spec, places, &config, &theirs)?,
+                spec,
+                mappings: Vec::new(),
+            });
+        }
+        // From here on nothing can fail, and messages can move.
+        for running in &mut functions {
+            let enabled = running.spec.mappings.iter().filter(|mapping| mapping.enabled);
+            let start = |mapping: &_| Mapping::start(Clone::clone(mapping), sqs.clone(), running.function.clone());
+            running.mappings = enabled.map(start).collect();
+        }
+        let mut watching = JoinSet::new();
+        if config.watch {
+            let all = functions.iter().map(|running| running.function.clone()).collect();
+            watching.spawn(builds::watch(all, config.template, config.logs));
+        }
+        Ok(Cloud { waiting, watching, stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, shutdown, servers })
     }
-
-    let ports = config.ports;
-    let (dynamodb_listener, dynamodb_url) = bind("DynamoDB", "--dynamodb-port", ports.dynamodb).await?;
-    let (sqs_listener, sqs_url) = bind("SQS", "--sqs-port", ports.sqs).await?;
-    let (ses_listener, ses_url) = bind("SES", "--ses-port", ports.ses).await?;
-    let (gateway_listener, gateway_url) = bind("the payment gateway", "--gateway-port", ports.gateway).await?;
-    let endpoints = Endpoints { dynamodb: dynamodb_url, sqs: sqs_url, ses: ses_url, gateway: gateway_url };
-
-    let sqs = Sqs::new();
-    sqs.set_endpoint(&endpoints.sqs);
-    for queue in dead_letter_queues_first(&stack.queues) {
-        sqs.create_queue(&queue.name, queue.settings.clone())?;
-    }
-    let mailbox = Mailbox::new().with_slow_delay(config.slow_mail);
-    let gateway = Gateway::new().with_slow_delay(config.slow_charge);
-
-    let (shutdown, stopped) = watch::channel(false);
-    let mut servers = JoinSet::new();
-    servers.spawn(dynamodb.clone().serve(dynamodb_listener, told(stopped.clone())));
-    servers.spawn(sqs.clone().serve(sqs_listener, told(stopped.clone())));
-    servers.spawn(mailbox.clone().serve(ses_listener, told(stopped.clone())));
-    servers.spawn(gateway.clone().serve(gateway_listener, told(stopped)));
-
-    let mut functions = Vec::new();
-    let theirs = Endpoints {
-        dynamodb: config.dynamodb_url.clone().unwrap_or_else(|| endpoints.dynamodb.clone()),
-        ..endpoints.clone()
-    };
-    for (spec, places) in chosen {
-        functions.push(RunningFunction {
-            function: new_function(&spec, places, &config, &theirs)?,
-            spec,
-            mappings: Vec::new(),
-        });
-    }
-    // From here on nothing can fail, and messages can move.
-    for running in &mut functions {
-        let enabled = running.spec.mappings.iter().filter(|mapping| mapping.enabled);
-        let start = |mapping: &_| Mapping::start(Clone::clone(mapping), sqs.clone(), running.function.clone());
-        running.mappings = enabled.map(start).collect();
-    }
-    let mut watching = JoinSet::new();
-    if config.watch {
-        let all = functions.iter().map(|running| running.function.clone()).collect();
-        watching.spawn(builds::watch(all, config.template, config.logs));
-    }
-    Ok(Cloud { waiting, watching, stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, shutdown, servers })
-}
-
-/// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
-pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
-    let variables = [
-        ("AWS_ENDPOINT_URL_DYNAMODB", endpoints.dynamodb.as_str()),
-        ("AWS_ENDPOINT_URL_SQS", &endpoints.sqs),
-        ("AWS_ENDPOINT_URL_SESV2", &endpoints.ses),
-        ("AWS_REGION", "us-east-1"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-        ("AWS_ACCESS_KEY_ID", "local"),
-        ("AWS_SECRET_ACCESS_KEY", "local"),
-    ];
-    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
 /// The functions of the template, or those of them that were asked for, each with the places of its program.
@@ -111,7 +107,7 @@ fn choose(stack: &Stack, places: Vec<Places>, config: &CloudConfig) -> Result<Ve
         if let Some(not_run) = stack.not_run.iter().find(|found| found.what == *name) {
             return Err(Error::new(format!("{name} is not run here: {}", not_run.why)));
         }
-        if !stack.functions.iter().any(|spec| is_called(spec, name)) {
+        if !stack.functions.iter().any(|spec| spec.is_called(name)) {
             let known: Vec<_> = stack.functions.iter().map(|spec| spec.name.as_str()).collect();
             return Err(Error::new(format!(
                 "there is no function {name} in {}: it has {}",
@@ -120,7 +116,7 @@ fn choose(stack: &Stack, places: Vec<Places>, config: &CloudConfig) -> Result<Ve
             )));
         }
     }
-    let wanted = |spec: &FunctionSpec| only.is_empty() || only.iter().any(|name| is_called(spec, name));
+    let wanted = |spec: &FunctionSpec| only.is_empty() || only.iter().any(|name| spec.is_called(name));
     let functions = stack.functions.iter().cloned().zip(places);
     Ok(functions.filter(|(spec, _)| wanted(spec)).collect())
 }
@@ -202,102 +198,14 @@ fn new_function(
         program: places,
         timeout: spec.timeout,
         memory_mb: spec.memory_mb,
-        environment: environment(&spec.environment, endpoints, |name| std::env::var(name).ok()),
+        environment: environment::of_function(&spec.environment, endpoints, |name| std::env::var(name).ok()),
         concurrency: concurrency.clamp(1, CONCURRENCY_MAX),
         logs: config.logs.clone(),
     })
-}
-
-/// The function's variables: the template's first, then ours, which win.
-fn environment(
-    template: &BTreeMap<String, String>,
-    endpoints: &Endpoints,
-    own: impl Fn(&str) -> Option<String>,
-) -> Vec<(String, String)> {
-    let mut environment: BTreeMap<String, String> =
-        PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
-    for (name, value) in template_variables(template, endpoints) {
-        // What a person sets for this run beats what the template sets for every run.
-        environment.entry(name).or_insert(value);
-    }
-    // A metric record of 1.3 KB for each batch would drown the logs here, where nothing takes it up.
-    environment.entry("CLAIMANT_METRICS".to_owned()).or_insert_with(|| "off".to_owned());
-    environment.extend(variables(endpoints));
-    environment.into_iter().collect()
-}
-
-/// A function's variables as the template has them, with this cloud's addresses.
-pub(super) fn template_variables(
-    template: &BTreeMap<String, String>,
-    endpoints: &Endpoints,
-) -> BTreeMap<String, String> {
-    let with_ours =
-        |value: &String| with_gateway(value.replace(SQS_URL_PLACEHOLDER, &endpoints.sqs), &endpoints.gateway);
-    template.iter().map(|(name, value)| (name.clone(), with_ours(value))).collect()
-}
-
-/// Those variables on whose value all that have them agree.
-pub(super) fn agreed(environments: impl Iterator<Item = BTreeMap<String, String>>) -> Vec<(String, String)> {
-    let mut values: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for (name, value) in environments.flatten() {
-        let agreed = values.entry(name).or_insert_with(|| Some(value.clone()));
-        if agreed.as_ref() != Some(&value) {
-            *agreed = None;
-        }
-    }
-    values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-}
-
-/// The value, its sample gateway replaced by ours.
-fn with_gateway(value: String, gateway: &str) -> String {
-    match value.strip_prefix(GATEWAY_URL_PLACEHOLDER) {
-        Some(path) if path.is_empty() || path.starts_with('/') => format!("{gateway}{path}"),
-        _ => value,
-    }
 }
 
 /// Resolves when the cloud stops, or is gone.
 async fn told(mut stopped: watch::Receiver<bool>) {
     // An error means the sender is gone, which is the other way to be told.
     let _ = stopped.wait_for(|stopped| *stopped).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_gets_real_urls_and_our_endpoints() {
-        let [dynamodb, sqs, ses, gateway] = ["http://d", "http://q", "http://s", "http://g"].map(str::to_owned);
-        let endpoints = Endpoints { dynamodb, sqs, ses, gateway };
-        let template = BTreeMap::from([
-            ("QUEUE_URL".to_owned(), format!("{SQS_URL_PLACEHOLDER}/000000000000/orders")),
-            ("GATEWAY_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}/legacy")),
-            ("OTHER_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}.com")),
-            ("RUST_LOG".to_owned(), "info".to_owned()),
-            ("AWS_REGION".to_owned(), "eu-west-1".to_owned()),
-        ]);
-        let own = |name: &str| (name == "RUST_LOG").then(|| "debug".to_owned());
-        let environment: BTreeMap<_, _> = environment(&template, &endpoints, own).into_iter().collect();
-        assert_eq!(environment["QUEUE_URL"], "http://q/000000000000/orders");
-        assert_eq!(environment["GATEWAY_URL"], "http://g/legacy");
-        assert_eq!(environment["OTHER_URL"], "https://gateway.example.com");
-        assert_eq!(environment["RUST_LOG"], "debug");
-        assert_eq!(environment["AWS_REGION"], "us-east-1");
-        assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
-        assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
-        assert_eq!(environment["CLAIMANT_METRICS"], "off");
-    }
-
-    #[test]
-    fn variables_that_functions_do_not_agree_on_are_left_out() {
-        let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let environments: [BTreeMap<_, _>; 3] = [
-            of(&[("TABLE", "Locks"), ("DEAD", "a"), ("OWN", "1")]),
-            of(&[("TABLE", "Locks"), ("DEAD", "b")]),
-            of(&[("DEAD", "a")]),
-        ];
-        let pairs = agreed(environments.into_iter());
-        assert_eq!(pairs, [("OWN".to_owned(), "1".to_owned()), ("TABLE".to_owned(), "Locks".to_owned())]);
-    }
 }

@@ -1,4 +1,4 @@
-//! What stands before the engine's own server, which answers whoever asks.
+//! What stands before the engine's own server, which answers every client.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -12,8 +12,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::json;
 use tokio::net::TcpListener;
-
-use crate::host;
 
 /// Carries requests to the engine.
 #[derive(Clone)]
@@ -34,12 +32,12 @@ pub(super) async fn hidden_listener() -> std::io::Result<TcpListener> {
     }
 }
 
-/// Returns what answers on the endpoint: every request that names this machine goes on to the engine at `address`.
+/// Returns what answers on the endpoint: every request goes on to the engine at `address`.
 pub(super) fn router(address: SocketAddr) -> Router {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     let client = Client::builder(TokioExecutor::new()).build(connector);
-    host::loopback_only(Router::new().fallback(forward).with_state(Engine { client, address }))
+    Router::new().fallback(forward).with_state(Engine { client, address })
 }
 
 async fn forward(State(engine): State<Engine>, mut request: Request) -> Response {

@@ -8,16 +8,37 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::json;
+use tokio::net::TcpListener;
 
+use super::charge::{Charge, KEY_MAX_BYTES, Order, REFERENCE_MAX_BYTES};
 use super::ledger::Verdict;
-use super::{Charge, Gateway, KEY_MAX_BYTES, LISTED_MAX, Order, REFERENCE_MAX_BYTES};
+use super::service::Gateway;
+use crate::{Error, endpoint};
+
+/// Charges that `GET /_claimant/charges` lists: the latest ones.
+pub const LISTED_MAX: usize = 1_000;
 
 /// Bytes of one request.
 const REQUEST_MAX_BYTES: usize = 16 * 1024;
 
 const KEY_HEADER: &str = "idempotency-key";
 
-pub(super) fn router(gateway: Gateway) -> Router {
+impl Gateway {
+    /// Serves on `listener` until `shutdown` resolves and the requests under way are answered.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let served = endpoint::serve(listener, router(self), shutdown).await;
+        served.map_err(|e| Error::new("the payment gateway stopped: its listener failed").caused_by(e))
+    }
+}
+
+fn router(gateway: Gateway) -> Router {
     Router::new()
         .route("/charges", post(charge))
         .route("/legacy/charges", post(charge_each_time))

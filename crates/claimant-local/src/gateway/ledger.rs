@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CHARGES_MAX, Charge, Order};
+use super::charge::{Charge, Order};
 
+/// Charges made at most; then every new one is refused with 503. None is forgotten, since it would be made twice.
+pub const CHARGES_MAX: usize = 100_000;
 /// `unavailable…` references remembered as refused once; past it all are forgotten, and refused once more.
 const UNAVAILABLE_MAX: usize = 100_000;
 
@@ -11,7 +13,7 @@ const UNAVAILABLE_MAX: usize = 100_000;
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     charges: Vec<Charge>,
-    /// Places in `charges`.
+    /// Indexes in `charges`.
     by_key: HashMap<String, usize>,
     /// Charges of each reference.
     by_reference: HashMap<String, u32>,
@@ -26,7 +28,7 @@ pub(super) enum Verdict {
     Receipt(Charge),
     /// The receipt, later.
     Late(Charge),
-    /// It was charged, and nobody is told.
+    /// It was charged, and the connection closes without an answer.
     AnswerLost,
     Declined,
     Unavailable,
@@ -47,7 +49,7 @@ impl Ledger {
     /// Counts a request and decides it; without a key, each one is a charge of its own.
     pub(super) fn decide(&mut self, order: Order, key: Option<String>) -> Verdict {
         self.requests += 1;
-        let earlier = key.as_ref().and_then(|key| self.by_key.get(key)).and_then(|place| self.charges.get_mut(*place));
+        let earlier = key.as_ref().and_then(|key| self.by_key.get(key)).and_then(|index| self.charges.get_mut(*index));
         if let Some(charge) = earlier {
             if charge.order != order {
                 return Verdict::OtherCharge;

@@ -13,16 +13,16 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::{Invocation, lock};
+use super::invocation::Invocation;
 use crate::clock::wall_clock_ms;
-use crate::host;
+use crate::endpoint;
+use crate::sync::lock;
 
 /// The largest response, in bytes, as Lambda has it: 6 MB and a little for its envelope.
 pub(super) const RESPONSE_BYTES_MAX: usize = 6 * 1024 * 1024 + 100;
@@ -48,7 +48,8 @@ pub(super) struct RuntimeApi {
     pub(super) address: SocketAddr,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) init_error: oneshot::Receiver<Invocation>,
-    server: JoinHandle<()>,
+    // Ended by its drop.
+    _server: JoinSet<()>,
 }
 
 struct Shared {
@@ -83,20 +84,10 @@ impl RuntimeApi {
             .route("/2018-06-01/runtime/init/error", post(init_error_report))
             .layer(DefaultBodyLimit::disable())
             .with_state(shared);
-        let routes = host::loopback_only(routes);
-        // Without it a small answer may wait 40 ms for an acknowledgement; only speed depends on it.
-        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-        let server = tokio::spawn(async move {
-            // OK because axum's server never returns: it waits out errors of the socket.
-            let _ = axum::serve(listener, routes).await;
-        });
-        Ok(Self { address, events, init_error, server })
-    }
-}
-
-impl Drop for RuntimeApi {
-    fn drop(&mut self) {
-        self.server.abort();
+        let mut server = JoinSet::new();
+        // OK because axum's server never returns: it waits out errors of the socket.
+        server.spawn(async move { drop(endpoint::serve(listener, routes, std::future::pending()).await) });
+        Ok(Self { address, events, init_error, _server: server })
     }
 }
 

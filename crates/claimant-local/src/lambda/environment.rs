@@ -1,8 +1,10 @@
 //! One execution environment: a process, its runtime API and its output.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -13,11 +15,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use crate::stack::{REGION, function_arn};
+use crate::arn::{self, REGION};
+use crate::sync::lock;
 
 use super::api::{Event, RuntimeApi};
+use super::config::FunctionConfig;
+use super::invocation::Invocation;
 use super::logs::{LogSink, forward};
-use super::{FunctionConfig, Invocation, Pids, lock};
 
 /// How long a new process may take until it asks for its first event; Lambda's own limit.
 const INIT_MAX: Duration = Duration::from_secs(10);
@@ -39,6 +43,9 @@ pub(super) enum Ended {
     /// A process that had answered before has ended without taking this event.
     NotTaken,
 }
+
+/// The processes of a function that have not been reaped.
+pub(super) type Pids = Arc<Mutex<BTreeSet<u32>>>;
 
 /// A process and what belongs to it. Dropping it kills the process and everything the process started.
 pub(super) struct Environment {
@@ -73,7 +80,7 @@ impl Environment {
             kind: "Runtime.InvalidEntrypoint".to_owned(),
             message: format!("{what} {}: {e}", executable.display()),
         };
-        let api = RuntimeApi::start(function_arn(&config.name)).await;
+        let api = RuntimeApi::start(arn::of_function(&config.name)).await;
         let api = api.map_err(|e| failed("no free port for the runtime API of", e))?;
         let mut command = command(config, executable, &api);
         let mut child = spawn(&mut command).await.map_err(|e| failed("cannot start", e))?;

@@ -6,9 +6,11 @@ use std::time::Duration;
 use axum::body::Bytes;
 use tokio::sync::{Semaphore, watch};
 
-use super::environment::{Ended, Environment};
+use super::config::FunctionConfig;
+use super::environment::{Ended, Environment, Pids};
+use super::invocation::{EVENT_BYTES_MAX, FunctionCounters, Invocation};
 use super::program::{Look, Program};
-use super::{EVENT_BYTES_MAX, FunctionConfig, FunctionCounters, Invocation, Pids, lock};
+use crate::sync::lock;
 
 /// Before the first restart after a crash; doubled with each further crash in a row.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
@@ -20,22 +22,66 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Pool {
     pub(super) config: FunctionConfig,
     pub(super) program: Program,
-    pub(super) permits: Semaphore,
-    pub(super) stopped: watch::Sender<bool>,
+    permits: Semaphore,
+    stopped: watch::Sender<bool>,
     // Invariant: an environment is here only while no invocation holds it.
-    pub(super) idle: Mutex<Vec<Environment>>,
+    idle: Mutex<Vec<Environment>>,
     pub(super) pids: Pids,
-    pub(super) state: Mutex<State>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) counters: FunctionCounters,
+struct State {
+    counters: FunctionCounters,
     crashes_in_a_row: u32,
 }
 
 impl Pool {
+    /// A pool without processes; `config.concurrency` is in its range.
+    pub(super) fn new(config: FunctionConfig) -> Self {
+        Self {
+            permits: Semaphore::new(config.concurrency),
+            program: Program::new(config.program.clone()),
+            config,
+            stopped: watch::Sender::new(false),
+            idle: Mutex::default(),
+            pids: Pids::default(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Invokes the function, and counts what becomes of it.
     pub(super) async fn invoke(&self, payload: Bytes) -> Invocation {
+        lock(&self.state).counters.invocations += 1;
+        let result = self.run(payload).await;
+        let counters = &mut lock(&self.state).counters;
+        match result {
+            Invocation::Response(_) => {}
+            Invocation::FunctionError { .. } => counters.errors += 1,
+            Invocation::TimedOut => counters.timeouts += 1,
+            Invocation::Crashed { .. } => counters.crashes += 1,
+        }
+        result
+    }
+
+    pub(super) fn counters(&self) -> FunctionCounters {
+        lock(&self.state).counters
+    }
+
+    /// Cuts every invocation, kills and reaps every process.
+    pub(super) async fn stop(&self) {
+        self.stopped.send_replace(true);
+        let all = u32::try_from(self.config.concurrency).expect("checked to be CONCURRENCY_MAX or less");
+        // An invocation keeps its permit until its process is reaped or idle, so all permits mean none is left.
+        let permits = self.permits.acquire_many(all).await;
+        let idle = std::mem::take(&mut *lock(&self.idle));
+        for environment in idle {
+            environment.end().await;
+        }
+        drop(permits);
+    }
+
+    async fn run(&self, payload: Bytes) -> Invocation {
         if payload.len() > EVENT_BYTES_MAX {
             return Invocation::FunctionError {
                 kind: "RequestTooLargeException".to_owned(),

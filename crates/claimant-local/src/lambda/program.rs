@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::lock;
+use crate::sync::lock;
 
 /// How long a file must stay as it is before it counts.
 const SETTLE: Duration = Duration::from_millis(200);

@@ -1,8 +1,11 @@
 //! When attempts to send a mail began and ended: whether two were under way at the same time.
 
+use std::sync::{Arc, Mutex};
+
 use tokio::time::Instant;
 
-use super::{Field, Mail, Mailbox};
+use super::mail::{Field, value_of};
+use crate::sync::lock;
 
 /// Attempts whose times are kept; later ones are not.
 pub const ATTEMPTS_MAX: usize = 100_000;
@@ -18,17 +21,21 @@ pub struct Attempt {
     pub ended: Option<Instant>,
 }
 
+/// The attempts in the order of their beginnings. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AttemptLog(Arc<Mutex<Vec<Attempt>>>);
+
 /// An attempt that has not ended. Dropping it ends it.
 pub(super) struct UnderWay {
-    mailbox: Mailbox,
-    place: Option<usize>,
+    log: AttemptLog,
+    /// `None` where the log is full.
+    index: Option<usize>,
 }
 
 impl Attempt {
     /// The value of the first header of this name, whatever its case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let header = self.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
-        Some(&header.value)
+        value_of(&self.headers, name)
     }
 
     /// Whether both were under way at some moment.
@@ -38,22 +45,25 @@ impl Attempt {
     }
 }
 
-impl UnderWay {
-    pub(super) fn begin(mailbox: &Mailbox, mail: &Mail) -> Self {
-        let mut kept = mailbox.kept();
-        let place = (kept.log.len() < ATTEMPTS_MAX).then_some(kept.log.len());
-        if place.is_some() {
-            kept.log.push(Attempt { headers: mail.headers.clone(), began: Instant::now(), ended: None });
+impl AttemptLog {
+    pub(super) fn begin(&self, headers: &[Field]) -> UnderWay {
+        let mut attempts = lock(&self.0);
+        let index = (attempts.len() < ATTEMPTS_MAX).then_some(attempts.len());
+        if index.is_some() {
+            attempts.push(Attempt { headers: headers.to_vec(), began: Instant::now(), ended: None });
         }
-        drop(kept);
-        Self { mailbox: mailbox.clone(), place }
+        UnderWay { log: self.clone(), index }
+    }
+
+    pub(super) fn attempts(&self) -> Vec<Attempt> {
+        lock(&self.0).clone()
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let Some(place) = self.place else { return };
-        self.mailbox.kept().log[place].ended = Some(Instant::now());
+        let Some(index) = self.index else { return };
+        lock(&self.log.0)[index].ended = Some(Instant::now());
     }
 }
 
@@ -83,19 +93,10 @@ mod tests {
 
     #[test]
     fn an_attempt_ends_when_it_is_dropped() {
-        let mailbox = Mailbox::new();
-        let mail = Mail {
-            message_id: "m".into(),
-            from: String::new(),
-            to: vec![],
-            subject: String::new(),
-            headers: vec![Field { name: "X-Key".into(), value: "k".into() }],
-            tags: vec![],
-            text: String::new(),
-        };
-        let under_way = mailbox.begin(&mail);
-        assert!(mailbox.log()[0].ended.is_none() && mailbox.log()[0].header("x-key") == Some("k"));
+        let log = AttemptLog::default();
+        let under_way = log.begin(&[Field { name: "X-Key".into(), value: "k".into() }]);
+        assert!(log.attempts()[0].ended.is_none() && log.attempts()[0].header("x-key") == Some("k"));
         drop(under_way);
-        assert!(mailbox.log()[0].ended.is_some());
+        assert!(log.attempts()[0].ended.is_some());
     }
 }

@@ -7,13 +7,34 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, body::Bytes};
 use serde_json::json;
+use tokio::net::TcpListener;
 
-use super::{LISTED_MAX, Mailbox, Verdict, request};
+use super::request;
+use super::service::{Mailbox, Verdict};
+use crate::{Error, endpoint};
+
+/// Mails that `GET /_claimant/mails` lists: the latest ones.
+pub const LISTED_MAX: usize = 1_000;
 
 /// Bytes of one request: what SES takes for a simple mail, in base64 where raw.
 const REQUEST_MAX_BYTES: usize = 14 * 1024 * 1024;
 
-pub(super) fn router(mailbox: Mailbox) -> Router {
+impl Mailbox {
+    /// Serves on `listener` until `shutdown` resolves and the requests under way are answered.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let served = endpoint::serve(listener, router(self), shutdown).await;
+        served.map_err(|e| Error::new("the SES endpoint stopped: its listener failed").caused_by(e))
+    }
+}
+
+fn router(mailbox: Mailbox) -> Router {
     Router::new()
         .route("/v2/email/outbound-emails", post(send_email))
         .route("/_claimant/mails", get(list))

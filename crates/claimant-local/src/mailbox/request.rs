@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 
-use super::{Field, Mail, TEXT_MAX_BYTES};
+use super::mail::{Field, Mail, TEXT_MAX_BYTES, bare_address, value_of};
 
 /// Recipients of one mail.
 const RECIPIENTS_MAX: usize = 50;
@@ -109,12 +109,6 @@ pub(super) fn parse(body: &[u8], message_id: String) -> Result<Mail, String> {
     Ok(mail)
 }
 
-/// The part between `<` and `>` where there is one, else the whole.
-pub(super) fn bare_address(address: &str) -> &str {
-    let inner = address.rsplit_once('<').map_or(address, |(_, rest)| rest);
-    inner.trim().trim_end_matches('>').trim()
-}
-
 fn from_simple(simple: Simple) -> Result<Mail, String> {
     let subject = simple.subject.ok_or("Content.Simple.Subject is missing")?.data;
     let body = simple.body.ok_or("Content.Simple.Body is missing")?;
@@ -139,8 +133,7 @@ fn from_raw(raw: &Raw) -> Result<Mail, String> {
         let (name, value) = line.split_once(':').ok_or("Content.Raw.Data is not a mail: a header line has no colon")?;
         headers.push(Field { name: name.trim().into(), value: value.trim().into() });
     }
-    let subject = headers.iter().find(|h| h.name.eq_ignore_ascii_case("subject"));
-    let subject = subject.map(|h| h.value.clone()).unwrap_or_default();
+    let subject = value_of(&headers, "subject").unwrap_or_default().to_owned();
     Ok(mail(subject, headers, text))
 }
 

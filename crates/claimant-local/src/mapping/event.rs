@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::arn::REGION;
 use crate::lambda::EVENT_BYTES_MAX;
 use crate::sqs::{AttributeValue, MessageAttribute, Received};
-use crate::stack::REGION;
 
 const HEAD: &str = r#"{"Records":["#;
 const TAIL: &str = "]}";

@@ -1,6 +1,6 @@
 //! All queues of the account, and what happens between two of them.
 
-pub(super) mod moves;
+mod moves;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::arn;
 use super::attributes::Attributes;
 use super::fault::{Code, Fault};
-use super::message::{NewMessage, Received, Sent};
+use super::message::{Deletion, NewMessage, Received, Sent};
+use super::move_task::MoveTask;
 use super::queue::{Ask, Queue};
-use super::receipt::SENDER_ID;
-use moves::MoveTask;
+use crate::arn::{self, ACCOUNT_ID};
 
 /// How long after the deletion of a queue its name is not free.
 const DELETED_PAUSE_MS: u64 = 60_000;
@@ -128,14 +127,14 @@ impl Account {
         {
             let entry = self.entry(&redrive.dead_letter_queue)?;
             for message in handout.dead {
-                entry.queue.take_dead(now_ms, &arn::of(name), message);
+                entry.queue.take_dead(now_ms, &arn::of_queue(name), message);
             }
             entry.changed.notify_waiters();
         }
         Ok(handout.received)
     }
 
-    pub(super) fn delete(&mut self, now_ms: u64, name: &str, receipt_handle: &str) -> Result<bool, Fault> {
+    pub(super) fn delete(&mut self, now_ms: u64, name: &str, receipt_handle: &str) -> Result<Deletion, Fault> {
         let entry = self.entry(name)?;
         let deleted = entry.queue.delete(now_ms, receipt_handle)?;
         // A deletion can unlock a FIFO group.
@@ -202,6 +201,6 @@ impl Account {
     /// The URL of a queue, whether it exists or not.
     pub(super) fn url(&self, name: &str) -> String {
         let endpoint = self.endpoint.as_deref().unwrap_or("http://127.0.0.1");
-        format!("{endpoint}/{SENDER_ID}/{name}")
+        format!("{endpoint}/{ACCOUNT_ID}/{name}")
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::arn;
 use super::fault::{Code, Fault};
 use super::settings::{
     DeduplicationScope, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, QueueSettings, Redrive, RedriveAllow, ThroughputLimit,
 };
+use crate::arn;
 
 /// Attributes that are kept and shown, and change nothing here: no one is refused, nothing is encrypted.
 const KEPT: [&str; 4] = [KMS_REUSE, KMS_KEY, "Policy", SQS_ENCRYPTION];
@@ -106,8 +106,8 @@ impl Attributes {
         put("MaximumMessageSize", settings.max_message_bytes.to_string());
         if settings.fifo {
             put("FifoQueue", "true".to_owned());
-            put("ContentBasedDeduplication", settings.content_based_deduplication.to_string());
-            put("DeduplicationScope", settings.deduplication_scope.as_str().to_owned());
+            put("ContentBasedDeduplication", settings.deduplication.content_based.to_string());
+            put("DeduplicationScope", settings.deduplication.scope.as_str().to_owned());
             put("FifoThroughputLimit", settings.throughput_limit.as_str().to_owned());
         }
         if let Some(policy) = redrive_allow_text(&settings.redrive_allow) {
@@ -115,7 +115,7 @@ impl Attributes {
         }
         if let Some(redrive) = &settings.redrive {
             let policy = json!({
-                "deadLetterTargetArn": arn::of(&redrive.dead_letter_queue),
+                "deadLetterTargetArn": arn::of_queue(&redrive.dead_letter_queue),
                 "maxReceiveCount": redrive.max_receive_count,
             });
             put("RedrivePolicy", policy.to_string());
@@ -140,13 +140,13 @@ impl Attributes {
             "ContentBasedDeduplication" | "DeduplicationScope" | "FifoThroughputLimit" if !settings.fifo => {
                 return Err(Fault::fifo_only(attribute));
             }
-            "ContentBasedDeduplication" => settings.content_based_deduplication = boolean(attribute, value)?,
+            "ContentBasedDeduplication" => settings.deduplication.content_based = boolean(attribute, value)?,
             "FifoQueue" if boolean(attribute, value)? => (),
             "FifoQueue" => {
                 return Err(Fault::invalid_attribute(attribute, "Reason: Modifying queue type is not supported."));
             }
             "DeduplicationScope" => {
-                settings.deduplication_scope = DeduplicationScope::parse(value)
+                settings.deduplication.scope = DeduplicationScope::parse(value)
                     .ok_or_else(|| Fault::invalid_attribute(attribute, "It must be messageGroup or queue."))?;
             }
             "FifoThroughputLimit" => {
@@ -236,7 +236,7 @@ fn redrive(value: &str) -> Result<Option<Redrive>, Fault> {
     let target = policy["deadLetterTargetArn"]
         .as_str()
         .ok_or_else(|| invalid("Redrive policy does not contain mandatory attribute: deadLetterTargetArn."))?;
-    let name = arn::name_in(target).ok_or_else(|| invalid("deadLetterTargetArn is not the ARN of a queue."))?;
+    let name = arn::queue_name(target).ok_or_else(|| invalid("deadLetterTargetArn is not the ARN of a queue."))?;
     // SDKs and templates write the count as a number or as text.
     let count = match &policy["maxReceiveCount"] {
         Value::Null => {

@@ -3,30 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
-use super::message::{Depth, MessageAttribute, StoredMessage};
-
-/// A message as a queue keeps it.
-#[derive(Clone, Debug)]
-pub(super) struct Message {
-    pub(super) id: String,
-    pub(super) body: String,
-    pub(super) md5_of_body: String,
-    pub(super) attributes: BTreeMap<String, MessageAttribute>,
-    pub(super) trace_header: Option<String>,
-    pub(super) group_id: Option<String>,
-    pub(super) deduplication_id: Option<String>,
-    pub(super) sequence_number: Option<String>,
-    pub(super) sent_ms: u64,
-    /// From when the retention period counts.
-    pub(super) retained_from_ms: u64,
-    pub(super) first_received_ms: Option<u64>,
-    /// Receives in all queues the message has been in.
-    pub(super) receive_count: u32,
-    /// Receives in this queue: what `maxReceiveCount` is compared with, and the number of the newest receipt.
-    pub(super) receives_here: u32,
-    /// The ARN of the queue that gave up on the message.
-    pub(super) dead_letter_source: Option<String>,
-}
+use super::message::{Depth, StoredMessage};
+use super::queued::Message;
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +14,7 @@ pub(super) enum Standing {
     InFlight { received_ms: u64, until_ms: u64 },
 }
 
-/// The place of a message in its backlog: grows with every arrival, never reused.
+/// The position of a message in its backlog: grows with every arrival, never reused.
 pub(super) type Key = u64;
 
 /// Invariant: each message is in `ages`, and by its standing in exactly one of `ready` and `hidden`; on a FIFO
@@ -114,13 +92,13 @@ impl Backlog {
         Some(message)
     }
 
-    /// Counts a receive and hides the message; gives the message as it now is.
+    /// Counts a receive and hides the message; returns the message as it now is.
     pub(super) fn receive(&mut self, key: Key, now_ms: u64, until_ms: u64) -> Option<&Message> {
         self.stand(key, Standing::InFlight { received_ms: now_ms, until_ms });
         let (message, _) = self.messages.get_mut(&key)?;
-        message.receive_count += 1;
-        message.receives_here += 1;
-        message.first_received_ms.get_or_insert(now_ms);
+        message.receives.count += 1;
+        message.receives.here += 1;
+        message.receives.first_ms.get_or_insert(now_ms);
         Some(message)
     }
 
@@ -133,7 +111,7 @@ impl Backlog {
         }
     }
 
-    /// Lets time pass: what was hidden long enough becomes visible, what is too old goes. Gives the number that went.
+    /// Lets time pass: what was hidden long enough becomes visible, what is too old goes. Returns the number that went.
     pub(super) fn advance(&mut self, now_ms: u64, retention_ms: u64) -> u64 {
         while let Some(&(until_ms, key)) = self.hidden.first()
             && until_ms <= now_ms
@@ -194,7 +172,7 @@ impl Backlog {
     pub(super) fn stored(&self) -> Vec<StoredMessage> {
         let look = |(message, _): &(Message, Standing)| StoredMessage {
             message_id: message.id.clone(),
-            body: message.body.clone(),
+            body: message.content.body.clone(),
         };
         self.messages.values().map(look).collect()
     }

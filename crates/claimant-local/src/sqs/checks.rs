@@ -73,7 +73,7 @@ pub(super) fn group_and_deduplication(new: &NewMessage, queue: &Attributes) -> R
     if new.group_id.is_none() {
         return Err(Fault::missing("MessageGroupId"));
     }
-    if new.deduplication_id.is_none() && !queue.settings.content_based_deduplication {
+    if new.deduplication_id.is_none() && !queue.settings.deduplication.content_based {
         return Err(Fault::new(
             Code::InvalidParameterValue,
             "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided \

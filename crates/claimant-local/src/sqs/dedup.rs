@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use sha2::{Digest as _, Sha256};
+
 /// How long a FIFO queue knows a deduplication id after the first send: five minutes.
 pub(super) const WINDOW_MS: u64 = 5 * 60 * 1_000;
 
@@ -42,4 +44,9 @@ impl Window {
         self.order.push_back((now_ms, scope.clone()));
         self.seen.insert(scope, first);
     }
+}
+
+/// Returns the deduplication id of a body, where the queue takes it from there: its SHA-256, in hexadecimal.
+pub(super) fn content_id(body: &str) -> String {
+    Sha256::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,26 +1,22 @@
 //! The AWS JSON 1.0 protocol over HTTP: every request is a POST that names its action in `X-Amz-Target`.
 
-use std::future::Future;
-
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::actions;
+use super::actions::{self, Call};
 use super::fault::{Code, Fault};
 use super::service::Sqs;
 use super::settings::MESSAGE_BYTES_MAX;
-use super::wire::ErrorAnswer;
+use super::wire::{ErrorAnswer, to_json};
 use crate::Error;
-use crate::host;
+use crate::endpoint;
 
 /// The largest request read: 1 MiB of content, every byte of which JSON may spell in six (`\u000a`), and 2 MiB for
 /// the ten entries around it. A larger one could only hold a message that SQS refuses.
@@ -30,52 +26,49 @@ const TARGET_HEADER: &str = "x-amz-target";
 const TARGET_PREFIX: &str = "AmazonSQS.";
 const TRACE_HEADER: &str = "x-amzn-trace-id";
 
-/// What every request needs.
-#[derive(Clone)]
-pub(super) struct Endpoint {
-    pub(super) sqs: Sqs,
-    /// Turns true, or loses its sender, when the server is to stop: long polls then end.
-    closing: watch::Receiver<bool>,
-}
+/// What every request needs: the queues, and a flag that turns true when the server stops, so that long polls end.
+type Shared = (Sqs, watch::Receiver<bool>);
 
-impl Endpoint {
-    /// Ready when the server is to stop.
-    pub(super) async fn closed(&self) {
-        let mut closing = self.closing.clone();
-        // An error means that the server has gone, which is the same news.
-        let _ = closing.wait_for(|closing| *closing).await;
+impl Sqs {
+    /// Answers the AWS JSON 1.0 protocol on `listener` until `shutdown` is ready and open requests are answered. Long
+    /// polls end at once.
+    ///
+    /// # Errors
+    ///
+    /// If the listener fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let failed = |doing: &str| format!("SQS: the listener failed while {doing}: start the local cloud again");
+        let address = listener.local_addr();
+        let address = address.map_err(|e| Error::new(failed("reading its address")).caused_by(e))?;
+        self.default_endpoint(format!("http://{address}"));
+        let (close, closing) = watch::channel(false);
+        let router = Router::new()
+            .fallback(answer)
+            .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+            .with_state::<()>((self, closing));
+        let stopping = async move {
+            shutdown.await;
+            close.send_replace(true);
+        };
+        endpoint::serve(listener, router, stopping).await.map_err(|e| Error::new(failed("serving")).caused_by(e))
     }
 }
 
-/// Serves until `shutdown` is ready and open requests are answered.
-pub(super) async fn serve(
-    sqs: Sqs,
-    listener: TcpListener,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), Error> {
-    let failed = |doing: &str| format!("SQS: the listener failed while {doing}: start the local cloud again");
-    let address = listener.local_addr();
-    let address = address.map_err(|e| Error::new(failed("reading its address")).caused_by(e))?;
-    sqs.default_endpoint(format!("http://{address}"));
-    let (close, closing) = watch::channel(false);
-    let router = Router::new()
-        .fallback(answer)
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .with_state(Endpoint { sqs, closing });
-    let served = axum::serve(listener, host::loopback_only(router)).with_graceful_shutdown(async move {
-        shutdown.await;
-        close.send_replace(true);
-    });
-    served.await.map_err(|e| Error::new(failed("serving")).caused_by(e))
-}
-
-async fn answer(State(endpoint): State<Endpoint>, headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
+async fn answer(
+    State((sqs, closing)): State<Shared>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     if !headers.contains_key(TARGET_HEADER) {
         return query_protocol();
     }
     let trace = headers.get(TRACE_HEADER).and_then(|trace| trace.to_str().ok()).filter(|trace| !trace.is_empty());
     let answered = match (action(&headers), body) {
-        (Ok(action), Ok(body)) => actions::perform(&endpoint, action, trace, &body).await,
+        (Ok(action), Ok(body)) => actions::perform(&sqs, closing, Call { action, trace, body: &body }).await,
         (Err(fault), _) => Err(fault),
         (Ok(_), Err(rejection)) => Err(unreadable(&rejection)),
     };
@@ -136,23 +129,4 @@ fn refusal(fault: &Fault) -> Response {
     let query_error = query_error.expect("every code is plain ASCII");
     response.headers_mut().insert("x-amzn-query-error", query_error);
     response
-}
-
-/// Reads a request's JSON. An empty body is an empty request.
-pub(super) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
-    let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|e| {
-        // The place alone: what serde would quote may be a part of a message.
-        let (line, column) = (e.line(), e.column());
-        let what = if e.is_data() { "is not of the type SQS expects there" } else { "is not JSON" };
-        Fault::new(
-            Code::Serialization,
-            format!("What stands before line {line}, column {column} of the request {what}."),
-        )
-    })
-}
-
-/// Writes an answer's JSON.
-pub(super) fn to_json(answer: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(answer).expect("the answers are structs and maps with text keys")
 }

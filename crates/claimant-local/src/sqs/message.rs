@@ -71,6 +71,15 @@ pub struct Sent {
     pub sequence_number: Option<String>,
 }
 
+/// What becomes of a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// The message is deleted.
+    Deleted,
+    /// Nothing was deleted: the message is gone, or the receipt handle has expired on a FIFO queue.
+    Stale,
+}
+
 /// A message as one receive hands it out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Received {

@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | `message` | what goes in and comes out: [`NewMessage`], [`Sent`], [`Received`], [`StoredMessage`] |
 //! | `settings` | [`QueueSettings`], [`Redrive`] and the limits of a queue |
+//! | `queued` | a message as a queue keeps it |
 //! | `backlog` | the messages of one queue and who may be handed out next; pure |
 //! | `dedup` | the five minutes in which a FIFO queue knows a message again; pure |
 //! | `queue` | one queue: send, receive, delete, visibility, redrive; pure, time is an argument |
 //! | `receipt` | receipt handles, and messages as handed out |
 //! | `attributes` | queue attributes as SQS spells them: parsed, checked, written |
 //! | `checks` | what a message must look like to be accepted |
-//! | `account` | all queues, and what happens between two of them; `moves` has the message move tasks |
-//! | `arn` | the ARNs of queues |
+//! | `account` | all queues, and what happens between two of them; `account/moves` carries out the message move tasks (`move_task`) |
 //! | `service` | [`Sqs`]: the shared handle, its clock, long polling |
 //! | `http` | the AWS JSON 1.0 protocol; `wire` has its shapes, `actions` what each action does |
 //! | `fault` | every error SQS answers with |
@@ -49,7 +49,6 @@
 
 mod account;
 mod actions;
-mod arn;
 mod attributes;
 mod backlog;
 mod checks;
@@ -58,12 +57,16 @@ mod fault;
 mod http;
 mod md5;
 mod message;
+mod move_task;
 mod queue;
+mod queued;
 mod receipt;
 mod service;
 mod settings;
 mod wire;
 
-pub use message::{AttributeValue, Counters, Depth, MessageAttribute, NewMessage, Received, Sent, StoredMessage};
+pub use message::{
+    AttributeValue, Counters, Deletion, Depth, MessageAttribute, NewMessage, Received, Sent, StoredMessage,
+};
 pub use service::Sqs;
-pub use settings::{DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};
+pub use settings::{Deduplication, DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};

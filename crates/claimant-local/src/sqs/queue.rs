@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
-
 use super::attributes::Attributes;
-use super::backlog::{Backlog, Key, Message, Standing};
+use super::backlog::{Backlog, Key, Standing};
 use super::checks;
-use super::dedup::{FirstSend, Window};
+use super::dedup::{FirstSend, Window, content_id};
 use super::fault::{Code, Fault};
 use super::md5;
-use super::message::{Counters, Depth, NewMessage, Received, Sent, StoredMessage};
+use super::message::{Counters, Deletion, Depth, NewMessage, Received, Sent, StoredMessage};
+use super::queued::{Content, Message, Receives};
 use super::receipt;
 use super::settings::{DeduplicationScope, VISIBILITY_MAX_S};
 
@@ -28,13 +27,19 @@ pub(super) struct Queue {
     in_flight_max: usize,
     pub(super) attributes: Attributes,
     pub(super) tags: BTreeMap<String, String>,
-    pub(super) created_ms: u64,
-    pub(super) modified_ms: u64,
+    pub(super) times: Times,
     backlog: Backlog,
     window: Window,
-    purged_ms: Option<u64>,
     sequence: u64,
     counters: Counters,
+}
+
+/// When something was last done to the queue itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) created_ms: u64,
+    pub(super) modified_ms: u64,
+    purged_ms: Option<u64>,
 }
 
 /// What one receive asks for.
@@ -63,10 +68,8 @@ impl Queue {
             backlog: Backlog::new(attributes.settings.fifo),
             attributes,
             tags: BTreeMap::new(),
-            created_ms: now_ms,
-            modified_ms: now_ms,
+            times: Times { created_ms: now_ms, modified_ms: now_ms, purged_ms: None },
             window: Window::default(),
-            purged_ms: None,
             sequence: 0,
             counters: Counters::default(),
         }
@@ -86,7 +89,7 @@ impl Queue {
         let mut deduplication_id = None;
         if self.attributes.settings.fifo {
             let id = new.deduplication_id.unwrap_or_else(|| content_id(&new.body));
-            let per_group = self.attributes.settings.deduplication_scope == DeduplicationScope::MessageGroup;
+            let per_group = self.attributes.settings.deduplication.scope == DeduplicationScope::MessageGroup;
             let scope = new.group_id.clone().filter(|_| per_group);
             let scope = (scope, id.clone());
             if let Some(first) = self.window.find(now_ms, &scope) {
@@ -103,18 +106,18 @@ impl Queue {
         let delay = delay.unwrap_or(self.attributes.settings.delay);
         let message = Message {
             id: sent.message_id.clone(),
-            body: new.body,
-            md5_of_body: sent.md5_of_body.clone(),
-            attributes: new.message_attributes,
-            trace_header: new.trace_header,
+            content: Content {
+                body: new.body,
+                md5_of_body: sent.md5_of_body.clone(),
+                attributes: new.message_attributes,
+                trace_header: new.trace_header,
+            },
             group_id: new.group_id,
             deduplication_id,
             sequence_number: sent.sequence_number.clone(),
             sent_ms: now_ms,
             retained_from_ms: now_ms,
-            first_received_ms: None,
-            receive_count: 0,
-            receives_here: 0,
+            receives: Receives::default(),
             dead_letter_source: None,
         };
         self.backlog.insert(message, now_ms, millis(delay));
@@ -138,7 +141,7 @@ impl Queue {
                 break;
             };
             last = message.group_id.clone().map(|group| (group, key));
-            if ask.max_receive_count.is_some_and(|max| message.receives_here >= max) {
+            if ask.max_receive_count.is_some_and(|max| message.receives.here >= max) {
                 handout.dead.extend(self.backlog.remove(key));
                 continue;
             }
@@ -161,20 +164,20 @@ impl Queue {
         Ok(handout)
     }
 
-    /// Deletes a message; `false` if it had gone before.
-    pub(super) fn delete(&mut self, now_ms: u64, receipt_handle: &str) -> Result<bool, Fault> {
+    /// Deletes a message. An expired receipt handle of a FIFO queue is a fault.
+    pub(super) fn delete(&mut self, now_ms: u64, receipt_handle: &str) -> Result<Deletion, Fault> {
         self.advance(now_ms);
         let (key, receipt) = receipt::parse(&self.id, receipt_handle)?;
         let Some((message, standing)) = self.backlog.get(key) else {
-            return Ok(false);
+            return Ok(Deletion::Stale);
         };
-        let current = receipt == message.receives_here && matches!(standing, Standing::InFlight { .. });
+        let current = receipt == message.receives.here && matches!(standing, Standing::InFlight { .. });
         if self.attributes.settings.fifo && !current {
             return Err(handle_expired());
         }
         self.backlog.remove(key);
         self.counters.deleted += 1;
-        Ok(true)
+        Ok(Deletion::Deleted)
     }
 
     /// Hides a message in flight for `timeout` from now; zero makes it visible at once. On a standard queue a message whose
@@ -197,7 +200,7 @@ impl Queue {
         let Standing::InFlight { received_ms, .. } = standing else {
             return if fifo { Err(handle_expired()) } else { Ok(()) };
         };
-        if fifo && receipt != message.receives_here {
+        if fifo && receipt != message.receives.here {
             return Err(handle_expired());
         }
         let held_s = now_ms.saturating_sub(received_ms) / 1_000;
@@ -216,33 +219,20 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes in a message that another queue gave up on. It keeps its id, its sending time and its receive count.
+    /// Adds a message that another queue gave up on.
     pub(super) fn take_dead(&mut self, now_ms: u64, source_arn: &str, message: Message) {
         let retained_from_ms = if self.attributes.settings.fifo {
             now_ms // FIFO queues count the retention from the move, standard queues from the sending.
         } else {
             message.retained_from_ms
         };
-        let message =
-            Message { retained_from_ms, receives_here: 0, dead_letter_source: Some(source_arn.to_owned()), ..message };
-        self.backlog.insert(message, now_ms, 0);
+        self.backlog.insert(message.dead_lettered(source_arn, retained_from_ms), now_ms, 0);
     }
 
-    /// Takes in a message redriven from a dead-letter queue: to SQS that is a new message.
+    /// Adds a message that a dead-letter queue sends back.
     pub(super) fn take_redriven(&mut self, now_ms: u64, message_id: String, message: Message) {
         let sequence_number = message.sequence_number.as_ref().map(|_| self.next_sequence_number());
-        let message = Message {
-            id: message_id,
-            sequence_number,
-            sent_ms: now_ms,
-            retained_from_ms: now_ms,
-            first_received_ms: None,
-            receive_count: 0,
-            receives_here: 0,
-            dead_letter_source: None,
-            ..message
-        };
-        self.backlog.insert(message, now_ms, 0);
+        self.backlog.insert(message.redriven(now_ms, message_id, sequence_number), now_ms, 0);
     }
 
     /// Returns the first visible message, in order of arrival on a FIFO queue, without receiving it.
@@ -264,17 +254,17 @@ impl Queue {
             self.backlog.delay_again(millis(delay));
         }
         self.attributes = attributes;
-        self.modified_ms = now_ms;
+        self.times.modified_ms = now_ms;
     }
 
     /// Drops every message, those in flight too, and what was known of their deduplication ids. Refused within a minute of
     /// the last purge.
     pub(super) fn purge(&mut self, now_ms: u64, name: &str) -> Result<(), Fault> {
-        if self.purged_ms.is_some_and(|last_ms| now_ms < last_ms + PURGE_PAUSE_MS) {
+        if self.times.purged_ms.is_some_and(|last_ms| now_ms < last_ms + PURGE_PAUSE_MS) {
             let message = format!("Only one PurgeQueue operation on {name} is allowed every 60 seconds.");
             return Err(Fault::new(Code::PurgeQueueInProgress, message));
         }
-        self.purged_ms = Some(now_ms);
+        self.times.purged_ms = Some(now_ms);
         self.backlog.clear();
         self.window = Window::default();
         Ok(())
@@ -295,7 +285,7 @@ impl Queue {
         self.backlog.stored()
     }
 
-    /// When a hidden message becomes visible without anyone's doing.
+    /// When a hidden message becomes visible by itself.
     pub(super) fn next_change_ms(&self) -> Option<u64> {
         self.backlog.next_change_ms()
     }
@@ -314,10 +304,6 @@ impl Queue {
 
 fn handle_expired() -> Fault {
     Fault::invalid_parameter("ReceiptHandle", "The receipt handle has expired.")
-}
-
-fn content_id(body: &str) -> String {
-    Sha256::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -3,15 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::backlog::{Key, Message};
+use super::backlog::Key;
 use super::fault::{Code, Fault};
 use super::md5;
 use super::message::Received;
+use super::queued::Message;
+use crate::arn::ACCOUNT_ID;
 
-/// The sender that every message names: the one account of the local cloud.
-pub(super) const SENDER_ID: &str = "000000000000";
-
-/// The message's place and the number of the receive in a handle that the queue with this id handed out.
+/// Returns the message's position and the number of the receive in a handle that the queue with this id handed out.
 pub(super) fn parse(queue_id: &str, handle: &str) -> Result<(Key, u32), Fault> {
     read(queue_id, handle).ok_or_else(|| {
         Fault::new(
@@ -34,15 +33,15 @@ fn write(queue_id: &str, key: Key, receipt: u32) -> String {
 /// The message as its newest receive hands it out.
 pub(super) fn received(queue_id: &str, key: Key, message: &Message) -> Received {
     let some = |name: &str, value: &Option<String>| value.clone().map(|value| (name.to_owned(), value));
-    let first_received_ms = message.first_received_ms.unwrap_or(message.sent_ms);
+    let first_received_ms = message.receives.first_ms.unwrap_or(message.sent_ms);
     let always = [
         ("ApproximateFirstReceiveTimestamp", first_received_ms.to_string()),
-        ("ApproximateReceiveCount", message.receive_count.to_string()),
-        ("SenderId", SENDER_ID.to_owned()),
+        ("ApproximateReceiveCount", message.receives.count.to_string()),
+        ("SenderId", ACCOUNT_ID.to_owned()),
         ("SentTimestamp", message.sent_ms.to_string()),
     ];
     let sometimes = [
-        some("AWSTraceHeader", &message.trace_header),
+        some("AWSTraceHeader", &message.content.trace_header),
         some("DeadLetterQueueSourceArn", &message.dead_letter_source),
         some("MessageDeduplicationId", &message.deduplication_id),
         some("MessageGroupId", &message.group_id),
@@ -51,11 +50,11 @@ pub(super) fn received(queue_id: &str, key: Key, message: &Message) -> Received 
     let always = always.map(|(name, value)| (name.to_owned(), value));
     Received {
         message_id: message.id.clone(),
-        receipt_handle: write(queue_id, key, message.receives_here),
-        body: message.body.clone(),
-        md5_of_body: message.md5_of_body.clone(),
+        receipt_handle: write(queue_id, key, message.receives.here),
+        body: message.content.body.clone(),
+        md5_of_body: message.content.md5_of_body.clone(),
         attributes: always.into_iter().chain(sometimes.into_iter().flatten()).collect(),
-        md5_of_message_attributes: md5::of_attributes(&message.attributes),
-        message_attributes: message.attributes.clone(),
+        md5_of_message_attributes: md5::of_attributes(&message.content.attributes),
+        message_attributes: message.content.attributes.clone(),
     }
 }

@@ -1,22 +1,19 @@
 //! The shared handle to all queues: its clock, and the waiting of long polls.
 
 use std::fmt;
-use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::account::Account;
-use super::arn;
 use super::attributes::Attributes;
 use super::fault::{Code, Fault};
-use super::http;
-use super::message::{Counters, Depth, NewMessage, Received, Sent, StoredMessage};
+use super::message::{Counters, Deletion, Depth, NewMessage, Received, Sent, StoredMessage};
 use super::settings::QueueSettings;
 use crate::Error;
+use crate::arn;
 use crate::clock::wall_clock_ms;
 
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
@@ -96,7 +93,7 @@ impl Sqs {
 
     /// The ARN of the queue of this name; it need not exist.
     pub fn queue_arn(&self, name: &str) -> String {
-        arn::of(name)
+        arn::of_queue(name)
     }
 
     /// Receives up to `max` messages, of which there may be more than SQS's ten, waiting up to `wait` for the first.
@@ -111,16 +108,15 @@ impl Sqs {
         Ok(self.poll(queue, max, None, Some(wait)).await?)
     }
 
-    /// Deletes the message that was received with this handle. Gives `false` if that was not to be: the message had
-    /// gone before, or on a FIFO queue the visibility timeout has ended and the handle with it.
+    /// Deletes the message that was received with this handle.
     ///
     /// # Errors
     ///
     /// If the queue does not exist, or never handed out this handle.
-    pub fn delete(&self, queue: &str, receipt_handle: &str) -> Result<bool, Error> {
+    pub fn delete(&self, queue: &str, receipt_handle: &str) -> Result<Deletion, Error> {
         let (mut account, now_ms) = (self.account(), self.now_ms());
         match account.delete(now_ms, queue, receipt_handle) {
-            Err(fault) if fault.code == Code::InvalidParameterValue => Ok(false),
+            Err(fault) if fault.code == Code::InvalidParameterValue => Ok(Deletion::Stale),
             other => Ok(other?),
         }
     }
@@ -163,20 +159,6 @@ impl Sqs {
     pub fn messages(&self, queue: &str) -> Result<Vec<StoredMessage>, Error> {
         let (mut account, now_ms) = (self.account(), self.now_ms());
         Ok(account.queue(queue)?.stored(now_ms))
-    }
-
-    /// Answers the AWS JSON 1.0 protocol on `listener` until `shutdown` is ready and open requests are answered;
-    /// long polls count as open for up to 20 seconds, unless the future is dropped.
-    ///
-    /// # Errors
-    ///
-    /// If the listener fails.
-    pub async fn serve(
-        self,
-        listener: TcpListener,
-        shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Error> {
-        http::serve(self, listener, shutdown).await
     }
 
     /// Sets the endpoint unless it is set.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::arn;
 use super::fault::Fault;
+use crate::arn;
 
 /// The longest visibility timeout, in seconds: 12 hours.
 pub(super) const VISIBILITY_MAX_S: u64 = 43_200;
@@ -32,8 +32,8 @@ const NAME_LENGTH_MAX: usize = 80;
 pub struct QueueSettings {
     /// Whether the queue is FIFO; its name then ends in `.fifo`.
     pub fifo: bool,
-    /// Whether a FIFO queue derives a missing deduplication id from the body.
-    pub content_based_deduplication: bool,
+    /// How a FIFO queue recognises repeated messages.
+    pub deduplication: Deduplication,
     /// How long a received message stays hidden: up to 12 hours.
     pub visibility_timeout: Duration,
     /// How long an undeleted message is kept: 1 minute to 14 days.
@@ -44,8 +44,6 @@ pub struct QueueSettings {
     pub receive_wait: Duration,
     /// The largest message that the queue accepts, attributes included, in bytes: 1 KiB to 1 MiB.
     pub max_message_bytes: usize,
-    /// Where a FIFO queue knows a deduplication id again.
-    pub deduplication_scope: DeduplicationScope,
     /// What a FIFO queue's throughput quota applies to. Checked and shown; throughput is not limited here.
     pub throughput_limit: ThroughputLimit,
     /// Where messages go that were received too often.
@@ -54,7 +52,16 @@ pub struct QueueSettings {
     pub redrive_allow: RedriveAllow,
 }
 
-/// Where a FIFO queue knows a deduplication id again.
+/// How a FIFO queue recognises repeated messages, for five minutes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deduplication {
+    /// Whether the queue derives a missing deduplication id from the body.
+    pub content_based: bool,
+    /// Where the queue recognises a deduplication id.
+    pub scope: DeduplicationScope,
+}
+
+/// Where a FIFO queue recognises a deduplication id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeduplicationScope {
     /// `queue`: in the whole queue.
@@ -122,7 +129,7 @@ impl RedriveAllow {
         match self {
             Self::All => true,
             Self::None => false,
-            Self::Queues(arns) => arns.iter().any(|arn| arn::name_in(arn) == Some(source)),
+            Self::Queues(arns) => arns.iter().any(|arn| arn::queue_name(arn) == Some(source)),
         }
     }
 }
@@ -138,23 +145,25 @@ pub struct Redrive {
 
 impl Default for QueueSettings {
     fn default() -> Self {
-        Self {
-            fifo: false,
-            content_based_deduplication: false,
-            visibility_timeout: Duration::from_secs(30),
-            retention: Duration::from_secs(345_600),
-            delay: Duration::ZERO,
-            receive_wait: Duration::ZERO,
-            max_message_bytes: MESSAGE_BYTES_MAX,
-            deduplication_scope: DeduplicationScope::Queue,
-            throughput_limit: ThroughputLimit::PerQueue,
-            redrive: None,
-            redrive_allow: RedriveAllow::All,
-        }
+        Self::STANDARD
     }
 }
 
 impl QueueSettings {
+    /// What SQS gives a standard queue.
+    pub(super) const STANDARD: Self = Self {
+        fifo: false,
+        deduplication: Deduplication { content_based: false, scope: DeduplicationScope::Queue },
+        visibility_timeout: Duration::from_secs(30),
+        retention: Duration::from_secs(345_600),
+        delay: Duration::ZERO,
+        receive_wait: Duration::ZERO,
+        max_message_bytes: MESSAGE_BYTES_MAX,
+        throughput_limit: ThroughputLimit::PerQueue,
+        redrive: None,
+        redrive_allow: RedriveAllow::All,
+    };
+
     /// Checks every limit that needs no other queue.
     pub(super) fn check(&self, name: &str) -> Result<(), Fault> {
         check_name(name, self.fifo)?;
@@ -179,11 +188,11 @@ impl QueueSettings {
     }
 
     fn check_fifo(&self) -> Result<(), Fault> {
-        let per_group = self.deduplication_scope == DeduplicationScope::MessageGroup;
+        let per_group = self.deduplication.scope == DeduplicationScope::MessageGroup;
         let high_throughput = self.throughput_limit == ThroughputLimit::PerMessageGroup;
         if !self.fifo {
             let given = [
-                ("ContentBasedDeduplication", self.content_based_deduplication),
+                ("ContentBasedDeduplication", self.deduplication.content_based),
                 ("DeduplicationScope", per_group),
                 ("FifoThroughputLimit", high_throughput),
             ];

@@ -4,9 +4,31 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::fault::{Code, Fault};
+
 type Text = BTreeMap<String, String>;
+
+/// Reads a request's JSON. An empty body is an empty request.
+pub(super) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|e| {
+        // The place alone: what serde would quote may be a part of a message.
+        let (line, column) = (e.line(), e.column());
+        let what = if e.is_data() { "is not of the type SQS expects there" } else { "is not JSON" };
+        Fault::new(
+            Code::Serialization,
+            format!("What stands before line {line}, column {column} of the request {what}."),
+        )
+    })
+}
+
+/// Writes an answer's JSON.
+pub(super) fn to_json(answer: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(answer).expect("the answers are structs and maps with text keys")
+}
 
 /// What most actions ask: a queue, and what they need beside it.
 #[derive(Default, Deserialize)]

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::LeftOut;
-use super::evaluate::REFERENCE_DEPTH_MAX;
-use super::functions::FUNCTION_TYPES;
-use super::template::{Template, type_of};
+use super::spec::LeftOut;
+use super::template::{FUNCTION_TYPES, REFERENCE_DEPTH_MAX, Template, condition_of, type_of};
 use super::yaml::{Kind, Node};
 
 /// Conditions of one !And or !Or.
@@ -41,11 +39,6 @@ fn left_out_function(template: &Template<'_>, id: &str, resource: &Node) -> Opti
         resource,
         format!("its condition {condition} {because} {named}: give {options} to include it"),
     ))
-}
-
-/// The name of the condition under which a resource is there.
-pub(super) fn condition_of(resource: &Node) -> Option<&str> {
-    resource.get("Condition")?.as_text()
 }
 
 impl LeftOut {

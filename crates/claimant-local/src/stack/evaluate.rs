@@ -8,21 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::resolve::{Referred, pseudo_parameter};
-use super::template::Template;
+use super::template::{REFERENCE_DEPTH_MAX, STEP_BYTES, Template};
 use super::yaml::{Kind, Node};
-use super::{ACCOUNT_ID, REGION};
-
-/// References within references at most; deeper means they go round in a circle.
-pub(super) const REFERENCE_DEPTH_MAX: u32 = 32;
+use crate::arn::{ACCOUNT_ID, REGION};
 
 const CIRCLE: &str = "refers to itself in a circle: break the circle";
-
-/// How much is evaluated of one template, at most: each value and each [`STEP_BYTES`] of text are a step. References that
-/// each have ten others are more than any time within ten lines.
-const STEPS_MAX: usize = 1_000_000;
-
-/// So many bytes of a text are a step.
-const STEP_BYTES: usize = 64;
 
 /// Lists and mappings within each other at most, once evaluated.
 const JSON_DEPTH_MAX: u32 = 100;
@@ -51,19 +41,6 @@ impl Template<'_> {
         let text = value.as_text().ok_or("must be a single value: a text, a number, true or false")?;
         self.count_steps(text.len() / STEP_BYTES)?;
         Ok(text.to_owned())
-    }
-
-    /// Counts what is evaluated.
-    ///
-    /// # Errors
-    /// When it is more than any template of the field needs.
-    pub(super) fn count_steps(&self, steps: usize) -> Result<(), String> {
-        let counted = self.steps.get().saturating_add(steps);
-        self.steps.set(counted);
-        if counted > STEPS_MAX {
-            return Err("is too much to evaluate: let references have fewer references".to_owned());
-        }
-        Ok(())
     }
 
     /// The texts of a list of single values.
@@ -99,11 +76,6 @@ impl Template<'_> {
             }
             Kind::Call(..) => return Err(CIRCLE.to_owned()),
         })
-    }
-
-    /// Says why the evaluation that is under way has a stand-in.
-    pub(super) fn is_unknown(&self, why: String) {
-        self.unknown.borrow_mut().push(why);
     }
 
     fn call(&self, function: &str, argument: &Node, depth: u32) -> Result<Node, String> {

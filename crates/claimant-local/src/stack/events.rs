@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::mapping::Filter;
-
-use super::resolve::{function_name, queue_name};
-use super::template::{Section, Template};
-use super::{FunctionSpec, MappingSpec};
+use super::section::Section;
+use super::spec::{FunctionSpec, MappingSpec};
+use super::template::Template;
+use crate::arn;
+use crate::filter::Filter;
 
 const BATCH_SIZE_DEFAULT: u64 = 10;
 
@@ -47,7 +47,7 @@ pub(super) fn sqs_event(function_id: &str, event_id: &str, event: &Section<'_>) 
 pub(super) fn queues_read(function: &Section<'_>) -> Vec<String> {
     let events = function.section("Events").entries().into_iter();
     let arns = events.filter_map(|(_, event)| event.section("Properties").section("Queue").text());
-    arns.filter_map(|arn| queue_name(&arn).map(str::to_owned)).collect()
+    arns.filter_map(|arn| arn::local_queue_name(&arn).map(str::to_owned)).collect()
 }
 
 /// Gives each function the mappings that are resources of their own.
@@ -62,8 +62,8 @@ pub(super) fn add_event_source_mappings(template: &Template<'_>, functions: &mut
             continue;
         }
         let Some(called) = called else { continue };
-        let Some(function) = functions.iter_mut().find(|function| function.name == function_name(&called)) else {
-            let queue = arn.as_deref().and_then(queue_name).unwrap_or("its queue");
+        let Some(function) = functions.iter_mut().find(|function| function.name == arn::function_name(&called)) else {
+            let queue = arn.as_deref().and_then(arn::local_queue_name).unwrap_or("its queue");
             resource.not_run(MAPPING, format!("its function is not run; messages stay in {queue}"));
             continue;
         };
@@ -86,7 +86,7 @@ fn mapping(logical_id: &str, line: usize, queue: &Section<'_>, properties: &Sect
         }
     }
     let arn = arn?;
-    let Some(name) = queue_name(&arn) else {
+    let Some(name) = arn::local_queue_name(&arn) else {
         if arn.starts_with("arn:") {
             queue.not_run("event source mapping", format!("reads {arn}, which is not in this template"));
         } else {

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::events;
-use super::resources::physical_name;
-use super::template::{Section, Template};
-use super::{CodeSpec, FunctionSpec};
-
-/// The types of a function: SAM's and CloudFormation's.
-pub(super) const FUNCTION_TYPES: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
+use super::section::{Section, physical_name};
+use super::spec::{CodeSpec, FunctionSpec};
+use super::template::{FUNCTION_TYPES, Template};
 
 const TIMEOUT_DEFAULT_S: u64 = 3;
 const MEMORY_DEFAULT_MB: u64 = 128;

@@ -14,9 +14,10 @@ const VALUES_MAX: usize = 100_000;
 /// The longest item: it is written wherever its variable stands.
 const ITEM_MAX_BYTES: usize = 1_024;
 
-/// The template with its loops written out; a loop that cannot be is a fault.
-pub(super) fn expanded(template: &Template<'_>, node: &Node) -> Node {
-    Loops { template, values: 0 }.expand(node)
+/// Returns the template with its loops written out; a loop that cannot be is a fault.
+pub(super) fn written_out(mut template: Template<'_>) -> Template<'_> {
+    template.root = Loops { template: &template, values: 0 }.expand(&template.root);
+    template
 }
 
 struct Loops<'a> {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Stack;
-use super::conditions::condition_of;
-use super::template::{Template, type_of};
+use super::spec::{NotRun, Stack};
+use super::template::{Template, condition_of, type_of};
 
 /// The resource types that run here.
 const RUN: [&str; 7] = [
@@ -16,19 +15,6 @@ const RUN: [&str; 7] = [
     "AWS::Lambda::Function",
     "AWS::Lambda::EventSourceMapping",
 ];
-
-/// Something in a template that AWS would run, or know, and the local cloud does not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotRun {
-    /// The logical id, or the path under `Resources` of what is meant.
-    pub what: String,
-    /// The type of a resource, or what it is otherwise, such as `Schedule event`.
-    pub kind: String,
-    /// Where it stands in the template, from 1.
-    pub line: usize,
-    /// Why it is not run, or what happens instead. Holds no parameter's value.
-    pub why: String,
-}
 
 impl Stack {
     /// One line for each thing that is not run, with its place in the template, whose path is `place`. Resources of one type that are

@@ -2,7 +2,8 @@
 
 use regex_lite::Regex;
 
-use super::template::{Section, Template};
+use super::section::Section;
+use super::template::Template;
 
 /// What the values of one parameter must be.
 #[derive(Debug, Default)]

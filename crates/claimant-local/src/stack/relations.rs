@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::spec::{FunctionSpec, MappingSpec, QueueSpec, Stack};
 use super::template::Template;
-use super::{FunctionSpec, MappingSpec, QueueSpec, Stack};
 
 /// The largest batch that needs no window, and the largest of a FIFO queue.
 const BATCH_SIZE_PLAIN_MAX: usize = 10;

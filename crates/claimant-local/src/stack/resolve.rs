@@ -1,9 +1,9 @@
 //! What a template's resources are called here: names, URLs and ARNs.
 
-use super::conditions::condition_of;
-use super::template::{Template, type_of};
+use super::spec::SQS_URL_PLACEHOLDER;
+use super::template::{Template, condition_of, type_of};
 use super::yaml::Node;
-use super::{ACCOUNT_ID, REGION, SQS_URL_PLACEHOLDER};
+use crate::arn::{self, ACCOUNT_ID, REGION};
 
 /// Which resource types have a local counterpart that can be referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,29 +58,14 @@ impl Known {
     pub(super) fn attribute(&self, attribute: &str) -> Option<String> {
         let name = &self.name;
         match (self.kind, attribute) {
-            (Kind::Queue, "Arn") => Some(queue_arn(name)),
+            (Kind::Queue, "Arn") => Some(arn::of_queue(name)),
             (Kind::Queue, "QueueName") => Some(name.clone()),
             (Kind::Queue, "QueueUrl") => Some(self.reference()),
-            (Kind::Table, "Arn") => Some(format!("arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{name}")),
-            (Kind::Function, "Arn") => Some(function_arn(name)),
+            (Kind::Table, "Arn") => Some(arn::of_table(name)),
+            (Kind::Function, "Arn") => Some(arn::of_function(name)),
             _ => None,
         }
     }
-}
-
-/// The local ARN of a queue.
-pub(super) fn queue_arn(name: &str) -> String {
-    format!("arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{name}")
-}
-
-/// The name in the ARN of a local queue.
-pub(super) fn queue_name(arn: &str) -> Option<&str> {
-    arn.strip_prefix(&queue_arn(""))
-}
-
-/// The local ARN of a function.
-pub(crate) fn function_arn(name: &str) -> String {
-    format!("arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}")
 }
 
 pub(super) fn pseudo_parameter(id: &str) -> Option<String> {
@@ -150,7 +135,7 @@ impl Template<'_> {
         let function = resource.get("Properties").and_then(|properties| properties.get("FunctionName"));
         let function = function.ok_or_else(|| format!("refers to {id}, which has no FunctionName: give it one"))?;
         let name = self.text(function, depth + 1)?;
-        let name = function_name(&name).to_owned();
+        let name = arn::function_name(&name).to_owned();
         Ok(Referred::Known(Known { kind: Kind::Function, name }))
     }
 
@@ -176,10 +161,4 @@ impl Template<'_> {
             _ => id.to_owned(),
         }
     }
-}
-
-/// The function's name in a name or an ARN, without an alias or a version.
-pub(super) fn function_name(name_or_arn: &str) -> &str {
-    let rest = name_or_arn.strip_prefix(&function_arn("")).unwrap_or(name_or_arn);
-    rest.split(':').next().unwrap_or(rest)
 }

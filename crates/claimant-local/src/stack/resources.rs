@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::sqs::{DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};
+use crate::sqs::{Deduplication, DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};
 
-use super::resolve::queue_name;
-use super::template::{Section, Template};
-use super::{KeyKind, KeySpec, QueueSpec, TableSpec};
+use super::section::{Section, physical_name};
+use super::spec::{KeyKind, KeySpec, QueueSpec, TableSpec};
+use super::template::Template;
+use crate::arn;
 
 /// The properties of a queue that are read, and after them those of which there is nothing to see here.
 const QUEUE_PROPERTIES: [&str; 16] = [
@@ -62,19 +63,6 @@ pub(super) fn tables(template: &Template<'_>) -> Vec<TableSpec> {
     .collect()
 }
 
-/// The resource's name; one that is wrong is a fault of the resource, and the logical id stands in for one that only AWS
-/// knows.
-pub(super) fn physical_name(
-    template: &Template<'_>,
-    id: &str,
-    resource: &Section<'_>,
-    property: &str,
-) -> Option<String> {
-    // What is wrong with it is said here.
-    resource.section("Properties").section(property).text();
-    template.physical_name(id).ok()
-}
-
 fn redrive_hops(queues: &[QueueSpec], queue: &QueueSpec) -> usize {
     let next = |queue: &QueueSpec| {
         let redrive = queue.settings.redrive.as_ref()?;
@@ -95,18 +83,20 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
     let default = QueueSettings::default();
     let settings = QueueSettings {
         fifo: flag("FifoQueue"),
-        content_based_deduplication: flag("ContentBasedDeduplication"),
+        deduplication: Deduplication {
+            content_based: flag("ContentBasedDeduplication"),
+            scope: one_of(
+                &properties.section("DeduplicationScope"),
+                DeduplicationScope::parse,
+                "queue or messageGroup",
+            ),
+        },
         visibility_timeout: seconds("VisibilityTimeout", 0..=43_200, default.visibility_timeout),
         retention: seconds("MessageRetentionPeriod", 60..=1_209_600, default.retention),
         delay: seconds("DelaySeconds", 0..=900, default.delay),
         receive_wait: seconds("ReceiveMessageWaitTimeSeconds", 0..=20, default.receive_wait),
         max_message_bytes: message_bytes(&properties.section("MaximumMessageSize"))
             .unwrap_or(default.max_message_bytes),
-        deduplication_scope: one_of(
-            &properties.section("DeduplicationScope"),
-            DeduplicationScope::parse,
-            "queue or messageGroup",
-        ),
         throughput_limit: one_of(
             &properties.section("FifoThroughputLimit"),
             ThroughputLimit::parse,
@@ -121,12 +111,12 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
              and only a queue with `FifoQueue: true` has such a name"
         ));
     }
-    if settings.content_based_deduplication && !settings.fifo {
+    if settings.deduplication.content_based && !settings.fifo {
         let property = properties.section("ContentBasedDeduplication");
         property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
     }
     let high_throughput = settings.throughput_limit == ThroughputLimit::PerMessageGroup;
-    if high_throughput && settings.deduplication_scope != DeduplicationScope::MessageGroup {
+    if high_throughput && settings.deduplication.scope != DeduplicationScope::MessageGroup {
         let property = properties.section("FifoThroughputLimit");
         property.fault("is perMessageGroupId, which needs `DeduplicationScope: messageGroup`");
     }
@@ -189,7 +179,7 @@ fn redrive(policy: &Section<'_>) -> Option<Redrive> {
         count.fault("is missing: give 1 to 1000; with Lambda at least 5");
     }
     let arn = arn?;
-    let Some(name) = queue_name(&arn) else {
+    let Some(name) = arn::local_queue_name(&arn) else {
         if arn.starts_with("arn:") {
             policy.not_run("RedrivePolicy", format!("{arn} is not in this template: messages stay in the queue"));
             return None;

@@ -1,23 +1,23 @@
-//! The template as read, and a cursor over it that records every finding with its place.
+//! The template as read, with the parameters of this run.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::collections::BTreeMap;
 
-use crate::Error;
+use super::findings::Findings;
+use super::yaml::Node;
 
-use super::NotRun;
-use super::conditions::condition_of;
-use super::loops;
-use super::yaml::{Kind, Node};
+/// The types of a function: SAM's and CloudFormation's.
+pub(super) const FUNCTION_TYPES: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
 
-/// What is wrong with a template, and what of it is not run here; shared by everything that reads it.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
-    /// By line, so that they come in the template's order.
-    faults: RefCell<BTreeSet<(usize, String)>>,
-    not_run: RefCell<BTreeMap<(usize, String), NotRun>>,
-}
+/// References within references at most; deeper means they go round in a circle.
+pub(super) const REFERENCE_DEPTH_MAX: u32 = 32;
+
+/// How much is evaluated of one template, at most: each value and each [`STEP_BYTES`] of text are a step. References that
+/// each have ten others are more than any time within ten lines.
+const STEPS_MAX: usize = 1_000_000;
+
+/// So many bytes of a text are a step.
+pub(super) const STEP_BYTES: usize = 64;
 
 /// A template with the parameters of this run.
 pub(super) struct Template<'a> {
@@ -30,42 +30,10 @@ pub(super) struct Template<'a> {
     pub(super) steps: Cell<usize>,
 }
 
-/// A place in the template: a value, or the absence of one, with its path for messages.
-#[derive(Clone)]
-pub(super) struct Section<'t> {
-    template: &'t Template<'t>,
-    path: String,
-    line: usize,
-    node: Option<Node>,
-}
-
-impl Findings {
-    pub(super) fn fault(&self, line: usize, fault: String) {
-        self.faults.borrow_mut().insert((line, fault));
-    }
-
-    /// `what` is a logical id or a path, `kind` its type.
-    pub(super) fn not_run(&self, line: usize, what: &str, kind: &str, why: impl Into<String>) {
-        let found = NotRun { what: what.to_owned(), kind: kind.to_owned(), line, why: why.into() };
-        self.not_run.borrow_mut().insert((line, format!("{what} {}", found.why)), found);
-    }
-
-    /// What is not run, in the template's order; where there are faults, those.
-    pub(super) fn into_result(self, place: &str) -> Result<Vec<NotRun>, Error> {
-        let faults = self.faults.into_inner();
-        if faults.is_empty() {
-            return Ok(self.not_run.into_inner().into_values().collect());
-        }
-        let list: String = faults.iter().map(|(line, fault)| format!("\n  - {place}:{line}: {fault}")).collect();
-        Err(Error::new(format!("{place} cannot be run locally:{list}")))
-    }
-}
-
 impl<'a> Template<'a> {
     /// Also checks that every parameter given is one the template has.
-    pub(super) fn new(root: &Node, parameters: &'a BTreeMap<String, String>, findings: &'a Findings) -> Self {
-        let mut template =
-            Self { root: root.clone(), parameters, findings, unknown: RefCell::default(), steps: Cell::default() };
+    pub(super) fn new(root: Node, parameters: &'a BTreeMap<String, String>, findings: &'a Findings) -> Self {
+        let template = Self { root, parameters, findings, unknown: RefCell::default(), steps: Cell::default() };
         for name in parameters.keys() {
             if template.parameter(name).is_none() {
                 findings.fault(
@@ -74,12 +42,11 @@ impl<'a> Template<'a> {
                 );
             }
         }
-        template.root = loops::expanded(&template, root);
         template
     }
 
     /// The value under `key` under the top-level `part`.
-    fn under(&self, part: &str, key: &str) -> Option<&Node> {
+    pub(super) fn under(&self, part: &str, key: &str) -> Option<&Node> {
         self.root.get(part)?.get(key)
     }
 
@@ -96,42 +63,27 @@ impl<'a> Template<'a> {
         self.resource(logical_id).map_or(1, |resource| resource.line)
     }
 
-    /// Every parameter, with the value that is given for it.
-    pub(super) fn parameter_sections(&self) -> Vec<(&str, Option<&'a str>, Section<'_>)> {
-        let all = self.root.get("Parameters").map_or(&[][..], Node::entries).iter();
-        all.map(|(name, node)| {
-            let section = Section {
-                template: self,
-                path: format!("Parameters.{name}"),
-                line: node.line,
-                node: Some(node.clone()),
-            };
-            (&**name, self.parameters.get(&**name).map(String::as_str), section)
-        })
-        .collect()
-    }
-
     /// Every resource, in the template's order, whatever its condition.
     pub(super) fn all_resources(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.root.get("Resources").map_or(&[][..], Node::entries).iter().map(|(id, resource)| (&**id, resource))
     }
 
-    /// The resources of one of the given types that are not left out by their condition, in the template's order.
-    pub(super) fn resources<'t>(
-        &'t self,
-        types: &'static [&'static str],
-    ) -> impl Iterator<Item = (&'t str, Section<'t>)> {
-        self.all_resources().filter_map(move |(id, node)| {
-            let kind = type_of(node)?;
-            let section = Section { template: self, path: id.to_owned(), line: node.line, node: Some(node.clone()) };
-            (types.contains(&kind) && section.is_there()).then_some((id, section))
-        })
+    /// Counts what is evaluated.
+    ///
+    /// # Errors
+    /// When it is more than any template of the field needs.
+    pub(super) fn count_steps(&self, steps: usize) -> Result<(), String> {
+        let counted = self.steps.get().saturating_add(steps);
+        self.steps.set(counted);
+        if counted > STEPS_MAX {
+            return Err("is too much to evaluate: let references have fewer references".to_owned());
+        }
+        Ok(())
     }
 
-    pub(super) fn function_globals(&self) -> Section<'_> {
-        let node = self.under("Globals", "Function").cloned();
-        let line = node.as_ref().map_or(1, |node| node.line);
-        Section { template: self, path: "Globals.Function".to_owned(), line, node }
+    /// Says why the evaluation that is under way has a stand-in.
+    pub(super) fn is_unknown(&self, why: String) {
+        self.unknown.borrow_mut().push(why);
     }
 }
 
@@ -140,164 +92,7 @@ pub(super) fn type_of(resource: &Node) -> Option<&str> {
     resource.get("Type")?.as_text()
 }
 
-impl<'t> Section<'t> {
-    /// Whether there is a value, other than null and `AWS::NoValue`.
-    pub(super) fn is_given(&self) -> bool {
-        self.value().is_some()
-    }
-
-    pub(super) fn line(&self) -> usize {
-        self.line
-    }
-
-    /// Whether this resource's condition holds; one that cannot be evaluated is a fault.
-    fn is_there(&self) -> bool {
-        let Some(condition) = self.node.as_ref().and_then(condition_of) else { return true };
-        self.template.condition(condition).unwrap_or_else(|why| {
-            self.fault(why);
-            false
-        })
-    }
-
-    pub(super) fn fault(&self, what: impl AsRef<str>) {
-        self.template.findings.fault(self.line, format!("{}: {}", self.path, what.as_ref()));
-    }
-
-    /// Notes that something which stands here is not run, or not known.
-    pub(super) fn not_run(&self, kind: &str, why: impl Into<String>) {
-        self.template.findings.not_run(self.line, &self.path, kind, why);
-    }
-
-    /// The value with functions evaluated, and whether it, or a part of it, is a stand-in.
-    fn evaluated(&self) -> Option<(Node, Vec<String>)> {
-        let node = self.node.as_ref()?;
-        self.template.unknown.take();
-        let evaluated = self.template.evaluate(node, 0);
-        let unknown = self.template.unknown.take();
-        match evaluated {
-            Ok(Node { kind: Kind::Null, .. }) => None,
-            Ok(node) => Some((node, unknown)),
-            Err(why) => {
-                self.fault(why);
-                None
-            }
-        }
-    }
-
-    /// The value, if there is one that is known.
-    fn value(&self) -> Option<Node> {
-        let (node, unknown) = self.evaluated()?;
-        if unknown.is_empty() {
-            return Some(node);
-        }
-        self.note_unknown(unknown, "its default counts");
-        None
-    }
-
-    fn note_unknown(&self, unknown: Vec<String>, instead: &str) {
-        for why in unknown {
-            self.not_run("value", format!("{why}: {instead}"));
-        }
-    }
-
-    /// What stands under `key`; absent if `key` or this section is.
-    pub(super) fn section(&self, key: &str) -> Section<'t> {
-        let node = self.value().and_then(|value| value.get(key).cloned());
-        let line = node.as_ref().map_or(self.line, |node| node.line);
-        Section { template: self.template, path: format!("{}.{key}", self.path), line, node }
-    }
-
-    /// The entries of a mapping; nothing if absent.
-    pub(super) fn entries(&self) -> Vec<(String, Section<'t>)> {
-        let Some(value) = self.value() else { return Vec::new() };
-        if !value.is_map() {
-            self.fault("must be a mapping of names to values");
-        }
-        let entries = value.entries().iter();
-        entries.map(|(key, _)| (key.to_string(), self.section(key))).filter(|(_, entry)| entry.node.is_some()).collect()
-    }
-
-    /// The items of a list; nothing if absent. One value counts as a list of it, as it does for CloudFormation.
-    pub(super) fn items(&self) -> Vec<Section<'t>> {
-        let Some(value) = self.value() else { return Vec::new() };
-        let item = |(index, node): (usize, &Node)| Section {
-            template: self.template,
-            path: format!("{}[{index}]", self.path),
-            line: node.line,
-            node: Some(node.clone()),
-        };
-        match &value.kind {
-            Kind::List(items) => items.iter().enumerate().map(item).filter(Self::is_given).collect(),
-            Kind::Text(_) => vec![item((0, &value))],
-            _ => {
-                self.fault("must be a list");
-                Vec::new()
-            }
-        }
-    }
-
-    /// The section's own value as text, with functions evaluated.
-    pub(super) fn text(&self) -> Option<String> {
-        self.as_text(&self.value()?)
-    }
-
-    /// As [`text`](Self::text), where a mapping or a list is no fault.
-    pub(super) fn plain_text(&self) -> Option<String> {
-        self.value()?.as_text().map(str::to_owned)
-    }
-
-    /// As [`text`](Self::text), with a stand-in for each part that only AWS knows; each is noted.
-    pub(super) fn text_or_stand_in(&self) -> Option<String> {
-        let (node, unknown) = self.evaluated()?;
-        let text = self.as_text(&node)?;
-        self.note_unknown(unknown, &format!("`{text}` stands in for it"));
-        Some(text)
-    }
-
-    fn as_text(&self, node: &Node) -> Option<String> {
-        let text = node.as_text();
-        if text.is_none() {
-            self.fault("must be a single value: a text, a number, true or false");
-        }
-        text.map(str::to_owned)
-    }
-
-    /// The value as JSON: what a text of JSON holds, or else the value itself, whose scalars are as JSON has them.
-    pub(super) fn json(&self) -> Option<serde_json::Value> {
-        let value = self.value()?;
-        let read = match value.as_text() {
-            Some(text) => serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}")),
-            None => self.template.json(&value),
-        };
-        read.map_err(|why| self.fault(why)).ok()
-    }
-
-    /// As [`text`](Self::text); absence is a fault.
-    pub(super) fn required_text(&self, mend: &str) -> Option<String> {
-        if self.node.is_none() {
-            self.fault(format!("is missing: {mend}"));
-        }
-        self.text()
-    }
-
-    pub(super) fn integer(&self, range: RangeInclusive<u64>) -> Option<u64> {
-        let text = self.text()?;
-        let number = text.parse().ok().filter(|number| range.contains(number));
-        if number.is_none() {
-            self.fault(format!("must be a whole number from {} to {}, not `{text}`", range.start(), range.end()));
-        }
-        number
-    }
-
-    pub(super) fn boolean(&self) -> Option<bool> {
-        let text = self.text()?;
-        match text.to_ascii_lowercase().as_str() {
-            "true" => Some(true),
-            "false" => Some(false),
-            _ => {
-                self.fault(format!("must be true or false, not `{text}`"));
-                None
-            }
-        }
-    }
+/// The name of the condition under which a resource is there.
+pub(super) fn condition_of(resource: &Node) -> Option<&str> {
+    resource.get("Condition")?.as_text()
 }

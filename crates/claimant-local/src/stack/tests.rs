@@ -1,3 +1,7 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
 use super::*;
 
 const TEMPLATE: &str = r#"
@@ -80,7 +84,7 @@ fn queues_and_tables_are_read_with_defaults_and_references() {
     let redrive = orders.redrive.as_ref().expect("has a policy");
     assert_eq!((redrive.dead_letter_queue.as_str(), redrive.max_receive_count), ("Failed", 5));
     assert_eq!(stack.queues[0].settings.retention, Duration::from_secs(1_209_600));
-    assert!(stack.queues[1].settings.fifo && stack.queues[1].settings.content_based_deduplication);
+    assert!(stack.queues[1].settings.fifo && stack.queues[1].settings.deduplication.content_based);
 
     let key = |name: &str, kind| KeySpec { name: name.to_owned(), kind };
     assert_eq!(stack.tables[0].partition_key, key("id", KeyKind::S));

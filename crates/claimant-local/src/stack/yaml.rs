@@ -12,7 +12,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 const DEPTH_MAX: usize = 100;
 
 /// Values at most, those that an alias stands for counted each time: without this, ten lines of aliases of aliases are more
-/// than any memory. A template of [`TEXT_MAX`](super::TEXT_MAX) bytes without aliases has fewer.
+/// than any memory. A template of the greatest length without aliases has fewer.
 const VALUES_MAX: usize = 600_000;
 
 /// A value and the line on which it, or its key, starts. Clones share what is below.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::Error;
-use crate::stack::{KeyKind, KeySpec, REGION, TableSpec};
+use crate::arn::REGION;
+use crate::stack::{KeyKind, KeySpec, TableSpec};
 
 /// The name of every stage's lock table, which `CLAIMANT_TABLE` says unless the test says otherwise.
 pub const LOCK_TABLE: &str = "locks";

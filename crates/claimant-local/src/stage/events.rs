@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::stack::REGION;
+use crate::arn::{self, ACCOUNT_ID, REGION};
 
 /// The queue that deliveries are from: standard, and FIFO.
 const QUEUES: [&str; 2] = ["stage", "stage.fifo"];
@@ -46,7 +46,7 @@ impl<'a> Delivery<'a> {
         let mut attributes = json!({
             "ApproximateReceiveCount": self.receive_count.to_string(),
             "SentTimestamp": "1790000000000",
-            "SenderId": "000000000000",
+            "SenderId": ACCOUNT_ID,
             "ApproximateFirstReceiveTimestamp": "1790000000012",
         });
         if let Some(group) = self.group {
@@ -60,7 +60,7 @@ impl<'a> Delivery<'a> {
             "attributes": attributes,
             "messageAttributes": {},
             "eventSource": "aws:sqs",
-            "eventSourceARN": format!("arn:aws:sqs:{REGION}:000000000000:{queue}"),
+            "eventSourceARN": arn::of_queue(queue),
             "awsRegion": REGION,
         })
     }

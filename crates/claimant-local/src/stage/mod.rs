@@ -15,7 +15,7 @@ mod config;
 mod events;
 mod gate;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -28,6 +28,7 @@ use crate::Error;
 use crate::dynamodb::DynamoDb;
 use crate::lambda::{Function, FunctionConfig, Invocation};
 use crate::sqs::{AttributeValue, QueueSettings, Received, Sqs};
+use crate::sync::lock;
 
 pub use config::{LOCK_TABLE, StageConfig};
 pub use events::{Delivery, event, event_from, ids};
@@ -231,11 +232,6 @@ fn url(listener: &TcpListener) -> Result<String, Error> {
 
 fn no_port(error: std::io::Error) -> Error {
     Error::new("127.0.0.1 has no free port for an endpoint of the stage").caused_by(error)
-}
-
-/// What the lock guards is whole after every statement, so a panic elsewhere does not spoil it.
-fn lock(logs: &Logs) -> MutexGuard<'_, Vec<String>> {
-    logs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for Stage {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
-use super::{Effect, Look, Records, Sample, Seen, variable_of};
+use super::sample::{Effect, Look, Sample, Seen, records_of, variable_of};
 use crate::cloud::Cloud;
 use crate::stack::FunctionSpec;
 
@@ -51,7 +51,7 @@ impl Sample for GiftCards {
                 }
             }
             let tries = effects.len() as u64;
-            Ok(Seen { effects, tries, records: Records::in_lock_table(cloud, function, self.function())? })
+            Ok(Seen { effects, tries, records: records_of(cloud, function, self.function())? })
         })
     }
 }

@@ -4,8 +4,9 @@ use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
-use super::{Effect, Look, Prepare, Records, Sample, Seen, variable_of};
+use super::plan::{COUNT_MAX, Fate, Piece, Plan, Random, Repeat, Request};
+use super::records::Records;
+use super::sample::{Effect, Look, Prepare, Sample, Seen, variable_of};
 use crate::Error;
 use crate::cloud::Cloud;
 use crate::stack::FunctionSpec;
@@ -16,7 +17,7 @@ const ARTICLES: u64 = 6;
 const LINES_PER_REFUSED: u32 = 20;
 const QUANTITY_MAX: u32 = 5;
 /// Pieces of each article at the start: enough for a run of any size.
-const STOCK: i64 = (super::COUNT_MAX * QUANTITY_MAX) as i64;
+const STOCK: i64 = (COUNT_MAX * QUANTITY_MAX) as i64;
 /// What the article that is sold out has for its number.
 const SOLD_OUT: &str = "none";
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
-use super::{Effect, Look, Records, Sample, Seen, variable_of};
+use super::sample::{Effect, Look, Sample, Seen, records_of, variable_of};
 use crate::cloud::Cloud;
 use crate::stack::FunctionSpec;
 
@@ -59,7 +59,7 @@ impl Sample for Loyalty {
                 effects.push(Effect { key: customer, what: format!("a balance that lacks {points} points") });
             }
             let tries = effects.len() as u64;
-            Ok(Seen { effects, tries, records: Records::in_lock_table(cloud, function, self.function())? })
+            Ok(Seen { effects, tries, records: records_of(cloud, function, self.function())? })
         })
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
-use super::{Effect, Look, Records, Sample, Seen};
+use super::sample::{Effect, Look, Sample, Seen, records_of};
 use crate::cloud::Cloud;
 use crate::stack::FunctionSpec;
 
@@ -51,7 +51,7 @@ impl Sample for Orders {
                 key: mail.header(KEY_HEADER).unwrap_or_default().to_owned(),
                 what: mail.to.join(", "),
             });
-            let records = Records::in_lock_table(cloud, function, self.function())?;
+            let records = records_of(cloud, function, self.function())?;
             Ok(Seen { effects: mails.collect(), tries: cloud.mailbox().attempts(), records })
         })
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
-use super::{Effect, Look, Records, Sample, Seen};
+use super::sample::{Effect, Look, Sample, Seen, records_of};
 use crate::cloud::Cloud;
 use crate::gateway::{Charge, Order};
 use crate::stack::FunctionSpec;
@@ -47,7 +47,7 @@ impl Sample for Payments {
                 // The gateway that knows no keys has only the reference.
                 Effect { key: key.unwrap_or(reference), what: format!("{amount_cents} {currency}") }
             });
-            let records = Records::in_lock_table(cloud, function, self.function())?;
+            let records = records_of(cloud, function, self.function())?;
             Ok(Seen { effects: charges.collect(), tries: cloud.gateway().requests(), records })
         })
     }

@@ -4,12 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlx::postgres::PgConnection;
 
-use crate::Error;
-use crate::cloud::Cloud;
-use crate::stack::FunctionSpec;
-
-/// The variable that names a function's lock table.
-const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
+use crate::dynamodb::Item;
 
 /// The records of one consumer, by key.
 #[derive(Debug, Clone, Default)]
@@ -24,16 +19,14 @@ pub(super) struct Record {
 }
 
 impl Records {
-    /// Those of this consumer in its function's lock table.
-    pub(super) fn in_lock_table(cloud: &Cloud, function: &FunctionSpec, consumer: &str) -> Result<Self, Error> {
-        let table = super::variable_of(function, TABLE_VARIABLE)?;
-        let items = cloud.dynamodb().items(table)?;
+    /// Those of this consumer among the items of a lock table.
+    pub(super) fn of_items(items: &[Item], consumer: &str) -> Self {
         let records = items.iter().filter_map(|item| {
             let key = item.text("id")?.strip_prefix(consumer)?.strip_prefix('#')?;
             let fence = item.number("fence").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
             Some((key.to_owned(), Record { status: item.text("status")?.to_owned(), fence }))
         });
-        Ok(Self(records.collect()))
+        Self(records.collect())
     }
 
     /// Those of this consumer in PostgreSQL, where `claimant_records` has them.

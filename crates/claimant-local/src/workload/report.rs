@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Summary;
+use super::summary::Summary;
 
 /// How a run ended.
 #[derive(Debug, Clone)]

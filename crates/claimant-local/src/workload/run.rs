@@ -4,13 +4,22 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::gift_cards::GiftCards;
+use super::inventory::Inventory;
+use super::loyalty::Loyalty;
+use super::orders::Orders;
+use super::payments::Payments;
 use super::plan::{Plan, Request};
-use super::summary::Traffic;
-use super::{Report, SAMPLES, Sample, Seen, Summary};
+use super::report::Report;
+use super::sample::{Sample, Seen};
+use super::summary::{Summary, Traffic};
 use crate::Error;
 use crate::cloud::Cloud;
 use crate::sqs::{Depth, NewMessage};
 use crate::stack::FunctionSpec;
+
+/// The samples, in the order of their rows.
+const SAMPLES: [&dyn Sample; 5] = [&Orders, &Payments, &GiftCards, &Loyalty, &Inventory];
 
 /// How often due messages are sent and the queues looked at.
 const TICK: Duration = Duration::from_millis(50);

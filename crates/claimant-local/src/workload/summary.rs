@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::{Fate, Piece, Plan};
-use super::{Effect, Seen};
+use super::sample::{Effect, Seen};
 
 /// Names listed in one fault at most.
 const NAMED_MAX: usize = 20;

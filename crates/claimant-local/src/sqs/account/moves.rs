@@ -3,70 +3,20 @@
 
 use uuid::Uuid;
 
-use super::super::arn;
 use super::super::fault::{Code, Fault};
+use super::super::move_task::{LISTED_MAX, MoveStatus, MoveTask};
 use super::Account;
-
-/// The fastest pace, in messages a second.
-pub(in super::super) const PACE_MAX_PER_S: u64 = 500;
-/// Tasks of one source that are listed at most; older ones are forgotten.
-pub(in super::super) const LISTED_MAX: usize = 10;
+use crate::arn;
 
 /// Why a task failed where a queue is gone, and where a message names no queue that it came from.
 const NO_QUEUE: &str = "AWS.SimpleQueueService.NonExistentQueue";
 const NO_SOURCE: &str = "CouldNotDetermineMessageSource";
-
-/// A task, running or over.
-#[derive(Clone, Debug)]
-pub(in super::super) struct MoveTask {
-    pub(in super::super) id: String,
-    /// The name of the dead-letter queue.
-    pub(in super::super) source: String,
-    /// Where all messages go; `None`: each to the queue that gave up on it.
-    pub(in super::super) destination: Option<String>,
-    /// Messages a second; `None`: all at once.
-    pub(in super::super) pace_per_s: Option<u64>,
-    pub(in super::super) started_ms: u64,
-    pub(in super::super) to_move: usize,
-    pub(in super::super) moved: usize,
-    pub(in super::super) status: MoveStatus,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum MoveStatus {
-    Running,
-    Completed,
-    Cancelled,
-    Failed { reason: &'static str },
-}
 
 /// What came of moving one message.
 enum Step {
     Moved,
     NothingLeft,
     Failed { reason: &'static str },
-}
-
-impl MoveTask {
-    fn is_running(&self) -> bool {
-        self.status == MoveStatus::Running
-    }
-
-    /// How many messages are due by now: the first at the start, each other a pace later.
-    fn due(&self, now_ms: u64) -> usize {
-        let Some(pace_per_s) = self.pace_per_s else {
-            return self.to_move;
-        };
-        let later = now_ms.saturating_sub(self.started_ms).saturating_mul(pace_per_s) / 1_000;
-        usize::try_from(later).unwrap_or(usize::MAX).saturating_add(1).min(self.to_move)
-    }
-
-    /// When the next message is due.
-    fn next_ms(&self) -> u64 {
-        let moved = u64::try_from(self.moved).unwrap_or(u64::MAX);
-        let pace_per_s = self.pace_per_s.unwrap_or(PACE_MAX_PER_S).max(1);
-        self.started_ms.saturating_add(moved.saturating_mul(1_000).div_ceil(pace_per_s))
-    }
 }
 
 impl Account {
@@ -158,7 +108,7 @@ impl Account {
         let Some(message) = source.first_visible(now_ms) else {
             return Step::NothingLeft;
         };
-        let origin = message.dead_letter_source.as_deref().and_then(arn::name_in);
+        let origin = message.dead_letter_source.as_deref().and_then(arn::queue_name);
         let Some(target) = task.destination.as_deref().or(origin).map(str::to_owned) else {
             return Step::Failed { reason: NO_SOURCE };
         };

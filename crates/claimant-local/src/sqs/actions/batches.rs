@@ -7,7 +7,8 @@ use super::super::fault::{Code, Fault};
 use super::super::service::Sqs;
 use super::super::settings::MESSAGE_BYTES_MAX;
 use super::super::wire::{BatchAnswer, BatchRequest, DoneEntry, FailedEntry, ReceiptRequest, SendAnswer, SendRequest};
-use super::{messages, queue_name};
+use super::messages;
+use super::parameters::queue_name;
 
 const ENTRIES_MAX: usize = 10;
 const ENTRY_ID_LENGTH_MAX: usize = 80;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use tokio::sync::watch;
 
 use super::super::fault::{Code, Fault};
-use super::super::http::Endpoint;
 use super::super::md5;
 use super::super::message::{AttributeValue, MessageAttribute, NewMessage, Received, Sent};
 use super::super::service::Sqs;
@@ -15,7 +15,7 @@ use super::super::settings::{DELAY_MAX_S, VISIBILITY_MAX_S, WAIT_MAX_S};
 use super::super::wire::{
     Attribute, Nothing, ReceiptRequest, ReceiveAnswer, ReceiveRequest, ReceivedMessage, SendAnswer, SendRequest,
 };
-use super::{bounded, queue_name};
+use super::parameters::{bounded, queue_name};
 
 const RECEIVE_MAX: u64 = 10;
 
@@ -103,7 +103,12 @@ fn trace_header(attributes: BTreeMap<String, Attribute>) -> Result<Option<String
     Ok(header)
 }
 
-pub(super) async fn receive(endpoint: &Endpoint, request: ReceiveRequest) -> Result<ReceiveAnswer, Fault> {
+/// Receives messages. `closing` ends the wait for some.
+pub(super) async fn receive(
+    sqs: &Sqs,
+    mut closing: watch::Receiver<bool>,
+    request: ReceiveRequest,
+) -> Result<ReceiveAnswer, Fault> {
     let queue = queue_name(&request.queue_url)?;
     if request.receive_request_attempt_id.is_some() {
         return Err(Fault::not_imitated(
@@ -119,12 +124,12 @@ pub(super) async fn receive(endpoint: &Endpoint, request: ReceiveRequest) -> Res
     if let Some(unknown) = system.iter().find(|name| !SYSTEM_ATTRIBUTES.contains(name)) {
         return Err(Fault::unknown_attribute(unknown, "messages have no such system attribute"));
     }
-    let received = endpoint.sqs.poll(queue, max, visibility.map(Duration::from_secs), wait.map(Duration::from_secs));
-    // The poll comes first: at the shutdown it still gives what is there, it only does not wait.
+    let received = sqs.poll(queue, max, visibility.map(Duration::from_secs), wait.map(Duration::from_secs));
+    // The poll comes first: at the shutdown it still returns what is there, it only does not wait.
     let received = tokio::select! {
         biased;
         received = received => received?,
-        () = endpoint.closed() => Vec::new(),
+        _ = closing.wait_for(|closing| *closing) => Vec::new(),
     };
     let shown = |received| show(received, &system, &request.message_attribute_names);
     Ok(ReceiveAnswer { messages: received.into_iter().map(shown).collect() })

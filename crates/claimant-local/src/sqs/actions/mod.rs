@@ -3,26 +3,28 @@
 mod batches;
 mod messages;
 mod moves;
+mod parameters;
 mod queues;
-
-use std::ops::RangeInclusive;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
-use super::fault::{Code, Fault};
-use super::http::{Endpoint, from_json, to_json};
-use super::receipt::SENDER_ID;
+use super::fault::Fault;
 use super::service::Sqs;
+use super::wire::{from_json, to_json};
 
-/// Performs one action; returns the JSON of its answer. `trace` is the request's own trace header.
-pub(super) async fn perform(
-    endpoint: &Endpoint,
-    action: &str,
-    trace: Option<&str>,
-    body: &[u8],
-) -> Result<Vec<u8>, Fault> {
-    let sqs = &endpoint.sqs;
+/// A request as it came.
+pub(super) struct Call<'a> {
+    pub(super) action: &'a str,
+    /// The request's own trace header.
+    pub(super) trace: Option<&'a str>,
+    pub(super) body: &'a [u8],
+}
+
+/// Performs one action; returns the JSON of its answer. `closing` turns true, or loses its sender, when the server stops.
+pub(super) async fn perform(sqs: &Sqs, closing: watch::Receiver<bool>, call: Call<'_>) -> Result<Vec<u8>, Fault> {
+    let Call { action, trace, body } = call;
     match action {
         "CancelMessageMoveTask" => with(sqs, body, moves::cancel),
         "ChangeMessageVisibility" => with(sqs, body, messages::change_visibility),
@@ -38,7 +40,7 @@ pub(super) async fn perform(
         "ListQueueTags" => with(sqs, body, queues::list_tags),
         "ListQueues" => with(sqs, body, queues::list),
         "PurgeQueue" => with(sqs, body, queues::purge),
-        "ReceiveMessage" => Ok(to_json(&messages::receive(endpoint, from_json(body)?).await?)),
+        "ReceiveMessage" => Ok(to_json(&messages::receive(sqs, closing, from_json(body)?).await?)),
         "SendMessage" => with(sqs, body, |sqs, request| messages::send(sqs, request, trace)),
         "SendMessageBatch" => with(sqs, body, |sqs, request| batches::send(sqs, request, trace)),
         "SetQueueAttributes" => with(sqs, body, queues::set_attributes),
@@ -55,40 +57,4 @@ fn with<Q: DeserializeOwned, A: Serialize>(
     action: impl FnOnce(&Sqs, Q) -> Result<A, Fault>,
 ) -> Result<Vec<u8>, Fault> {
     Ok(to_json(&action(sqs, from_json(body)?)?))
-}
-
-/// The name in a queue URL, or the name alone. The host is not looked at: a queue may be reached under several.
-fn queue_name(url: &str) -> Result<&str, Fault> {
-    if url.is_empty() {
-        return Err(Fault::missing("QueueUrl"));
-    }
-    if !url.contains('/') {
-        return Ok(url);
-    }
-    let mut segments = url.trim_end_matches('/').rsplit('/');
-    match (segments.next(), segments.next()) {
-        (Some(name), Some(SENDER_ID)) if !name.is_empty() => Ok(name),
-        _ => Err(Fault::new(
-            Code::InvalidAddress,
-            format!(
-                "The address {url} is not valid for this endpoint: queue URLs end in /{SENDER_ID}/<name>, and a name alone does as well."
-            ),
-        )),
-    }
-}
-
-fn bounded(parameter: &str, value: Option<i64>, bounds: RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
-    let Some(value) = value else {
-        return Ok(None);
-    };
-    let inside = u64::try_from(value).ok().filter(|value| bounds.contains(value));
-    inside.map(Some).ok_or_else(|| {
-        let (min, max) = bounds.into_inner();
-        Fault::new(
-            Code::InvalidParameterValue,
-            format!(
-                "Value {value} for parameter {parameter} is invalid. Reason: Must be between {min} and {max}, if provided."
-            ),
-        )
-    })
 }

@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::super::account::moves::{LISTED_MAX, MoveStatus, MoveTask, PACE_MAX_PER_S};
-use super::super::arn;
 use super::super::fault::{Code, Fault};
+use super::super::move_task::{LISTED_MAX, MoveStatus, MoveTask, PACE_MAX_PER_S};
 use super::super::service::Sqs;
 use super::super::wire::{CancelAnswer, ListedTask, MoveRequest, TaskAnswer, TasksAnswer};
-use super::bounded;
+use super::parameters::bounded;
+use crate::arn;
 
 /// What a task's handle says, in base64.
 #[derive(Deserialize, Serialize)]
@@ -45,7 +45,7 @@ pub(super) fn cancel(sqs: &Sqs, request: MoveRequest) -> Result<CancelAnswer, Fa
     let invalid = || Fault::new(Code::InvalidParameterValue, "Value for parameter TaskHandle is invalid.");
     let json = STANDARD.decode(&request.task_handle).map_err(|_| invalid())?;
     let handle: Handle = serde_json::from_slice(&json).map_err(|_| invalid())?;
-    let source = arn::name_in(&handle.source_arn).ok_or_else(invalid)?;
+    let source = arn::queue_name(&handle.source_arn).ok_or_else(invalid)?;
     let moved = sqs.account().cancel_move(source, &handle.task_id)?;
     Ok(CancelAnswer { approximate_number_of_messages_moved: moved })
 }
@@ -61,8 +61,8 @@ fn listed(task: &MoveTask) -> ListedTask {
     ListedTask {
         task_handle: running.then(|| handle_of(&task.id, &task.source)),
         status,
-        source_arn: arn::of(&task.source),
-        destination_arn: task.destination.as_deref().map(arn::of),
+        source_arn: arn::of_queue(&task.source),
+        destination_arn: task.destination.as_deref().map(arn::of_queue),
         max_number_of_messages_per_second: task.pace_per_s,
         approximate_number_of_messages_moved: task.moved,
         approximate_number_of_messages_to_move: task.to_move,
@@ -72,7 +72,7 @@ fn listed(task: &MoveTask) -> ListedTask {
 }
 
 fn handle_of(task_id: &str, source: &str) -> String {
-    let handle = Handle { task_id: task_id.to_owned(), source_arn: arn::of(source) };
+    let handle = Handle { task_id: task_id.to_owned(), source_arn: arn::of_queue(source) };
     STANDARD.encode(serde_json::to_vec(&handle).expect("two texts always serialise"))
 }
 
@@ -84,7 +84,7 @@ fn source_of(request: &MoveRequest) -> Result<&str, Fault> {
 }
 
 fn name_of<'a>(parameter: &str, arn: &'a str) -> Result<&'a str, Fault> {
-    arn::name_in(arn).ok_or_else(|| {
+    arn::queue_name(arn).ok_or_else(|| {
         Fault::invalid_parameter(parameter, "You must use this format: arn:aws:sqs:<region>:<account_id>:<queue_name>.")
     })
 }

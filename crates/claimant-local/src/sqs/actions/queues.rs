@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::super::arn;
 use super::super::attributes::{Attributes, check_readable};
 use super::super::fault::{Code, Fault};
 use super::super::queue::Queue;
-use super::super::receipt::SENDER_ID;
 use super::super::service::Sqs;
 use super::super::wire::{
     AttributesAnswer, ListRequest, NameRequest, Nothing, QueueRequest, SourcesAnswer, TagsAnswer, UrlAnswer, UrlsAnswer,
 };
-use super::{bounded, queue_name};
+use super::parameters::{bounded, queue_name};
+use crate::arn::{self, ACCOUNT_ID};
 
 const PAGE_MAX: u64 = 1_000;
 const TAGS_MAX: usize = 50;
@@ -56,7 +55,7 @@ pub(super) fn get_url(sqs: &Sqs, request: NameRequest) -> Result<UrlAnswer, Faul
         return Err(Fault::missing("QueueName"));
     }
     let owner = request.queue_owner_aws_account_id.as_deref();
-    if owner.is_some_and(|owner| owner != SENDER_ID) {
+    if owner.is_some_and(|owner| owner != ACCOUNT_ID) {
         return Err(Fault::no_such_queue(name));
     }
     let mut account = sqs.account();
@@ -116,9 +115,9 @@ fn all_attributes(name: &str, queue: &mut Queue, now_ms: u64) -> BTreeMap<String
             ("ApproximateNumberOfMessages", depth.visible.to_string()),
             ("ApproximateNumberOfMessagesDelayed", depth.delayed.to_string()),
             ("ApproximateNumberOfMessagesNotVisible", depth.in_flight.to_string()),
-            ("CreatedTimestamp", (queue.created_ms / 1_000).to_string()),
-            ("LastModifiedTimestamp", (queue.modified_ms / 1_000).to_string()),
-            ("QueueArn", arn::of(name)),
+            ("CreatedTimestamp", (queue.times.created_ms / 1_000).to_string()),
+            ("LastModifiedTimestamp", (queue.times.modified_ms / 1_000).to_string()),
+            ("QueueArn", arn::of_queue(name)),
         ]
         .map(|(attribute, value)| (attribute.to_owned(), value)),
     );

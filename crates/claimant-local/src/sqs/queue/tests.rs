@@ -6,10 +6,11 @@ mod random;
 use play::Step::*;
 use play::{FIFO, STANDARD, Step, check, grouped};
 
+use super::super::settings::Deduplication;
 use super::super::settings::QueueSettings;
 use super::*;
 
-const STALE: Result<bool, Code> = Err(Code::InvalidParameterValue);
+const STALE: Result<Deletion, Code> = Err(Code::InvalidParameterValue);
 const EXPIRED: Result<(), Code> = Err(Code::InvalidParameterValue);
 
 #[test]
@@ -42,18 +43,18 @@ fn standard_queues() {
         ]),
         ("nothing changes once the timeout has ended, and a message that has gone is an error", &[
             Send("a"), Receive(1, &["a"]), At(30_000), Hide("a", 0, 10, Ok(())), Depth(1, 0, 0), Receive(1, &["a"]),
-            Delete("a", 1, Ok(true)), Hide("a", 1, 10, Err(Code::InvalidParameterValue)),
+            Delete("a", 1, Ok(Deletion::Deleted)), Hide("a", 1, 10, Err(Code::InvalidParameterValue)),
         ]),
         ("a deletion is for good, and harmless when repeated", &[
-            Send("a"), Receive(1, &["a"]), Delete("a", 0, Ok(true)), Delete("a", 0, Ok(false)), At(30_000),
+            Send("a"), Receive(1, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)), Delete("a", 0, Ok(Deletion::Stale)), At(30_000),
             Receive(1, &[]), Depth(0, 0, 0),
         ]),
         ("an old receipt still deletes", &[
-            Send("a"), Receive(1, &["a"]), At(30_000), Receive(1, &["a"]), Delete("a", 0, Ok(true)),
-            Depth(0, 0, 0), Delete("a", 1, Ok(false)),
+            Send("a"), Receive(1, &["a"]), At(30_000), Receive(1, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)),
+            Depth(0, 0, 0), Delete("a", 1, Ok(Deletion::Stale)),
         ]),
         ("a receipt still deletes after the timeout", &[
-            Send("a"), Receive(1, &["a"]), At(30_000), Delete("a", 0, Ok(true)), Depth(0, 0, 0),
+            Send("a"), Receive(1, &["a"]), At(30_000), Delete("a", 0, Ok(Deletion::Deleted)), Depth(0, 0, 0),
         ]),
         ("a delayed message comes when its delay has passed", &[
             SendLate("a", 10), Send("b"), Depth(1, 0, 1), Receive(10, &["b"]), Next(Some(10_000)), At(9_999),
@@ -61,7 +62,7 @@ fn standard_queues() {
         ]),
         ("messages go at the end of the retention, hidden or not", &[
             Send("a"), At(500_000), Send("b"), At(999_999), Receive(1, &["a"]), At(1_000_000), Depth(1, 0, 0),
-            Expired(1), Delete("a", 0, Ok(false)), At(1_500_000), Depth(0, 0, 0), Expired(2),
+            Expired(1), Delete("a", 0, Ok(Deletion::Stale)), At(1_500_000), Depth(0, 0, 0), Expired(2),
         ]),
         ("groups order nothing on a standard queue", &[
             SendTo("a", "g", ""), SendTo("b", "g", ""), Receive(1, &["a"]), Receive(1, &["b"]),
@@ -78,8 +79,8 @@ fn fifo_queues() {
     let cases: &[(&str, &[Step])] = &[
         ("one receive gives several messages of a group, in order, and locks it", &[
             SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(2, &["a", "b"]),
-            Receive(10, &[]), Depth(1, 2, 0), Delete("a", 0, Ok(true)), Receive(10, &[]),
-            Delete("b", 0, Ok(true)), Receive(10, &["c"]),
+            Receive(10, &[]), Depth(1, 2, 0), Delete("a", 0, Ok(Deletion::Deleted)), Receive(10, &[]),
+            Delete("b", 0, Ok(Deletion::Deleted)), Receive(10, &["c"]),
         ]),
         ("a receive fills up from one group before it goes to the next", &[
             SendTo("a", "g", "1"), SendTo("x", "h", "2"), SendTo("b", "g", "3"), SendTo("y", "h", "4"),
@@ -96,7 +97,7 @@ fn fifo_queues() {
         ("a message that comes back is received again, though a later one of its group is in flight", &[
             SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(2, &["a", "b"]),
             Hide("a", 0, 0, Ok(())), Receive(10, &["a"]), Count("a", "2"), Receive(10, &[]),
-            Delete("a", 1, Ok(true)), Receive(10, &[]), Delete("b", 0, Ok(true)), Receive(10, &["c"]),
+            Delete("a", 1, Ok(Deletion::Deleted)), Receive(10, &[]), Delete("b", 0, Ok(Deletion::Deleted)), Receive(10, &["c"]),
         ]),
         ("what is in flight holds up what comes after it, visible or not: the first", &[
             SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(10, &["a", "b", "c"]),
@@ -105,7 +106,7 @@ fn fifo_queues() {
         ]),
         ("what is in flight holds up what comes after it, visible or not: the second", &[
             SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(10, &["a", "b", "c"]),
-            Hide("b", 0, 60, Ok(())), At(30_000), Receive(10, &["a"]), Delete("a", 1, Ok(true)), Receive(10, &[]),
+            Hide("b", 0, 60, Ok(())), At(30_000), Receive(10, &["a"]), Delete("a", 1, Ok(Deletion::Deleted)), Receive(10, &[]),
             At(60_000), Receive(10, &["b", "c"]),
         ]),
         ("what is in flight holds up what comes after it, visible or not: the last", &[
@@ -125,11 +126,11 @@ fn fifo_queues() {
         ("a receipt is worth nothing after the timeout", &[
             SendTo("a", "g", "1"), Receive(1, &["a"]), At(30_000), Delete("a", 0, STALE),
             Hide("a", 0, 10, EXPIRED), Receive(1, &["a"]), Delete("a", 0, STALE),
-            Hide("a", 0, 10, EXPIRED), Delete("a", 1, Ok(true)),
-            Delete("a", 1, Ok(false)),
+            Hide("a", 0, 10, EXPIRED), Delete("a", 1, Ok(Deletion::Deleted)),
+            Delete("a", 1, Ok(Deletion::Stale)),
         ]),
         ("a repeat within five minutes of the first send is swallowed, even after deletion", &[
-            SendTo("a", "g", "1"), Repeat("a2", "g", "1", "a"), Receive(10, &["a"]), Delete("a", 0, Ok(true)),
+            SendTo("a", "g", "1"), Repeat("a2", "g", "1", "a"), Receive(10, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)),
             At(299_999), Repeat("a3", "h", "1", "a"), Receive(10, &[]), At(300_000), SendTo("a4", "g", "1"),
             Receive(10, &["a4"]),
         ]),
@@ -154,9 +155,10 @@ fn settings_of_the_queue() {
     #[rustfmt::skip]
     check("a delay keeps the order of a FIFO queue", QueueSettings { fifo: true, ..late }, None, &[
         SendTo("a", "g", "1"), At(1_000), SendTo("b", "g", "2"), Receive(10, &[]), At(5_000),
-        Receive(10, &["a"]), At(6_000), Receive(10, &[]), Delete("a", 0, Ok(true)), Receive(10, &["b"]),
+        Receive(10, &["a"]), At(6_000), Receive(10, &[]), Delete("a", 0, Ok(Deletion::Deleted)), Receive(10, &["b"]),
     ]);
-    let by_content = QueueSettings { content_based_deduplication: true, ..FIFO };
+    let by_content =
+        QueueSettings { deduplication: Deduplication { content_based: true, ..Deduplication::default() }, ..FIFO };
     #[rustfmt::skip]
     check("the body is the deduplication id", by_content, None, &[
         SendTo("a", "g", ""), Repeat("a", "h", "", "a"), SendTo("b", "g", ""), SendTo("b2", "g", "own"),
@@ -169,7 +171,7 @@ fn redrive() {
     #[rustfmt::skip]
     check("the receive after the last allowed one moves the message", STANDARD, Some(2), &[
         Send("a"), Receive(1, &["a"]), At(30_000), Receive(1, &["a"]), At(60_000), Depth(1, 0, 0),
-        Receive(1, &[]), Dead(&["a"]), Depth(0, 0, 0), Delete("a", 1, Ok(false)),
+        Receive(1, &[]), Dead(&["a"]), Depth(0, 0, 0), Delete("a", 1, Ok(Deletion::Stale)),
     ]);
     #[rustfmt::skip]
     check("a receive goes on past the dead", STANDARD, Some(1), &[
@@ -184,7 +186,7 @@ fn redrive() {
     #[rustfmt::skip]
     check("a dead message of a FIFO group goes though a later one is in flight", FIFO, Some(1), &[
         SendTo("a", "g", "1"), SendTo("b", "g", "2"), SendTo("c", "g", "3"), Receive(2, &["a", "b"]),
-        Hide("a", 0, 0, Ok(())), Receive(10, &[]), Dead(&["a"]), Depth(1, 1, 0), Delete("b", 0, Ok(true)),
+        Hide("a", 0, 0, Ok(())), Receive(10, &[]), Dead(&["a"]), Depth(1, 1, 0), Delete("b", 0, Ok(Deletion::Deleted)),
         Receive(10, &["c"]),
     ]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::super::settings::{MESSAGE_BYTES_MAX, QueueSettings, RedriveAllow, ThroughputLimit};
+use super::super::super::settings::QueueSettings;
 use super::super::*;
 use Step::*;
 
@@ -23,7 +23,7 @@ pub(super) enum Step {
     ReceiveFor(usize, u64, &'static [&'static str]),
     /// The bodies that the last receive moved out as dead.
     Dead(&'static [&'static str]),
-    Delete(&'static str, usize, Result<bool, Code>),
+    Delete(&'static str, usize, Result<Deletion, Code>),
     /// Body, receipt, and the new timeout in seconds.
     Hide(&'static str, usize, u64, Result<(), Code>),
     /// Visible, in flight, delayed.
@@ -44,19 +44,8 @@ struct Play {
     dead: Vec<String>,
 }
 
-pub(super) const STANDARD: QueueSettings = QueueSettings {
-    fifo: false,
-    content_based_deduplication: false,
-    visibility_timeout: Duration::from_secs(30),
-    retention: Duration::from_secs(1_000),
-    delay: Duration::ZERO,
-    receive_wait: Duration::ZERO,
-    max_message_bytes: MESSAGE_BYTES_MAX,
-    deduplication_scope: DeduplicationScope::Queue,
-    throughput_limit: ThroughputLimit::PerQueue,
-    redrive: None,
-    redrive_allow: RedriveAllow::All,
-};
+pub(super) const STANDARD: QueueSettings =
+    QueueSettings { retention: Duration::from_secs(1_000), ..QueueSettings::STANDARD };
 
 pub(super) const FIFO: QueueSettings = QueueSettings { fifo: true, ..STANDARD };
 
@@ -130,7 +119,7 @@ impl Play {
         let handout = self.queue.receive(self.now_ms, ask).unwrap();
         let bodies: Vec<&str> = handout.received.iter().map(|message| message.body.as_str()).collect();
         assert_eq!(bodies, expected, "{at}");
-        self.dead = handout.dead.into_iter().map(|message| message.body).collect();
+        self.dead = handout.dead.into_iter().map(|message| message.content.body).collect();
         for message in handout.received {
             self.received.entry(message.body.clone()).or_default().push(message);
         }

@@ -48,7 +48,7 @@ fn nobody_gets_a_hidden_message_or_one_behind_it_in_its_group() {
                         continue;
                     };
                     if choice == 4 {
-                        assert_eq!(queue.delete(now_ms, &model[id].2), Ok(true), "step {step}");
+                        assert_eq!(queue.delete(now_ms, &model[id].2), Ok(Deletion::Deleted), "step {step}");
                         model.remove(id);
                         deleted += 1;
                     } else {

@@ -1,7 +1,7 @@
-//! Who may ask the local endpoints: those who call this machine by a name of its own.
+//! How every local endpoint is served: only to clients that call this machine by one of its own names.
 //!
 //! The endpoints check no credentials, so a web page must not reach them through the browser that shows it. A page can have its
-//! own name resolve to 127.0.0.1 (DNS rebinding): its requests name that host. Or it asks 127.0.0.1 as it is, from another
+//! own name resolve to 127.0.0.1 (DNS rebinding): its requests name that host. Or it sends requests to 127.0.0.1 from another
 //! origin: its requests name that origin.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,14 +11,26 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::serve::ListenerExt as _;
 use serde_json::json;
+use tokio::net::TcpListener;
 
-/// What of a refused name is shown, in characters.
+/// How much of a refused name is shown, in characters.
 const SHOWN_MAX: usize = 100;
 
-/// Returns the router, which from now on answers only requests to a name of this machine, and from pages of this machine.
-pub(crate) fn loopback_only(router: Router) -> Router {
-    router.layer(middleware::from_fn(check))
+/// Serves a router until `shutdown` resolves and the requests under way are answered. Only requests to a name of this
+/// machine, and from pages of this machine, are answered.
+///
+/// # Errors
+/// When the listener fails.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    // Without it a small answer may wait 40 ms for an acknowledgement; only speed depends on it.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    axum::serve(listener, router.layer(middleware::from_fn(check))).with_graceful_shutdown(shutdown).await
 }
 
 async fn check(request: Request, next: Next) -> Response {
@@ -37,16 +49,18 @@ fn refusal(headers: &HeaderMap) -> Option<String> {
     let host = foreign(headers, &header::HOST, is_loopback);
     if let Some(host) = host {
         return Some(format!(
-            "{host} is no name of this machine: the local cloud answers requests to 127.0.0.1, [::1] and localhost only, so that no \
-             web page reaches it by a name of its own (DNS rebinding)"
+            "{host} is not a name of this machine: the local cloud answers only requests to 127.0.0.1, [::1] and localhost, so that \
+             no web page reaches it under a name of its own (DNS rebinding)"
         ));
     }
     let loopback = |origin: &str| origin.split_once("://").is_some_and(|(_, host)| is_loopback(host));
     let origin = foreign(headers, &header::ORIGIN, loopback)?;
-    Some(format!("a page from {origin} asks: the local cloud answers pages from 127.0.0.1, [::1] and localhost only"))
+    Some(format!(
+        "the request is from a page of {origin}: the local cloud answers only pages from 127.0.0.1, [::1] and localhost"
+    ))
 }
 
-/// The first value of this header that is not so.
+/// Returns the first value of this header for which `is` is false.
 fn foreign(headers: &HeaderMap, name: &HeaderName, is: impl Fn(&str) -> bool) -> Option<String> {
     let values = headers.get_all(name).iter();
     let foreign = values.map(|value| String::from_utf8_lossy(value.as_bytes())).find(|value| !is(value));

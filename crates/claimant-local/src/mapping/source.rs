@@ -1,14 +1,16 @@
-//! How messages are gathered into a batch.
+//! The queue that a mapping reads: messages gathered into batches, and deleted.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use super::counters::MappingCounters;
 use crate::lambda::EVENT_BYTES_MAX;
-use crate::sqs::Received;
-
-use super::{Poller, count, lock};
+use crate::sqs::{Deletion, Received, Sqs};
+use crate::stack::MappingSpec;
+use crate::sync::lock;
 
 /// Messages of one receive, as SQS has it. Small steps also bound what is received beyond the size of one event.
 const RECEIVE_MAX: usize = 10;
@@ -19,9 +21,16 @@ const RECEIVE_WAIT: Duration = Duration::from_secs(20);
 /// After a receive that failed, such as from a queue that was deleted.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
-impl Poller {
+/// A queue as its mapping reads it.
+pub(super) struct Source {
+    pub(super) spec: MappingSpec,
+    pub(super) sqs: Sqs,
+    pub(super) counters: Arc<Mutex<MappingCounters>>,
+}
+
+impl Source {
     /// Waits for a message, then for more until the batch is full, the window ends or the event would be too large.
-    /// Empty only if the mapping was stopped; what had been gathered until then is still handed out.
+    /// Empty only if the mapping was stopped; what was gathered until then is still returned.
     pub(super) async fn gather(&self, stop: &mut watch::Receiver<bool>) -> Vec<Received> {
         let mut batch = Vec::new();
         while batch.is_empty() {
@@ -75,9 +84,25 @@ impl Poller {
         }
         let fits = |message: &Received| self.spec.filters.iter().any(|filter| filter.matches(&message.body));
         let (passing, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(fits);
-        let deleted = others.iter().filter(|message| self.delete(message)).count();
-        lock(&self.counters).filtered += count(deleted);
+        let deleted = self.delete(&others);
+        lock(&self.counters).filtered += deleted;
         passing
+    }
+
+    /// Deletes messages; returns how many were still there to be deleted.
+    pub(super) fn delete<'a>(&self, messages: impl IntoIterator<Item = &'a Received>) -> u64 {
+        let mut deleted = 0;
+        for message in messages {
+            let (queue, message_id) = (&self.spec.queue, &message.message_id);
+            match self.sqs.delete(queue, &message.receipt_handle) {
+                Ok(Deletion::Deleted) => deleted += 1,
+                Ok(Deletion::Stale) => {
+                    tracing::warn!(queue, message_id, "a message could not be deleted: its receipt handle is stale");
+                }
+                Err(error) => tracing::warn!(queue, message_id, %error, "a message could not be deleted"),
+            }
+        }
+        deleted
     }
 }
 

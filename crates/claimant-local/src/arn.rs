@@ -1,0 +1,39 @@
+//! The one account and Region of everything local, and the ARNs in them.
+
+/// The Region of everything local.
+pub const REGION: &str = "us-east-1";
+
+/// The account of everything local.
+pub const ACCOUNT_ID: &str = "000000000000";
+
+/// Returns the ARN of a queue, whether it exists or not.
+pub(crate) fn of_queue(name: &str) -> String {
+    format!("arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{name}")
+}
+
+/// Returns the ARN of a table, whether it exists or not.
+pub(crate) fn of_table(name: &str) -> String {
+    format!("arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{name}")
+}
+
+/// Returns the ARN of a function, whether it exists or not.
+pub(crate) fn of_function(name: &str) -> String {
+    format!("arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}")
+}
+
+/// Returns the name in the ARN of a local queue.
+pub(crate) fn local_queue_name(arn: &str) -> Option<&str> {
+    arn.strip_prefix(&of_queue(""))
+}
+
+/// Returns the name in the ARN of a queue of any account and Region.
+pub(crate) fn queue_name(arn: &str) -> Option<&str> {
+    let (region_and_account, name) = arn.strip_prefix("arn:aws:sqs:")?.rsplit_once(':')?;
+    (region_and_account.split(':').count() == 2 && !name.is_empty()).then_some(name)
+}
+
+/// Returns the function's name in a name or an ARN, without an alias or a version.
+pub(crate) fn function_name(name_or_arn: &str) -> &str {
+    let rest = name_or_arn.strip_prefix(&of_function("")).unwrap_or(name_or_arn);
+    rest.split(':').next().unwrap_or(rest)
+}

@@ -1,0 +1,94 @@
+//! What a local cloud is started from, and where its endpoints are.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::lambda::LogSink;
+use crate::stack::Stack;
+use crate::{gateway, mailbox};
+
+/// What a local cloud is started from.
+#[derive(Clone)]
+pub struct CloudConfig {
+    /// The SAM template.
+    pub template: PathBuf,
+    /// Values for the template's parameters, beside their defaults.
+    pub parameters: BTreeMap<String, String>,
+    /// The directory that holds the functions' binaries, by their names or as `sam build` and cargo-lambda lay them out.
+    pub binaries: PathBuf,
+    /// Whether to look for a function that is not there also beside the template: for `bootstrap` in its `CodeUri` and in
+    /// `.aws-sam/build`, and for what cargo and cargo-lambda built. The newest that this machine can run is taken.
+    pub search: bool,
+    /// Whether a function without a program waits for one, and its messages with it; otherwise it is an error. It is found by
+    /// [`watch`](Self::watch).
+    pub wait_for_programs: bool,
+    /// Whether new builds of running functions are looked for; their queues, tables and ports stay.
+    pub watch: bool,
+    /// Where DynamoDB keeps its file; in memory where `None`. Queues and mails are always in memory.
+    pub data: Option<PathBuf>,
+    /// The ports to listen on.
+    pub ports: Ports,
+    /// The functions to run, by name, binary or logical id; all where empty.
+    pub only: Vec<String>,
+    /// How long the mailbox takes to answer a mail to a `slow…` address.
+    pub slow_mail: Duration,
+    /// How long the gateway takes to answer a charge of a `slow…` reference.
+    pub slow_charge: Duration,
+    /// Who gets the functions' log lines.
+    pub logs: LogSink,
+    /// What is changed of the template before it is started, such as times.
+    pub adjust: fn(&mut Stack),
+    /// Where the functions find DynamoDB, instead of at this cloud's own endpoint: a line to it that fails, or another
+    /// one, which has the template's tables already.
+    pub dynamodb_url: Option<String>,
+}
+
+impl CloudConfig {
+    /// Everything at its default: all functions, in memory, free ports, no logs.
+    pub fn new(template: impl Into<PathBuf>, binaries: impl Into<PathBuf>) -> Self {
+        Self {
+            template: template.into(),
+            parameters: BTreeMap::new(),
+            binaries: binaries.into(),
+            search: false,
+            wait_for_programs: false,
+            watch: false,
+            data: None,
+            ports: Ports::default(),
+            only: Vec::new(),
+            slow_mail: mailbox::SLOW_DELAY,
+            slow_charge: gateway::SLOW_DELAY,
+            logs: Arc::new(|_, _| {}),
+            adjust: |_| {},
+            dynamodb_url: None,
+        }
+    }
+}
+
+/// The ports of the endpoints on 127.0.0.1; 0 takes a free one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ports {
+    /// DynamoDB's.
+    pub dynamodb: u16,
+    /// SQS's.
+    pub sqs: u16,
+    /// SES's.
+    pub ses: u16,
+    /// The payment gateway's.
+    pub gateway: u16,
+}
+
+/// The base addresses of the endpoints.
+#[derive(Debug, Clone)]
+pub struct Endpoints {
+    /// DynamoDB's.
+    pub dynamodb: String,
+    /// SQS's.
+    pub sqs: String,
+    /// SES's; `/_claimant/mails` under it lists what was received.
+    pub ses: String,
+    /// The payment gateway's; `/_claimant/charges` under it lists what was charged.
+    pub gateway: String,
+}

@@ -1,0 +1,109 @@
+//! The variables of functions, and of the clients of a cloud.
+
+use std::collections::BTreeMap;
+
+use super::config::Endpoints;
+use crate::arn::REGION;
+use crate::stack::{GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
+
+/// Variables of this process that its functions get too, where set.
+const PASSED_ON: [&str; 3] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL"];
+
+/// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
+pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
+    let variables = [
+        ("AWS_ENDPOINT_URL_DYNAMODB", endpoints.dynamodb.as_str()),
+        ("AWS_ENDPOINT_URL_SQS", &endpoints.sqs),
+        ("AWS_ENDPOINT_URL_SESV2", &endpoints.ses),
+        ("AWS_REGION", REGION),
+        ("AWS_DEFAULT_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+/// The function's variables: the template's first, then ours, which win.
+pub(super) fn of_function(
+    template: &BTreeMap<String, String>,
+    endpoints: &Endpoints,
+    own: impl Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
+    let mut environment: BTreeMap<String, String> =
+        PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
+    for (name, value) in of_template(template, endpoints) {
+        // What a person sets for this run beats what the template sets for every run.
+        environment.entry(name).or_insert(value);
+    }
+    // A metric record of 1.3 KB for each batch would drown the logs here, where nothing takes it up.
+    environment.entry("CLAIMANT_METRICS".to_owned()).or_insert_with(|| "off".to_owned());
+    environment.extend(variables(endpoints));
+    environment.into_iter().collect()
+}
+
+/// A function's variables as the template has them, with this cloud's addresses.
+pub(super) fn of_template(template: &BTreeMap<String, String>, endpoints: &Endpoints) -> BTreeMap<String, String> {
+    let with_ours =
+        |value: &String| with_gateway(value.replace(SQS_URL_PLACEHOLDER, &endpoints.sqs), &endpoints.gateway);
+    template.iter().map(|(name, value)| (name.clone(), with_ours(value))).collect()
+}
+
+/// Those variables on whose value all that have them agree.
+pub(super) fn agreed(environments: impl Iterator<Item = BTreeMap<String, String>>) -> Vec<(String, String)> {
+    let mut values: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for (name, value) in environments.flatten() {
+        let agreed = values.entry(name).or_insert_with(|| Some(value.clone()));
+        if agreed.as_ref() != Some(&value) {
+            *agreed = None;
+        }
+    }
+    values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The value, its sample gateway replaced by ours.
+fn with_gateway(value: String, gateway: &str) -> String {
+    match value.strip_prefix(GATEWAY_URL_PLACEHOLDER) {
+        Some(path) if path.is_empty() || path.starts_with('/') => format!("{gateway}{path}"),
+        _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_gets_real_urls_and_our_endpoints() {
+        let [dynamodb, sqs, ses, gateway] = ["http://d", "http://q", "http://s", "http://g"].map(str::to_owned);
+        let endpoints = Endpoints { dynamodb, sqs, ses, gateway };
+        let template = BTreeMap::from([
+            ("QUEUE_URL".to_owned(), format!("{SQS_URL_PLACEHOLDER}/000000000000/orders")),
+            ("GATEWAY_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}/legacy")),
+            ("OTHER_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}.com")),
+            ("RUST_LOG".to_owned(), "info".to_owned()),
+            ("AWS_REGION".to_owned(), "eu-west-1".to_owned()),
+        ]);
+        let own = |name: &str| (name == "RUST_LOG").then(|| "debug".to_owned());
+        let environment: BTreeMap<_, _> = of_function(&template, &endpoints, own).into_iter().collect();
+        assert_eq!(environment["QUEUE_URL"], "http://q/000000000000/orders");
+        assert_eq!(environment["GATEWAY_URL"], "http://g/legacy");
+        assert_eq!(environment["OTHER_URL"], "https://gateway.example.com");
+        assert_eq!(environment["RUST_LOG"], "debug");
+        assert_eq!(environment["AWS_REGION"], "us-east-1");
+        assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
+        assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
+        assert_eq!(environment["CLAIMANT_METRICS"], "off");
+    }
+
+    #[test]
+    fn variables_that_functions_do_not_agree_on_are_left_out() {
+        let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let environments: [BTreeMap<_, _>; 3] = [
+            of(&[("TABLE", "Locks"), ("DEAD", "a"), ("OWN", "1")]),
+            of(&[("TABLE", "Locks"), ("DEAD", "b")]),
+            of(&[("DEAD", "a")]),
+        ];
+        let pairs = agreed(environments.into_iter());
+        assert_eq!(pairs, [("OWN".to_owned(), "1".to_owned()), ("TABLE".to_owned(), "Locks".to_owned())]);
+    }
+}

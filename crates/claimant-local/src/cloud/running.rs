@@ -1,0 +1,175 @@
+//! A cloud that runs, and how it stops.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::config::Endpoints;
+use super::environment;
+use crate::Error;
+use crate::dynamodb::DynamoDb;
+use crate::gateway::Gateway;
+use crate::lambda::Function;
+use crate::mailbox::Mailbox;
+use crate::mapping::{Mapping, MappingCounters};
+use crate::sqs::{Depth, Sqs};
+use crate::stack::{FunctionSpec, Stack};
+
+/// How long [`Cloud::stop`] waits for the mappings to finish what is under way.
+pub const STOP_MAPPINGS_MAX: Duration = Duration::from_secs(5);
+/// How long [`Cloud::stop`] waits for the functions' processes to end.
+pub const STOP_FUNCTIONS_MAX: Duration = Duration::from_secs(5);
+/// How long [`Cloud::stop`] waits for the endpoints to answer what is under way.
+pub const STOP_ENDPOINTS_MAX: Duration = Duration::from_secs(2);
+/// A function of the template that runs, with its mappings.
+pub(super) struct RunningFunction {
+    pub(super) spec: FunctionSpec,
+    pub(super) function: Function,
+    pub(super) mappings: Vec<Mapping>,
+}
+
+/// A running local cloud.
+///
+/// [`stop`](Self::stop) ends it in order. A dropped cloud stops its endpoints without waiting for anyone.
+pub struct Cloud {
+    pub(super) stack: Stack,
+    pub(super) endpoints: Endpoints,
+    pub(super) sqs: Sqs,
+    pub(super) dynamodb: DynamoDb,
+    pub(super) mailbox: Mailbox,
+    pub(super) gateway: Gateway,
+    pub(super) functions: Vec<RunningFunction>,
+    /// The functions that had no program when the cloud started, each with what to do about it.
+    pub(super) waiting: Vec<String>,
+    /// Cut when the cloud stops or is dropped.
+    pub(super) watching: JoinSet<()>,
+    pub(super) shutdown: watch::Sender<bool>,
+    pub(super) servers: JoinSet<Result<(), Error>>,
+}
+
+impl Cloud {
+    /// Where the endpoints listen.
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    /// The variables that point an AWS CLI or SDK at this cloud, and a function at its payment gateway.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let gateway = ("GATEWAY_URL".to_owned(), self.endpoints.gateway.clone());
+        environment::variables(&self.endpoints).into_iter().chain([gateway]).collect()
+    }
+
+    /// Returns the variables that the template gives its running functions, as far as all that have one of a name agree on
+    /// its value: for functions that run elsewhere and share one environment.
+    pub fn function_variables(&self) -> Vec<(String, String)> {
+        let specs = self.functions.iter().map(|running| &running.spec.environment);
+        environment::agreed(specs.map(|template| environment::of_template(template, &self.endpoints)))
+    }
+
+    /// What the template holds.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// A line for each function that had no program when the cloud started: where one is looked for, and how to build it.
+    pub fn waiting(&self) -> &[String] {
+        &self.waiting
+    }
+
+    /// The queues.
+    pub fn sqs(&self) -> &Sqs {
+        &self.sqs
+    }
+
+    /// The tables.
+    pub fn dynamodb(&self) -> &DynamoDb {
+        &self.dynamodb
+    }
+
+    /// What was sent by mail.
+    pub fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// What was charged.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// The running function of this name, binary or logical id.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        let running = self.functions.iter().find(|f| f.spec.is_called(name))?;
+        Some(&running.function)
+    }
+
+    /// What the mappings of the function of this name, binary or logical id did so far, added up.
+    pub fn mapping_counters(&self, name: &str) -> MappingCounters {
+        let functions = self.functions.iter().filter(|f| f.spec.is_called(name));
+        let mut sum = MappingCounters::default();
+        for counters in functions.flat_map(|f| &f.mappings).map(Mapping::counters) {
+            sum.invocations += counters.invocations;
+            sum.succeeded += counters.succeeded;
+            sum.filtered += counters.filtered;
+            sum.failed += counters.failed;
+            sum.whole_batch_failures += counters.whole_batch_failures;
+        }
+        sum
+    }
+
+    /// True when no queue holds a message, visible, in flight or delayed, dead-letter queues aside.
+    ///
+    /// # Errors
+    /// When a queue of the template is gone.
+    pub fn drained(&self) -> Result<bool, Error> {
+        for queue in &self.stack.queues {
+            if self.is_dead_letter_queue(&queue.name) {
+                continue;
+            }
+            let Depth { visible, in_flight, delayed, .. } = self.sqs.depth(&queue.name)?;
+            if visible + in_flight + delayed > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether some queue of the template sends its dead letters to this one.
+    pub fn is_dead_letter_queue(&self, name: &str) -> bool {
+        let redrives = self.stack.queues.iter().filter_map(|q| q.settings.redrive.as_ref());
+        redrives.into_iter().any(|redrive| redrive.dead_letter_queue == name)
+    }
+
+    /// Stops the mappings, then the functions, then the endpoints, each within its `STOP_…_MAX`.
+    pub async fn stop(mut self) {
+        self.watching.shutdown().await;
+        let mappings: Vec<_> = self.functions.iter_mut().flat_map(|f| f.mappings.drain(..)).collect();
+        let mut stopping = JoinSet::new();
+        for mapping in mappings {
+            stopping.spawn(mapping.stop());
+        }
+        // What has not stopped in time is cancelled: its messages become visible again, as after any lost poller.
+        let _ = timeout(STOP_MAPPINGS_MAX, all_ended(stopping)).await;
+
+        let mut stopping = JoinSet::new();
+        for running in &self.functions {
+            let function = running.function.clone();
+            stopping.spawn(async move { function.stop().await });
+        }
+        if timeout(STOP_FUNCTIONS_MAX, all_ended(stopping)).await.is_err() {
+            tracing::warn!("a function's processes did not end in time");
+        }
+
+        // The receivers are gone if every endpoint ended by itself: nothing to tell then.
+        let _ = self.shutdown.send(true);
+        let servers = std::mem::take(&mut self.servers);
+        // What has not been answered in time is cut off.
+        let _ = timeout(STOP_ENDPOINTS_MAX, all_ended(servers)).await;
+    }
+}
+
+/// Resolves when every task has ended, whatever way; cancels those left when dropped.
+async fn all_ended<T: 'static>(mut tasks: JoinSet<T>) {
+    while tasks.join_next().await.is_some() {}
+}

@@ -1,0 +1,135 @@
+//! The handle of a function.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+
+use super::config::{CONCURRENCY_MAX, FunctionConfig};
+use super::invocation::{FunctionCounters, Invocation};
+use super::pool::Pool;
+use crate::Error;
+use crate::sync::lock;
+
+/// A function that can be invoked. Clones are the same function; the last one dropped kills its processes.
+#[derive(Clone)]
+pub struct Function(Arc<Pool>);
+
+impl Function {
+    /// A function without processes yet.
+    ///
+    /// # Errors
+    ///
+    /// The program does not exist or is not executable, or the concurrency is out of range.
+    pub fn new(config: FunctionConfig) -> Result<Self, Error> {
+        let function = Self::awaited(config)?;
+        if function.has_program() {
+            return Ok(function);
+        }
+        let FunctionConfig { name, program, .. } = &function.0.config;
+        let Some(path) = program.first.iter().chain(&program.others).next() else {
+            return Err(Error::new(format!("function {name}: no place for its program is known")));
+        };
+        let path = path.display();
+        if program.first.iter().chain(&program.others).any(|path| path.exists()) {
+            return Err(Error::new(format!(
+                "function {name}: {path} is not an executable file: build it, or name the binary"
+            )));
+        }
+        Err(Error::new(format!("function {name}: no binary at {path}: build it, such as with `cargo build`")))
+    }
+
+    /// As [`new`](Self::new), but the program may be built later: [`ready`](Self::ready) tells when it is there.
+    ///
+    /// # Errors
+    ///
+    /// The concurrency is out of range.
+    pub fn awaited(config: FunctionConfig) -> Result<Self, Error> {
+        let name = &config.name;
+        if !(1..=CONCURRENCY_MAX).contains(&config.concurrency) {
+            return Err(Error::new(format!(
+                "function {name}: concurrency must be 1 to {CONCURRENCY_MAX}, not {}",
+                config.concurrency
+            )));
+        }
+        Ok(Self(Arc::new(Pool::new(config))))
+    }
+
+    /// The function's name.
+    pub fn name(&self) -> &str {
+        &self.0.config.name
+    }
+
+    /// Whether there is a program to run.
+    pub fn has_program(&self) -> bool {
+        self.0.program.current().0 > 0
+    }
+
+    /// Resolves once there is a program to run. Cancel safe.
+    pub async fn ready(&self) {
+        self.0.program.ready().await;
+    }
+
+    /// Looks for a new build of the program. If there is one, processes of the old one end: idle ones now, others after
+    /// their invocation. Says so in the logs. Cancel safe.
+    pub async fn renew(&self) {
+        self.0.renew().await;
+    }
+
+    /// How many invocations can run at the same time.
+    pub fn concurrency(&self) -> usize {
+        self.0.config.concurrency
+    }
+
+    /// Hands `payload` to a free environment, starting one if need be, and waits for the result.
+    ///
+    /// Waits without limit for a free environment, then at most 10 s for a start and the timeout for the answer.
+    /// Dropping the future kills the process that has the event.
+    pub async fn invoke(&self, payload: Vec<u8>) -> Invocation {
+        self.0.invoke(Bytes::from(payload)).await
+    }
+
+    /// Cuts every invocation, kills and reaps every process. The function cannot be invoked again.
+    pub async fn stop(&self) {
+        self.0.stop().await;
+    }
+
+    /// The ids of the processes that have been started and not been reaped.
+    pub fn pids(&self) -> Vec<u32> {
+        lock(&self.0.pids).iter().copied().collect()
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> FunctionCounters {
+        self.0.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_function_that_cannot_run_is_refused() {
+        let check = |executable: &str, concurrency, expected: &str| {
+            let config = FunctionConfig {
+                name: "confirm".to_owned(),
+                program: PathBuf::from(executable).into(),
+                timeout: Duration::from_secs(1),
+                memory_mb: 128,
+                environment: Vec::new(),
+                concurrency,
+                logs: Arc::new(|_, _| {}),
+            };
+            let error = Function::new(config).err().expect("refused").to_string();
+            assert!(error.contains("confirm") && error.contains(expected), "{error}");
+        };
+        check("/nowhere/bootstrap", 1, "build it");
+        check("/tmp", 1, "not an executable file");
+        check("/etc/passwd", 1, "not an executable file");
+        check("/bin/sh", 0, "1 to 1000");
+        check("/bin/sh", 1_001, "1 to 1000");
+    }
+}

@@ -1,0 +1,101 @@
+//! The loop of one mapping: gather a batch, invoke the function, delete what succeeded.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::counters::count;
+use super::event::{self, Event};
+use super::source::Source;
+use super::verdict::{Verdict, verdict};
+use crate::arn;
+use crate::lambda::Function;
+use crate::sqs::Received;
+use crate::sync::lock;
+
+/// Batches in flight at the same time when the template sets no `MaximumConcurrency`. Lambda would go on to scale up;
+/// two are enough to see what happens side by side, on one machine.
+const CONCURRENCY_DEFAULT: u32 = 2;
+
+/// A queue and the function that gets its messages.
+pub(super) struct Poller {
+    pub(super) source: Source,
+    pub(super) function: Function,
+}
+
+impl Poller {
+    /// Polls until it is stopped and every batch in flight has ended.
+    pub(super) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        if !self.source.spec.enabled {
+            return;
+        }
+        // A program that is yet to be built must not cost a message its receives.
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stopped| *stopped) => return,
+            () = self.function.ready() => {}
+        }
+        let slots = Arc::new(Semaphore::new(self.concurrency()));
+        let mut batches = JoinSet::new();
+        loop {
+            let slot = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stopped| *stopped) => break,
+                slot = Arc::clone(&slots).acquire_owned() => slot.expect("the semaphore is never closed"),
+            };
+            let messages = self.source.gather(&mut stop).await;
+            if messages.is_empty() {
+                break;
+            }
+            while batches.try_join_next().is_some() {}
+            let poller = Arc::clone(&self);
+            batches.spawn(async move {
+                poller.deliver(messages).await;
+                drop(slot);
+            });
+        }
+        while batches.join_next().await.is_some() {}
+    }
+
+    /// A batch that waits for an environment uses up its visibility timeout, so there are no more than can run.
+    fn concurrency(&self) -> usize {
+        let wanted = self.source.spec.maximum_concurrency.unwrap_or(CONCURRENCY_DEFAULT);
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        wanted.clamp(1, self.function.concurrency())
+    }
+
+    async fn deliver(&self, messages: Vec<Received>) {
+        let fifo = self.source.spec.queue.ends_with(".fifo");
+        let mut events = event::events(&arn::of_queue(&self.source.spec.queue), messages).into_iter();
+        while let Some(Event { messages, payload }) = events.next() {
+            let ids: Vec<String> = messages.iter().map(|message| message.message_id.clone()).collect();
+            let result = self.function.invoke(payload).await;
+            let verdict = verdict(self.source.spec.report_batch_item_failures, &ids, &result);
+            let failed = self.apply(&messages, &verdict);
+            if fifo && failed > 0 {
+                // What follows a failure in its group must not be handed out before it.
+                let left: usize = events.map(|event| event.messages.len()).sum();
+                lock(&self.source.counters).failed += count(left);
+                return;
+            }
+        }
+    }
+
+    /// Deletes what succeeded and counts; returns the number of messages left.
+    fn apply(&self, messages: &[Received], verdict: &Verdict) -> usize {
+        let (left, succeeded): (Vec<_>, Vec<_>) =
+            messages.iter().partition(|message| verdict.leaves(&message.message_id));
+        let deleted = self.source.delete(succeeded);
+        let mut counters = lock(&self.source.counters);
+        counters.invocations += 1;
+        counters.succeeded += deleted;
+        counters.failed += count(left.len());
+        if let Verdict::AllFailed { reason } = verdict {
+            counters.whole_batch_failures += 1;
+            let (function, queue) = (self.function.name(), &self.source.spec.queue);
+            tracing::warn!(function, queue, messages = messages.len(), reason, "the whole batch failed");
+        }
+        left.len()
+    }
+}

@@ -1,0 +1,77 @@
+//! A template read as a whole.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use super::findings::Findings;
+use super::spec::Stack;
+use super::template::Template;
+use super::{conditions, functions, loops, not_run, parameters, relations, resources, yaml};
+use crate::Error;
+
+/// The longest template, in bytes: CloudFormation takes none that is longer.
+const TEXT_MAX: usize = 1_048_576;
+
+impl Stack {
+    /// Reads the template at `path`; `parameters` override the template's defaults.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is neither YAML nor JSON (the message has the line), or has faults (the message has all,
+    /// each with its line).
+    pub fn load(path: &Path, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
+        let place = path.display().to_string();
+        let mut yaml = String::new();
+        // One byte more tells a template that is too long; a device that never ends is one, too.
+        let read = File::open(path).and_then(|file| file.take(TEXT_MAX as u64 + 1).read_to_string(&mut yaml));
+        read.map_err(|e| {
+            Error::new(format!(
+                "cannot read the template {place}: check that the path exists and may be read, or name another one"
+            ))
+            .caused_by(e)
+        })?;
+        Self::read(&place, &yaml, parameters)
+    }
+
+    /// Reads a template from its text; `parameters` override the template's defaults.
+    ///
+    /// # Errors
+    ///
+    /// The text is neither YAML nor JSON (the message has the line), or has faults (the message has all of them, each with
+    /// its line).
+    pub fn parse(yaml: &str, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
+        Self::read("the template", yaml, parameters)
+    }
+
+    fn read(place: &str, yaml: &str, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
+        if yaml.len() > TEXT_MAX {
+            return Err(Error::new(format!(
+                "{place} has more than {TEXT_MAX} bytes, which CloudFormation refuses: split it into several templates"
+            )));
+        }
+        let root = yaml::parse(yaml)
+            .map_err(|e| Error::new(format!("{place}:{}: this is not valid YAML: {}", e.line, e.what)))?;
+        if !root.get("Resources").is_some_and(yaml::Node::is_map) {
+            return Err(Error::new(format!(
+                "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"
+            )));
+        }
+        let findings = Findings::default();
+        let template = loops::written_out(Template::new(root, parameters, &findings));
+        parameters::check(&template);
+        let mut stack = Self {
+            queues: resources::queues(&template),
+            tables: resources::tables(&template),
+            functions: functions::functions(&template),
+            left_out: conditions::left_out(&template),
+            not_run: Vec::new(),
+        };
+        not_run::note_other_resources(&template);
+        relations::leave_out_foreign_queues(&mut stack, &template);
+        relations::check(&stack, &template);
+        drop(template);
+        findings.into_result(place).map(|not_run| Self { not_run, ..stack })
+    }
+}

@@ -1,0 +1,225 @@
+//! A cursor over the template that records every finding with its place.
+
+use std::ops::RangeInclusive;
+
+use super::template::{Template, condition_of, type_of};
+use super::yaml::{Kind, Node};
+
+/// A place in the template: a value, or the absence of one, with its path for messages.
+#[derive(Clone)]
+pub(super) struct Section<'t> {
+    template: &'t Template<'t>,
+    path: String,
+    line: usize,
+    node: Option<Node>,
+}
+
+impl<'a> Template<'a> {
+    /// Every parameter, with the value that is given for it.
+    pub(super) fn parameter_sections(&self) -> Vec<(&str, Option<&'a str>, Section<'_>)> {
+        let all = self.root.get("Parameters").map_or(&[][..], Node::entries).iter();
+        all.map(|(name, node)| {
+            let section = Section {
+                template: self,
+                path: format!("Parameters.{name}"),
+                line: node.line,
+                node: Some(node.clone()),
+            };
+            (&**name, self.parameters.get(&**name).map(String::as_str), section)
+        })
+        .collect()
+    }
+
+    /// The resources of one of the given types that are not left out by their condition, in the template's order.
+    pub(super) fn resources<'t>(
+        &'t self,
+        types: &'static [&'static str],
+    ) -> impl Iterator<Item = (&'t str, Section<'t>)> {
+        self.all_resources().filter_map(move |(id, node)| {
+            let kind = type_of(node)?;
+            let section = Section { template: self, path: id.to_owned(), line: node.line, node: Some(node.clone()) };
+            (types.contains(&kind) && section.is_there()).then_some((id, section))
+        })
+    }
+
+    pub(super) fn function_globals(&self) -> Section<'_> {
+        let node = self.under("Globals", "Function").cloned();
+        let line = node.as_ref().map_or(1, |node| node.line);
+        Section { template: self, path: "Globals.Function".to_owned(), line, node }
+    }
+}
+
+impl<'t> Section<'t> {
+    /// Whether there is a value, other than null and `AWS::NoValue`.
+    pub(super) fn is_given(&self) -> bool {
+        self.value().is_some()
+    }
+
+    pub(super) fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Whether this resource's condition holds; one that cannot be evaluated is a fault.
+    fn is_there(&self) -> bool {
+        let Some(condition) = self.node.as_ref().and_then(condition_of) else { return true };
+        self.template.condition(condition).unwrap_or_else(|why| {
+            self.fault(why);
+            false
+        })
+    }
+
+    pub(super) fn fault(&self, what: impl AsRef<str>) {
+        self.template.findings.fault(self.line, format!("{}: {}", self.path, what.as_ref()));
+    }
+
+    /// Notes that something which stands here is not run, or not known.
+    pub(super) fn not_run(&self, kind: &str, why: impl Into<String>) {
+        self.template.findings.not_run(self.line, &self.path, kind, why);
+    }
+
+    /// The value with functions evaluated, and whether it, or a part of it, is a stand-in.
+    fn evaluated(&self) -> Option<(Node, Vec<String>)> {
+        let node = self.node.as_ref()?;
+        self.template.unknown.take();
+        let evaluated = self.template.evaluate(node, 0);
+        let unknown = self.template.unknown.take();
+        match evaluated {
+            Ok(Node { kind: Kind::Null, .. }) => None,
+            Ok(node) => Some((node, unknown)),
+            Err(why) => {
+                self.fault(why);
+                None
+            }
+        }
+    }
+
+    /// The value, if there is one that is known.
+    fn value(&self) -> Option<Node> {
+        let (node, unknown) = self.evaluated()?;
+        if unknown.is_empty() {
+            return Some(node);
+        }
+        self.note_unknown(unknown, "its default counts");
+        None
+    }
+
+    fn note_unknown(&self, unknown: Vec<String>, instead: &str) {
+        for why in unknown {
+            self.not_run("value", format!("{why}: {instead}"));
+        }
+    }
+
+    /// What stands under `key`; absent if `key` or this section is.
+    pub(super) fn section(&self, key: &str) -> Section<'t> {
+        let node = self.value().and_then(|value| value.get(key).cloned());
+        let line = node.as_ref().map_or(self.line, |node| node.line);
+        Section { template: self.template, path: format!("{}.{key}", self.path), line, node }
+    }
+
+    /// The entries of a mapping; nothing if absent.
+    pub(super) fn entries(&self) -> Vec<(String, Section<'t>)> {
+        let Some(value) = self.value() else { return Vec::new() };
+        if !value.is_map() {
+            self.fault("must be a mapping of names to values");
+        }
+        let entries = value.entries().iter();
+        entries.map(|(key, _)| (key.to_string(), self.section(key))).filter(|(_, entry)| entry.node.is_some()).collect()
+    }
+
+    /// The items of a list; nothing if absent. One value counts as a list of it, as it does for CloudFormation.
+    pub(super) fn items(&self) -> Vec<Section<'t>> {
+        let Some(value) = self.value() else { return Vec::new() };
+        let item = |(index, node): (usize, &Node)| Section {
+            template: self.template,
+            path: format!("{}[{index}]", self.path),
+            line: node.line,
+            node: Some(node.clone()),
+        };
+        match &value.kind {
+            Kind::List(items) => items.iter().enumerate().map(item).filter(Self::is_given).collect(),
+            Kind::Text(_) => vec![item((0, &value))],
+            _ => {
+                self.fault("must be a list");
+                Vec::new()
+            }
+        }
+    }
+
+    /// The section's own value as text, with functions evaluated.
+    pub(super) fn text(&self) -> Option<String> {
+        self.as_text(&self.value()?)
+    }
+
+    /// As [`text`](Self::text), where a mapping or a list is no fault.
+    pub(super) fn plain_text(&self) -> Option<String> {
+        self.value()?.as_text().map(str::to_owned)
+    }
+
+    /// As [`text`](Self::text), with a stand-in for each part that only AWS knows; each is noted.
+    pub(super) fn text_or_stand_in(&self) -> Option<String> {
+        let (node, unknown) = self.evaluated()?;
+        let text = self.as_text(&node)?;
+        self.note_unknown(unknown, &format!("`{text}` stands in for it"));
+        Some(text)
+    }
+
+    fn as_text(&self, node: &Node) -> Option<String> {
+        let text = node.as_text();
+        if text.is_none() {
+            self.fault("must be a single value: a text, a number, true or false");
+        }
+        text.map(str::to_owned)
+    }
+
+    /// The value as JSON: what a text of JSON holds, or else the value itself, whose scalars are as JSON has them.
+    pub(super) fn json(&self) -> Option<serde_json::Value> {
+        let value = self.value()?;
+        let read = match value.as_text() {
+            Some(text) => serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}")),
+            None => self.template.json(&value),
+        };
+        read.map_err(|why| self.fault(why)).ok()
+    }
+
+    /// As [`text`](Self::text); absence is a fault.
+    pub(super) fn required_text(&self, mend: &str) -> Option<String> {
+        if self.node.is_none() {
+            self.fault(format!("is missing: {mend}"));
+        }
+        self.text()
+    }
+
+    pub(super) fn integer(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let text = self.text()?;
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        if number.is_none() {
+            self.fault(format!("must be a whole number from {} to {}, not `{text}`", range.start(), range.end()));
+        }
+        number
+    }
+
+    pub(super) fn boolean(&self) -> Option<bool> {
+        let text = self.text()?;
+        match text.to_ascii_lowercase().as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => {
+                self.fault(format!("must be true or false, not `{text}`"));
+                None
+            }
+        }
+    }
+}
+
+/// The resource's name; one that is wrong is a fault of the resource, and the logical id stands in for one that only AWS
+/// knows.
+pub(super) fn physical_name(
+    template: &Template<'_>,
+    id: &str,
+    resource: &Section<'_>,
+    property: &str,
+) -> Option<String> {
+    // What is wrong with it is said here.
+    resource.section("Properties").section(property).text();
+    template.physical_name(id).ok()
+}
