@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use claimant::inbox::{Inbox, InboxContext, Limits, Transaction};
-use claimant::{Engine, HandlerError, TransactionGuard, Settings};
+use claimant::{Engine, HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
 struct Event {
@@ -35,7 +35,7 @@ async fn placed(order: Placed, mut tx: TransactionGuard<Transaction>, _: InboxCo
 
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let inbox = Inbox::from_settings(&Settings::from_env(&["CLAIMANT_DATABASE_URL"])?).await?;
+    let inbox = Inbox::from_env().await?;
     inbox.migrate().await?;
     let table = "CREATE TABLE IF NOT EXISTS claimant_example_orders (order_id text NOT NULL)";
     sqlx::query(table).execute(inbox.pool()).await?;

@@ -5,7 +5,7 @@
 //! m-1 duplicate
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, MySqlStore, Settings};
+use claimant::{Consumer, Context, Engine, HandlerError, MySqlStore};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -18,7 +18,7 @@ async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> {
 
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let store = MySqlStore::from_settings(&Settings::from_env(&["CLAIMANT_DATABASE_URL"])?).await?;
+    let store = MySqlStore::from_env().await?;
     // In production, a step of the deployment.
     store.migrate().await?;
 

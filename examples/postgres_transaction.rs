@@ -8,7 +8,7 @@
 //! 1 booking
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, TransactionGuard, PgTransaction, PostgresStore, PostgresTransactions, Settings};
+use claimant::{Consumer, Context, Engine, HandlerError, TransactionGuard, PgTransaction, PostgresStore, PostgresTransactions};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -23,7 +23,7 @@ async fn book(order: Order, mut tx: TransactionGuard<PgTransaction>, _: Context)
 
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let store = PostgresStore::from_settings(&Settings::from_env(&["CLAIMANT_DATABASE_URL"])?).await?;
+    let store = PostgresStore::from_env().await?;
     store.migrate().await?;
     let pool = store.pool().clone();
     sqlx::query("CREATE TABLE IF NOT EXISTS claimant_example_bookings (order_id text NOT NULL)").execute(&pool).await?;

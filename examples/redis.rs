@@ -5,7 +5,7 @@
 //! m-1 duplicate
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, RedisStore, Settings};
+use claimant::{Consumer, Context, Engine, HandlerError, RedisStore};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -18,7 +18,7 @@ async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> {
 
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let store = RedisStore::from_settings(&Settings::from_env(&["CLAIMANT_REDIS_URL"])?)?;
+    let store = RedisStore::from_env()?;
 
     let engine = Engine::with_defaults(Consumer::new("confirmation", store, confirm).key(|order| &order.order_id))?;
     let order = format!(r#"{{"order_id": "{}"}}"#, crate::support::new_order_id());

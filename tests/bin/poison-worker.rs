@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use claimant::{Consumer, Context, HandlerError, Lease, LockTable, Settings, limits};
+use claimant::{Consumer, Context, HandlerError, Lease, LockTable, limits};
 use serde::Deserialize;
 
 const WORK_MS: u64 = 2_000;
@@ -33,11 +33,12 @@ async fn work(work: Work, effects: String) -> Result<(), HandlerError> {
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let (settings, effects) = Settings::from_env_with(&["CLAIMANT_TABLE"], |own| own.text("EFFECTS_FILE"))?;
-    let table = LockTable::from_settings(&settings).await?;
+    let mut variables = claimant::variables();
+    let effects = variables.text("EFFECTS_FILE");
+    let table = LockTable::from_variables(variables).await?;
     let handler = move |payload, _: Context| work(payload, effects.clone());
     let consumer = Consumer::new("poison", table, handler)
         .key(|work: &Work| &work.id)
         .lease(Lease::Renewed(Duration::from_millis(limits::LEASE_MIN_MS)));
-    claimant::lambda::run(&settings, consumer).await
+    claimant::lambda::run(consumer).await
 }

@@ -1,4 +1,5 @@
-//! The AWS configuration that all of a function's clients share: the lock table's, the queue's and the handler's own.
+//! The AWS configuration that all of a function's clients share: the lock table's, the queue's and the handler's own; and
+//! queue URLs from the environment.
 //!
 //! One HTTP client, one connection pool and one TLS stack (rustls with ring) for all of them. The SDK's own defaults
 //! would compile two stacks, one of them with start-up costs on small functions.
@@ -9,6 +10,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls;
+use claimant_core::Variables;
 use tokio::sync::OnceCell;
 
 /// Tries of one request, the first included.
@@ -48,4 +50,50 @@ async fn load() -> SdkConfig {
         .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS)).build())
         .load()
         .await
+}
+
+/// Returns the queue URL in a variable, if it is set. Anything else in it is noted as a fault, such as the queue's name or ARN,
+/// which have no scheme.
+pub fn optional_queue_url(variables: &mut Variables, name: &str) -> Option<String> {
+    let url = variables.optional_text(name)?;
+    if is_queue_url(&url) {
+        return Some(url);
+    }
+    variables.fault(format!(
+        "{name} is {url:?}; a queue's URL is needed, such as https://sqs.eu-west-1.amazonaws.com/123456789012/name, not its name or ARN"
+    ));
+    None
+}
+
+fn is_queue_url(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host_and_path = rest.and_then(|rest| rest.split_once('/'));
+    host_and_path.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty())
+        && !url.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_named_by_its_url() {
+        for (value, good) in [
+            ("http://127.0.0.1:9324/000000000000/dead", true),
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/dead", true),
+            ("arn:aws:sqs:eu-west-1:123456789012:dead", false),
+            ("dead", false),
+            ("https://", false),
+            ("https://sqs.eu-west-1.amazonaws.com/", false),
+            ("https://sqs.eu-west-1.amazonaws.com/1/a b", false),
+        ] {
+            let mut variables = Variables::new([("QUEUE_URL", value)]);
+            let url = optional_queue_url(&mut variables, "QUEUE_URL");
+            assert_eq!(url.as_deref(), good.then_some(value));
+            let fault = variables.finish().err().map(|error| error.to_string());
+            assert_eq!(fault.is_none(), good, "{value}");
+            assert!(fault.is_none_or(|fault| fault.contains("not its name or ARN")), "{value}");
+        }
+        assert_eq!(optional_queue_url(&mut Variables::new([("A", "b")]), "QUEUE_URL"), None);
+    }
 }

@@ -77,7 +77,7 @@ pub use record::{Record, Status};
 pub use rejection::Rejection;
 pub use report::{DeadLetter, DeadLetterReason, Details, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
-pub use settings::{OwnVariables, Settings};
+pub use settings::Variables;
 pub use store::{BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
 pub use threads::HandlerThreads;
 pub use transaction::{AnyTransaction, TransactionGuard, TransactionSlot, Transactional};

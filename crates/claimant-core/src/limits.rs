@@ -28,12 +28,6 @@ pub const CONCURRENCY_DEFAULT: usize = 10;
 /// The largest concurrency that may be set: each running message holds a task and a store request.
 pub const CONCURRENCY_MAX: usize = 1_000;
 
-/// Connections to a database that a process may hold, unless set: one for each message that is worked on at once.
-pub const DATABASE_CONNECTIONS_DEFAULT: u32 = 10;
-
-/// The most connections that may be set.
-pub const DATABASE_CONNECTIONS_MAX: u32 = 1_000;
-
 /// How many records a store can claim or settle in one request: DynamoDB's limit for PartiQL statements.
 pub const STORE_BATCH_MAX: usize = 25;
 

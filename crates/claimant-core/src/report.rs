@@ -162,6 +162,14 @@ pub struct Entry {
     pub details: Details,
 }
 
+impl Entry {
+    /// Returns what became of a message, without details.
+    #[must_use]
+    pub fn new(message_id: MessageId, outcome: Outcome) -> Self {
+        Self { message_id, outcome, visible_after: None, details: Details::default() }
+    }
+}
+
 /// What is known of a message's way to its outcome. A step that it did not take has no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

@@ -8,6 +8,7 @@
 //! | `transaction`, `commit` | what a handler wants written, and the one request that writes it with the completion |
 //! | `transactions`, `optimistic` | the stores whose claims carry one: with a claim, and without |
 //! | `item`, `names` | records as items |
+//! | `settings` | [`Settings`]: what the environment sets |
 //! | `error` | DynamoDB's errors in the words of a store |
 //! | `create` | making the table, for local use and tests |
 //!
@@ -26,6 +27,7 @@ mod item;
 mod names;
 mod optimistic;
 mod requests;
+mod settings;
 mod statements;
 mod table;
 mod transaction;
@@ -33,6 +35,7 @@ mod transactions;
 
 pub use names::AttributeNames;
 pub use optimistic::OptimisticTransactions;
+pub use settings::Settings;
 pub use table::LockTable;
 pub use transaction::{Condition, TRANSACTION_MAX_BYTES, TRANSACTION_WRITES_MAX, Transaction};
 pub use transactions::TableTransactions;

@@ -14,8 +14,8 @@ use claimant_core::protocol::{
     self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
 };
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settings, Settled, Store,
-    StoreError, StoreErrorKind, StoreFuture,
+    BatchedClaim, Call, Claim, ClaimAnswer, Error, Meter, Record, RecordId, Renewed, Settled, Store, StoreError,
+    StoreErrorKind, StoreFuture, Variables,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -23,6 +23,7 @@ use crate::error::store_error;
 use crate::item::{self, Item};
 use crate::names::AttributeNames;
 use crate::requests::Requests;
+use crate::settings::Settings;
 
 /// The longest that one try of a request may take; DynamoDB answers in milliseconds, a first TLS handshake on a small
 /// function in about a second.
@@ -98,15 +99,29 @@ impl LockTable {
         Self { requests: Requests { client, table: table.into(), names }, batched: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// The table that `CLAIMANT_TABLE` names, batched as `CLAIMANT_BATCH` says, through the function's shared AWS configuration.
+    /// Opens the table that the environment names, see [`Settings`], through the function's shared AWS configuration. Does no
+    /// request unless credentials have to be fetched.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), claimant_core::Error> {
+    /// let table = claimant_dynamodb::LockTable::from_env().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// When `CLAIMANT_TABLE` is not set.
-    pub async fn from_settings(settings: &Settings) -> Result<Self, Error> {
-        let table = settings.table.as_deref().ok_or_else(|| {
-            Error::new("CLAIMANT_TABLE is not set: give it the name of the lock table (partition key `id`, a string)")
-        })?;
-        Ok(Self::new(Client::new(claimant_aws::config().await), table).batched(settings.batch))
+    /// When `CLAIMANT_TABLE` is not set, or a setting is malformed or its name misspelt: one error with every fault.
+    pub async fn from_env() -> Result<Self, Error> {
+        Self::from_variables(Variables::from_env()).await
+    }
+
+    /// Opens the table as [`from_env`](Self::from_env) does, from these variables.
+    ///
+    /// # Errors
+    /// As there: one error, with the faults of what was read before among the others.
+    pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
+        let (table, batched) = Settings::required(variables)?;
+        Ok(Self::new(Client::new(claimant_aws::config().await), table).batched(batched))
     }
 
     /// The same table with other attribute names.

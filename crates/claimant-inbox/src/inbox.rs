@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use claimant_core::{Consumer, Error, Settings, StoreError, Timestamp};
+use claimant_core::{Consumer, Error, StoreError, Timestamp, Variables};
 use claimant_sql::PostgresStore;
 use claimant_sql::parts::migrate;
 use serde::de::DeserializeOwned;
@@ -40,12 +40,22 @@ impl Inbox {
         Ok(Self::opened(PostgresStore::connect(url, connections).await?.pool()))
     }
 
-    /// The database that `CLAIMANT_DATABASE_URL` names, with `CLAIMANT_DATABASE_CONNECTIONS`.
+    /// Opens the database that the environment names, see [`Settings`](crate::Settings). Connects at the first call. Needs
+    /// a Tokio runtime.
     ///
     /// # Errors
-    /// When it is not set, or is not the URL of a PostgreSQL database.
-    pub async fn from_settings(settings: &Settings) -> Result<Self, Error> {
-        Ok(Self::opened(PostgresStore::from_settings(settings).await?.pool()))
+    /// When `CLAIMANT_DATABASE_URL` is not set or is not the URL of a PostgreSQL database, or a setting is malformed or its name
+    /// misspelt: one error with every fault.
+    pub async fn from_env() -> Result<Self, Error> {
+        Self::from_variables(Variables::from_env()).await
+    }
+
+    /// Opens the database as [`from_env`](Self::from_env) does, from these variables.
+    ///
+    /// # Errors
+    /// As there: one error, with the faults of what was read before among the others.
+    pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
+        Ok(Self::opened(PostgresStore::from_variables(variables).await?.pool()))
     }
 
     /// The same database with connections that are tried out within a time when they come back from a transaction: one to

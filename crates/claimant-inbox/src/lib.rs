@@ -112,6 +112,7 @@ mod trouble;
 mod values;
 mod worker;
 
+pub use claimant_sql::Settings;
 pub use context::InboxContext;
 pub use inbox::Inbox;
 pub use operate::{Counts, Entry};

@@ -131,12 +131,7 @@ fn responses() {
     let id = prop_oneof!["[a-c]", any_text(1, MESSAGE_ID_MAX_BYTES)];
     hold("responses", file!(), prop::collection::vec((id, outcomes()), 0..12), |entries| {
         let failed: HashSet<_> = entries.iter().filter(|(_, o)| !o.is_success()).map(|(id, _)| id.clone()).collect();
-        let entry = |(id, outcome)| Entry {
-            message_id: MessageId::new(id).unwrap(),
-            outcome,
-            visible_after: None,
-            details: claimant_core::Details::default(),
-        };
+        let entry = |(id, outcome)| Entry::new(MessageId::new(id).unwrap(), outcome);
         let report = Report::new(entries.into_iter().map(entry).collect());
         let text = serde_json::to_vec(&response(&report)).unwrap();
         let read: Value = serde_json::from_slice(&text).unwrap();

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `run` | [`run`]: the function's whole life |
+//! | `settings` | [`Settings`]: what the environment sets |
 //! | `service` | [`Service`]: one invocation |
 //! | `event`, `trace` | records as messages, each checked on its own; the producer's trace |
 //! | `response` | the report as a partial batch response |
@@ -35,8 +36,10 @@ mod queue;
 mod response;
 mod run;
 mod service;
+mod settings;
 mod trace;
 mod visibility;
 
 pub use run::run;
 pub use service::Service;
+pub use settings::Settings;

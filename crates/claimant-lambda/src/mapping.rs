@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use claimant_core::settings::MappingCheck as Mode;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::list_mappings::{NoPage, Page, list_mappings, set_endpoint};
+use crate::settings::MappingPolicy;
 
 /// How long after one question the next is put, where there has to be a next.
 const ASK_AGAIN_MS: u64 = 60_000;
@@ -103,12 +103,12 @@ pub(crate) struct MappingCheck {
 }
 
 impl MappingCheck {
-    /// A check of this mode; none where it is off.
-    pub(crate) fn new(mode: Mode, config: &SdkConfig) -> Option<Self> {
-        let refuses = match mode {
-            Mode::Off => return None,
-            Mode::Warn => false,
-            Mode::Refuse => true,
+    /// Returns a check of this policy; none where it is off.
+    pub(crate) fn new(policy: MappingPolicy, config: &SdkConfig) -> Option<Self> {
+        let refuses = match policy {
+            MappingPolicy::Off => return None,
+            MappingPolicy::Warn => false,
+            MappingPolicy::Refuse => true,
         };
         Some(Self { refuses, config: config.clone(), questions: Mutex::default(), said: Arc::default() })
     }

@@ -5,25 +5,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use claimant_core::limits::BLOCKED_MAX;
-use claimant_core::{Consumer, Error, Settings};
+use claimant_core::{Consumer, Error, Variables};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 
 use crate::logging;
 use crate::service::Service;
+use crate::settings::Settings;
 
-/// Runs a consumer as a Lambda function until the runtime ends it: the one call in `main`.
+/// Runs a consumer as a Lambda function until the runtime ends it: the last call in `main`. Reads its [`Settings`] from these
+/// variables; a program whose parts have all read their own gives a reader that refuses unknown ones.
 ///
 /// Sets up logs by Lambda's variables, unless the function has a `tracing` subscriber already. On Lambda Managed
 /// Instances (`AWS_LAMBDA_MAX_CONCURRENCY`) several invocations run in this process at once, elsewhere one after the
 /// other.
 ///
 /// # Errors
-/// When the consumer's settings are not usable, or there is no Lambda runtime to talk to.
-pub async fn run<T>(settings: &Settings, consumer: Consumer<T>) -> Result<(), Error>
+/// When the settings of the environment or of the consumer are not usable, or there is no Lambda runtime to talk to.
+pub async fn run<T>(variables: Variables, consumer: Consumer<T>) -> Result<(), Error>
 where
     T: for<'de> serde::Deserialize<'de> + Send + 'static,
 {
     logging::init();
+    let settings = Settings::from_variables(variables)?;
     if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_none() {
         return Err(Error::new(
             "there is no Lambda runtime here (AWS_LAMBDA_RUNTIME_API is not set): start the function with `claimant local`, \
@@ -31,7 +34,7 @@ where
         ));
     }
     // Handlers have threads of their own: however many of them block theirs, the report is back in time.
-    let service = Arc::new(Service::new(settings, consumer).await?.handlers_on_own_threads()?);
+    let service = Arc::new(Service::new(&settings, consumer).await?.handlers_on_own_threads()?);
     let invocations = Arc::new(AtomicUsize::new(0));
     let invoke = service_fn(move |event: LambdaEvent<SqsEvent>| {
         let (service, under_way) = (Arc::clone(&service), UnderWay::one_more(&invocations));

@@ -8,8 +8,7 @@ use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::Client;
 use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
-use claimant_core::settings::MappingCheck as Mode;
-use claimant_core::{Clock, Consumer, Engine, Error, HandlerThreads, Report, Schedule, Settings, Timestamp};
+use claimant_core::{Clock, Consumer, Engine, Error, HandlerThreads, Report, Schedule, Timestamp};
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
@@ -18,6 +17,7 @@ use crate::event::{self, Batch};
 use crate::mapping::{MappingCheck, Pending};
 use crate::observe::{self, Numbers, Sink};
 use crate::queue::SqsQueue;
+use crate::settings::{MappingPolicy, Settings};
 use crate::{logging, response, visibility};
 
 /// The part of an invocation kept for what follows the report: visibility changes, and a look at the mapping.
@@ -62,7 +62,7 @@ where
         logging::init();
         let asks_aws = settings.change_visibility
             || settings.dead_letter_queue_url.is_some()
-            || settings.mapping_check != Mode::Off;
+            || settings.mapping_check != MappingPolicy::Off;
         let config = if asks_aws { Some(claimant_aws::config().await) } else { None };
         Self::with_aws(settings, consumer, config)
     }

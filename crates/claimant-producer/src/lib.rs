@@ -10,8 +10,7 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = aws_sdk_sqs::Client::new(claimant_aws::config().await);
-//! let producer = Producer::new(client, std::env::var("ORDERS_QUEUE_URL")?);
+//! let producer = Producer::from_env("ORDERS_QUEUE_URL").await?;
 //! let mut orders = Vec::new();
 //! for (order_id, customer) in [("o-1001", "ada"), ("o-1002", "ada"), ("o-1003", "grace")] {
 //!     let body = format!(r#"{{"order_id":"{order_id}"}}"#);

@@ -7,6 +7,7 @@ use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 use claimant_core::error::Chain;
+use claimant_core::{Error, Variables};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -48,6 +49,25 @@ impl Producer {
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self { client, queue_url: queue_url.into() }
+    }
+
+    /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.
+    ///
+    /// # Errors
+    /// When the variable is not set, or holds no queue's URL.
+    pub async fn from_env(variable: &str) -> Result<Self, Error> {
+        Self::from_variables(Variables::from_env(), variable).await
+    }
+
+    /// Returns a producer as [`from_env`](Self::from_env) does, from these variables.
+    ///
+    /// # Errors
+    /// As there: one error, with the faults of what was read before among the others.
+    pub async fn from_variables(mut variables: Variables, variable: &str) -> Result<Self, Error> {
+        variables.text_or_hint(variable, "give it the URL of the queue");
+        let queue_url = claimant_aws::optional_queue_url(&mut variables, variable).unwrap_or_default();
+        variables.finish()?;
+        Ok(Self::new(Client::new(claimant_aws::config().await), queue_url))
     }
 
     /// Sends one message.

@@ -9,12 +9,12 @@
 //! | `fields` | records as hashes |
 //! | `link` | the connection: made when it is needed, given up when it fails |
 //! | `eviction` | whether the server throws records away |
+//! | `settings` | [`Settings`]: what the environment sets |
 //! | `error` | Redis's errors in the words of a store |
 //!
 //! ```no_run
 //! # fn main() -> Result<(), claimant_core::Error> {
-//! let settings = claimant_core::Settings::from_env(&["CLAIMANT_REDIS_URL"])?;
-//! let store = claimant_redis::RedisStore::from_settings(&settings)?;
+//! let store = claimant_redis::RedisStore::from_env()?;
 //! # drop(store);
 //! # Ok(())
 //! # }
@@ -57,7 +57,9 @@ mod fields;
 mod fuzz;
 mod link;
 mod rounds;
+mod settings;
 mod store;
 mod write;
 
+pub use settings::Settings;
 pub use store::RedisStore;

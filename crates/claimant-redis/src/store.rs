@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settings, Settled, Store, StoreError,
-    StoreFuture,
+    BatchedClaim, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    Variables,
 };
 use redis::cluster::ClusterClient;
 use redis::io::tcp::TcpSettings;
@@ -15,6 +15,7 @@ use redis::{Client, IntoConnectionInfo as _};
 use crate::attempts::{Claiming, Looking, Renewing, Settling};
 use crate::link::{Budget, Link, Server, choose_ring};
 use crate::rounds::{play, play_one};
+use crate::settings::Settings;
 
 /// What a record's key begins with, unless set.
 const PREFIX_DEFAULT: &str = "claimant";
@@ -79,15 +80,22 @@ impl RedisStore {
         Self { link: Arc::new(Link::new(server)), prefix: PREFIX_DEFAULT.into() }
     }
 
-    /// The server of `CLAIMANT_REDIS_URL`, a cluster if `CLAIMANT_REDIS_CLUSTER` says so. Connects at the first call.
+    /// Opens the server or cluster that the environment names, see [`Settings`]. Connects at the first call.
     ///
     /// # Errors
-    /// When `CLAIMANT_REDIS_URL` is not set, or is no URL of Redis.
-    pub fn from_settings(settings: &Settings) -> Result<Self, Error> {
-        let url = settings.redis_url.as_ref().ok_or_else(|| {
-            Error::new("CLAIMANT_REDIS_URL is not set: give it redis://user:password@host:6379/0, or rediss:// for TLS")
-        })?;
-        if settings.redis_cluster { Self::open_cluster(url.expose()) } else { Self::open(url.expose()) }
+    /// When `CLAIMANT_REDIS_URL` is not set or is no URL of Redis, or a setting is malformed or its name misspelt: one error with
+    /// every fault.
+    pub fn from_env() -> Result<Self, Error> {
+        Self::from_variables(Variables::from_env())
+    }
+
+    /// Opens the server or cluster as [`from_env`](Self::from_env) does, from these variables.
+    ///
+    /// # Errors
+    /// As there: one error, with the faults of what was read before among the others.
+    pub fn from_variables(variables: Variables) -> Result<Self, Error> {
+        let Settings { url, cluster } = Settings::required(variables)?;
+        if cluster { Self::open_cluster(url.expose()) } else { Self::open(url.expose()) }
     }
 
     /// The same server with another beginning of its keys (default `claimant`): `prefix:record id`. Records of different

@@ -10,6 +10,7 @@
 //! | `transaction`, `guard` | the transaction as its handler has it, and what is refused in it |
 //! | `record` | records as rows |
 //! | `session` | a connection for one call, within the time of the call |
+//! | `settings` | [`Settings`]: what the environment sets |
 //! | `trouble` | what went wrong, in the words of a store |
 //! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
 //! | `parts` | what the inbox shares, and nobody else: errors, migrations |
@@ -41,6 +42,8 @@ mod rounds;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod session;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
+mod settings;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod stores;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod transaction;
@@ -53,6 +56,8 @@ mod trouble;
 pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub use settings::Settings;
 #[cfg(feature = "mysql")]
 pub use stores::{MySqlTransaction, MySqlTransactions};
 #[cfg(feature = "postgres")]

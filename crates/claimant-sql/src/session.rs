@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::{Call, Meter, StoreErrorKind, limits};
+use claimant_core::{Call, Meter, StoreErrorKind};
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Database, Execute, Executor, Pool};
 use tokio::time::error::Elapsed;
@@ -17,10 +17,6 @@ const TRY_MAX_MS: u64 = 2_000;
 
 /// The longest that a call is given: no invocation lasts longer.
 pub(crate) const CALL_MAX_MS: u64 = 900_000;
-
-/// Connections of a pool where nothing is said: one for each message that is worked on at once. Most functions need few, and
-/// only those are made.
-pub(crate) const POOL_DEFAULT: u32 = limits::DATABASE_CONNECTIONS_DEFAULT;
 
 /// A connection that was idle for longer is tried out before it is used: a frozen function's may be dead.
 const TRUSTED_IDLE_MS: u64 = 1_000;

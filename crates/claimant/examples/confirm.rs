@@ -1,6 +1,6 @@
 //! Confirms each order once.
 
-use claimant::{Consumer, Context, HandlerError, LockTable, Settings, Terminal};
+use claimant::{Consumer, Context, HandlerError, LockTable, Terminal};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -18,10 +18,9 @@ async fn confirm(order: Order, cx: Context) -> Result<(), HandlerError> {
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let settings = Settings::from_env(&["CLAIMANT_TABLE"])?;
-    let table = LockTable::from_settings(&settings).await?;
+    let table = LockTable::from_env().await?;
     let consumer = Consumer::new("order-confirmation", table, confirm).key(|order: &Order| &order.order_id);
-    claimant::lambda::run(&settings, consumer).await
+    claimant::lambda::run(consumer).await
 }
 
 fn parse(address: &str) -> Result<&str, &'static str> {

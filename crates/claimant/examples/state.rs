@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use claimant::{Consumer, Context, HandlerError, LockTable, Settings};
+use claimant::{Consumer, Context, HandlerError, LockTable};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -23,16 +23,16 @@ async fn pack(warehouse: Arc<Warehouse>, order: Order, cx: Context) -> Result<()
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let (settings, warehouse) = Settings::from_env_with(&["CLAIMANT_TABLE"], |own| Warehouse {
-        url: own.text("WAREHOUSE_URL"),
-        shelves_max: own.number("SHELVES_MAX", 1..=500),
-        express: own.choice("DELIVERY", [("normal", false), ("express", true)]),
-    })?;
-    let warehouse = Arc::new(warehouse);
-    let table = LockTable::from_settings(&settings).await?;
+    let mut variables = claimant::variables();
+    let warehouse = Arc::new(Warehouse {
+        url: variables.text("WAREHOUSE_URL"),
+        shelves_max: variables.number("SHELVES_MAX", 1..=500),
+        express: variables.choice("DELIVERY", [("normal", false), ("express", true)]),
+    });
+    let table = LockTable::from_variables(variables).await?;
     let pack = move |order, cx| pack(Arc::clone(&warehouse), order, cx);
     let consumer = Consumer::new("packing", table, pack).key(|order: &Order| &order.order_id);
-    claimant::lambda::run(&settings, consumer).await
+    claimant::lambda::run(consumer).await
 }
 
 impl Warehouse {

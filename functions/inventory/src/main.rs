@@ -5,17 +5,16 @@
 mod handler;
 mod migrate;
 
-use claimant::{Consumer, PostgresStore, PostgresTransactions, Settings};
+use claimant::{Consumer, PostgresStore, PostgresTransactions};
 use handler::Reservation;
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let settings = Settings::from_env(&["CLAIMANT_DATABASE_URL"])?;
-    let store = PostgresStore::from_settings(&settings).await?;
+    let store = PostgresStore::from_variables(claimant::variables()).await?;
     if std::env::args().nth(1).as_deref() == Some("migrate") {
         return migrate::all(&store).await;
     }
     let consumer = Consumer::transactional("inventory", PostgresTransactions::new(store), handler::reserve)
         .key(|reservation: &Reservation| &reservation.reservation_id);
-    claimant::lambda::run(&settings, consumer).await
+    claimant::lambda::run(consumer).await
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_sesv2::config::Builder;
 use aws_sdk_sesv2::config::retry::RetryConfig;
-use claimant::{Consumer, Lease, LockTable, Settings};
+use claimant::{Consumer, Lease, LockTable};
 use handler::{Mailer, Order};
 
 /// How long after a process died another one may take its mails over. Mails that take less than a third of it cost no renewal.
@@ -15,13 +15,14 @@ const LEASE: Duration = Duration::from_secs(4);
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
-    let (settings, sender) = Settings::from_env_with(&["CLAIMANT_TABLE"], |own| own.text("SENDER_ADDRESS"))?;
+    let mut variables = claimant::variables();
+    let sender = variables.text("SENDER_ADDRESS");
+    let table = LockTable::from_variables(variables).await?;
     // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
     let once = Builder::from(claimant::aws::config().await).retry_config(RetryConfig::disabled()).build();
     let ses = aws_sdk_sesv2::Client::from_conf(once);
     let mailer = Arc::new(Mailer::new(ses, sender));
-    let table = LockTable::from_settings(&settings).await?;
     let confirm = move |order, cx| handler::confirm(Arc::clone(&mailer), order, cx);
     let consumer = Consumer::new("order-confirmation", table, confirm).key(|order: &Order| &order.order_id);
-    claimant::lambda::run(&settings, consumer.lease(Lease::Renewed(LEASE))).await
+    claimant::lambda::run(consumer.lease(Lease::Renewed(LEASE))).await
 }

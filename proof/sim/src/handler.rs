@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use claimant_core::{
-    Conflicts, Consumer, Context, Fingerprint, HandlerThreads, Lease, Settings, Store, TransactionGuard, Transactional,
+    Conflicts, Consumer, Context, Fingerprint, HandlerThreads, Lease, Store, TransactionGuard, Transactional, Variables,
 };
 use claimant_dynamodb::{LockTable, Transaction};
-use claimant_lambda::Service;
+use claimant_lambda::{Service, Settings};
 
 use crate::bent::Bent;
 use crate::calls::LOCKS;
@@ -76,8 +76,7 @@ fn settings(scenario: &Scenario) -> Settings {
         };
         vars.push(("CLAIMANT_DEAD_LETTER_QUEUE_URL", url));
     }
-    let vars = vars.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Settings::from_vars(vars.collect(), &[]).expect("these variables are all known")
+    Settings::from_variables(Variables::new(vars).refuse_unknown()).expect("these variables are all known")
 }
 
 fn leased(world: &World, process: &Arc<Process>, table: LockTable) -> Consumer<Payload> {

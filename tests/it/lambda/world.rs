@@ -7,8 +7,8 @@ use std::time::Duration;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::config::{Credentials, Region};
-use claimant::lambda::Service;
-use claimant::{Clock, Consumer, Context, Error, HandlerError, MemoryStore, Settings, SystemClock};
+use claimant::lambda::{Service, Settings};
+use claimant::{Clock, Consumer, Context, Error, HandlerError, MemoryStore, SystemClock, Variables};
 use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received, Sqs};
 use claimant_testkit::FaultyStore;
 use claimant_tests::wire::Wire;
@@ -147,8 +147,8 @@ pub(super) async fn aws(endpoint: &str, wire: Wire) -> SdkConfig {
 /// Settings from these variables; the mapping is not looked at unless they say so.
 pub(crate) fn settings(variables: &[(&str, &str)]) -> Settings {
     let off = [("CLAIMANT_MAPPING_CHECK", "off")];
-    let variables = off.iter().chain(variables).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Settings::from_vars(variables.collect(), &[]).unwrap()
+    let variables = off.iter().chain(variables).copied();
+    Settings::from_variables(Variables::new(variables)).unwrap()
 }
 
 /// One invocation, with a deadline like Lambda's.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use claimant_core::{Error, Settings};
+use claimant_core::{Error, Variables};
 
 use super::*;
 use crate::lambda::world::Logs;
@@ -171,8 +171,7 @@ async fn a_refused_password_is_tried_again() {
 async fn settings_lead_to_a_store() {
     let redis = Redis::start();
     let opened = |vars: &[(&str, &str)]| -> Result<RedisStore, Error> {
-        let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        RedisStore::from_settings(&Settings::from_vars(vars, &[])?)
+        RedisStore::from_variables(Variables::new(vars.iter().copied()))
     };
     drop(granted(&opened(&[("CLAIMANT_REDIS_URL", &redis.url())]).unwrap(), "k", 0).await);
     // Nobody listens there, which is found out by the first call.

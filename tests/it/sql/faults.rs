@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use claimant_core::error::Chain;
-use claimant_core::{Call, Meter, Settings, StoreErrorKind};
+use claimant_core::{Call, Meter, StoreErrorKind, Variables};
 use claimant_sql::{MySqlStore, PostgresStore};
 
 use super::world::{Database, KEY, NOW, Party, claim, granted, id};
@@ -132,16 +132,14 @@ async fn what_is_wrong_is_said_with_its_mend_and_in_time() {
 
 #[tokio::test]
 async fn a_url_of_another_database_is_refused_and_never_shown() {
-    let settings = |url: &str| {
-        let vars = [("CLAIMANT_DATABASE_URL".to_owned(), url.to_owned())];
-        Settings::from_vars(vars.into(), &[]).unwrap()
-    };
-    let (postgres, mysql) = (settings("postgresql://u:secret@h/d"), settings("mysql://u:secret@h/d"));
-    assert!(PostgresStore::from_settings(&postgres).await.is_ok() && MySqlStore::from_settings(&mysql).await.is_ok());
+    let variables = |url: &str| Variables::new([("CLAIMANT_DATABASE_URL", url)]);
+    let (postgres, mysql) = ("postgresql://u:secret@h/d", "mysql://u:secret@h/d");
+    assert!(PostgresStore::from_variables(variables(postgres)).await.is_ok());
+    assert!(MySqlStore::from_variables(variables(mysql)).await.is_ok());
     let errors = [
-        PostgresStore::from_settings(&mysql).await.map(drop),
-        MySqlStore::from_settings(&postgres).await.map(drop),
-        PostgresStore::from_settings(&Settings::from_vars([].into(), &[]).unwrap()).await.map(drop),
+        PostgresStore::from_variables(variables(mysql)).await.map(drop),
+        MySqlStore::from_variables(variables(postgres)).await.map(drop),
+        PostgresStore::from_variables(Variables::new([("PATH", "/bin")])).await.map(drop),
         PostgresStore::connect("postgres://u:secret@h:port/d", 1).await.map(drop),
         MySqlStore::connect("mysql://u:secret@h/d?ssl-mode=maybe", 1).await.map(drop),
     ];
@@ -149,7 +147,7 @@ async fn a_url_of_another_database_is_refused_and_never_shown() {
         let text = format!("{:?}", error.unwrap_err());
         assert!(!text.contains("secret") && !text.is_empty(), "{text}");
     }
-    assert!(!format!("{mysql:?}").contains("secret"));
+    assert!(!format!("{:?}", variables(mysql)).contains("secret"));
 }
 
 #[tokio::test]

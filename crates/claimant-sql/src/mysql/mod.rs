@@ -3,12 +3,13 @@
 mod meaning;
 mod statements;
 
-use claimant_core::{Error, Settings, StoreError, StoreErrorKind};
+use claimant_core::{Error, StoreError, StoreErrorKind, Variables};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySql, MySqlConnection, MySqlPool};
 
 use crate::migrations::Migrations;
-use crate::session::{POOL_DEFAULT, pool_options};
+use crate::session::pool_options;
+use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 /// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
 /// after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
@@ -52,20 +53,22 @@ impl MySqlStore {
         Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))
     }
 
-    /// The database that `CLAIMANT_DATABASE_URL` names, with `CLAIMANT_DATABASE_CONNECTIONS`.
+    /// Opens the database that the environment names, see [`Settings`]. Connects at the first call. Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When it is not set, or is not the URL of a MySQL or MariaDB database.
-    pub async fn from_settings(settings: &Settings) -> Result<Self, Error> {
-        let url = settings.database_url.as_ref().ok_or_else(|| {
-            Error::new("CLAIMANT_DATABASE_URL is not set: give it mysql://user:password@host:port/database")
-        })?;
-        if !url.has_scheme(&["mysql", "mariadb"]) {
-            return Err(Error::new(
-                "CLAIMANT_DATABASE_URL does not begin with mysql:// and this function's store is MySQL",
-            ));
-        }
-        Self::connect(url.expose(), settings.database_connections).await
+    /// When `CLAIMANT_DATABASE_URL` is not set or is not the URL of a MySQL or MariaDB database, or a setting is malformed or its name misspelt: one
+    /// error with every fault.
+    pub async fn from_env() -> Result<Self, Error> {
+        Self::from_variables(Variables::from_env()).await
+    }
+
+    /// Opens the database as [`from_env`](Self::from_env) does, from these variables.
+    ///
+    /// # Errors
+    /// As there: one error, with the faults of what was read before among the others.
+    pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
+        let Settings { url, connections } = Settings::required(variables, "MySQL", &["mysql", "mariadb"])?;
+        Self::connect(url.expose(), connections).await
     }
 
     /// The store on a pool of the caller's. Make it with [`pool_options`](Self::pool_options), or set its connections up
@@ -79,7 +82,7 @@ impl MySqlStore {
     /// server, tried out before use only after they were idle for a while.
     #[must_use]
     pub fn pool_options() -> MySqlPoolOptions {
-        pool_options().max_connections(POOL_DEFAULT).after_connect(|connection: &mut MySqlConnection, _| {
+        pool_options().max_connections(CONNECTIONS_DEFAULT).after_connect(|connection: &mut MySqlConnection, _| {
             Box::pin(async move { connection.execute(SESSION).await.map(|_| ()) })
         })
     }

@@ -3,12 +3,13 @@
 mod meaning;
 mod statements;
 
-use claimant_core::{Error, Settings, StoreError};
+use claimant_core::{Error, StoreError, Variables};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres};
 
 use crate::migrations::Migrations;
-use crate::session::{POOL_DEFAULT, pool_options};
+use crate::session::pool_options;
+use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 pub use meaning::explain;
 
@@ -51,20 +52,22 @@ impl PostgresStore {
         Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))
     }
 
-    /// The database that `CLAIMANT_DATABASE_URL` names, with `CLAIMANT_DATABASE_CONNECTIONS`.
+    /// Opens the database that the environment names, see [`Settings`]. Connects at the first call. Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When it is not set, or is not the URL of a PostgreSQL database.
-    pub async fn from_settings(settings: &Settings) -> Result<Self, Error> {
-        let url = settings.database_url.as_ref().ok_or_else(|| {
-            Error::new("CLAIMANT_DATABASE_URL is not set: give it postgres://user:password@host:port/database")
-        })?;
-        if !url.has_scheme(&["postgres", "postgresql"]) {
-            return Err(Error::new(
-                "CLAIMANT_DATABASE_URL does not begin with postgres:// and this function's store is PostgreSQL",
-            ));
-        }
-        Self::connect(url.expose(), settings.database_connections).await
+    /// When `CLAIMANT_DATABASE_URL` is not set or is not the URL of a PostgreSQL database, or a setting is malformed or its name misspelt: one
+    /// error with every fault.
+    pub async fn from_env() -> Result<Self, Error> {
+        Self::from_variables(Variables::from_env()).await
+    }
+
+    /// Opens the database as [`from_env`](Self::from_env) does, from these variables.
+    ///
+    /// # Errors
+    /// As there: one error, with the faults of what was read before among the others.
+    pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
+        let Settings { url, connections } = Settings::required(variables, "PostgreSQL", &["postgres", "postgresql"])?;
+        Self::connect(url.expose(), connections).await
     }
 
     /// The store on a pool of the caller's. Make it with [`pool_options`](Self::pool_options), or set its connections up
@@ -78,7 +81,7 @@ impl PostgresStore {
     /// server, tried out before use only after they were idle for a while.
     #[must_use]
     pub fn pool_options() -> PgPoolOptions {
-        pool_options().max_connections(POOL_DEFAULT).after_connect(|connection: &mut PgConnection, _| {
+        pool_options().max_connections(CONNECTIONS_DEFAULT).after_connect(|connection: &mut PgConnection, _| {
             Box::pin(async move { connection.execute(SESSION).await.map(|_| ()) })
         })
     }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use claimant_core::settings::CONCURRENCY;
-use claimant_core::{Consumer, Context, Error, HandlerError, Settings};
+use claimant_core::{Consumer, Context, Error, HandlerError, Variables};
 use claimant_dynamodb::LockTable;
-use claimant_lambda::Service;
+use claimant_lambda::{Service, Settings};
 
 use super::{Purchase, handle};
 
@@ -29,8 +28,8 @@ impl WithClaimant {
 
     pub(super) fn prepare(&mut self, concurrency: usize) -> Result<(), Error> {
         if !self.services.contains_key(&concurrency) {
-            let vars = BTreeMap::from([(CONCURRENCY.name.to_owned(), concurrency.to_string())]);
-            let settings = Settings::from_vars(vars, &[])?;
+            let variables = Variables::new([("CLAIMANT_CONCURRENCY", concurrency.to_string())]);
+            let settings = Settings::from_variables(variables)?;
             let consumer = Consumer::new("order-confirmation", self.table.clone(), confirm)
                 .key(|purchase: &Purchase| &purchase.order_id);
             self.services.insert(concurrency, Service::with_aws(&settings, consumer, None)?);
