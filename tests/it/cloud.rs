@@ -143,16 +143,18 @@ async fn workload(parameters: &[(&str, &str)]) -> (Vec<Summary>, String) {
 #[ignore = "needs the functions' binaries: make test"]
 async fn the_sample_workload_loses_and_doubles_nothing() {
     let (summaries, logs) = workload(&[]).await;
-    let functions: Vec<_> = summaries.iter().map(|s| (s.function, s.effects, s.parked, s.lost)).collect();
+    let functions: Vec<_> =
+        summaries.iter().map(|s| (s.function, s.figures.effects, s.figures.parked, s.figures.lost)).collect();
     let wanted =
         [("order-confirmation", 60, 0, 0), ("payment", 57, 0, 0), ("gift-card", 57, 0, 0), ("loyalty", 57, 0, 0)];
     assert_eq!(functions, wanted);
     for summary in summaries {
-        assert!(summary.sent > summary.work && summary.duplicates > 0, "{summary:?}");
-        assert!(summary.runs > summary.effects, "some handlers failed: {summary:?}");
+        let figures = &summary.figures;
+        assert!(figures.sent > figures.work && figures.duplicates > 0, "{summary:?}");
+        assert!(figures.runs > figures.effects, "some handlers failed: {summary:?}");
         // What is in a transaction fails for good, or not at all.
         let fails_at_first = ["order-confirmation", "payment"].contains(&summary.function);
-        assert!(summary.dead_lettered > 0 && (summary.retries > 0 || !fails_at_first), "{summary:?}");
+        assert!(figures.dead_lettered > 0 && (figures.retries > 0 || !fails_at_first), "{summary:?}");
     }
     assert!(logs.contains("batch done"), "{logs}");
     assert!(!logs.contains("example.com"), "an address was logged");
@@ -165,7 +167,7 @@ async fn what_a_gateway_without_keys_may_have_charged_is_parked() {
     let (summaries, _) = workload(&legacy).await;
     let payment = summaries.into_iter().find(|summary| summary.function == "payment").expect("it ran");
     // Of 9 in doubt, 6 were charged, and of all 60, 3 declined; none was asked for twice but those.
-    assert_eq!((payment.parked, payment.effects), (9, 54), "{payment:?}");
+    assert_eq!((payment.figures.parked, payment.figures.effects), (9, 54), "{payment:?}");
 }
 
 /// Faults 3 and 4 for real: the process dies with the mail half sent; the next owner takes over after the lease.
@@ -176,7 +178,7 @@ async fn an_order_survives_the_death_of_its_process() {
     let template = stage.path().join("template.yaml");
     std::fs::write(&template, SHORT_TEMPLATE).expect("it is writable");
     let mut config = CloudConfig::new(template, binaries());
-    config.slow_mail = Duration::from_millis(1_000);
+    config.delays.mail = Duration::from_millis(1_000);
     let (cloud, logs) = start(config).await;
 
     cloud.sqs().send("Orders", order("ord-1", "slow@example.com")).expect("the queue is there");

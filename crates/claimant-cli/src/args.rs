@@ -24,26 +24,29 @@ pub(crate) enum Command {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  all went well (without --workload: it was stopped by Ctrl-C or SIGTERM)
-  1  the run showed a fault: work with no effect or more than one, a lost message, a broken
-     body that was not dead-lettered, queues not drained in time, or stopped before its end
-  2  wrong usage, something needed is missing or in use (template, binary, port, directory), or
-     standard output did not take what there was to print";
+  0  Success (without --workload: stopped by Ctrl-C or SIGTERM).
+  1  The workload found a fault: work with no effect or more than one, a lost
+     message, a malformed body that was not dead-lettered, or queues that were
+     not drained in time. Or it was stopped before its end.
+  2  Wrong usage, something needed is missing or in use (template, binary,
+     port, directory), or standard output could not be written.";
 
 /// Run the functions of a SAM template on this machine, with DynamoDB, SQS, SES and a payment gateway.
 ///
-/// Starts the endpoints on 127.0.0.1, makes the template's tables and queues, runs its functions behind their SQS event
-/// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Mails are kept, not
-/// sent, and nobody is charged: GET /_claimant/mails at the SES endpoint and GET /_claimant/charges at the gateway list
-/// them. An environment value in the template that is https://gateway.example, or a path under it, gets the gateway's
-/// address. Ctrl-C or SIGTERM stops everything.
+/// Starts the endpoints on 127.0.0.1, creates the template's tables and queues, runs its functions behind their SQS event
+/// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Ctrl-C or SIGTERM
+/// stops everything.
 ///
-/// What the template holds and this cloud does not run is named, one line for each reason: `not run here: …`. A function's
-/// program is looked for beside this command, then as `bootstrap` in its CodeUri and in .aws-sam/build, and where cargo and
-/// cargo-lambda put it; one that is not built yet is waited for. New builds are picked up while the cloud runs.
+/// No mail is sent and nobody is charged: GET /_claimant/mails at the SES endpoint and GET /_claimant/charges at the
+/// gateway list what was received. An environment value in the template that is https://gateway.example, or a path under
+/// it, is replaced by the gateway's address.
 ///
-/// With --workload it sends sample messages to the functions that it knows (order-confirmation, payment, gift-card, loyalty,
-/// inventory) instead, waits until the queues are drained, prints what became of them, and ends.
+/// Resources that do not run here are listed with the reason: `not run here: …`. A function's program is looked for beside
+/// this command, then as `bootstrap` in its CodeUri and in .aws-sam/build, and where cargo and cargo-lambda put it. A
+/// function that is not built yet waits for its program, and new builds are picked up while the cloud runs.
+///
+/// With --workload the command sends sample messages to the functions that it knows (order-confirmation, payment,
+/// gift-card, loyalty, inventory), waits until the queues are drained, prints what became of the messages, and exits.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Local {
@@ -51,99 +54,99 @@ pub(crate) struct Local {
     #[arg(long, value_name = "FILE", default_value = "template.yaml")]
     pub(crate) template: PathBuf,
 
-    /// A value for one of the template's parameters; may be given several times
+    /// A value for a parameter of the template; may be given several times
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) parameters: Vec<(String, String)>,
 
-    /// The directory with the functions' binaries; then no other place is looked at, and each must be there [default: the
-    /// one this command is in, and the places above]
+    /// The directory of the functions' binaries, which must all be there [default: searched for as described above]
     #[arg(long, value_name = "DIR")]
     pub(crate) binaries: Option<PathBuf>,
 
-    /// Keep DynamoDB's tables in this directory [default: in memory; queues and mails always are]
+    /// Keep DynamoDB's tables in this directory [default: in memory, as queues and mails always are]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// The port of the DynamoDB endpoint; 0 takes a free one
+    /// The port of the DynamoDB endpoint; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) dynamodb_port: u16,
 
-    /// The port of the SQS endpoint; 0 takes a free one
+    /// The port of the SQS endpoint; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) sqs_port: u16,
 
-    /// The port of the SES endpoint; 0 takes a free one
+    /// The port of the SES endpoint; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) ses_port: u16,
 
-    /// The port of the payment gateway; 0 takes a free one
+    /// The port of the payment gateway; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) gateway_port: u16,
 
-    /// Run only this function, by name, binary or logical id; may be given several times
+    /// Run only this function, given by its name, binary or logical id; may be given several times
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
 
-    /// Also print the variables that the template gives its functions, as far as these agree on them: for functions that
-    /// run elsewhere, as `make watch` does it
+    /// Also print the environment variables of the template's functions, except those whose values differ between functions:
+    /// for functions that run elsewhere
     #[arg(long, conflicts_with = "workload")]
     pub(crate) function_variables: bool,
 
-    /// Do not show function logs, nor progress
+    /// Show neither function logs nor progress
     #[arg(long)]
     pub(crate) quiet: bool,
 
-    /// Send each function this many pieces of sample work, report and end [60 where N is left away]
+    /// Send each function N pieces of sample work, report, and exit [N is 60 if omitted]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "60",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(COUNT_MAX)))]
     pub(crate) workload: Option<u32>,
 
-    /// What decides which work is repeated and when: the same seed sends the same workload
+    /// The seed of the workload: the same seed sends the same messages
     #[arg(long, value_name = "N", default_value_t = 1, requires = "workload")]
     pub(crate) seed: u64,
 
-    /// How long the workload may take, in seconds, until its queues are drained
+    /// How long the queues may take to drain, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "180", requires = "workload", value_parser = seconds)]
     pub(crate) timeout: Duration,
 
-    /// Show function logs during the workload; without this they go to a file (in the data directory, else in a
-    /// temporary one) whose path is printed
+    /// Show function logs during the workload [default: write them to a file in the data directory or a temporary one, and
+    /// print its path]
     #[arg(long, requires = "workload", conflicts_with = "quiet")]
     pub(crate) logs: bool,
 }
 
 /// Write a new consumer: the function with its tests, its resources and alarms in the template, and a sample event.
 ///
-/// In a workspace with a template.yaml (this directory or one above it) it adds the consumer to that. Elsewhere, and with
-/// --project, it makes a directory NAME with a whole small project.
+/// Inside a workspace with a template.yaml, in this directory or above it, the consumer is added to that workspace.
+/// Elsewhere, or with --project, a small project is created in a new directory NAME.
 ///
-/// Without an option, work is done at least once, under a lease, and the handler gets the key for the system that has the
-/// effect. docs/guarantees.md says which guarantee to choose.
+/// By default work is done at least once, under a lease, and the handler gets the message's key as an idempotency key for
+/// the system that it calls. docs/guarantees.md says which guarantee to choose.
 ///
-/// Everything is checked before anything is written; where something is there already, nothing is.
+/// Everything is checked before anything is written. Existing files are never overwritten.
 #[derive(Debug, clap::Args)]
 pub(crate) struct New {
-    /// The consumer, its package and its binary: lower-case letters, digits and single hyphens, such as welcome-mail
+    /// The name of the consumer, its package and its binary: lower-case letters, digits and single hyphens, such as
+    /// welcome-mail
     #[arg(value_parser = Name::parse)]
     pub(crate) name: Name,
 
-    /// The effect is in DynamoDB, and commits together with its completion: exactly once
+    /// Exactly once: the handler's DynamoDB writes commit in one transaction with the completion
     #[arg(long, conflicts_with = "at_most_once")]
     pub(crate) transactional: bool,
 
-    /// Work that may be done is parked for a person to decide, and never runs again by itself
+    /// At most once: work that may have been done is parked for an operator and never runs again by itself
     #[arg(long)]
     pub(crate) at_most_once: bool,
 
-    /// The queue is FIFO: the messages of a group are worked on one after the other
+    /// Use a FIFO queue: the messages of a group are handled one after the other
     #[arg(long)]
     pub(crate) fifo: bool,
 
-    /// Make a whole new project, also where there is one
+    /// Create a new project, even inside an existing one
     #[arg(long)]
     pub(crate) project: bool,
 
-    /// The checkout of claimant that a new project depends on [default: the one that built this command]
+    /// The checkout of claimant that a new project depends on [default: the one that this command was built from]
     #[arg(long, value_name = "PATH", conflicts_with = "claimant_git")]
     pub(crate) claimant_path: Option<PathBuf>,
 
@@ -151,17 +154,17 @@ pub(crate) struct New {
     #[arg(long, value_name = "URL")]
     pub(crate) claimant_git: Option<String>,
 
-    /// Where to look for the workspace, and where to make a new project
+    /// Where to look for the workspace, or to create a new project
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) directory: PathBuf,
 
-    /// Show what would be written, and write nothing
+    /// Show what would be written, without writing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
 impl New {
-    /// What was asked for.
+    /// Returns the guarantee that was asked for.
     pub(crate) fn guarantee(&self) -> Guarantee {
         match (self.transactional, self.at_most_once) {
             (true, _) => Guarantee::Transactional,
@@ -174,11 +177,11 @@ impl New {
 fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("give it as NAME=VALUE".to_owned()),
+        _ => Err("write NAME=VALUE".to_owned()),
     }
 }
 
-/// The longest time a workload may be given.
+/// The longest time for a workload.
 const TIMEOUT_MAX_S: u64 = 86_400;
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -3,38 +3,29 @@
 use std::path::PathBuf;
 
 use claimant_local::Error;
-use claimant_local::cloud::{Cloud, CloudConfig, Ports};
+use claimant_local::cloud::{Binaries, Cloud, CloudConfig, Ports};
 use claimant_local::lambda::{FunctionCounters, LogSink};
 use claimant_local::workload::{self, Report};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Local;
-use crate::output::say;
+use crate::exit::Ended;
+use crate::output::{Reader, say};
 use crate::{logs, output, progress};
 
-/// Runs until stopped, or until the workload is over; `false` when that showed a fault.
-pub(crate) async fn run(options: Local) -> Result<bool, Error> {
+/// Runs until stopped, or until the workload is over.
+pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     let mut stop = StopSignals::listen()?;
     let (sink, log_file) = log_sink(&options)?;
-    let config = CloudConfig {
-        parameters: options.parameters.iter().cloned().collect(),
-        data: options.data.clone(),
-        ports: Ports {
-            dynamodb: options.dynamodb_port,
-            sqs: options.sqs_port,
-            ses: options.ses_port,
-            gateway: options.gateway_port,
-        },
-        only: options.functions.clone(),
-        search: options.binaries.is_none(),
-        wait_for_programs: options.binaries.is_none() && options.workload.is_none(),
-        watch: options.workload.is_none(),
-        logs: sink,
-        ..CloudConfig::new(&options.template, binaries(&options)?)
+    let cloud = tokio::select! {
+        started = Cloud::start(config(&options, sink)?) => started?,
+        () = stop.received() => {
+            say("\nStopped before the cloud was ready.");
+            return Ok(if options.workload.is_some() { Ended::WithFaults } else { Ended::Well });
+        }
     };
-    let cloud = Cloud::start(config).await?;
     if let Some(file) = &log_file {
-        // Only now: until the cloud has it, the data directory may be another's.
+        // Only now: until the cloud has it, another process may be using the data directory.
         file.empty();
     }
     let ended = match options.workload {
@@ -46,8 +37,8 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
             tokio::select! {
                 report = run_workload(&cloud, &options, count) => report,
                 () = stop.received() => {
-                    say("\nStopped before the workload's end.");
-                    Ok(false)
+                    say("\nStopped before the end of the workload.");
+                    Ok(Ended::WithFaults)
                 }
             }
         }
@@ -55,37 +46,65 @@ pub(crate) async fn run(options: Local) -> Result<bool, Error> {
             describe(&cloud, &options);
             stop.received().await;
             say("\nStopping.");
-            Ok(true)
+            Ok(Ended::Well)
         }
     };
     cloud.stop().await;
     let ended = ended?;
-    // Whoever only looked at the endpoints may have gone since; a report is for someone.
-    output::check(options.workload.is_none())?;
+    // A reader of the endpoints' addresses may have left since; a report must be read whole.
+    output::check(if options.workload.is_none() { Reader::MayLeave } else { Reader::MustStay })?;
     Ok(ended)
 }
 
-async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<bool, Error> {
+fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
+    let (searched, stays_up) = (options.binaries.is_none(), options.workload.is_none());
+    let directory = binaries(options)?;
+    Ok(CloudConfig {
+        binaries: Binaries {
+            search: searched,
+            wait: searched && stays_up,
+            watch: stays_up,
+            directory: directory.clone(),
+        },
+        parameters: options.parameters.iter().cloned().collect(),
+        data: options.data.clone(),
+        ports: Ports {
+            dynamodb: options.dynamodb_port,
+            sqs: options.sqs_port,
+            ses: options.ses_port,
+            gateway: options.gateway_port,
+        },
+        only: options.functions.clone(),
+        logs,
+        ..CloudConfig::new(&options.template, directory)
+    })
+}
+
+async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<Ended, Error> {
     let settings = workload::Settings { count, seed: options.seed, timeout: options.timeout };
     let mut display = progress::Display::new(options.quiet, !options.logs);
     let report = workload::run(cloud, settings, |progress| display.show(progress)).await;
     display.end();
     let report = report?;
     print_report(cloud, options.seed, &report);
-    Ok(!report.has_faults())
+    Ok(if report.has_faults() { Ended::WithFaults } else { Ended::Well })
 }
 
-/// What the table's figures are.
+/// What the table's columns count.
 const LEGEND: &str = "\
-Work: pieces, each with one effect at most. Sent: with copies and broken bodies. Runs: of handlers, by the records.
-Effects: at the mailbox, the gateway and the functions' tables. Duplicates: done without an effect. Retries: deliveries
-left for another one. Dead-lettered: broken, refused and parked messages belong there. Lost: not done, not dead-lettered,
-not queued.";
+Work: pieces of work, each with at most one effect.
+Sent: messages, with copies and malformed bodies.
+Runs: of handlers, as the records count them.
+Effects: as the mailbox, the gateway and the functions' tables show them.
+Duplicates: messages skipped because their work was already done.
+Retries: deliveries that failed and were left for a redelivery.
+Dead-lettered: where malformed, rejected and parked messages belong.
+Lost: neither done, nor dead-lettered, nor queued.";
 
 fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
     let first = match report.first_done {
-        Some(time) => format!("first message done after {:.1} s", time.as_secs_f64()),
-        None => "no message done".to_owned(),
+        Some(time) => format!("the first message was done after {:.1} s", time.as_secs_f64()),
+        None => "no message was done".to_owned(),
     };
     say(format!("\nWorkload with seed {seed}: {:.1} s, {first}\n", report.elapsed.as_secs_f64()));
     say(format!("{report}\n\n{LEGEND}\n"));
@@ -103,7 +122,7 @@ fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
         if let Some(function) = cloud.function(summary.function) {
             let FunctionCounters { invocations, errors, timeouts, crashes, cold_starts } = function.counters();
             say(format!(
-                "{}: {invocations} invocations, of which {errors} ended in an error, {timeouts} in a time-out, \
+                "{}: {invocations} invocations, of which {errors} ended in an error, {timeouts} in a timeout and \
                  {crashes} in a crash; {cold_starts} processes started",
                 summary.function
             ));
@@ -111,7 +130,7 @@ fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
     }
 }
 
-/// What a person needs to use the cloud.
+/// Prints what a person needs to use the cloud.
 fn describe(cloud: &Cloud, options: &Local) {
     let endpoints = cloud.endpoints();
     say(format!("DynamoDB  {}", endpoints.dynamodb));
@@ -168,8 +187,11 @@ fn binaries(options: &Local) -> Result<PathBuf, Error> {
     }
     let own = std::env::current_exe().ok();
     let directory = own.as_ref().and_then(|path| path.parent());
-    let unknown =
-        || Error::new("the directory of this command cannot be found: name that of the functions with --binaries");
+    let unknown = || {
+        Error::new(
+            "the directory of this command cannot be found: give the directory of the functions' binaries with --binaries",
+        )
+    };
     Ok(directory.ok_or_else(unknown)?.to_owned())
 }
 
@@ -180,9 +202,11 @@ struct StopSignals {
 }
 
 impl StopSignals {
-    /// From now on they no longer end the process by themselves.
+    /// From here on the signals no longer end the process by themselves.
     fn listen() -> Result<Self, Error> {
-        let listen = |kind| signal(kind).map_err(|e| Error::new("stop signals cannot be listened for").caused_by(e));
+        let listen = |kind| {
+            signal(kind).map_err(|e| Error::new("the signals that stop the command cannot be handled").caused_by(e))
+        };
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 

@@ -1,6 +1,7 @@
 //! The `claimant` command.
 
 mod args;
+mod exit;
 mod local;
 mod logs;
 mod new;
@@ -13,34 +14,24 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::{Args, Command};
+use claimant_local::Error;
+use exit::{EXIT_SETUP, Ended};
 
-/// The command's own log. The embedded DynamoDB warns of every refused condition, which are the daily business here.
+/// The command's own log. The embedded DynamoDB warns of every condition that fails, which is normal here.
 const LOG_FILTER: &str = "warn,dynoxide=error";
 
-/// The run showed a fault.
-const EXIT_FAULT: u8 = 1;
-/// The command was used wrongly, something it needs is not there, or what it has to say could not be written. Clap uses the
-/// same code.
-const EXIT_SETUP: u8 = 2;
-
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let Args { command } = match Args::try_parse() {
         Ok(args) => args,
-        // Help and the version are no errors, unless nobody can read them.
+        // Help and the version are no errors, unless they could not be written.
         Err(e) => {
             let code = if e.print().is_ok() { u8::try_from(e.exit_code()).unwrap_or(EXIT_SETUP) } else { EXIT_SETUP };
             return ExitCode::from(code);
         }
     };
     tracing_subscriber::fmt().with_env_filter(LOG_FILTER).with_writer(std::io::stderr).init();
-    let ended = match command {
-        Command::Local(options) => local::run(options).await,
-        Command::New(options) => new::run(&options).and_then(|ended| output::check(true).map(|()| ended)),
-    };
-    match ended {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(EXIT_FAULT),
+    match run(command) {
+        Ok(ended) => ended.into(),
         Err(e) => {
             eprintln!("error: {}", with_causes(&e));
             ExitCode::from(EXIT_SETUP)
@@ -48,8 +39,26 @@ async fn main() -> ExitCode {
     }
 }
 
+fn run(command: Command) -> Result<Ended, Error> {
+    match command {
+        Command::New(options) => {
+            new::run(&options)?;
+            output::check(output::Reader::MayLeave)?;
+            Ok(Ended::Well)
+        }
+        Command::Local(options) => {
+            let runtime = tokio::runtime::Runtime::new();
+            let runtime = runtime.map_err(|e| Error::new("the async runtime cannot start").caused_by(e))?;
+            let ended = runtime.block_on(local::run(options));
+            // Reading a template from a pipe cannot be cancelled: the process ends without it.
+            runtime.shutdown_background();
+            ended
+        }
+    }
+}
+
 /// The error and what caused it, on one line.
-fn with_causes(error: &claimant_local::Error) -> String {
+fn with_causes(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

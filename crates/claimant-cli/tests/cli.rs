@@ -167,6 +167,26 @@ fn what_could_not_be_printed_is_not_taken_for_printed() {
     assert!(errors.contains("could not be written to standard output"), "{errors}");
 }
 
+/// A template that is long in coming, here from a pipe that stays empty, does not keep the command from stopping.
+#[test]
+fn a_slow_template_does_not_delay_the_stop() {
+    let pipe = stage("pipe").join("pipe.yaml");
+    drop(std::fs::remove_file(&pipe));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo can be run").success());
+    for (options, expected) in [(&[][..], 0), (&["--workload"], 1)] {
+        let mut local = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        let local = local.arg("local").arg("--template").arg(&pipe).args(options);
+        let child = local.stdout(Stdio::piped()).spawn().unwrap();
+        // Opening the other end waits until the command has opened this one: its signals are handled by then.
+        let writer = File::options().write(true).open(&pipe).unwrap();
+        terminate(&child);
+        let output = child.wait_with_output().unwrap();
+        drop(writer);
+        assert_eq!(output.status.code(), Some(expected), "{options:?}");
+        assert!(text(&output.stdout).contains("Stopped before the cloud was ready."), "{options:?}");
+    }
+}
+
 fn terminate(child: &Child) {
     let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(sent.expect("kill can be run").success());

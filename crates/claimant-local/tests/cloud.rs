@@ -272,12 +272,11 @@ fn field(builds: bool) -> (TempDir, Logs, CloudConfig) {
     if builds {
         build(&stage.path().join("worker/bootstrap"), 1);
     }
-    let config = CloudConfig {
-        search: true,
-        watch: true,
+    let mut config = CloudConfig {
         logs: logs.sink_of_all(),
         ..CloudConfig::new(stage.path().join("template.yaml"), stage.path().join("nowhere"))
     };
+    (config.binaries.search, config.binaries.watch) = (true, true);
     (stage, logs, config)
 }
 
@@ -309,7 +308,7 @@ async fn a_new_build_is_picked_up_and_queues_and_ports_stay() {
 
 #[tokio::test]
 async fn a_function_that_is_not_built_yet_starts_once_it_is() {
-    let (stage, logs, config) = field(false);
+    let (stage, logs, mut config) = field(false);
     let refused = fault(config.clone()).await;
     assert!(refused.contains("function Worker has no binary at") && refused.contains("sam build"), "{refused}");
     let only = vec!["Web".to_owned()];
@@ -317,7 +316,8 @@ async fn a_function_that_is_not_built_yet_starts_once_it_is() {
         fault(CloudConfig { only, ..config.clone() }).await.contains("Web is not run here: its runtime is nodejs22.x")
     );
 
-    let cloud = Cloud::start(CloudConfig { wait_for_programs: true, ..config }).await.unwrap();
+    config.binaries.wait = true;
+    let cloud = Cloud::start(config).await.unwrap();
     assert!(cloud.waiting()[0].contains("function Worker has no binary"), "{:?}", cloud.waiting());
     cloud.sqs().send("Orders", NewMessage::new("one")).unwrap();
     build(&stage.path().join("worker/bootstrap"), 1);

@@ -343,7 +343,8 @@ async fn templates_from_elsewhere() {
 }
 
 async fn start(template: &Path) -> Result<Stack, Error> {
-    let config = CloudConfig { search: true, wait_for_programs: true, ..CloudConfig::new(template, "/nowhere") };
+    let mut config = CloudConfig::new(template, "/nowhere");
+    (config.binaries.search, config.binaries.wait) = (true, true);
     let cloud = Cloud::start(config).await?;
     let stack = cloud.stack().clone();
     cloud.stop().await;

@@ -43,13 +43,13 @@ impl Stage {
         let logs: Arc<Mutex<Vec<String>>> = Arc::default();
         let sink = Arc::clone(&logs);
         let binaries = Path::new(env!("CARGO_BIN_EXE_payment")).parent().unwrap();
-        let config = CloudConfig {
+        let mut config = CloudConfig {
             parameters: parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
             only: vec!["payment".into()],
-            slow_charge: slow,
             logs: Arc::new(move |_, line| sink.lock().unwrap().push(line.to_owned())),
             ..CloudConfig::new(directory.path().join("template.yaml"), binaries)
         };
+        config.delays.charge = slow;
         Self { cloud: Cloud::start(config).await.unwrap(), logs, _template: directory }
     }
 

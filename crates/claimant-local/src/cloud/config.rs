@@ -16,27 +16,17 @@ pub struct CloudConfig {
     pub template: PathBuf,
     /// Values for the template's parameters, beside their defaults.
     pub parameters: BTreeMap<String, String>,
-    /// The directory that holds the functions' binaries, by their names or as `sam build` and cargo-lambda lay them out.
-    pub binaries: PathBuf,
-    /// Whether to look for a function that is not there also beside the template: for `bootstrap` in its `CodeUri` and in
-    /// `.aws-sam/build`, and for what cargo and cargo-lambda built. The newest that this machine can run is taken.
-    pub search: bool,
-    /// Whether a function without a program waits for one, and its messages with it; otherwise it is an error. It is found by
-    /// [`watch`](Self::watch).
-    pub wait_for_programs: bool,
-    /// Whether new builds of running functions are looked for; their queues, tables and ports stay.
-    pub watch: bool,
+    /// The functions' programs.
+    pub binaries: Binaries,
     /// Where DynamoDB keeps its file; in memory where `None`. Queues and mails are always in memory.
     pub data: Option<PathBuf>,
     /// The ports to listen on.
     pub ports: Ports,
     /// The functions to run, by name, binary or logical id; all where empty.
     pub only: Vec<String>,
-    /// How long the mailbox takes to answer a mail to a `slow…` address.
-    pub slow_mail: Duration,
-    /// How long the gateway takes to answer a charge of a `slow…` reference.
-    pub slow_charge: Duration,
-    /// Who gets the functions' log lines.
+    /// How long slow answers take.
+    pub delays: Delays,
+    /// Takes the functions' log lines.
     pub logs: LogSink,
     /// What is changed of the template before it is started, such as times.
     pub adjust: fn(&mut Stack),
@@ -51,20 +41,47 @@ impl CloudConfig {
         Self {
             template: template.into(),
             parameters: BTreeMap::new(),
-            binaries: binaries.into(),
-            search: false,
-            wait_for_programs: false,
-            watch: false,
+            binaries: Binaries::in_directory(binaries),
             data: None,
             ports: Ports::default(),
             only: Vec::new(),
-            slow_mail: mailbox::SLOW_DELAY,
-            slow_charge: gateway::SLOW_DELAY,
+            delays: Delays { mail: mailbox::SLOW_DELAY, charge: gateway::SLOW_DELAY },
             logs: Arc::new(|_, _| {}),
             adjust: |_| {},
             dynamodb_url: None,
         }
     }
+}
+
+/// Where the functions' programs are, and when.
+#[derive(Debug, Clone)]
+pub struct Binaries {
+    /// The directory that holds the binaries, by their names or as `sam build` and cargo-lambda lay them out.
+    pub directory: PathBuf,
+    /// Whether to look for a binary that is not there also beside the template: for `bootstrap` in the function's `CodeUri` and
+    /// in `.aws-sam/build`, and for what cargo and cargo-lambda built. The newest that this machine can run is taken.
+    pub search: bool,
+    /// Whether a function without a program waits for one, and its messages with it; otherwise it is an error. It is found by
+    /// [`watch`](Self::watch).
+    pub wait: bool,
+    /// Whether new builds of running functions are picked up; their queues, tables and ports stay.
+    pub watch: bool,
+}
+
+impl Binaries {
+    /// Binaries that are all in this directory, and stay as they are.
+    pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), search: false, wait: false, watch: false }
+    }
+}
+
+/// How long slow answers take.
+#[derive(Debug, Clone, Copy)]
+pub struct Delays {
+    /// The mailbox's, to a mail to a `slow…` address.
+    pub mail: Duration,
+    /// The gateway's, to a charge of a `slow…` reference.
+    pub charge: Duration,
 }
 
 /// The ports of the endpoints on 127.0.0.1; 0 takes a free one.

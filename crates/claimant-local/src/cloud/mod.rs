@@ -7,6 +7,7 @@
 //! | `programs` | where the program of each function is |
 //! | `environment` | the variables of functions, and of the clients of a cloud |
 //! | `running` | [`Cloud`]: a cloud that runs, and how it stops |
+//! | `servers` | the servers of the endpoints |
 //! | `builds` | new builds of the functions, and changes of the template, while it runs |
 
 mod builds;
@@ -14,8 +15,9 @@ mod config;
 mod environment;
 mod programs;
 mod running;
+mod servers;
 mod start;
 
-pub use config::{CloudConfig, Endpoints, Ports};
+pub use config::{Binaries, CloudConfig, Delays, Endpoints, Ports};
 pub use running::{Cloud, STOP_ENDPOINTS_MAX, STOP_FUNCTIONS_MAX, STOP_MAPPINGS_MAX};
 pub use start::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX};

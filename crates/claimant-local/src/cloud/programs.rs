@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::config::Binaries;
 use crate::lambda::Places;
 use crate::stack::{CodeSpec, FunctionSpec};
 
@@ -27,38 +28,36 @@ struct Cargo {
 /// Looks for the programs of one template's functions.
 pub(super) struct Programs<'a> {
     template: &'a Path,
-    binaries: &'a Path,
-    /// Whether to look elsewhere than in `binaries`.
-    search: bool,
+    binaries: &'a Binaries,
     cargo: BTreeMap<PathBuf, Option<Cargo>>,
 }
 
 impl<'a> Programs<'a> {
-    pub(super) fn new(template: &'a Path, binaries: &'a Path, search: bool) -> Self {
+    pub(super) fn new(template: &'a Path, binaries: &'a Binaries) -> Self {
         let template = template.parent().unwrap_or(Path::new("."));
-        Self { template, binaries, search, cargo: BTreeMap::new() }
+        Self { template, binaries, cargo: BTreeMap::new() }
     }
 
     /// The places for this function's program. Sets the name of its binary where cargo knows it and the template does not.
     pub(super) fn places(&mut self, spec: &mut FunctionSpec) -> Places {
         let code = spec.code.clone();
         let directory = code.directory.as_ref().map(|directory| self.template.join(directory));
-        let named = self.binaries.join(&spec.binary);
+        let named = self.binaries.directory.join(&spec.binary);
         let cargo = match &directory {
             // Asking cargo takes a moment, and there is nothing to ask.
-            _ if code.binary_is_named && (named.is_file() || !self.search) => None,
+            _ if code.binary_is_named && (named.is_file() || !self.binaries.search) => None,
             Some(directory) if directory.join("Cargo.toml").is_file() => self.ask_cargo(directory),
             _ => None,
         };
         if let Some(binary) = cargo.as_ref().and_then(|cargo| cargo.binary_of(spec, &code)) {
             spec.binary = binary;
         }
-        let mut first = vec![self.binaries.join(&spec.binary)];
+        let mut first = vec![self.binaries.directory.join(&spec.binary)];
         for name in [&spec.binary, &spec.logical_id] {
-            first.push(self.binaries.join(name).join(BOOTSTRAP));
+            first.push(self.binaries.directory.join(name).join(BOOTSTRAP));
         }
         let mut others = Vec::new();
-        if self.search {
+        if self.binaries.search {
             others.extend(directory.map(|directory| directory.join(BOOTSTRAP)));
             others.push(self.template.join(".aws-sam/build").join(&spec.logical_id).join(BOOTSTRAP));
             if let Some(Cargo { target, .. }) = cargo {
@@ -190,7 +189,8 @@ mod tests {
         let (template, binaries) = (root.join("template.yaml"), root.join("bin"));
 
         let mut orders = function("Orders", "shop-orders", None);
-        let places = Programs::new(&template, &binaries, true).places(&mut orders);
+        let all = Binaries { search: true, ..Binaries::in_directory(&binaries) };
+        let places = Programs::new(&template, &all).places(&mut orders);
         assert_eq!(orders.binary, "order-taker");
         let first = ["bin/order-taker", "bin/order-taker/bootstrap", "bin/Orders/bootstrap"];
         assert_eq!(places.first, first.map(|place| root.join(place)));
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(places.others[..2], sam);
 
         let mut only = function("Orders", "shop-orders", Some("taker"));
-        let places = Programs::new(&template, &binaries, false).places(&mut only);
+        let places = Programs::new(&template, &Binaries::in_directory(&binaries)).places(&mut only);
         assert_eq!((places.first[0].clone(), places.others.len()), (root.join("bin/taker"), 0));
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::config::Endpoints;
 use super::environment;
+use super::servers::{Servers, all_ended};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
@@ -32,7 +32,7 @@ pub(super) struct RunningFunction {
 
 /// A running local cloud.
 ///
-/// [`stop`](Self::stop) ends it in order. A dropped cloud stops its endpoints without waiting for anyone.
+/// [`stop`](Self::stop) ends it in order. Dropping it stops the endpoints at once.
 pub struct Cloud {
     pub(super) stack: Stack,
     pub(super) endpoints: Endpoints,
@@ -43,10 +43,9 @@ pub struct Cloud {
     pub(super) functions: Vec<RunningFunction>,
     /// The functions that had no program when the cloud started, each with what to do about it.
     pub(super) waiting: Vec<String>,
-    /// Cut when the cloud stops or is dropped.
+    /// Looks for new builds; cancelled when the cloud stops or is dropped.
     pub(super) watching: JoinSet<()>,
-    pub(super) shutdown: watch::Sender<bool>,
-    pub(super) servers: JoinSet<Result<(), Error>>,
+    pub(super) servers: Servers,
 }
 
 impl Cloud {
@@ -161,15 +160,6 @@ impl Cloud {
             tracing::warn!("a function's processes did not end in time");
         }
 
-        // The receivers are gone if every endpoint ended by itself: nothing to tell then.
-        let _ = self.shutdown.send(true);
-        let servers = std::mem::take(&mut self.servers);
-        // What has not been answered in time is cut off.
-        let _ = timeout(STOP_ENDPOINTS_MAX, all_ended(servers)).await;
+        self.servers.stop(STOP_ENDPOINTS_MAX).await;
     }
-}
-
-/// Resolves when every task has ended, whatever way; cancels those left when dropped.
-async fn all_ended<T: 'static>(mut tasks: JoinSet<T>) {
-    while tasks.join_next().await.is_some() {}
 }

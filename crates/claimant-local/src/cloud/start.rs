@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::config::{CloudConfig, Endpoints};
 use super::programs::{BOOTSTRAP, Programs};
 use super::running::{Cloud, RunningFunction};
+use super::servers::Servers;
 use super::{builds, environment};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
@@ -33,12 +33,11 @@ impl Cloud {
     /// When the template, a parameter, a binary, the data directory or a port is not as it must be; the message says
     /// which, and how to mend it. Nothing is left running then.
     pub async fn start(config: CloudConfig) -> Result<Self, Error> {
-        let mut stack = Stack::load(&config.template, &config.parameters)?;
-        (config.adjust)(&mut stack);
-        let mut programs = Programs::new(&config.template, &config.binaries, config.search);
-        let places: Vec<_> = stack.functions.iter_mut().map(|spec| programs.places(spec)).collect();
-        let chosen = choose(&stack, places, &config)?;
-        let waiting = waiting(&chosen, &config)?;
+        // The template may be long in coming, from a pipe say, and so may cargo's answer; meanwhile other tasks go on.
+        let prepared = tokio::task::spawn_blocking(move || Ok((Prepared::new(&config)?, config)));
+        let prepared: Result<_, Error> =
+            prepared.await.map_err(|e| Error::new("the template was not read").caused_by(e))?;
+        let (Prepared { stack, chosen, waiting }, config) = prepared?;
         let dynamodb = match &config.data {
             Some(directory) => DynamoDb::in_directory(directory)?,
             None => DynamoDb::in_memory()?,
@@ -59,15 +58,14 @@ impl Cloud {
         for queue in dead_letter_queues_first(&stack.queues) {
             sqs.create_queue(&queue.name, queue.settings.clone())?;
         }
-        let mailbox = Mailbox::new().with_slow_delay(config.slow_mail);
-        let gateway = Gateway::new().with_slow_delay(config.slow_charge);
+        let mailbox = Mailbox::new().with_slow_delay(config.delays.mail);
+        let gateway = Gateway::new().with_slow_delay(config.delays.charge);
 
-        let (shutdown, stopped) = watch::channel(false);
-        let mut servers = JoinSet::new();
-        servers.spawn(dynamodb.clone().serve(dynamodb_listener, told(stopped.clone())));
-        servers.spawn(sqs.clone().serve(sqs_listener, told(stopped.clone())));
-        servers.spawn(mailbox.clone().serve(ses_listener, told(stopped.clone())));
-        servers.spawn(gateway.clone().serve(gateway_listener, told(stopped)));
+        let mut servers = Servers::default();
+        servers.start(|stop| dynamodb.clone().serve(dynamodb_listener, stop));
+        servers.start(|stop| sqs.clone().serve(sqs_listener, stop));
+        servers.start(|stop| mailbox.clone().serve(ses_listener, stop));
+        servers.start(|stop| gateway.clone().serve(gateway_listener, stop));
 
         let mut functions = Vec::new();
         let theirs = Endpoints {
@@ -88,11 +86,33 @@ impl Cloud {
             running.mappings = enabled.map(start).collect();
         }
         let mut watching = JoinSet::new();
-        if config.watch {
+        if config.binaries.watch {
             let all = functions.iter().map(|running| running.function.clone()).collect();
             watching.spawn(builds::watch(all, config.template, config.logs));
         }
-        Ok(Cloud { waiting, watching, stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, shutdown, servers })
+        Ok(Cloud { waiting, watching, stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, servers })
+    }
+}
+
+/// What is known before anything is opened.
+struct Prepared {
+    stack: Stack,
+    /// The functions to run, each with the places of its program.
+    chosen: Vec<(FunctionSpec, Places)>,
+    /// A line for each function without a program.
+    waiting: Vec<String>,
+}
+
+impl Prepared {
+    /// Reads the template and looks for the programs. Blocks.
+    fn new(config: &CloudConfig) -> Result<Self, Error> {
+        let mut stack = Stack::load(&config.template, &config.parameters)?;
+        (config.adjust)(&mut stack);
+        let mut programs = Programs::new(&config.template, &config.binaries);
+        let places: Vec<_> = stack.functions.iter_mut().map(|spec| programs.places(spec)).collect();
+        let chosen = choose(&stack, places, config)?;
+        let waiting = waiting(&chosen, config)?;
+        Ok(Self { stack, chosen, waiting })
     }
 }
 
@@ -131,7 +151,7 @@ fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Ve
             continue;
         }
         let line = no_program(spec, &mut all, &config.template);
-        if !config.wait_for_programs || !config.only.is_empty() {
+        if !config.binaries.wait || !config.only.is_empty() {
             return Err(Error::new(format!("{line}, or name its directory with --binaries")));
         }
         lines.push(format!("{line}; it starts as soon as it is there, and its messages wait"));
@@ -192,7 +212,7 @@ fn new_function(
 ) -> Result<Function, Error> {
     let concurrency = spec.mappings.iter().filter_map(|mapping| mapping.maximum_concurrency).max();
     let concurrency = concurrency.map_or(CONCURRENCY_DEFAULT, |n| usize::try_from(n).unwrap_or(CONCURRENCY_MAX));
-    let make = if config.wait_for_programs { Function::awaited } else { Function::new };
+    let make = if config.binaries.wait { Function::awaited } else { Function::new };
     make(FunctionConfig {
         name: spec.name.clone(),
         program: places,
@@ -202,10 +222,4 @@ fn new_function(
         concurrency: concurrency.clamp(1, CONCURRENCY_MAX),
         logs: config.logs.clone(),
     })
-}
-
-/// Resolves when the cloud stops, or is gone.
-async fn told(mut stopped: watch::Receiver<bool>) {
-    // An error means the sender is gone, which is the other way to be told.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
 }

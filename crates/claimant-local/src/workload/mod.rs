@@ -30,4 +30,4 @@ mod summary;
 pub use plan::{COUNT_MAX, Random};
 pub use report::Report;
 pub use run::{Progress, Settings, run};
-pub use summary::Summary;
+pub use summary::{Figures, Summary};

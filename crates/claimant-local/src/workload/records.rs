@@ -1,4 +1,4 @@
-//! What the records say of one consumer's keys, by the default names of the claim protocol.
+//! The records of one consumer's keys, by the default names of the claim protocol.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,36 @@ use crate::dynamodb::Item;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Records(pub(super) BTreeMap<String, Record>);
 
-/// Where a key stands.
+/// One key's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
-    pub(super) status: String,
+    pub(super) status: Status,
     /// Claims so far. Unlike the attempts, they go on where rejected work is claimed by another message.
     pub(super) fence: u64,
+}
+
+/// Where a key stands, as the claim protocol writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    InProgress,
+    Completed,
+    Failed,
+    Rejected,
+    Parked,
+}
+
+impl Status {
+    /// Reads a record's status; `None` for a word that is not one.
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "IN_PROGRESS" => Some(Self::InProgress),
+            "COMPLETED" => Some(Self::Completed),
+            "FAILED" => Some(Self::Failed),
+            "REJECTED" => Some(Self::Rejected),
+            "PARKED" => Some(Self::Parked),
+            _ => None,
+        }
+    }
 }
 
 impl Records {
@@ -24,7 +48,7 @@ impl Records {
         let records = items.iter().filter_map(|item| {
             let key = item.text("id")?.strip_prefix(consumer)?.strip_prefix('#')?;
             let fence = item.number("fence").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
-            Some((key.to_owned(), Record { status: item.text("status")?.to_owned(), fence }))
+            Some((key.to_owned(), Record { status: Status::parse(item.text("status")?)?, fence }))
         });
         Self(records.collect())
     }
@@ -38,13 +62,16 @@ impl Records {
         .bind(format!("{consumer}#").into_bytes())
         .fetch_all(database)
         .await?;
-        let record = |status, fence: i64| Record { status, fence: u64::try_from(fence).unwrap_or_default() };
-        Ok(Self(rows.into_iter().map(|(key, status, fence)| (key, record(status, fence))).collect()))
+        let records = rows.into_iter().filter_map(|(key, status, fence)| {
+            let fence = u64::try_from(fence).unwrap_or_default();
+            Some((key, Record { status: Status::parse(&status)?, fence }))
+        });
+        Ok(Self(records.collect()))
     }
 
-    /// The status of a key; empty where it has no record.
-    pub(super) fn status(&self, key: &str) -> &str {
-        self.0.get(key).map_or("", |record| record.status.as_str())
+    /// The status of a key; `None` where it has no record.
+    pub(super) fn status(&self, key: &str) -> Option<Status> {
+        self.0.get(key).map(|record| record.status)
     }
 
     /// How often a key was claimed: at least as often as its handler was run, and as often unless the time ran out before a run.

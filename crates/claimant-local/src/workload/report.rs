@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::summary::Summary;
+use super::summary::{Figures, Summary};
 
 /// How a run ended.
 #[derive(Debug, Clone)]
@@ -30,20 +30,22 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const HEADS: [&str; 8] = ["work", "sent", "runs", "duplicates", "retries", "dead-lettered", "parked", "lost"];
         let names = self.summaries.iter().map(|summary| summary.function.len()).max().unwrap_or_default();
-        let effects: Vec<_> = self.summaries.iter().map(|s| format!("{} {}", s.effects, s.effects_are)).collect();
+        let effects: Vec<_> =
+            self.summaries.iter().map(|s| format!("{} {}", s.figures.effects, s.effects_are)).collect();
         let wide = effects.iter().map(String::len).chain(["effects".len()]).max().unwrap_or_default();
         let [work, sent, runs, rest @ ..] = HEADS;
         write!(f, "  {:names$}  {work:>5}  {sent:>5}  {runs:>5}  {:>wide$}", "", "effects")?;
         rest.iter().try_for_each(|head| write!(f, "  {head}"))?;
         for (summary, effects) in self.summaries.iter().zip(effects) {
-            let Summary { function, work, sent, runs, retries, dead_lettered, parked, .. } = summary;
+            let Summary { function, figures, .. } = summary;
+            let Figures { work, sent, runs, duplicates, retries, dead_lettered, parked, lost, .. } = figures;
             write!(f, "\n  {function:names$}  {work:>5}  {sent:>5}  {runs:>5}  {effects:>wide$}")?;
             let figures = [
-                summary.duplicates.to_string(),
+                duplicates.to_string(),
                 retries.to_string(),
                 dead_lettered.to_string(),
                 parked.to_string(),
-                summary.lost.to_string(),
+                lost.to_string(),
             ];
             rest.iter()
                 .zip(figures)
@@ -63,23 +65,23 @@ mod tests {
             function: "order-confirmation",
             effects_are: "mails",
             all_well: "",
-            work: 60,
-            sent: 91,
-            runs: 63,
-            effects: 60,
-            duplicates: 27,
-            retries: 7,
-            dead_lettered: 4,
-            parked: 0,
-            lost: -1,
+            figures: Figures {
+                work: 60,
+                sent: 91,
+                runs: 63,
+                effects: 60,
+                duplicates: 27,
+                retries: 7,
+                dead_lettered: 4,
+                parked: 0,
+                lost: -1,
+            },
             faults: vec![],
         };
         let payments = Summary {
             function: "payment",
             effects_are: "charges",
-            work: 10_000,
-            sent: 15_000,
-            runs: 12_345,
+            figures: Figures { work: 10_000, sent: 15_000, runs: 12_345, ..orders.figures },
             ..orders.clone()
         };
         let summaries = vec![orders, payments];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::{Fate, Piece, Plan};
+use super::records::Status;
 use super::sample::{Effect, Seen};
 
 /// Names listed in one fault at most.
@@ -34,6 +35,15 @@ pub struct Summary {
     pub effects_are: &'static str,
     /// What can be said when there is no fault.
     pub all_well: &'static str,
+    /// What was counted.
+    pub figures: Figures,
+    /// What went wrong, one sentence each; empty when all is well.
+    pub faults: Vec<String>,
+}
+
+/// What was counted of one function's work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
     /// Pieces of work, each with one effect at most.
     pub work: u64,
     /// Messages sent, copies and broken bodies among them.
@@ -52,8 +62,6 @@ pub struct Summary {
     pub parked: u64,
     /// Messages that are neither done, nor dead-lettered, nor queued. Below 0: messages out of nowhere.
     pub lost: i64,
-    /// What went wrong, one sentence each; empty when all is well.
-    pub faults: Vec<String>,
 }
 
 impl Summary {
@@ -64,22 +72,20 @@ impl Summary {
         // work done, and counted once.
         let copied = dead_lettered.saturating_sub(traffic.moved);
         let done = signed(traffic.deleted) - signed(copied);
-        let with_status = |status| plan.pieces.iter().filter(|piece| seen.records.status(&piece.key) == status).count();
-        let mut summary = Self {
-            function: "",
-            effects_are: "effects",
-            all_well: "",
+        let with_status =
+            |status| plan.pieces.iter().filter(|piece| seen.records.status(&piece.key) == Some(status)).count();
+        let figures = Figures {
             work: count(plan.pieces.len()),
             sent: traffic.sent,
             runs: plan.pieces.iter().map(|piece| seen.records.claims(&piece.key)).sum(),
             effects: count(seen.effects.len()),
-            duplicates: done - signed(count(with_status("COMPLETED"))),
+            duplicates: done - signed(count(with_status(Status::Completed))),
             retries: traffic.left_for_redelivery,
             dead_lettered,
-            parked: count(with_status("PARKED")),
+            parked: count(with_status(Status::Parked)),
             lost: signed(traffic.sent) - done - signed(dead_lettered) - signed(traffic.queued),
-            faults: Vec::new(),
         };
+        let mut summary = Self { function: "", effects_are: "effects", all_well: "", figures, faults: Vec::new() };
         summary.check_counts(plan, seen, traffic);
         summary.check_records(plan, seen);
         summary.check_effects(plan, seen);
@@ -88,32 +94,34 @@ impl Summary {
     }
 
     fn check_counts(&mut self, plan: &Plan, seen: &Seen, traffic: &Traffic) {
-        if self.sent != count(plan.messages.len()) {
-            self.faults.push(format!("{} messages were sent instead of {}", self.sent, plan.messages.len()));
+        let Figures { sent, lost, runs, .. } = self.figures;
+        if sent != count(plan.messages.len()) {
+            self.faults.push(format!("{sent} messages were sent instead of {}", plan.messages.len()));
         }
-        if self.lost > 0 {
-            self.faults.push(format!("{} messages are lost: not done, not dead-lettered, not queued", self.lost));
+        if lost > 0 {
+            self.faults.push(format!("{lost} messages are lost: not done, not dead-lettered, not queued"));
         }
-        if self.lost < 0 {
-            self.faults.push(format!("{} messages too many were deleted or dead-lettered", -self.lost));
+        if lost < 0 {
+            self.faults.push(format!("{} messages too many were deleted or dead-lettered", -lost));
         }
         if traffic.queued > 0 {
             self.faults.push(format!("{} messages are still queued", traffic.queued));
         }
-        if seen.tries > self.runs {
-            let (tries, runs) = (seen.tries, self.runs);
+        if seen.tries > runs {
+            let tries = seen.tries;
             self.faults.push(format!("{tries} tries in {runs} handler runs: some without a claim, or two in one run"));
         }
     }
 
     fn check_records(&mut self, plan: &Plan, seen: &Seen) {
         for (fate, expected, what) in [
-            (Fate::Done, &["COMPLETED"][..], "are not completed in the lock table"),
-            (Fate::Refused, &["REJECTED"], "are not rejected in the lock table"),
-            (Fate::InDoubt, &["COMPLETED", "PARKED"], "are neither completed nor parked in the lock table"),
+            (Fate::Done, &[Status::Completed][..], "are not completed in the lock table"),
+            (Fate::Refused, &[Status::Rejected], "are not rejected in the lock table"),
+            (Fate::InDoubt, &[Status::Completed, Status::Parked], "are neither completed nor parked in the lock table"),
         ] {
             let of_fate = plan.pieces.iter().filter(|piece| piece.fate == fate);
-            let others = of_fate.filter(|piece| !expected.contains(&seen.records.status(&piece.key)));
+            let is_expected = |piece: &&Piece| seen.records.status(&piece.key).is_some_and(|s| expected.contains(&s));
+            let others = of_fate.filter(|piece| !is_expected(piece));
             self.fault(what, &others.map(|piece| piece.key.as_str()).collect::<Vec<_>>());
         }
     }
@@ -153,7 +161,7 @@ impl Summary {
         for piece in &plan.pieces {
             let belong = match piece.fate {
                 Fate::Refused => piece.copies,
-                Fate::InDoubt if seen.records.status(&piece.key) == "PARKED" => piece.copies,
+                Fate::InDoubt if seen.records.status(&piece.key) == Some(Status::Parked) => piece.copies,
                 Fate::Done | Fate::InDoubt => 0,
             };
             match letters.remove(piece.body.as_str()).unwrap_or(0) {

@@ -29,15 +29,15 @@ fn good(plan: &Plan) -> (Seen, Traffic) {
     let (mut seen, mut traffic) = (Seen::default(), Traffic::default());
     for (i, piece) in plan.pieces.iter().enumerate() {
         let (status, fence) = match piece.fate {
-            Fate::Refused => ("REJECTED", 1),
-            _ if parked(i) => ("PARKED", 2),
-            _ => ("COMPLETED", 1),
+            Fate::Refused => (Status::Rejected, 1),
+            _ if parked(i) => (Status::Parked, 2),
+            _ => (Status::Completed, 1),
         };
-        seen.records.0.insert(piece.key.clone(), Record { status: status.into(), fence });
-        if status != "REJECTED" {
+        seen.records.0.insert(piece.key.clone(), Record { status, fence });
+        if status != Status::Rejected {
             seen.effects.push(effect(piece));
         }
-        if status != "COMPLETED" {
+        if status != Status::Completed {
             traffic.dead_letters.extend((0..piece.copies).map(|_| piece.body.clone()));
         }
     }
@@ -68,11 +68,12 @@ fn a_good_run_has_no_fault() {
         change(&plan, &mut seen, &mut traffic);
         let summary = Summary::new(&plan, &seen, &traffic);
         assert_eq!(summary.faults, [""; 0], "{i}");
+        let figures = summary.figures;
         let parked = u64::from(plan.pieces[4].copies);
         let copies = (traffic.sent - plan.broken.len() as u64 - 1 - parked) - 10;
-        assert_eq!(summary.duplicates, i64::try_from(copies).unwrap(), "{i}");
-        assert_eq!((summary.work, summary.parked, summary.lost, summary.retries), (12, 1, 0, 9), "{i}");
-        assert_eq!(summary.dead_lettered, 1 + parked + plan.broken.len() as u64, "{i}");
+        assert_eq!(figures.duplicates, i64::try_from(copies).unwrap(), "{i}");
+        assert_eq!((figures.work, figures.parked, figures.lost, figures.retries), (12, 1, 0, 9), "{i}");
+        assert_eq!(figures.dead_lettered, 1 + parked + plan.broken.len() as u64, "{i}");
     }
 }
 

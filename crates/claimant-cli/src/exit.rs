@@ -1,0 +1,24 @@
+//! How the command ends, and its exit codes.
+
+use std::process::ExitCode;
+
+/// How a command ended that had all it needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// As it should.
+    Well,
+    /// The workload found a fault, or was stopped before its end.
+    WithFaults,
+}
+
+/// The command was used wrongly, something it needs is missing, or its output could not be written. Clap uses the same code.
+pub(crate) const EXIT_SETUP: u8 = 2;
+
+impl From<Ended> for ExitCode {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Well => Self::SUCCESS,
+            Ended::WithFaults => Self::from(1),
+        }
+    }
+}
