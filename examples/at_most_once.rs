@@ -9,7 +9,9 @@
 //! m-1 duplicate, m-2 parked
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, MemoryStore};
+use claimant::engine::Engine;
+use claimant::memory::MemoryStore;
+use claimant::{Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Charge {

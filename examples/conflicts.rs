@@ -6,7 +6,9 @@
 //! m-1 completed, m-2 duplicate, m-3 duplicate
 //! ```
 
-use claimant::{Conflicts, Consumer, Context, Engine, Fingerprint, HandlerError, MemoryStore};
+use claimant::engine::Engine;
+use claimant::memory::MemoryStore;
+use claimant::{Conflicts, Consumer, Context, Fingerprint, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

@@ -12,7 +12,8 @@
 use std::time::Duration;
 
 use claimant::inbox::{Inbox, InboxContext, Limits, Transaction};
-use claimant::{Engine, HandlerError, TransactionGuard};
+use claimant::engine::Engine;
+use claimant::{HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
 struct Event {

@@ -12,7 +12,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use claimant::{Consumer, Context, Engine, Handler, HandlerError, MemoryStore};
+use claimant::engine::Engine;
+use claimant::memory::MemoryStore;
+use claimant::{Consumer, Context, Handler, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

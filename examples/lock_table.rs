@@ -11,7 +11,9 @@
 //! ```
 
 use aws_sdk_dynamodb::Client;
-use claimant::{Consumer, Context, Engine, HandlerError, LockTable};
+use claimant::dynamodb::LockTable;
+use claimant::engine::Engine;
+use claimant::{Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

@@ -5,7 +5,9 @@
 //! m-1 duplicate
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, MySqlStore};
+use claimant::engine::Engine;
+use claimant::mysql::MySqlStore;
+use claimant::{Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

@@ -10,7 +10,9 @@
 //! ```
 
 use aws_sdk_dynamodb::types::{AttributeValue, Update};
-use claimant::{Consumer, Context, Engine, HandlerError, TransactionGuard, LockTable, Transaction};
+use claimant::dynamodb::{LockTable, Transaction};
+use claimant::engine::Engine;
+use claimant::{Consumer, Context, HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
 struct Change {
@@ -39,7 +41,7 @@ pub(crate) async fn main() -> crate::Result {
     table.create().await?;
 
     let consumer =
-        Consumer::transactional("points", table.optimistic_transactions(), book).key(|c: &Change| &c.change_id);
+        Consumer::transactional("points", table.optimistic_transactions(), book).key(|c| &c.change_id);
     let engine = Engine::with_defaults(consumer.concurrency(1))?;
     let earned = r#"{"change_id": "c-1", "customer": "ada", "points": 30}"#;
     let more = r#"{"change_id": "c-2", "customer": "ada", "points": 10}"#;

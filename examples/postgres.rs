@@ -5,7 +5,9 @@
 //! m-1 duplicate
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, PostgresStore};
+use claimant::engine::Engine;
+use claimant::postgres::PostgresStore;
+use claimant::{Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

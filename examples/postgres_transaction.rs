@@ -8,7 +8,9 @@
 //! 1 booking
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, TransactionGuard, PgTransaction, PostgresStore, PostgresTransactions};
+use claimant::engine::Engine;
+use claimant::postgres::{PgTransaction, PostgresStore, PostgresTransactions};
+use claimant::{Consumer, Context, HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
 struct Order {

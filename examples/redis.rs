@@ -5,7 +5,9 @@
 //! m-1 duplicate
 //! ```
 
-use claimant::{Consumer, Context, Engine, HandlerError, RedisStore};
+use claimant::engine::Engine;
+use claimant::redis::RedisStore;
+use claimant::{Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

@@ -8,7 +8,9 @@
 //! m-2 duplicate
 //! ```
 
-use claimant::{Consumer, Context, Duplicate, Engine, HandlerError, MemoryStore};
+use claimant::engine::Engine;
+use claimant::memory::MemoryStore;
+use claimant::{Consumer, Context, Duplicate, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

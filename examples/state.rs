@@ -7,7 +7,9 @@
 //! m-1 completed
 //! ```
 
-use claimant::{Consumer, Context, Engine, Handler, HandlerError, MemoryStore};
+use claimant::engine::Engine;
+use claimant::memory::MemoryStore;
+use claimant::{Consumer, Context, Handler, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {

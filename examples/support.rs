@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_smithy_http_client::Builder;
-use claimant::{Engine, Message, NoQueue, Schedule};
+use claimant::engine::{Engine, Message, NoQueue, Schedule};
 use claimant_local::dynamodb::DynamoDb;
 use claimant_local::sqs::Sqs;
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};

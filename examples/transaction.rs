@@ -8,7 +8,9 @@
 //! ```
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use claimant::{Consumer, Context, Engine, HandlerError, TransactionGuard, LockTable, Transaction};
+use claimant::dynamodb::{LockTable, Transaction};
+use claimant::engine::Engine;
+use claimant::{Consumer, Context, HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
 struct Purchase {
@@ -35,7 +37,7 @@ pub(crate) async fn main() -> crate::Result {
     let table = LockTable::new(client, "claims");
     table.create().await?;
 
-    let consumer = Consumer::transactional("gift-card", table.transactions(), issue).key(|p: &Purchase| &p.order_id);
+    let consumer = Consumer::transactional("gift-card", table.transactions(), issue).key(|p| &p.order_id);
     let first = r#"{"order_id": "ord-1", "card": "7001"}"#;
     let taken = r#"{"order_id": "ord-2", "card": "7001"}"#;
     let engine = Engine::with_defaults(consumer.concurrency(1))?;

@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err(format!("there is no store {store}").into()),
     };
     let ahead = std::sync::Arc::new(Ahead(Duration::from_secs(hours.parse::<u64>()? * 3_600)));
-    let engine = Engine::with_defaults(consumer.key(|work: &Work| &work.id))?.clock(ahead);
+    let engine = Engine::with_defaults(consumer.key(|work| &work.id))?.clock(ahead);
     let message = Message {
         id: MessageId::new(format!("message of {key}"))?,
         body: format!(r#"{{"id":"{key}"}}"#),

@@ -4,7 +4,8 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use claimant::{Consumer, Context, HandlerError, Lease, LockTable, limits};
+use claimant::dynamodb::LockTable;
+use claimant::{Consumer, Context, HandlerError, Lease, limits};
 use serde::Deserialize;
 
 const WORK_MS: u64 = 2_000;
@@ -38,7 +39,7 @@ async fn main() -> Result<(), claimant::Error> {
     let table = LockTable::from_variables(variables).await?;
     let handler = move |payload, _: Context| work(payload, effects.clone());
     let consumer = Consumer::new("poison", table, handler)
-        .key(|work: &Work| &work.id)
+        .key(|work| &work.id)
         .lease(Lease::Renewed(Duration::from_millis(limits::LEASE_MIN_MS)));
     claimant::lambda::run(consumer).await
 }

@@ -77,7 +77,7 @@ async fn outlasts(party: Party, at: At, away: Duration, at_most_once: bool) {
     let owner = OwnerToken::draw().unwrap();
     let consumer =
         Consumer::new(format!("outage-{}", owner.as_str()), FaultyStore::new(Arc::clone(&party.store)), handler)
-            .key(|w: &Work| &w.id);
+            .key(|w| &w.id);
     let consumer = if at_most_once { consumer.at_most_once() } else { consumer };
     let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock.clone()));
     let deliver = async |receive_count: u32| {

@@ -122,7 +122,7 @@ impl World {
             Variant::Claimed => Consumer::transactional("effects", table.clone().transactions(), handler),
             Variant::Optimistic => Consumer::transactional("effects", table.clone().optimistic_transactions(), handler),
         };
-        let engine = Engine::with_defaults(consumer.key(|w: &Work| &w.id)).unwrap().clock(Arc::new(clock.clone()));
+        let engine = Engine::with_defaults(consumer.key(|w| &w.id)).unwrap().clock(Arc::new(clock.clone()));
         Self { engine, clock, wire, table: LockTable::new(dynamodb.client(), table.name()), effects: dynamodb.client() }
     }
 
@@ -270,8 +270,8 @@ async fn at_most_once_needs_claims(dynamodb: &DynamoDb) {
     let table = dynamodb.lock_table("cut-off").await;
     let optimistic = Consumer::transactional("effects", table.clone().optimistic_transactions(), idle);
     let claimed = Consumer::transactional("effects", table.transactions(), idle);
-    assert!(Engine::with_defaults(optimistic.key(|w: &Work| &w.id).at_most_once()).is_err());
-    assert!(Engine::with_defaults(claimed.key(|w: &Work| &w.id).at_most_once()).is_ok());
+    assert!(Engine::with_defaults(optimistic.key(|w| &w.id).at_most_once()).is_err());
+    assert!(Engine::with_defaults(claimed.key(|w| &w.id).at_most_once()).is_ok());
 }
 
 async fn idle(_: Work, _: TransactionGuard<Transaction>, _: Context) -> Result<(), HandlerError> {

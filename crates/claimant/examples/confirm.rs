@@ -1,6 +1,7 @@
 //! Confirms each order once.
 
-use claimant::{Consumer, Context, HandlerError, LockTable, Terminal};
+use claimant::dynamodb::LockTable;
+use claimant::{Consumer, Context, HandlerError, Terminal};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -19,8 +20,7 @@ async fn confirm(order: Order, cx: Context) -> Result<(), HandlerError> {
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
     let table = LockTable::from_env().await?;
-    let consumer = Consumer::new("order-confirmation", table, confirm).key(|order: &Order| &order.order_id);
-    claimant::lambda::run(consumer).await
+    claimant::lambda::run(Consumer::new("order-confirmation", table, confirm).key(|order| &order.order_id)).await
 }
 
 fn parse(address: &str) -> Result<&str, &'static str> {

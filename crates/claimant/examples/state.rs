@@ -1,8 +1,7 @@
 //! A handler with settings and state of its own.
 
-use std::sync::Arc;
-
-use claimant::{Consumer, Context, HandlerError, LockTable};
+use claimant::dynamodb::LockTable;
+use claimant::{Consumer, Context, Handler, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -16,23 +15,25 @@ struct Warehouse {
     express: bool,
 }
 
-async fn pack(warehouse: Arc<Warehouse>, order: Order, cx: Context) -> Result<(), HandlerError> {
-    warehouse.ask_for(&order, cx.key()).await?;
-    Ok(())
+impl Handler<Order> for Warehouse {
+    type Output = ();
+
+    async fn handle(&self, order: Order, cx: Context) -> Result<(), HandlerError> {
+        self.ask_for(&order, cx.key()).await?;
+        Ok(())
+    }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
-    let warehouse = Arc::new(Warehouse {
+    let warehouse = Warehouse {
         url: variables.text("WAREHOUSE_URL"),
         shelves_max: variables.number("SHELVES_MAX", 1..=500),
         express: variables.choice("DELIVERY", [("normal", false), ("express", true)]),
-    });
+    };
     let table = LockTable::from_variables(variables).await?;
-    let pack = move |order, cx| pack(Arc::clone(&warehouse), order, cx);
-    let consumer = Consumer::new("packing", table, pack).key(|order: &Order| &order.order_id);
-    claimant::lambda::run(consumer).await
+    claimant::lambda::run(Consumer::new("packing", table, warehouse).key(|order| &order.order_id)).await
 }
 
 impl Warehouse {

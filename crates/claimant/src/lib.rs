@@ -1,11 +1,11 @@
 //! SQS consumers on AWS Lambda that do each message's work once.
 //!
 //! SQS delivers at least once: producers send twice, functions time out, processes die between the effect and the
-//! acknowledgement. A claimant function claims each message's key in a lock table with a conditional write, runs the
-//! handler, completes the claim, and reports what failed, so that what failed comes back and what succeeded does not.
+//! acknowledgement. A claimant function claims each message's idempotency key in a lock table with a conditional write, runs
+//! the handler, completes the claim, and reports what failed, so that what failed comes back and what succeeded does not.
 //!
 //! ```no_run
-//! use claimant::{Consumer, Context, HandlerError, LockTable, Terminal};
+//! use claimant::{Consumer, Context, HandlerError, Terminal, dynamodb::LockTable};
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Order {
@@ -14,7 +14,7 @@
 //! }
 //!
 //! async fn confirm(order: Order, cx: Context) -> Result<(), HandlerError> {
-//!     let address = parse(&order.customer_email).terminal()?; // permanent: not tried again
+//!     let address = parse(&order.customer_email).terminal()?; // permanent: straight to the dead-letter queue
 //!     send(address, cx.key()).await?;                         // anything else: retried with backoff
 //!     Ok(())
 //! }
@@ -24,91 +24,244 @@
 //! #[tokio::main]
 //! async fn main() -> Result<(), claimant::Error> {
 //!     let table = LockTable::from_env().await?;
-//!     let consumer = Consumer::new("order-confirmation", table, confirm).key(|o: &Order| &o.order_id);
-//!     claimant::lambda::run(consumer).await
+//!     claimant::lambda::run(Consumer::new("order-confirmation", table, confirm).key(|order| &order.order_id)).await
 //! }
 //! ```
 //!
-//! What is promised, and what is not, stands in `ARCHITECTURE.md`.
+//! A handler is an `async fn`, a closure, or a type with state that implements [`Handler`]. One that is to commit its writes
+//! together with the completion of the message is a [`TransactionalHandler`].
+//!
+//! # Modules and features
+//!
+//! | module | holds | feature |
+//! | --- | --- | --- |
+//! | the root | the consumer, what its handler sees and returns, and [`variables`] for settings of your own | |
+//! | [`lambda`] | AWS Lambda: SQS events in, partial batch responses out | `lambda`, on by default |
+//! | [`dynamodb`] | the lock table, and handlers' writes in its transactions | `dynamodb`, on by default |
+//! | `redis` | the store in Redis, Valkey or MemoryDB | `redis` |
+//! | `postgres`, `mysql` | the stores in PostgreSQL, MySQL and MariaDB, and handlers' writes in their transactions | `postgres`, `mysql` |
+//! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox` |
+//! | `producer` | sends messages so that sending again makes no second piece of work | `producer` |
+//! | [`memory`] | the store in memory, for tests | |
+//! | [`engine`] | one batch at a time, by hand: in tests, or outside Lambda | |
+//! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb` or `producer` |
+//! | [`limits`] | bounds and defaults | |
+//! | [`store`] | the contract of a store, for those who write one | |
+//!
+//! # What is stable
+//!
+//! All that this crate shows, by [semantic versioning](https://semver.org), except the module [`store`]: what is in it can
+//! change with a minor version. Types of other crates that appear here, such as the AWS SDK's clients and `sqlx`'s pools,
+//! are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on
+//! `claimant` alone. Enums and structs that can grow are `#[non_exhaustive]`. Nothing here panics, whatever it is given: what
+//! is wrong with a consumer is said in one error when it starts.
 
-pub use claimant_core::*;
+#[doc(inline)]
+pub use claimant_core::clock::{Clock, SystemClock, Timestamp};
+#[doc(inline)]
+pub use claimant_core::consumer::Consumer;
+#[doc(inline)]
+pub use claimant_core::context::Context;
+#[doc(inline)]
+pub use claimant_core::duplicate::Duplicate;
+#[doc(inline)]
+pub use claimant_core::error::{Error, ErrorKind};
+#[doc(inline)]
+pub use claimant_core::failure::{HandlerError, Terminal};
+#[doc(inline)]
+pub use claimant_core::fingerprint::Fingerprint;
+#[doc(inline)]
+pub use claimant_core::handler::{Handler, TransactionalHandler};
+#[doc(inline)]
+pub use claimant_core::key::{InvalidValue, Key};
+#[doc(inline)]
+pub use claimant_core::settings::Variables;
+#[doc(inline)]
+pub use claimant_core::transaction::{TransactionGuard, TransactionSlot};
+#[doc(inline)]
+pub use claimant_core::{Conflicts, Fence, Lease};
+pub use settings::variables;
 
-/// Returns a reader of the environment that has read every setting of claimant in this program: for a function's own
-/// variables, so that one message names all that is wrong with any of them, unknown `CLAIMANT_` names included.
+mod settings;
+
+/// The AWS configuration that all of a function's clients share: one HTTP client, one set of credentials.
 ///
 /// ```no_run
-/// # async fn example() -> Result<(), claimant::Error> {
-/// let mut variables = claimant::variables();
-/// let sender = variables.text("SENDER_ADDRESS");
-/// // Ends reading: `sender` may be used after it.
-/// let table = claimant::LockTable::from_variables(variables).await?;
-/// # Ok(())
+/// # async fn example() {
+/// let dynamodb = aws_sdk_dynamodb::Client::new(claimant::aws::config().await);
 /// # }
 /// ```
-pub fn variables() -> Variables {
-    read_settings(Variables::from_env())
-}
-
-fn read_settings(mut variables: Variables) -> Variables {
-    #[cfg(feature = "dynamodb")]
-    claimant_dynamodb::Settings::read(&mut variables);
-    #[cfg(feature = "lambda")]
-    claimant_lambda::Settings::read(&mut variables);
-    #[cfg(feature = "redis")]
-    claimant_redis::Settings::read(&mut variables);
-    #[cfg(feature = "inbox")]
-    claimant_inbox::Settings::read(&mut variables);
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    claimant_sql::Settings::read(&mut variables);
-    variables.refuse_unknown()
-}
-
-/// The AWS configuration that all of a function's clients share.
+#[cfg(any(feature = "dynamodb", feature = "lambda", feature = "producer"))]
 pub mod aws {
+    #[doc(inline)]
     pub use claimant_aws::config;
 }
 
+/// The lock table in DynamoDB, and handlers' writes in its transactions.
+///
+/// ```no_run
+/// use aws_sdk_dynamodb::types::Put;
+/// use claimant::dynamodb::{LockTable, Transaction};
+/// use claimant::{Consumer, Context, HandlerError, TransactionGuard};
+///
+/// async fn pack(order: u64, mut tx: TransactionGuard<Transaction>, cx: Context) -> Result<(), HandlerError> {
+///     let item = Put::builder().table_name("packed").condition_expression("attribute_not_exists(id)");
+///     # let item = item.item("id", aws_sdk_dynamodb::types::AttributeValue::S(cx.key().to_owned()));
+///     tx.put(item.build()?).or_terminal("it is packed already"); // written together with the completion, or not at all
+///     Ok(())
+/// }
+///
+/// #[tokio::main]
+/// async fn main() -> Result<(), claimant::Error> {
+///     let table = LockTable::from_env().await?.transactions();
+///     claimant::lambda::run(Consumer::transactional("packing", table, pack).key(|order| order)).await
+/// }
+/// ```
 #[cfg(feature = "dynamodb")]
-pub use claimant_dynamodb::{AttributeNames, LockTable, OptimisticTransactions, TableTransactions, Transaction};
-#[cfg(feature = "redis")]
-pub use claimant_redis::RedisStore;
+pub mod dynamodb {
+    #[doc(inline)]
+    pub use claimant_dynamodb::{
+        AttributeNames, Condition, LockTable, OptimisticTransactions, Settings, TRANSACTION_MAX_BYTES,
+        TRANSACTION_WRITES_MAX, TableTransactions, Transaction,
+    };
+}
 
-#[cfg(feature = "mysql")]
-pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions};
+/// The store in Redis, Valkey or MemoryDB.
+///
+/// ```no_run
+/// use claimant::redis::RedisStore;
+/// # use claimant::{Consumer, Context, HandlerError};
+/// # async fn confirm(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+///
+/// # async fn example() -> Result<(), claimant::Error> {
+/// let consumer = Consumer::new("order-confirmation", RedisStore::from_env()?, confirm).key(|order| order);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "redis")]
+pub mod redis {
+    #[doc(inline)]
+    pub use claimant_redis::{RedisStore, Settings};
+}
+
+/// The store in PostgreSQL, and handlers' writes in its transactions.
+///
+/// ```no_run
+/// use claimant::postgres::{PgTransaction, PostgresStore, PostgresTransactions};
+/// use claimant::{Consumer, Context, HandlerError, TransactionGuard};
+///
+/// async fn pack(order: i64, mut tx: TransactionGuard<PgTransaction>, _: Context) -> Result<(), HandlerError> {
+///     sqlx::query("INSERT INTO packed (id) VALUES ($1)").bind(order).execute(&mut *tx).await?;
+///     Ok(())
+/// }
+///
+/// # async fn example() -> Result<(), claimant::Error> {
+/// let store = PostgresTransactions::new(PostgresStore::from_env().await?);
+/// let consumer = Consumer::transactional("packing", store, pack).key(|order| order);
+/// # Ok(())
+/// # }
+/// ```
 #[cfg(feature = "postgres")]
-pub use claimant_sql::{PgTransaction, PostgresStore, PostgresTransactions};
+pub mod postgres {
+    #[doc(inline)]
+    pub use claimant_sql::{PgTransaction, PostgresStore, PostgresTransactions, Settings, SqlTransaction};
+}
+
+/// The store in MySQL and MariaDB, and handlers' writes in its transactions: as the module `postgres`.
+#[cfg(feature = "mysql")]
+pub mod mysql {
+    #[doc(inline)]
+    pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions, Settings, SqlTransaction};
+}
 
 /// The inbox: messages are stored in PostgreSQL first, then worked off in transactions.
 #[cfg(feature = "inbox")]
 pub mod inbox {
+    #[doc(inline)]
     pub use claimant_inbox::{
-        AfterDeath, Counts, Entry, Inbox, InboxContext, Limits, Summary, Transaction, Worker, limits,
+        AfterDeath, Counts, Entry, Inbox, InboxContext, Limits, Settings, Summary, Transaction, Worker, limits,
     };
 }
 
 /// AWS Lambda: SQS events in, partial batch responses out.
 #[cfg(feature = "lambda")]
-pub mod lambda {
-    use claimant_core::{Consumer, Error};
-    pub use claimant_lambda::{Service, Settings};
+pub mod lambda;
 
-    /// Runs a consumer as a Lambda function until the runtime ends it: the last call in `main`. Reads the function's
-    /// [`Settings`] from the environment; the first call that does so lists every fault, unknown `CLAIMANT_` names included.
-    ///
-    /// # Errors
-    /// When the settings of the environment or of the consumer are not usable, or there is no Lambda runtime to talk to.
-    pub async fn run<T>(consumer: Consumer<T>) -> Result<(), Error>
-    where
-        T: for<'de> serde::Deserialize<'de> + Send + 'static,
-    {
-        claimant_lambda::run(crate::variables(), consumer).await
-    }
-}
-
-/// Sending messages to SQS so that sending again makes no second piece of work.
+/// Sends messages to SQS so that sending again makes no second piece of work.
 #[cfg(feature = "producer")]
 pub mod producer {
+    #[doc(inline)]
     pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
+}
+
+/// The store in memory: for tests, and for trying things out. It forgets all when its process ends.
+pub mod memory {
+    #[doc(inline)]
+    pub use claimant_core::memory::MemoryStore;
+}
+
+/// One batch at a time, by hand: for tests of whole consumers, and for running them outside Lambda.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use claimant::engine::{Engine, Message, NoQueue, Schedule};
+/// use claimant::memory::MemoryStore;
+/// use claimant::{Consumer, Context, HandlerError};
+///
+/// async fn pack(order: u64, _: Context) -> Result<(), HandlerError> {
+///     if order == 0 { Err(HandlerError::terminal("there is no order 0")) } else { Ok(()) }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), claimant::Error> {
+/// let engine = Engine::with_defaults(Consumer::new("packing", MemoryStore::new(), pack).key(|order| order))?;
+/// let batch = [Message::new("m-1", "7")?, Message::new("m-2", "7")?, Message::new("m-3", "0")?];
+/// let schedule = Schedule::new(engine.now(), engine.now().plus(Duration::from_secs(30)), Duration::from_millis(500));
+/// let report = engine.process(&batch, schedule, &NoQueue).await;
+/// let outcomes: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
+/// assert_eq!(outcomes, ["completed", "duplicate", "rejected"]);
+/// # Ok(())
+/// # }
+/// ```
+pub mod engine {
+    #[doc(inline)]
+    pub use claimant_core::{
+        Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerThreads, HideAnswer, Latencies,
+        Message, MessageId, NoQueue, Outcome, Queue, QueueFuture, Rejection, Report, Schedule,
+    };
+}
+
+/// Bounds and defaults of what can be set.
+pub mod limits {
+    #[doc(inline)]
+    pub use claimant_core::key::{
+        CONSUMER_NAME_MAX_BYTES, KEY_MAX_BYTES, MESSAGE_ID_MAX_BYTES, RECORD_ID_PLAIN_MAX_BYTES,
+    };
+    #[doc(inline)]
+    pub use claimant_core::limits::{
+        BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, LEASE_MAX_MS,
+        LEASE_MIN_MS, MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX, RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS,
+        SKEW_MAX_MS, VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
+    };
+    #[doc(inline)]
+    pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};
+}
+
+/// The contract of a store, for those who write one. What is here can change with a minor version.
+///
+/// The enums of the protocol are exhaustive on purpose: a store has to handle every decision, also one that a later version
+/// adds.
+pub mod store {
+    #[doc(inline)]
+    pub use claimant_core::store::{
+        BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+    };
+    #[doc(inline)]
+    pub use claimant_core::{
+        Abandoned, AnyTransaction, Claim, ConsumerName, Failure, FailureKind, Meter, OwnerToken, Record, RecordId,
+        Status, Transactional, Usage, protocol,
+    };
 }
 
 /// The examples of the documents compile.
@@ -119,64 +272,4 @@ mod documents {
 
     #[doc = include_str!("../../../docs/idempotency.md")]
     struct Idempotency;
-}
-
-#[cfg(all(test, feature = "dynamodb", feature = "lambda", feature = "postgres"))]
-mod tests {
-    use super::*;
-
-    fn variables(vars: &[(&str, &str)]) -> Variables {
-        read_settings(Variables::new(vars.iter().copied()))
-    }
-
-    #[test]
-    fn faults_of_every_part_and_of_the_function_are_in_one_message() {
-        let vars = [
-            ("CLAIMANT_TABLE", " "),
-            ("CLAIMANT_CONCURRENCY", "0"),
-            ("CLAIMANT_MARGIN_MS", "soon"),
-            ("CLAIMANT_VISIBILITY", "yes"),
-            ("CLAIMANT_MAPPING_CHECK", "on"),
-            ("CLAIMANT_DEAD_LETTER_QUEUE_URL", "dead"),
-            ("CLAIMANT_DATABASE_CONNECTIONS", "1001"),
-            ("CLAIMANT_TABEL", "locks"),
-            ("CLAIMANT_NONSENSE", "x"),
-        ];
-        let mut reader = variables(&vars);
-        reader.text("SENDER");
-        let text = reader.finish().unwrap_err().to_string();
-        let wanted = [
-            "10 faults",
-            "CLAIMANT_TABLE is set but empty",
-            "CLAIMANT_CONCURRENCY is \"0\"",
-            "from 1 to 1000",
-            "CLAIMANT_MARGIN_MS",
-            "`on` or `off`",
-            "CLAIMANT_MAPPING_CHECK is \"on\"; `warn` or `refuse` or `off` is needed",
-            "not its name or ARN",
-            "CLAIMANT_DATABASE_CONNECTIONS is \"1001\"",
-            "CLAIMANT_TABEL is no variable of claimant: did you mean CLAIMANT_TABLE?",
-            "CLAIMANT_NONSENSE is no variable of claimant: there are CLAIMANT_BATCH, ",
-            "SENDER is not set",
-        ];
-        for wanted in wanted {
-            assert!(text.contains(wanted), "{wanted} in {text}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_store_needs_its_own_variables_and_takes_those_of_other_parts() {
-        let mut reader = variables(&[("CLAIMANT_DATABASE_URL", "postgres://h/d"), ("CLAIMANT_TABEL", "locks")]);
-        reader.text("SENDER");
-        let text = LockTable::from_variables(reader).await.unwrap_err().to_string();
-        for wanted in ["3 faults", "CLAIMANT_TABLE is not set", "SENDER is not set", "CLAIMANT_TABEL is no variable"] {
-            assert!(text.contains(wanted), "{wanted} in {text}");
-        }
-        let others = [("CLAIMANT_TABLE", "locks"), ("CLAIMANT_METRICS", "off"), ("CLAIMANT_BATCH", "on")];
-        PostgresStore::from_variables(variables(
-            &[&others[..], &[("CLAIMANT_DATABASE_URL", "postgres://h/d")]].concat(),
-        ))
-        .await
-        .unwrap();
-    }
 }

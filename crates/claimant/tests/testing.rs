@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use claimant::{
-    Consumer, Context, Engine, HandlerError, MemoryStore, Message, MessageId, NoQueue, Schedule, Terminal, Transaction,
-    TransactionGuard,
-};
+use claimant::dynamodb::Transaction;
+use claimant::engine::{Engine, Message, MessageId, NoQueue, Schedule};
+use claimant::memory::MemoryStore;
+use claimant::{Consumer, Context, HandlerError, Terminal, TransactionGuard};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -54,12 +54,12 @@ async fn a_transaction_can_be_made_by_hand() {
 }
 
 fn message(id: &str, body: &str) -> Message {
-    Message { id: MessageId::new(id).unwrap(), body: body.into(), receive_count: 1, ordered_group: None, trace: None }
+    Message::new(id, body).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_consumer_runs_on_the_store_in_memory() {
-    let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order: &Order| &order.order_id);
+    let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| &order.order_id);
     let engine = Engine::with_defaults(consumer).unwrap();
     let batch = [
         message("m-1", r#"{"order_id": "ord-1", "cups": 3}"#),

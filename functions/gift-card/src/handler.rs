@@ -5,11 +5,11 @@
 //! first in its way. For this to hold, all that is written comes from the message: no time of day, no random number.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use claimant::{Context, Duplicate, HandlerError, Terminal, Transaction, TransactionGuard};
+use claimant::dynamodb::Transaction;
+use claimant::{Context, Duplicate, HandlerError, Terminal, TransactionGuard, TransactionalHandler};
 use serde::{Deserialize, Serialize};
 
 /// The largest amount of one card, in cents.
@@ -65,16 +65,20 @@ impl Tables {
 }
 
 /// Issues a card: says what is to be written. It is written once this has returned `Ok`, or not at all.
-pub(crate) async fn issue(
-    tables: Arc<Tables>,
-    purchase: Purchase,
-    mut tx: TransactionGuard<Transaction>,
-    _: Context,
-) -> Result<Issued, HandlerError> {
-    check(&purchase).terminal()?;
-    tx.put(tables.card(&purchase)?).or_terminal("there is a card of this number already");
-    tx.put(tables.entry(&purchase)?).or_terminal("the ledger has a card of this order already");
-    Ok(Issued { card_id: purchase.card_id, amount_cents: purchase.amount_cents, currency: purchase.currency })
+impl TransactionalHandler<Purchase, Transaction> for Tables {
+    type Output = Issued;
+
+    async fn handle(
+        &self,
+        purchase: Purchase,
+        mut tx: TransactionGuard<Transaction>,
+        _: Context,
+    ) -> Result<Issued, HandlerError> {
+        check(&purchase).terminal()?;
+        tx.put(self.card(&purchase)?).or_terminal("there is a card of this number already");
+        tx.put(self.entry(&purchase)?).or_terminal("the ledger has a card of this order already");
+        Ok(Issued { card_id: purchase.card_id, amount_cents: purchase.amount_cents, currency: purchase.currency })
+    }
 }
 
 /// Says which card a duplicate was about.

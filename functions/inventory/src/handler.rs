@@ -2,7 +2,8 @@
 //!
 //! All of it runs in the transaction that completes the line's key: the stock is taken exactly when the line is done.
 
-use claimant::{Context, HandlerError, PgTransaction, Terminal, TransactionGuard};
+use claimant::postgres::PgTransaction;
+use claimant::{Context, HandlerError, Terminal, TransactionGuard};
 use serde::{Deserialize, Serialize};
 
 /// The most pieces of one reservation.

@@ -5,8 +5,8 @@
 mod handler;
 mod migrate;
 
-use claimant::{Consumer, PostgresStore, PostgresTransactions};
-use handler::Reservation;
+use claimant::Consumer;
+use claimant::postgres::{PostgresStore, PostgresTransactions};
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
@@ -15,6 +15,6 @@ async fn main() -> Result<(), claimant::Error> {
         return migrate::all(&store).await;
     }
     let consumer = Consumer::transactional("inventory", PostgresTransactions::new(store), handler::reserve)
-        .key(|reservation: &Reservation| &reservation.reservation_id);
+        .key(|line| &line.reservation_id);
     claimant::lambda::run(consumer).await
 }

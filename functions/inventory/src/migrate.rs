@@ -1,6 +1,7 @@
 //! The tables: claimant's records and the stock, each set of migrations noted in a table of its own.
 
-use claimant::{Error, PostgresStore};
+use claimant::Error;
+use claimant::postgres::PostgresStore;
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 

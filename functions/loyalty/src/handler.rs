@@ -3,11 +3,10 @@
 //! `ADD` is what must never be repeated: booked twice, it counts twice. Here it commits together with the completion of the
 //! change's key, so it is booked exactly when the change is completed.
 
-use std::sync::Arc;
-
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, Update};
-use claimant::{Context, HandlerError, Terminal, Transaction, TransactionGuard};
+use claimant::dynamodb::Transaction;
+use claimant::{Context, HandlerError, Terminal, TransactionGuard, TransactionalHandler};
 use serde::Deserialize;
 
 /// The most points of one change, earned or redeemed.
@@ -70,16 +69,20 @@ impl Books {
 }
 
 /// Books a change: says what is to be written. It is written once this has returned `Ok`, or not at all.
-pub(crate) async fn book(
-    books: Arc<Books>,
-    change: Change,
-    mut tx: TransactionGuard<Transaction>,
-    _: Context,
-) -> Result<(), HandlerError> {
-    check(&change).terminal()?;
-    tx.put(books.entry(&change)?).or_terminal("this change is booked already");
-    tx.update(books.balance(&change)?).or_terminal("not enough points");
-    Ok(())
+impl TransactionalHandler<Change, Transaction> for Books {
+    type Output = ();
+
+    async fn handle(
+        &self,
+        change: Change,
+        mut tx: TransactionGuard<Transaction>,
+        _: Context,
+    ) -> Result<(), HandlerError> {
+        check(&change).terminal()?;
+        tx.put(self.entry(&change)?).or_terminal("this change is booked already");
+        tx.update(self.balance(&change)?).or_terminal("not enough points");
+        Ok(())
+    }
 }
 
 /// Why a change cannot be booked, if so, without its data.

@@ -1,12 +1,10 @@
 //! The business: an order becomes one e-mail.
 
-use std::sync::Arc;
-
 use aws_sdk_sesv2::Client;
 use aws_sdk_sesv2::error::{BuildError, ProvideErrorMetadata, SdkError};
 use aws_sdk_sesv2::operation::send_email::SendEmailError;
 use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message, MessageHeader};
-use claimant::{Context, HandlerError, Terminal};
+use claimant::{Context, Handler, HandlerError, Terminal};
 use serde::Deserialize;
 
 /// The mail header that carries the key, so that the receiving side can recognise a repeat.
@@ -58,9 +56,13 @@ impl Mailer {
 }
 
 /// Confirms an order by mail.
-pub(crate) async fn confirm(mailer: Arc<Mailer>, order: Order, cx: Context) -> Result<(), HandlerError> {
-    let message = render(&order, cx.key()).terminal()?;
-    mailer.send(&order.customer_email, message).await
+impl Handler<Order> for Mailer {
+    type Output = ();
+
+    async fn handle(&self, order: Order, cx: Context) -> Result<(), HandlerError> {
+        let message = render(&order, cx.key()).terminal()?;
+        self.send(&order.customer_email, message).await
+    }
 }
 
 fn render(order: &Order, key: &str) -> Result<Message, &'static str> {

@@ -2,13 +2,13 @@
 
 mod handler;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_sesv2::config::Builder;
 use aws_sdk_sesv2::config::retry::RetryConfig;
-use claimant::{Consumer, Lease, LockTable};
-use handler::{Mailer, Order};
+use claimant::dynamodb::LockTable;
+use claimant::{Consumer, Lease};
+use handler::Mailer;
 
 /// How long after a process died another one may take its mails over. Mails that take less than a third of it cost no renewal.
 const LEASE: Duration = Duration::from_secs(4);
@@ -21,8 +21,7 @@ async fn main() -> Result<(), claimant::Error> {
     // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
     let once = Builder::from(claimant::aws::config().await).retry_config(RetryConfig::disabled()).build();
     let ses = aws_sdk_sesv2::Client::from_conf(once);
-    let mailer = Arc::new(Mailer::new(ses, sender));
-    let confirm = move |order, cx| handler::confirm(Arc::clone(&mailer), order, cx);
-    let consumer = Consumer::new("order-confirmation", table, confirm).key(|order: &Order| &order.order_id);
+    let mailer = Mailer::new(ses, sender);
+    let consumer = Consumer::new("order-confirmation", table, mailer).key(|order| &order.order_id);
     claimant::lambda::run(consumer.lease(Lease::Renewed(LEASE))).await
 }

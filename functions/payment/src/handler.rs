@@ -1,8 +1,6 @@
 //! The business: an order is charged once, and the receipt is kept.
 
-use std::sync::Arc;
-
-use claimant::{Context, Duplicate, HandlerError, Terminal};
+use claimant::{Context, Duplicate, Handler, HandlerError, Terminal};
 use serde::{Deserialize, Serialize};
 
 use crate::gateway::Gateway;
@@ -32,9 +30,13 @@ pub(crate) struct Receipt {
 }
 
 /// Charges an order. The gateway gets the key, so that it can recognise a repeat.
-pub(crate) async fn charge(gateway: Arc<Gateway>, payment: Payment, cx: Context) -> Result<Receipt, HandlerError> {
-    let charge = charge_for(&payment).terminal()?;
-    gateway.charge(&charge, cx.key()).await
+impl Handler<Payment> for Gateway {
+    type Output = Receipt;
+
+    async fn handle(&self, payment: Payment, cx: Context) -> Result<Receipt, HandlerError> {
+        let charge = charge_for(&payment).terminal()?;
+        self.charge(&charge, cx.key()).await
+    }
 }
 
 /// Says which charge a duplicate was about.

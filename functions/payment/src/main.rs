@@ -3,11 +3,9 @@
 mod gateway;
 mod handler;
 
-use std::sync::Arc;
-
-use claimant::{Consumer, LockTable};
+use claimant::Consumer;
+use claimant::dynamodb::LockTable;
 use gateway::Gateway;
-use handler::Payment;
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
@@ -16,9 +14,7 @@ async fn main() -> Result<(), claimant::Error> {
     // Whether the gateway charges once for each Idempotency-Key.
     let deduplicates = variables.choice("GATEWAY_DEDUPLICATES", [("yes", true), ("no", false)]);
     let table = LockTable::from_variables(variables).await?;
-    let gateway = Arc::new(Gateway::at(&url)?);
-    let charge = move |payment, cx| handler::charge(Arc::clone(&gateway), payment, cx);
-    let consumer = Consumer::new("payment", table, charge).key(|payment: &Payment| &payment.order_id);
+    let consumer = Consumer::new("payment", table, Gateway::at(&url)?).key(|payment| &payment.order_id);
     let consumer = consumer.on_duplicate(handler::repeat_receipt);
     // Where it does not, a second request would be a second charge: what may have been charged is left for a person to decide.
     let consumer = if deduplicates { consumer } else { consumer.at_most_once() };

@@ -58,7 +58,7 @@ async fn process(batch: &Batch, repeated: bool) -> (Report, Vec<usize>) {
             }
         }
     };
-    let consumer = Consumer::new("c", MemoryStore::new(), act).key(|work: &Work| &work.id);
+    let consumer = Consumer::new("c", MemoryStore::new(), act).key(|work| &work.id);
     // The key is all of the work, so that every batch has duplicates and not conflicts.
     let consumer = consumer.fingerprint_of(1, |work| Fingerprint::of_bytes(work.id.as_bytes()));
     let engine = Engine::with_defaults(consumer).unwrap();

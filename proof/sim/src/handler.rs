@@ -112,9 +112,9 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     let spec = &world.scenario.consumer;
     let mut consumer = consumer.concurrency(spec.concurrency);
     if world.mutant == Some(Mutant::MessageIdsForKeys) && spec.guarantee == Guarantee::AtMostOnce {
-        consumer = consumer.key(|payload: &Payload| &payload.message_id);
+        consumer = consumer.key(|payload| &payload.message_id);
     } else if !spec.by_message_id {
-        consumer = consumer.key(|payload: &Payload| &payload.key);
+        consumer = consumer.key(|payload| &payload.key);
     }
     consumer = with_fingerprints(world, consumer);
     if let Guarantee::Renewed(ms) = spec.guarantee {

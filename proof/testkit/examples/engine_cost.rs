@@ -74,7 +74,7 @@ async fn main() {
     let batch: Vec<Message> = (0..MESSAGES).map(message).collect();
     let (peak, mut first_peak, cpu) = (peak_kib(), 0, cpu_ms());
     for round in 0..rounds {
-        let consumer = Consumer::new("orders", MemoryStore::new(), handle).key(|order: &Order| &order.order_id);
+        let consumer = Consumer::new("orders", MemoryStore::new(), handle).key(|order| &order.order_id);
         let engine = Engine::with_defaults(consumer).expect("its settings are the defaults");
         let now = engine.now();
         let schedule = Schedule::new(now, now.plus(Duration::from_secs(600)), Duration::from_secs(1));

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant::{Clock, Conflicts, Engine, Message, MessageId, NoQueue, Outcome, Schedule};
+use claimant::engine::{Engine, Message, MessageId, NoQueue, Outcome, Schedule};
+use claimant::{Clock, Conflicts};
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use claimant::error::Chain;
-use claimant::{Clock, StoreErrorKind};
+use claimant::Clock;
+use claimant::store::StoreErrorKind;
+use claimant_core::error::Chain;
 use claimant_inbox::{AfterDeath, Inbox, Limits, Summary};
 
 use super::world::{CONSUMER, LATER, WITHIN, World, run};

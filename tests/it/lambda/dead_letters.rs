@@ -4,7 +4,7 @@ use claimant::Consumer;
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
 use claimant_tests::wire::Loss;
 
-use super::world::{QUEUE, Work, World, body, failures, invoke, work};
+use super::world::{QUEUE, World, body, failures, invoke, work};
 
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
 
@@ -146,7 +146,7 @@ async fn ours_win_where_ten_attributes_are_too_few() {
 async fn a_dead_letter_says_whether_its_work_may_be_done_and_where_its_record_is() {
     let world = World::start(&["dead"]).await;
     let url = world.sqs.queue_url("dead");
-    let consumer = Consumer::new("c", world.store.clone(), work).key(|w: &Work| &w.id).at_most_once();
+    let consumer = Consumer::new("c", world.store.clone(), work).key(|w| &w.id).at_most_once();
     let service = world.service_of(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)], consumer);
     let texts = [body("a", "panic"), body("b", "no use"), body("b", "other"), "{".to_owned()];
     for (text, wanted) in texts.into_iter().zip([

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant::lambda::Service;
-use claimant::{Clock, Consumer, MemoryStore, SystemClock};
+use claimant::memory::MemoryStore;
+use claimant::{Clock, Consumer, SystemClock};
 use claimant_tests::wire::Wire;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -71,7 +72,7 @@ impl Api {
 
 async fn service(mode: &str, address: &str) -> Service<Work> {
     let variables = [("CLAIMANT_MAPPING_CHECK", mode), ("CLAIMANT_VISIBILITY", "off"), ("CLAIMANT_METRICS", "off")];
-    let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w: &Work| &w.id);
+    let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w| &w.id);
     Service::with_aws(&settings(&variables), consumer, Some(&aws(address, Wire::default()).await)).unwrap()
 }
 
@@ -224,7 +225,7 @@ async fn outside_lambda_there_is_nobody_to_ask() {
     let (api, address) = Api::start(200, DELETES).await;
     let mut config = aws(&address, Wire::default()).await.into_builder();
     config.set_endpoint_url(None);
-    let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w: &Work| &w.id);
+    let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w| &w.id);
     let variables = [("CLAIMANT_MAPPING_CHECK", "refuse"), ("CLAIMANT_METRICS", "off"), ("CLAIMANT_VISIBILITY", "off")];
     let service = Service::with_aws(&settings(&variables), consumer, Some(&config.build())).unwrap();
     let record = json!({ "messageId": "m1", "body": body("a", "fail"), "eventSourceARN": QUEUE });

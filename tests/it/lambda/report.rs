@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use claimant::lambda::Service;
-use claimant::{Clock, Consumer, Context, MemoryStore, SystemClock};
+use claimant::memory::MemoryStore;
+use claimant::{Clock, Consumer, Context, SystemClock};
 use claimant_local::sqs::NewMessage;
 use serde_json::{Value, json};
 use tracing_subscriber::Registry;
@@ -15,7 +16,7 @@ use super::world::{Logs, QUEUE, Work, World, body, event, failures, invoke, sett
 const RESPONSE_MAX_BYTES: usize = 6 * 1_024 * 1_024;
 
 fn alone() -> Service<Work> {
-    let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w: &Work| &w.id);
+    let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w| &w.id);
     Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap()
 }
 
@@ -119,7 +120,7 @@ async fn a_handler_runs_in_a_span_that_continues_its_messages_trace() {
                 Ok(())
             }
         };
-        let consumer = Consumer::new("c", MemoryStore::new(), run).key(|w: &Work| &w.id);
+        let consumer = Consumer::new("c", MemoryStore::new(), run).key(|w| &w.id);
         let service = Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap();
         let mut message = record("m1", &body("a", "ok"));
         message["attributes"] = json!({ "AWSTraceHeader": header });

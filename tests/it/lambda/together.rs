@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant::{Clock, Consumer, Context, StoreErrorKind, SystemClock, Timestamp};
+use claimant::store::StoreErrorKind;
+use claimant::{Clock, Consumer, Context, SystemClock, Timestamp};
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::{Call, Fault};
 
@@ -29,7 +30,7 @@ async fn invocations_side_by_side_share_no_claim() {
             Ok(())
         }
     };
-    let consumer = Consumer::new("c", world.store.clone(), run).key(|w: &Work| &w.id);
+    let consumer = Consumer::new("c", world.store.clone(), run).key(|w| &w.id);
     let service = Arc::new(world.service_of(&[], consumer));
     let mut events = Vec::new();
     for n in 0..8 {
@@ -107,7 +108,7 @@ async fn what_is_done_is_deleted_before_a_suspect_runs() {
         }
     };
     let service = |ahead| {
-        let consumer = Consumer::new("c", world.store.clone(), run.clone()).key(|w: &Work| &w.id);
+        let consumer = Consumer::new("c", world.store.clone(), run.clone()).key(|w| &w.id);
         world.service_of(&[("CLAIMANT_VISIBILITY", "on")], consumer).clock(Arc::new(Ahead(ahead)))
     };
     let batch = world.batch(QUEUE, ["a", "b", "c"].map(|id| NewMessage::new(body(id, "ok"))).to_vec()).await;

@@ -51,7 +51,7 @@ fn endless(world: &World, stop: impl Fn() -> bool + Clone + Send + Sync + 'stati
         }
     };
     let lease = Lease::Renewed(Duration::from_millis(claimant::limits::LEASE_MIN_MS));
-    Consumer::new("c", world.store.clone(), run).key(|w: &Work| &w.id).lease(lease)
+    Consumer::new("c", world.store.clone(), run).key(|w| &w.id).lease(lease)
 }
 
 /// Fault 33. The handler runs until its lease is renewed a second time.

@@ -8,7 +8,8 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::config::{Credentials, Region};
 use claimant::lambda::{Service, Settings};
-use claimant::{Clock, Consumer, Context, Error, HandlerError, MemoryStore, SystemClock, Variables};
+use claimant::memory::MemoryStore;
+use claimant::{Clock, Consumer, Context, Error, HandlerError, SystemClock, Variables};
 use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received, Sqs};
 use claimant_testkit::FaultyStore;
 use claimant_tests::wire::Wire;
@@ -75,7 +76,7 @@ impl World {
 
     /// A service of [`work`] with these variables.
     pub(super) fn service(&self, variables: &[(&str, &str)]) -> Service<Work> {
-        self.service_of(variables, Consumer::new("c", self.store.clone(), work).key(|w: &Work| &w.id))
+        self.service_of(variables, Consumer::new("c", self.store.clone(), work).key(|w| &w.id))
     }
 
     pub(super) fn service_of(&self, variables: &[(&str, &str)], consumer: Consumer<Work>) -> Service<Work> {

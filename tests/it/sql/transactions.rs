@@ -123,7 +123,7 @@ impl World {
         let stage = Stage { kept: Mutex::default(), begun: Arc::clone(&begun), may_end: Arc::clone(&may_end) };
         let (stage, shared) = (Arc::new(stage), Arc::new(store.clone()));
         let handler = move |work, tx, cx| act(work, tx, cx, Arc::clone(&stage));
-        let consumer = Consumer::transactional("effects", store, handler).key(|w: &Work| &w.id);
+        let consumer = Consumer::transactional("effects", store, handler).key(|w| &w.id);
         let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(MovableClock::start()));
         Self { engine, store: shared, begun, may_end }
     }

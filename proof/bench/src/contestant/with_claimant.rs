@@ -30,8 +30,8 @@ impl WithClaimant {
         if !self.services.contains_key(&concurrency) {
             let variables = Variables::new([("CLAIMANT_CONCURRENCY", concurrency.to_string())]);
             let settings = Settings::from_variables(variables)?;
-            let consumer = Consumer::new("order-confirmation", self.table.clone(), confirm)
-                .key(|purchase: &Purchase| &purchase.order_id);
+            let consumer =
+                Consumer::new("order-confirmation", self.table.clone(), confirm).key(|purchase| &purchase.order_id);
             self.services.insert(concurrency, Service::with_aws(&settings, consumer, None)?);
         }
         Ok(())

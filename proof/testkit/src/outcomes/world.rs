@@ -63,7 +63,7 @@ impl World {
         let token = OwnerToken::draw().expect("a test machine has random bytes");
         let stage = Stage { store: store.clone(), clock: clock.clone(), runs: Arc::clone(&runs), timeout };
         let act = move |work, cx| act(work, cx, stage.clone());
-        let consumer = Consumer::new(format!("c-{}", token.as_str()), store.clone(), act).key(|w: &Work| &w.id);
+        let consumer = Consumer::new(format!("c-{}", token.as_str()), store.clone(), act).key(|w| &w.id);
         let engine = Engine::with_defaults(setting(consumer)).expect("the case's settings are within bounds");
         let engine = engine.clock(Arc::new(clock.clone()));
         Self { store, clock, queue: ScriptedQueue::new(letters), engine, timeout, runs }

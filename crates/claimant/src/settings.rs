@@ -1,0 +1,95 @@
+//! The settings of a whole program, read at once.
+
+use claimant_core::Variables;
+
+/// Returns a reader of the environment that has read every setting of claimant in this program: for a function's own
+/// variables, so that one message names all that is wrong with any of them, unknown `CLAIMANT_` names included.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), claimant::Error> {
+/// let mut variables = claimant::variables();
+/// let sender = variables.text("SENDER_ADDRESS");
+/// // Ends reading: `sender` may be used after it.
+/// let table = claimant::dynamodb::LockTable::from_variables(variables).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn variables() -> Variables {
+    read_settings(Variables::from_env())
+}
+
+fn read_settings(mut variables: Variables) -> Variables {
+    #[cfg(feature = "dynamodb")]
+    claimant_dynamodb::Settings::read(&mut variables);
+    #[cfg(feature = "lambda")]
+    claimant_lambda::Settings::read(&mut variables);
+    #[cfg(feature = "redis")]
+    claimant_redis::Settings::read(&mut variables);
+    #[cfg(feature = "inbox")]
+    claimant_inbox::Settings::read(&mut variables);
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    claimant_sql::Settings::read(&mut variables);
+    variables.refuse_unknown()
+}
+
+#[cfg(all(test, feature = "dynamodb", feature = "lambda", feature = "postgres"))]
+mod tests {
+    use super::*;
+    use crate::dynamodb::LockTable;
+    use crate::postgres::PostgresStore;
+
+    fn variables(vars: &[(&str, &str)]) -> Variables {
+        read_settings(Variables::new(vars.iter().copied()))
+    }
+
+    #[test]
+    fn faults_of_every_part_and_of_the_function_are_in_one_message() {
+        let vars = [
+            ("CLAIMANT_TABLE", " "),
+            ("CLAIMANT_CONCURRENCY", "0"),
+            ("CLAIMANT_MARGIN_MS", "soon"),
+            ("CLAIMANT_VISIBILITY", "yes"),
+            ("CLAIMANT_MAPPING_CHECK", "on"),
+            ("CLAIMANT_DEAD_LETTER_QUEUE_URL", "dead"),
+            ("CLAIMANT_DATABASE_CONNECTIONS", "1001"),
+            ("CLAIMANT_TABEL", "locks"),
+            ("CLAIMANT_NONSENSE", "x"),
+        ];
+        let mut reader = variables(&vars);
+        reader.text("SENDER");
+        let text = reader.finish().unwrap_err().to_string();
+        let wanted = [
+            "10 faults",
+            "CLAIMANT_TABLE is set but empty",
+            "CLAIMANT_CONCURRENCY is \"0\"",
+            "from 1 to 1000",
+            "CLAIMANT_MARGIN_MS",
+            "`on` or `off`",
+            "CLAIMANT_MAPPING_CHECK is \"on\"; `warn` or `refuse` or `off` is needed",
+            "not its name or ARN",
+            "CLAIMANT_DATABASE_CONNECTIONS is \"1001\"",
+            "CLAIMANT_TABEL is no variable of claimant: did you mean CLAIMANT_TABLE?",
+            "CLAIMANT_NONSENSE is no variable of claimant: there are CLAIMANT_BATCH, ",
+            "SENDER is not set",
+        ];
+        for wanted in wanted {
+            assert!(text.contains(wanted), "{wanted} in {text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_needs_its_own_variables_and_takes_those_of_other_parts() {
+        let mut reader = variables(&[("CLAIMANT_DATABASE_URL", "postgres://h/d"), ("CLAIMANT_TABEL", "locks")]);
+        reader.text("SENDER");
+        let text = LockTable::from_variables(reader).await.unwrap_err().to_string();
+        for wanted in ["3 faults", "CLAIMANT_TABLE is not set", "SENDER is not set", "CLAIMANT_TABEL is no variable"] {
+            assert!(text.contains(wanted), "{wanted} in {text}");
+        }
+        let others = [("CLAIMANT_TABLE", "locks"), ("CLAIMANT_METRICS", "off"), ("CLAIMANT_BATCH", "on")];
+        PostgresStore::from_variables(variables(
+            &[&others[..], &[("CLAIMANT_DATABASE_URL", "postgres://h/d")]].concat(),
+        ))
+        .await
+        .unwrap();
+    }
+}
