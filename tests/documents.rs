@@ -153,6 +153,38 @@ fn the_outcomes_are_those_of_the_code() {
     }
 }
 
+/// Returns what a document has in code, outside of blocks.
+fn in_code(document: &str) -> Vec<String> {
+    text(document).flat_map(|line| line.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+#[test]
+fn files_and_tests_that_documents_name_exist() {
+    const STREETS: [&str; 9] =
+        ["claimant-core/", "crates/", "docs/", "examples/", "functions/", "infra/", "proof/", "scripts/", "tests/"];
+    // What `claimant new welcome` writes, the example of the documents; and files of other repositories.
+    const OTHERS: [&str; 3] = ["functions/welcome/", "tests/events/welcome", "tests/aws/"];
+    let sources: Vec<_> = files("", ".rs").iter().map(read).collect();
+    let functions = sources.iter().flat_map(|source| source.split("fn ").skip(1));
+    let functions: BTreeSet<_> = functions.filter_map(|rest| rest.split_once('(')).map(|(name, _)| name).collect();
+    let mut faults = Vec::new();
+    for path in files("", ".md") {
+        for name in in_code(&read(&path)) {
+            let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "/_.-".contains(c));
+            let is_path = plain && STREETS.iter().any(|street| name.starts_with(street));
+            // Tests are called by sentences, which other names hardly are.
+            let is_test = plain && !name.contains(['/', '.', '-']) && name.matches('_').count() >= 5;
+            let other = OTHERS.iter().any(|other| name.starts_with(other));
+            let exists = |below: &str| root().join(below).join(&name).exists();
+            let missing = is_path && !exists("") && !exists("crates") || is_test && !functions.contains(name.as_str());
+            if missing && !other {
+                faults.push(format!("{}: there is no {name}", path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn the_readme_is_short_and_begins_with_code() {
     let readme = read("README.md");
