@@ -18,6 +18,7 @@ pub fn variables() -> Variables {
     read_settings(Variables::from_env())
 }
 
+#[allow(unused_mut, reason = "without a feature that has settings, there is nothing to read")]
 fn read_settings(mut variables: Variables) -> Variables {
     #[cfg(feature = "dynamodb")]
     claimant_dynamodb::Settings::read(&mut variables);
