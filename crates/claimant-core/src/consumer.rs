@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use crate::context::Context;
-use crate::decode::decode_json;
 use crate::duplicate::Duplicate;
 use crate::error::Error;
 use crate::failure::HandlerError;
 use crate::fingerprint::Fingerprint;
-use crate::handler::{AnyHandler, Handler, HandlerFuture, TransactionalHandler};
+use crate::handler::{AnyHandler, Handler, TransactionalHandler};
 use crate::identity::{Identity, IdentityRules};
 use crate::key::ConsumerName;
 use crate::message::Message;
@@ -21,7 +19,7 @@ use crate::options::{Lease, Options};
 use crate::protocol::{Abandoned, Conflicts};
 use crate::rejection::Rejection;
 use crate::store::Store;
-use crate::transaction::{TransactionSlot, Transactional};
+use crate::transaction::Transactional;
 
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 
@@ -348,27 +346,13 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         faults.into_iter().flatten().collect()
     }
 
-    /// What the message's work is, without running it.
-    pub(crate) fn identify(&self, name: &ConsumerName, message: &Message) -> Result<Identity, Rejection> {
-        let (identity, payload) = self.identity.read(name, message)?;
-        // The payload's drop is the user's code.
-        catch_unwind(AssertUnwindSafe(|| drop(payload)))
-            .map(|()| identity)
-            .map_err(|_| Rejection::new("decoding the body or finding its key panicked"))
+    /// Decodes a message's body, and says what its work is.
+    pub(crate) fn read(&self, name: &ConsumerName, message: &Message) -> Result<(Identity, T), Rejection> {
+        self.identity.read(name, message)
     }
+}
 
-    /// The handler's run for this message, with the transaction in `home`; nothing of it happens until it is polled.
-    pub(crate) fn run(
-        &self,
-        message: &Message,
-        home: &TransactionSlot,
-        cx: Context,
-    ) -> Result<HandlerFuture, Rejection> {
-        let payload = catch_unwind(AssertUnwindSafe(|| decode_json(&message.body)))
-            .unwrap_or_else(|_| Err(Rejection::new("decoding the body panicked")))?;
-        Ok(self.handler.start(payload, message, home, cx))
-    }
-
+impl<T> Consumer<T> {
     /// Shows a duplicate to the hook, if there is one. A hook that panics changes nothing.
     pub(crate) fn show_duplicate(&self, duplicate: &Duplicate<'_>) {
         if let Some(hook) = &self.on_duplicate {

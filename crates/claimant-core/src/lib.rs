@@ -10,8 +10,7 @@
 //! | [`consumer`], `identity`, `options` | a named handler: its key rule and its fingerprint rule, and what it may be told |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`decode`], [`rejection`], [`backoff`] | bodies, and what is said of a bad one; when what failed is tried again |
-//! | `plan`, `pipeline`, `pace`, `run`, `ending` | inside the engine: lanes, their way, how much at once, one handler, how its claim ends |
-//! | [`threads`], `task` | the threads that handlers run on and can block; a handler's task on them |
+//! | [`threads`] | the threads that handlers run on and can block |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
 //! | [`settings`], [`secret`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
 
@@ -23,7 +22,6 @@ pub mod context;
 pub mod deadline;
 pub mod decode;
 pub mod duplicate;
-mod ending;
 pub mod engine;
 pub mod error;
 pub mod failure;
@@ -38,20 +36,14 @@ pub mod memory;
 pub mod message;
 pub mod meter;
 mod options;
-mod pace;
-mod pipeline;
-mod plan;
 pub mod protocol;
 pub mod queue;
 pub mod record;
 pub mod rejection;
 pub mod report;
-mod run;
 pub mod secret;
 pub mod settings;
-mod slots;
 pub mod store;
-mod task;
 pub mod threads;
 pub mod transaction;
 

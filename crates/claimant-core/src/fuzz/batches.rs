@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::decode::decode_json;
-use crate::plan::{LaneKey, lanes};
+use crate::engine::plan::{LaneKey, lanes};
 use crate::report::{Entry, OUTCOME_WORDS, Outcome, Report};
 use crate::{MessageId, Rejection, Timestamp};
 
@@ -21,16 +21,16 @@ fn plan() {
     ];
     hold("the plan", file!(), prop::collection::vec(message, 0..40), |messages: Vec<LaneKey<'_, u8>>| {
         let planned = lanes(messages.iter().cloned());
-        let mut places: Vec<usize> = planned.iter().flat_map(|lane| lane.places.clone()).collect();
-        places.sort_unstable();
-        assert!(places.into_iter().eq(0..messages.len()), "every place once");
-        assert!(planned.iter().map(|lane| lane.places[0]).is_sorted(), "lanes by their first message");
+        let mut indexes: Vec<usize> = planned.iter().flat_map(|lane| lane.indexes.clone()).collect();
+        indexes.sort_unstable();
+        assert!(indexes.into_iter().eq(0..messages.len()), "every index once");
+        assert!(planned.iter().map(|lane| lane.indexes[0]).is_sorted(), "lanes by their first message");
         let mut seen = HashSet::new();
         for lane in &planned {
-            let key = &messages[lane.places[0]];
+            let key = &messages[lane.indexes[0]];
             assert!(seen.insert(key), "one lane for a group or a key");
-            assert!(lane.places.iter().all(|place| messages[*place] == *key), "and nothing else in it");
-            assert!(lane.places.is_sorted(), "in order");
+            assert!(lane.indexes.iter().all(|index| messages[*index] == *key), "and nothing else in it");
+            assert!(lane.indexes.is_sorted(), "in order");
             assert_eq!(lane.ordered, matches!(key, LaneKey::Group(_)));
         }
     });

@@ -5,11 +5,11 @@ use std::time::Duration;
 use claimant_testkit::fuzz::hold;
 use proptest::prelude::*;
 
+use crate::engine::admission::{Durations, fits, to_claim, to_settle};
 use crate::limits::{
     BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLAIM_AHEAD_MAX, CONCURRENCY_MAX, LEASE_MARGIN_MS, LEASE_MAX_MS,
     SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
 };
-use crate::pace::{Durations, fits, to_claim, to_settle};
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, SET_ASIDE, decide};
 use crate::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Schedule, Status};
 use crate::{Timestamp, backoff};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -19,9 +20,20 @@ pub(crate) struct Slots {
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// From the start of its handler, or from the claim where none are taken ahead, to the handler's end.
-    pub(crate) slot: Option<OwnedSemaphorePermit>,
+    slot: Option<OwnedSemaphorePermit>,
     /// From the claim to its settlement.
     pub(crate) _claim: Option<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    pub(crate) fn has_slot(&self) -> bool {
+        self.slot.is_some()
+    }
+
+    /// Its handler has ended: the slot is free for another one.
+    pub(crate) fn free_slot(&mut self) {
+        self.slot = None;
+    }
 }
 
 impl Slots {
@@ -41,7 +53,7 @@ impl Slots {
     }
 
     /// As [`take`](Self::take), when it is free; nothing if that is not by then. Who holds a claim waits for no slot, and who
-    /// holds a slot waits only for claims, which end by themselves: nobody waits for ever.
+    /// holds a slot waits only for claims, which end by themselves: no invocation waits for ever.
     pub(crate) async fn wait(&self, by: Instant) -> Option<Held> {
         let slot = timeout_at(by, Arc::clone(&self.handlers).acquire_owned()).await.ok()?.ok()?;
         let claim = match &self.claims {
@@ -68,5 +80,51 @@ struct Entered<'a>(&'a AtomicUsize);
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One invocation's way to the slots: while all are taken, the next one is waited for.
+pub(crate) struct SlotQueue<'a> {
+    slots: &'a Slots,
+    waiting: Option<BoxFuture<'a, Option<Held>>>,
+    /// The slot that came.
+    spare: Option<Held>,
+}
+
+impl<'a> SlotQueue<'a> {
+    pub(crate) fn new(slots: &'a Slots) -> Self {
+        Self { slots, waiting: None, spare: None }
+    }
+
+    /// A free slot; where there is none, the next one is waited for until `by`.
+    pub(crate) fn take(&mut self, by: Instant) -> Option<Held> {
+        let held = self.spare.take().or_else(|| self.slots.take());
+        if held.is_none() && self.waiting.is_none() {
+            self.waiting = Some(Box::pin(self.slots.wait(by)));
+        }
+        held
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// No message needs one.
+    pub(crate) fn stop_waiting(&mut self) {
+        self.waiting = None;
+    }
+
+    /// A slot that came and is not needed is another invocation's.
+    pub(crate) fn give_back(&mut self) {
+        self.spare = None;
+    }
+
+    /// Waits until a slot has come or the time for it is over; for ever where none is waited for. Cancel safe.
+    pub(crate) async fn arrived(&mut self) {
+        match &mut self.waiting {
+            Some(waiting) => self.spare = waiting.await,
+            None => std::future::pending().await,
+        }
+        self.waiting = None;
     }
 }

@@ -1,0 +1,366 @@
+//! One batch: the loop that moves each message's work from stage to stage, until every one has its outcome.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::admission;
+use super::claiming::{ClaimResult, Claiming};
+use super::context::BatchContext;
+use super::dead_letters::{DeadLetters, Disposed};
+use super::exit::Exit;
+use super::intake::Arrival;
+use super::lanes::{Lanes, Next};
+use super::running::{Ran, Running};
+use super::settlement::{AfterRun, Then, Unsettled, after_run};
+use super::settling::{SettleResult, SettleStage, Settling};
+use super::slots::{Held, SlotQueue};
+use super::suspects::{Suspects, Turn};
+use super::work::{Answer, Claimed, Delivery, Work};
+use crate::backoff;
+use crate::deadline::until;
+use crate::duplicate::Duplicate;
+use crate::error::Chain;
+use crate::key::RecordId;
+use crate::limits::UNSETTLED_MAX;
+use crate::queue::Confirmation;
+use crate::report::{Entry, Latencies, Outcome, Report};
+use crate::store::{Settled, StoreError};
+
+/// One batch on its way.
+pub(crate) struct Batch<'a, T> {
+    cx: BatchContext<'a, T>,
+    lanes: Lanes<'a, T>,
+    claiming: Claiming<'a, T>,
+    running: Running<'a, T>,
+    settling: SettleStage<'a, T>,
+    dead_letters: DeadLetters<'a, T>,
+    suspects: Suspects<'a, T>,
+    slots: SlotQueue<'a>,
+    /// What became of messages, by their index.
+    entries: Vec<(usize, Entry)>,
+    taken_over: usize,
+}
+
+impl<'a, T: Send + 'static> Batch<'a, T> {
+    pub(crate) fn new(cx: BatchContext<'a, T>, arrivals: Vec<Arrival<'a, T>>) -> Self {
+        Self {
+            cx,
+            lanes: Lanes::new(arrivals, cx.policy().conflicts),
+            claiming: Claiming::new(cx),
+            running: Running::new(cx),
+            settling: SettleStage::new(cx),
+            dead_letters: DeadLetters::new(cx),
+            suspects: Suspects::new(cx),
+            slots: SlotQueue::new(&cx.shared.slots),
+            entries: Vec::with_capacity(cx.messages),
+            taken_over: 0,
+        }
+    }
+
+    /// Moves everything until each message has its outcome.
+    pub(crate) async fn drive(mut self) -> Report {
+        self.warn_if_no_time();
+        loop {
+            self.advance_lanes();
+            self.start_claims();
+            self.start_runs();
+            self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
+            self.send_dead_letters();
+            if self.lanes.can_advance() {
+                continue;
+            }
+            if self.claiming.waiting() == 0 && self.running.none_waits() && self.suspects.is_empty() {
+                self.slots.stop_waiting();
+            }
+            if self.is_idle() && self.suspects.end_turn() {
+                continue;
+            }
+            if self.is_idle() && !self.slots.is_waiting() {
+                if self.suspects.is_empty() {
+                    return self.report();
+                }
+                self.start_suspects();
+                continue;
+            }
+            self.slots.give_back();
+            self.next_event().await;
+        }
+    }
+
+    /// Whether no stage has a call under way.
+    fn is_idle(&self) -> bool {
+        self.claiming.is_idle()
+            && self.running.is_idle()
+            && self.settling.is_idle()
+            && self.dead_letters.is_idle()
+            && self.suspects.is_idle()
+    }
+
+    /// Waits for one call of a stage, and routes what came of it.
+    async fn next_event(&mut self) {
+        let linger = self.settling.linger_until();
+        tokio::select! {
+            biased;
+            Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
+            Some(ran) = self.running.next() => self.ran(ran),
+            Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
+            Some(answers) = self.dead_letters.next() => self.disposed(answers),
+            () = self.suspects.deleted() => {}
+            () = self.slots.arrived() => {}
+            () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
+        }
+    }
+
+    /// Logs it where nothing can be started at all.
+    fn warn_if_no_time(&self) {
+        if self.cx.schedule.total().is_zero() && self.cx.messages > 0 {
+            tracing::error!(consumer = %self.cx.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
+        }
+    }
+
+    /// Brings every lane to a message that needs a claim, or to its end; without time none is started.
+    fn advance_lanes(&mut self) {
+        loop {
+            while let Some(next) = self.lanes.advance() {
+                match next {
+                    Next::Claim(work) if self.suspects.is_by_receives(&work) => self.suspects.push(work, 0),
+                    Next::Claim(work) => self.claiming.push(work),
+                    Next::Reject(delivery, rejection) => {
+                        let exit = self.cx.rejected(&delivery, rejection);
+                        self.leave(delivery, None, exit);
+                    }
+                    Next::Follow { delivery, record, key, leader } => {
+                        let exit = self.cx.following(&delivery, key, leader);
+                        self.leave(delivery, Some(record), exit);
+                    }
+                    Next::Blocked(delivery) => {
+                        self.conclude(delivery, Answer::failure(Outcome::Blocked, Duration::ZERO));
+                    }
+                }
+            }
+            if self.claiming.waiting() == 0 || self.cx.fits() {
+                return;
+            }
+            while let Some(work) = self.claiming.pop() {
+                self.not_started(work.without_payload());
+            }
+        }
+    }
+
+    /// Work that gets no run for want of time.
+    fn not_started(&mut self, work: Work<'a, ()>) {
+        // At once, but where that would be a hot loop to the dead-letter queue: for a function that never has time, and where
+        // other invocations of the process have the slots, as long as this one would have waited for them.
+        let answer = match self.cx.shared.slots.invocations() {
+            _ if self.cx.schedule.total().is_zero() => Answer::unchanged(Outcome::NotStarted),
+            1 => Answer::failure(Outcome::NotStarted, Duration::ZERO),
+            _ => Answer::failure(Outcome::NotStarted, until(self.cx.schedule.cancel_at)),
+        };
+        self.conclude(work.delivery, answer);
+    }
+
+    /// Claims as many keys as admission allows.
+    fn start_claims(&mut self) {
+        let (cx, unsettled) = (self.cx, self.settling.len());
+        // What cannot be settled must not be run: its handlers would all run again.
+        if unsettled >= cx.shared.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
+            return;
+        }
+        // Where claims are scarce, those on their way to be settled still count.
+        let ending = if cx.store().claims_max().is_some() { unsettled } else { 0 };
+        let in_hand = self.claiming.in_flight() + self.running.len() + ending;
+        let ahead = cx.shared.ahead();
+        let count = admission::to_claim(self.claiming.waiting(), in_hand, cx.shared.concurrency, ahead);
+        // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
+        let in_slots = ahead == 0;
+        if in_slots && self.running.waits_for_slot() {
+            return;
+        }
+        let mut admitted = Vec::with_capacity(count);
+        while admitted.len() < count {
+            let held = if in_slots { self.slots.take(cx.slot_by()) } else { Some(Held::default()) };
+            let Some(held) = held else { break };
+            let Some(work) = self.claiming.pop() else { break };
+            admitted.push((work, held));
+        }
+        let failed = self.claiming.start(admitted);
+        failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
+    }
+
+    /// Begins the turn of the next suspects.
+    fn start_suspects(&mut self) {
+        match self.suspects.start(&mut self.slots) {
+            Turn::Claim(admitted) => {
+                let failed = self.claiming.start(admitted);
+                failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
+            }
+            Turn::NotStarted(works) => works.into_iter().for_each(|work| self.not_started(work.without_payload())),
+            Turn::Deleting => {}
+        }
+    }
+
+    fn claimed(&mut self, result: ClaimResult<'a, T>) {
+        match result {
+            ClaimResult::Granted(claimed) => self.granted(claimed),
+            ClaimResult::Refused(work, refusal) => {
+                let exit = self.cx.refused(&work, refusal);
+                self.leave(work.delivery, Some(work.identity.record_id), exit);
+            }
+            ClaimResult::Unanswered(work, error) => self.unanswered(work, &error),
+        }
+    }
+
+    fn granted(&mut self, mut claimed: Claimed<'a, T>) {
+        let Claimed { work, claim, .. } = &mut claimed;
+        let details = &mut work.delivery.details;
+        (details.attempt, details.fence) = (Some(claim.attempt), Some(claim.fence));
+        if claim.taken_over && !work.its_turn {
+            self.taken_over += 1;
+            tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
+        }
+        let set_aside = self.suspects.is_left(work, claim.taken_over);
+        match self.cx.options().attempts_max {
+            Some(max) if claim.attempt > max => {
+                self.settling.push(Unsettled::attempts_exhausted(self.cx, claimed, max));
+            }
+            _ if set_aside => self.settling.push(Unsettled::set_aside(claimed)),
+            _ => self.running.push(claimed),
+        }
+    }
+
+    /// The store gave no answer to a claim.
+    fn unanswered(&mut self, work: Work<'a, ()>, error: &StoreError) {
+        let message_id = &work.delivery.message.id;
+        tracing::warn!(consumer = %self.cx.name(), message_id = %message_id, error = %Chain(error), "the store gave no answer to a claim");
+        // The queue's own visibility timeout: a short outage must not use up the message's receives.
+        self.conclude(work.delivery, Answer::unchanged(Outcome::StoreFailed));
+    }
+
+    /// Starts handlers. While the store leaves settlements without an answer, each effect that is not settled counts: it may have
+    /// to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot.
+    fn start_runs(&mut self) {
+        let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt());
+        for claimed in self.running.start(max, &mut self.slots) {
+            self.settling.push(Unsettled::released(claimed));
+        }
+    }
+
+    fn ran(&mut self, ran: Ran<'a>) {
+        match after_run(self.cx, ran) {
+            AfterRun::Settle(unsettled) => self.settling.push(unsettled),
+            AfterRun::Stuck(work, claim) => {
+                let lease_end = claim.lease_until.plus(self.cx.policy().skew);
+                let delay = self.cx.after_lease(&work.delivery.message.id, lease_end);
+                self.conclude(work.delivery, Answer::failure(Outcome::Stuck, delay));
+            }
+        }
+    }
+
+    fn settled(&mut self, SettleResult { settling, settled }: SettleResult<'a, T>) {
+        let Settling { work, held, then, attempt, lease_end, .. } = settling;
+        let (cx, message_id, word) = (self.cx, &work.delivery.message.id, then.word());
+        match settled {
+            Settled::Aborted { claim, failure } if then.is_completion() => {
+                self.settling.push(Unsettled::returned(cx, work, claim, held, Err(failure)));
+            }
+            Settled::Done => {
+                drop(held);
+                self.done(work, then, attempt);
+            }
+            Settled::Refused(refusal) if then.is_completion() => {
+                drop(held);
+                let exit = cx.refused(&work, refusal);
+                self.leave(work.delivery, Some(work.identity.record_id), exit);
+            }
+            Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {
+                tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, "claim was lost before it was settled");
+                let delay = backoff::delay(attempt, message_id);
+                self.conclude(work.delivery, Answer::failure(Outcome::LeaseLost, delay));
+            }
+            Settled::Unknown { error, .. } => {
+                tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
+                let delay = cx.after_lease(message_id, lease_end.plus(cx.policy().skew));
+                self.conclude(work.delivery, Answer::failure(Outcome::SettleUnknown, delay));
+            }
+        }
+    }
+
+    /// The claim has ended as it should.
+    fn done(&mut self, work: Work<'a, ()>, then: Then<T>, attempt: u32) {
+        let exit = match then {
+            Then::LaterTurn(payload) => return self.suspects.push(work.with(payload), attempt),
+            Then::Exit(exit) => exit,
+            Then::Park { error, attempt } => self.cx.parked(&work.delivery, error, Some(attempt)),
+        };
+        self.leave(work.delivery, Some(work.identity.record_id), exit);
+    }
+
+    fn leave(&mut self, delivery: Delivery<'a>, record: Option<RecordId>, exit: Exit) {
+        match exit {
+            Exit::Answered(answer) => self.conclude(delivery, answer),
+            Exit::Duplicate { key, result } => {
+                let message_id = delivery.message.id.as_str();
+                let duplicate = Duplicate::new(key.as_str(), message_id, result.as_deref());
+                self.cx.shared.consumer.show_duplicate(&duplicate);
+                self.conclude(delivery, Answer::success(Outcome::Duplicate, result));
+            }
+            Exit::Disposed(disposal) if self.cx.queue.has_dead_letters() => {
+                self.dead_letters.push(Disposed { delivery, record, disposal });
+            }
+            // Back to its own queue, on the way to the dead-letter queue.
+            Exit::Disposed(disposal) => {
+                let delay = backoff::rejected_delay(delivery.message.receive_count);
+                self.conclude(delivery, Answer::failure(disposal.why.outcome(false), delay));
+            }
+        }
+    }
+
+    /// Sends rejected messages to the dead-letter queue; without time they stay where they are.
+    fn send_dead_letters(&mut self) {
+        let unsent = self.dead_letters.start();
+        self.disposed(unsent);
+    }
+
+    fn disposed(&mut self, answers: Vec<(Disposed<'a>, Confirmation)>) {
+        for (Disposed { delivery, disposal, .. }, confirmation) in answers {
+            let message = delivery.message;
+            let answer = match confirmation {
+                Confirmation::Confirmed => Answer::success(disposal.why.outcome(true), None),
+                Confirmation::Unconfirmed => {
+                    tracing::warn!(consumer = %self.cx.name(), message_id = %message.id, "message could not be dead-lettered: it stays in its queue");
+                    let delay = backoff::rejected_delay(message.receive_count);
+                    Answer::failure(disposal.why.outcome(false), delay)
+                }
+            };
+            self.conclude(delivery, answer);
+        }
+    }
+
+    /// Gives a message its outcome, and lets its lane go on.
+    fn conclude(&mut self, delivery: Delivery<'a>, answer: Answer) {
+        let Delivery { index, lane, message, details } = delivery;
+        if answer.outcome == Outcome::NotStarted && self.cx.receives_end(message.receive_count) {
+            tracing::warn!(consumer = %self.cx.name(), message_id = %message.id, receive_count = message.receive_count, "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
+        }
+        if answer.outcome.is_success() {
+            self.suspects.done(index);
+        }
+        self.lanes.conclude(lane, &answer);
+        let Answer { outcome, visible_after, .. } = answer;
+        self.entries.push((index, Entry { message_id: message.id.clone(), outcome, visible_after, details }));
+    }
+
+    fn report(mut self) -> Report {
+        self.entries.sort_unstable_by_key(|(index, _)| *index);
+        let mut report = Report::new(self.entries.into_iter().map(|(_, entry)| entry).collect());
+        report.taken_over = self.taken_over;
+        report.latencies = Latencies {
+            claim: self.claiming.longest(),
+            handle: self.running.longest(),
+            settle: self.settling.longest(),
+        };
+        report.usage = self.cx.meter.usage();
+        report
+    }
+}

@@ -1,0 +1,217 @@
+//! Claiming: keys are claimed in requests for many; where the store gives no answer, again as long as a handler could start.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::context::{BatchContext, store_time};
+use super::slots::Held;
+use super::work::{Claimed, Payload, Work, add};
+use crate::backoff;
+use crate::claim::OwnerToken;
+use crate::deadline::until;
+use crate::error::Chain;
+use crate::limits::STORE_BATCH_MAX;
+use crate::options::Lease;
+use crate::protocol::{ClaimRequest, Refusal};
+use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
+
+/// What came of the claim of a key.
+pub(crate) enum ClaimResult<'a, T> {
+    Granted(Claimed<'a, T>),
+    Refused(Work<'a, ()>, Refusal),
+    /// The store gave no answer, and is not asked again.
+    Unanswered(Work<'a, ()>, StoreError),
+}
+
+/// A claim on its way. The owner is the same at each try, so that a claim which applied although its answer was lost is
+/// recognised.
+struct Pending<'a, T> {
+    work: Work<'a, Payload<T>>,
+    held: Held,
+    owner: OwnerToken,
+}
+
+/// How a call for claims ended.
+enum CallEnd<'a, T> {
+    Answered {
+        answers: Vec<(Pending<'a, T>, Result<BatchedClaim, StoreError>)>,
+        tries: u32,
+        took: Duration,
+    },
+    /// No time was left for another try.
+    GivenUp(Vec<(Pending<'a, T>, StoreError)>),
+}
+
+pub(crate) struct Claiming<'a, T> {
+    cx: BatchContext<'a, T>,
+    waiting: VecDeque<Work<'a, Payload<T>>>,
+    /// Messages whose claims are on their way, or wait for their next try.
+    in_flight: usize,
+    calls: FuturesUnordered<BoxFuture<'a, CallEnd<'a, T>>>,
+    /// The longest that a call took.
+    longest: Duration,
+}
+
+impl<'a, T: Send + 'static> Claiming<'a, T> {
+    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+        Self { cx, waiting: VecDeque::new(), in_flight: 0, calls: FuturesUnordered::new(), longest: Duration::ZERO }
+    }
+
+    pub(crate) fn push(&mut self, work: Work<'a, Payload<T>>) {
+        self.waiting.push_back(work);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Work<'a, Payload<T>>> {
+        self.waiting.pop_front()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// Claims these keys; those that cannot even be asked for come back.
+    pub(crate) fn start(&mut self, admitted: Vec<(Work<'a, Payload<T>>, Held)>) -> Vec<(Work<'a, ()>, StoreError)> {
+        let (mut first_deliveries, mut failed) = (Vec::new(), Vec::new());
+        for (work, held) in admitted {
+            let alone = work.its_turn || work.delivery.message.receive_count > 1;
+            match OwnerToken::draw() {
+                Err(error) => {
+                    let error = StoreError::new(StoreErrorKind::Other, error.to_string());
+                    failed.push((work.without_payload(), error));
+                }
+                // A redelivery most likely has a record, which a batched claim cannot show: it gets its own request.
+                Ok(owner) if alone => self.ask(vec![Pending { work, held, owner }], 0),
+                Ok(owner) => first_deliveries.push(Pending { work, held, owner }),
+            }
+        }
+        while !first_deliveries.is_empty() {
+            let rest = first_deliveries.split_off(first_deliveries.len().min(STORE_BATCH_MAX));
+            self.ask(std::mem::replace(&mut first_deliveries, rest), 0);
+        }
+        failed
+    }
+
+    fn ask(&mut self, pending: Vec<Pending<'a, T>>, tries: u32) {
+        self.in_flight += pending.len();
+        self.calls.push(Box::pin(ask(self.cx, pending, tries)));
+    }
+
+    /// Waits for a call, and gives what came of its claims; `None` where there is none. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Vec<ClaimResult<'a, T>>> {
+        let end = self.calls.next().await?;
+        Some(match end {
+            CallEnd::Answered { answers, tries, took } => self.answered(answers, tries, took),
+            CallEnd::GivenUp(unanswered) => {
+                self.in_flight -= unanswered.len();
+                give_up(unanswered)
+            }
+        })
+    }
+
+    /// Sorts answers. Where there was none, and another try can get one, it is made after a while: an outage then costs time,
+    /// and not a receive of each message.
+    fn answered(
+        &mut self,
+        answers: Vec<(Pending<'a, T>, Result<BatchedClaim, StoreError>)>,
+        tries: u32,
+        took: Duration,
+    ) -> Vec<ClaimResult<'a, T>> {
+        self.longest = self.longest.max(took);
+        self.in_flight -= answers.len();
+        let (mut results, mut unanswered) = (Vec::with_capacity(answers.len()), Vec::new());
+        for (mut pending, answer) in answers {
+            add(&mut pending.work.delivery.details.claim, took);
+            match answer {
+                Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => {
+                    let Pending { work, held, .. } = pending;
+                    results.push(ClaimResult::Granted(Claimed { work, claim, held }));
+                }
+                Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => {
+                    results.push(ClaimResult::Refused(pending.work.without_payload(), refusal));
+                }
+                Ok(BatchedClaim::ClaimAlone) => self.ask(vec![pending], 0),
+                Err(error) if error.kind().is_transient() => unanswered.push((pending, error)),
+                Err(error) => results.push(ClaimResult::Unanswered(pending.work.without_payload(), error)),
+            }
+        }
+        results.extend(self.try_again(unanswered, tries));
+        results
+    }
+
+    fn try_again(&mut self, unanswered: Vec<(Pending<'a, T>, StoreError)>, tries: u32) -> Vec<ClaimResult<'a, T>> {
+        let cx = self.cx;
+        let Some((first, error)) = unanswered.first() else { return Vec::new() };
+        let message_id = &first.work.delivery.message.id;
+        let Some(delay) = backoff::store_delay(tries, message_id, until(cx.schedule.cancel_at)) else {
+            return give_up(unanswered);
+        };
+        if tries == 1 {
+            tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unanswered.len(), error = %Chain(error), "the store gave no answer to claims: they are tried again while handlers can start");
+        }
+        self.in_flight += unanswered.len();
+        self.calls.push(Box::pin(async move {
+            sleep(delay).await;
+            if !cx.fits() {
+                return CallEnd::GivenUp(unanswered);
+            }
+            ask(cx, unanswered.into_iter().map(|(pending, _)| pending).collect(), tries).await
+        }));
+        Vec::new()
+    }
+}
+
+fn give_up<'a, T>(unanswered: Vec<(Pending<'a, T>, StoreError)>) -> Vec<ClaimResult<'a, T>> {
+    let failed = |(pending, error): (Pending<'a, T>, _)| ClaimResult::Unanswered(pending.work.without_payload(), error);
+    unanswered.into_iter().map(failed).collect()
+}
+
+/// Sends claims; `tries` calls for them gave no answer before.
+async fn ask<'a, T>(cx: BatchContext<'a, T>, pending: Vec<Pending<'a, T>>, tries: u32) -> CallEnd<'a, T> {
+    let start = Instant::now();
+    let (within, guarded) = store_time(cx.schedule.cancel_at);
+    let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
+    let call = Call { within: guarded, meter: cx.meter };
+    let answers = match &requests[..] {
+        [one] => {
+            timeout(within, cx.store().claim(one, call)).await.map(|answer| vec![answer.map(BatchedClaim::Answered)])
+        }
+        many => timeout(within, cx.store().claim_all(many, call)).await,
+    };
+    // The store bounds its own calls and answers each; this is for one that does not.
+    let none = std::iter::repeat_with(|| Err(StoreError::no_answer(within)));
+    let answers = pending.into_iter().zip(answers.unwrap_or_default().into_iter().chain(none)).collect();
+    CallEnd::Answered { answers, tries: tries + 1, took: start.elapsed() }
+}
+
+fn request<T>(cx: BatchContext<'_, T>, pending: &Pending<'_, T>) -> ClaimRequest {
+    let (identity, message, now) = (&pending.work.identity, pending.work.delivery.message, cx.now());
+    ClaimRequest {
+        id: identity.record_id.clone(),
+        owner: pending.owner.clone(),
+        message_id: message.id.clone(),
+        fingerprint: identity.fingerprint,
+        now,
+        lease_until: match cx.options().lease {
+            Lease::UntilDeadline => cx.schedule.lease_until(now),
+            Lease::Renewed(lease) => now.plus(lease),
+        },
+        policy: cx.policy(),
+        first_delivery: message.receive_count <= 1,
+    }
+}

@@ -1,0 +1,151 @@
+//! What stages know of their engine and their batch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::admission::{self, Durations};
+use super::slots::Slots;
+use crate::backoff;
+use crate::clock::{Clock, Timestamp};
+use crate::consumer::Consumer;
+use crate::deadline::{Schedule, until};
+use crate::key::{ConsumerName, MessageId};
+use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
+use crate::meter::Meter;
+use crate::options::{Lease, Options};
+use crate::protocol::{Abandoned, ClaimPolicy};
+use crate::queue::Queue;
+use crate::store::Store;
+use crate::threads::HandlerThreads;
+
+/// What all batches of an engine share.
+pub(crate) struct Shared<T> {
+    pub(crate) consumer: Consumer<T>,
+    pub(crate) name: ConsumerName,
+    pub(crate) concurrency: usize,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) durations: Durations,
+    pub(crate) threads: Option<HandlerThreads>,
+    pub(crate) receives_max: u32,
+    pub(crate) slots: Slots,
+}
+
+impl<T> Shared<T> {
+    /// How long a handler takes, on the safe side: what the consumer says, else what was learned.
+    pub(crate) fn expected(&self) -> Duration {
+        self.consumer.options.expected.unwrap_or_else(|| self.durations.expected())
+    }
+
+    /// How long a handler takes on the whole: zero while nothing is known.
+    pub(crate) fn takes(&self) -> Duration {
+        self.consumer.options.expected.unwrap_or_else(|| self.durations.mean())
+    }
+
+    /// How many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor
+    /// where claims are scarce, nor where abandoned work is parked: a crash would park what never started.
+    pub(crate) fn ahead(&self) -> usize {
+        let options = &self.consumer.options;
+        let parks = options.policy.abandoned == Abandoned::Park;
+        match options.lease {
+            Lease::UntilDeadline if self.consumer.store.claims_max().is_none() && !parks => {
+                // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
+                let invocations = self.slots.invocations();
+                let bold = invocations == 1 || self.durations.are_known();
+                if bold { self.durations.ahead((self.concurrency / invocations).max(1)) } else { 0 }
+            }
+            Lease::UntilDeadline | Lease::Renewed(_) => 0,
+        }
+    }
+}
+
+/// One batch: what its stages need of the engine, its time, its queue.
+pub(crate) struct BatchContext<'a, T> {
+    pub(crate) shared: &'a Shared<T>,
+    pub(crate) schedule: Schedule,
+    pub(crate) queue: &'a dyn Queue,
+    pub(crate) meter: &'a Meter,
+    /// How many messages the batch has.
+    pub(crate) messages: usize,
+}
+
+// Derived, it would ask for `T: Copy`.
+impl<T> Copy for BatchContext<'_, T> {}
+impl<T> Clone for BatchContext<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<'a, T> BatchContext<'a, T> {
+    pub(crate) fn name(&self) -> &'a ConsumerName {
+        &self.shared.name
+    }
+
+    pub(crate) fn options(&self) -> &'a Options {
+        &self.shared.consumer.options
+    }
+
+    pub(crate) fn policy(&self) -> ClaimPolicy {
+        self.options().policy
+    }
+
+    pub(crate) fn store(&self) -> &'a dyn Store {
+        self.shared.consumer.store.as_ref()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// Whether a handler started now would end in time.
+    pub(crate) fn fits(&self) -> bool {
+        admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected())
+    }
+
+    /// Until when a slot is worth waiting for: a millisecond later a handler does not fit into the time any more.
+    pub(crate) fn slot_by(&self) -> Instant {
+        let needed = admission::needed(self.schedule.total(), self.shared.expected());
+        self.schedule.cancel_at - needed + Duration::from_millis(1)
+    }
+
+    /// Whether a message that was received this often has one receive left at most.
+    pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
+        receive_count + 1 >= self.shared.receives_max.max(2)
+    }
+
+    /// When a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies
+    /// do not all come at once.
+    pub(crate) fn after_lease(&self, message_id: &MessageId, until: Timestamp) -> Duration {
+        until.since(self.now()) + backoff::jitter(message_id)
+    }
+}
+
+/// How long a store may take until `at`: for the engine, and a little less for the store itself.
+pub(crate) fn store_time(at: Instant) -> (Duration, Duration) {
+    let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
+    (within, guarded(within))
+}
+
+/// A little less than `within`, so that what is called gives up before its caller does, and the answers that it has by then
+/// count.
+pub(crate) fn guarded(within: Duration) -> Duration {
+    within - Duration::from_millis(STORE_GUARD_MS).min(within / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_has_less_time_than_the_engine_waits_for_it() {
+        let (most, guard) = (STORE_CALL_MAX_MS, STORE_GUARD_MS);
+        for (left, engine, store) in
+            [(0, 0, 0), (4, 4, 3), (1_000, 1_000, 1_000 - guard), (900_000, most, most - guard)]
+        {
+            let (within, guarded) = store_time(Instant::now() + Duration::from_millis(left));
+            assert_eq!((within.as_millis(), guarded.as_millis()), (engine.into(), store.into()), "{left} ms");
+        }
+    }
+}

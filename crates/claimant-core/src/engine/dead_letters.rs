@@ -1,0 +1,82 @@
+//! Dead letters: copies of rejected and parked messages go to the dead-letter queue, in requests for many.
+
+use std::collections::VecDeque;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::timeout;
+
+use super::context::{BatchContext, guarded};
+use super::exit::Disposal;
+use super::work::Delivery;
+use crate::deadline::until;
+use crate::key::RecordId;
+use crate::limits::DEAD_LETTERS_BATCH_MAX;
+use crate::queue::Confirmation;
+use crate::report::DeadLetter;
+
+/// A message on its way to the dead-letter queue.
+pub(crate) struct Disposed<'a> {
+    pub(crate) delivery: Delivery<'a>,
+    /// The record of its key, if it has a key.
+    pub(crate) record: Option<RecordId>,
+    pub(crate) disposal: Disposal,
+}
+
+pub(crate) struct DeadLetters<'a, T> {
+    cx: BatchContext<'a, T>,
+    waiting: VecDeque<Disposed<'a>>,
+    calls: FuturesUnordered<BoxFuture<'a, Vec<(Disposed<'a>, Confirmation)>>>,
+}
+
+impl<'a, T> DeadLetters<'a, T> {
+    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+        Self { cx, waiting: VecDeque::new(), calls: FuturesUnordered::new() }
+    }
+
+    pub(crate) fn push(&mut self, disposed: Disposed<'a>) {
+        self.waiting.push_back(disposed);
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Sends copies. Those for which no time is left come back: their messages stay where they are.
+    pub(crate) fn start(&mut self) -> Vec<(Disposed<'a>, Confirmation)> {
+        let cx = self.cx;
+        while !self.waiting.is_empty() && self.calls.len() < cx.shared.concurrency {
+            let left = until(cx.schedule.return_by);
+            if left.is_zero() {
+                return self.waiting.drain(..).map(|disposed| (disposed, Confirmation::Unconfirmed)).collect();
+            }
+            let count = self.waiting.len().min(DEAD_LETTERS_BATCH_MAX);
+            let disposed: Vec<_> = self.waiting.drain(..count).collect();
+            self.calls.push(Box::pin(async move {
+                let copies: Vec<_> = disposed.iter().map(|disposed| dead_letter(cx, disposed)).collect();
+                let answers = timeout(left, cx.queue.dead_letters(&copies, guarded(left))).await.unwrap_or_default();
+                let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
+                disposed.into_iter().zip(answers).collect()
+            }));
+        }
+        Vec::new()
+    }
+
+    /// Waits for a request, and gives what the queue answered for each copy; `None` where there is none. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Vec<(Disposed<'a>, Confirmation)>> {
+        self.calls.next().await
+    }
+}
+
+fn dead_letter<T>(cx: BatchContext<'_, T>, disposed: &Disposed<'_>) -> DeadLetter {
+    let Disposed { delivery, record, disposal } = disposed;
+    DeadLetter {
+        index: delivery.index,
+        message_id: delivery.message.id.clone(),
+        consumer: cx.name().clone(),
+        error: disposal.error.clone(),
+        attempt: disposal.attempt,
+        reason: disposal.why.reason(),
+        record: record.clone(),
+    }
+}

@@ -1,0 +1,107 @@
+//! How a message leaves the batch, before it is known whether a dead letter of it was taken.
+
+use super::context::BatchContext;
+use super::work::{Answer, Delivery, Work};
+use crate::key::Key;
+use crate::options::Lease;
+use crate::protocol::Refusal;
+use crate::rejection::Rejection;
+use crate::report::{DeadLetterReason, Outcome};
+
+/// How a message leaves the batch.
+pub(crate) enum Exit {
+    /// With this answer.
+    Answered(Answer),
+    /// As a duplicate of finished work, and what was kept of its result.
+    Duplicate { key: Key, result: Option<String> },
+    /// By way of the dead-letter queue, where there is one.
+    Disposed(Disposal),
+}
+
+/// Why a message goes to the dead-letter queue.
+pub(crate) struct Disposal {
+    pub(crate) why: Why,
+    /// For its dead letter.
+    pub(crate) error: String,
+    /// Which run of the handler said so, if one did.
+    pub(crate) attempt: Option<u32>,
+}
+
+pub(crate) enum Why {
+    Rejected(Rejection),
+    Parked,
+}
+
+impl Why {
+    pub(crate) fn reason(&self) -> DeadLetterReason {
+        match self {
+            Self::Rejected(rejection) if rejection.is_conflict() => DeadLetterReason::Conflict,
+            Self::Rejected(_) => DeadLetterReason::Rejected,
+            Self::Parked => DeadLetterReason::Parked,
+        }
+    }
+
+    pub(crate) fn outcome(self, dead_lettered: bool) -> Outcome {
+        match self {
+            Self::Rejected(rejection) => Outcome::Rejected { rejection, dead_lettered },
+            Self::Parked => Outcome::Parked { dead_lettered },
+        }
+    }
+}
+
+impl<T> BatchContext<'_, T> {
+    /// A message that no retry can fix, and that has no claim to settle.
+    pub(crate) fn rejected(&self, delivery: &Delivery<'_>, rejection: Rejection) -> Exit {
+        let message_id = &delivery.message.id;
+        tracing::error!(consumer = %self.name(), message_id = %message_id, reason = %rejection, "message rejected");
+        let error = rejection.to_string();
+        Exit::Disposed(Disposal { why: Why::Rejected(rejection), error, attempt: None })
+    }
+
+    /// A message whose work may be done, and that no owner runs again by itself.
+    pub(crate) fn parked(&self, delivery: &Delivery<'_>, error: String, attempt: Option<u32>) -> Exit {
+        let message_id = &delivery.message.id;
+        tracing::error!(consumer = %self.name(), message_id = %message_id, attempt, reason = %error, "message is parked: its work may be done, and is not run again by itself");
+        Exit::Disposed(Disposal { why: Why::Parked, error, attempt })
+    }
+
+    /// A message of a key that is parked, or that this claim found abandoned.
+    fn parked_before(&self, delivery: &Delivery<'_>) -> Exit {
+        let error = "its work was abandoned by an earlier owner, or parked before, and is not run again by itself";
+        self.parked(delivery, error.to_owned(), None)
+    }
+
+    /// What a later message of the same work gets: what the first one got, and as a duplicate where that is done.
+    pub(crate) fn following(&self, delivery: &Delivery<'_>, key: Key, leader: Answer) -> Exit {
+        match leader.outcome {
+            Outcome::Completed | Outcome::Duplicate => Exit::Duplicate { key, result: leader.result },
+            Outcome::Rejected { rejection, .. } => self.rejected(delivery, rejection),
+            Outcome::Parked { .. } => self.parked_before(delivery),
+            _ => Exit::Answered(leader),
+        }
+    }
+
+    /// What a message gets whose key cannot be claimed.
+    pub(crate) fn refused(&self, work: &Work<'_, ()>, refusal: Refusal) -> Exit {
+        let delivery = &work.delivery;
+        match refusal {
+            Refusal::Completed { result } => Exit::Duplicate { key: work.identity.key.clone(), result },
+            Refusal::Busy { until, same_message } => {
+                let message = delivery.message;
+                if self.receives_end(message.receive_count) {
+                    tracing::warn!(consumer = %self.name(), message_id = %message.id, receive_count = message.receive_count, "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
+                }
+                // A lease that is renewed can last as long as an invocation, and each delivery meanwhile costs a copy a receive. No
+                // other message waits for the copy: if the owner dies, its own message comes back.
+                let back = match self.options().lease {
+                    Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.schedule.longest_lease())),
+                    Lease::Renewed(_) | Lease::UntilDeadline => until,
+                };
+                Exit::Answered(Answer::failure(Outcome::Busy { until }, self.after_lease(&message.id, back)))
+            }
+            Refusal::Conflict => self.rejected(delivery, Rejection::conflict()),
+            Refusal::Parked => self.parked_before(delivery),
+            Refusal::Rejected => self.rejected(delivery, Rejection::new("it was rejected on an earlier delivery")),
+        }
+    }
+}

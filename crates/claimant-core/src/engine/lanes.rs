@@ -1,0 +1,128 @@
+//! Lanes: the order of messages within a FIFO group and within a key, and who follows whom.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::intake::Arrival;
+use super::plan::{self, LaneKey};
+use super::work::{Answer, Delivery, Payload, Work};
+use crate::fingerprint::Fingerprint;
+use crate::identity::Identity;
+use crate::key::{Key, RecordId};
+use crate::protocol::Conflicts;
+use crate::rejection::Rejection;
+use crate::report::Details;
+
+/// What two messages share where the later one follows the earlier one.
+type SameWork = (RecordId, Option<Fingerprint>);
+
+/// A lane: its messages that had no turn yet, and what its earlier ones got.
+struct Lane<'a, T> {
+    ordered: bool,
+    blocked: bool,
+    waiting: VecDeque<Arrival<'a, T>>,
+    /// The work that the lane is at, where a later message may follow it.
+    leading: Option<SameWork>,
+    leaders: HashMap<SameWork, Answer>,
+}
+
+/// The next message of a lane, and what it needs.
+pub(crate) enum Next<'a, T> {
+    /// A claim.
+    Claim(Work<'a, Payload<T>>),
+    /// To be rejected.
+    Reject(Delivery<'a>, Rejection),
+    /// What an earlier message of the same work got.
+    Follow { delivery: Delivery<'a>, record: RecordId, key: Key, leader: Answer },
+    /// To be tried again: an earlier message of its ordered group did not succeed.
+    Blocked(Delivery<'a>),
+}
+
+/// The lanes of a batch. Of each, one message at a time is on its way.
+pub(crate) struct Lanes<'a, T> {
+    lanes: Vec<Lane<'a, T>>,
+    /// Lanes that may go on to their next message.
+    advancing: VecDeque<usize>,
+    conflicts: Conflicts,
+}
+
+impl<'a, T> Lanes<'a, T> {
+    pub(crate) fn new(arrivals: Vec<Arrival<'a, T>>, conflicts: Conflicts) -> Self {
+        let mut planned =
+            plan::lanes(arrivals.iter().map(|arrival| match (&arrival.message.ordered_group, &arrival.content) {
+                (Some(group), _) => LaneKey::Group(group.as_str()),
+                (None, Ok((identity, _))) => LaneKey::Work(Ok(&identity.record_id)),
+                // Each undecodable message is alone: it has no key to share.
+                (None, Err(_)) => LaneKey::Work(Err(arrival.index)),
+            }));
+        plan::by_receives(&mut planned, |index| arrivals[index].message.receive_count);
+        let mut lane_of = vec![0; arrivals.len()];
+        for (number, lane) in planned.iter().enumerate() {
+            lane.indexes.iter().for_each(|index| lane_of[*index] = number);
+        }
+        let lane = |lane: plan::Lane| Lane {
+            ordered: lane.ordered,
+            blocked: false,
+            waiting: VecDeque::with_capacity(lane.indexes.len()),
+            leading: None,
+            leaders: HashMap::new(),
+        };
+        let mut lanes: Vec<_> = planned.into_iter().map(lane).collect();
+        for (arrival, lane) in arrivals.into_iter().zip(lane_of) {
+            lanes[lane].waiting.push_back(arrival);
+        }
+        Self { advancing: (0..lanes.len()).collect(), lanes, conflicts }
+    }
+
+    /// Whether a lane may go on to its next message.
+    pub(crate) fn can_advance(&self) -> bool {
+        !self.advancing.is_empty()
+    }
+
+    /// The next message of a lane that may go on.
+    pub(crate) fn advance(&mut self) -> Option<Next<'a, T>> {
+        while let Some(number) = self.advancing.pop_front() {
+            let lane = &mut self.lanes[number];
+            let Some(Arrival { index, message, content }) = lane.waiting.pop_front() else { continue };
+            let details = Details { receive_count: message.receive_count, ..Details::default() };
+            let delivery = Delivery { index, lane: number, message, details };
+            return Some(match content {
+                _ if lane.blocked => Next::Blocked(delivery),
+                Err(rejection) => Next::Reject(delivery, rejection),
+                Ok((identity, payload)) => lane.lead_or_follow(delivery, identity, payload, self.conflicts),
+            });
+        }
+        None
+    }
+
+    /// The message that a lane was at got this: later ones of the same work get it too, and the lane goes on.
+    pub(crate) fn conclude(&mut self, number: usize, answer: &Answer) {
+        let lane = &mut self.lanes[number];
+        if let Some(work) = lane.leading.take() {
+            lane.leaders.insert(work, answer.clone());
+        }
+        lane.blocked |= lane.ordered && !answer.outcome.is_success();
+        // Not at once: a lane can have thousands of messages that need no claim, and this would call itself for each.
+        self.advancing.push_back(number);
+    }
+}
+
+impl<'a, T> Lane<'a, T> {
+    fn lead_or_follow(
+        &mut self,
+        delivery: Delivery<'a>,
+        identity: Identity,
+        payload: Payload<T>,
+        conflicts: Conflicts,
+    ) -> Next<'a, T> {
+        if !self.waiting.is_empty() || !self.leaders.is_empty() {
+            let compared = (conflicts != Conflicts::Ignore).then_some(identity.fingerprint);
+            let work = (identity.record_id.clone(), compared);
+            if let Some(leader) = self.leaders.get(&work) {
+                let (leader, Identity { record_id: record, key, .. }) = (leader.clone(), identity);
+                return Next::Follow { delivery, record, key, leader };
+            }
+            self.leading = Some(work);
+        }
+        Next::Claim(Work { delivery, identity, payload, its_turn: false })
+    }
+}

@@ -1,0 +1,206 @@
+//! One handler's run: in a task of its own, cancelled in time, its lease renewed meanwhile.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{Instrument as _, Span};
+
+use super::context::BatchContext;
+use super::task::{End, Task};
+use super::work::{Delivery, Payload};
+use crate::claim::{Claim, Fence};
+use crate::context::{Context, Run as About};
+use crate::deadline::until;
+use crate::failure::Failure;
+use crate::key::Key;
+use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
+use crate::message::Message;
+use crate::options::Lease;
+use crate::protocol::Renewal;
+use crate::queue::HideAnswer;
+use crate::store::{Call, Renewed};
+use crate::transaction::TransactionSlot;
+
+/// How often a renewed lease is renewed while it lasts.
+const RENEWALS_PER_LEASE: u32 = 3;
+
+/// A renewal may take this part of the lease.
+const RENEWAL_TRIES: u32 = 6;
+
+/// What a handler returned: the result to keep, as JSON.
+pub(crate) type HandlerResult = Result<Option<String>, Failure>;
+
+/// How a handler's run ended.
+#[derive(Debug)]
+pub(crate) enum RunEnd {
+    Returned(HandlerResult),
+    Panicked,
+    /// It was cancelled, and stopped.
+    Cancelled(&'static str),
+    /// The claim was lost while it ran, or the message was; it was cancelled.
+    LeaseLost,
+    /// As [`LeaseLost`](Self::LeaseLost), before it was started.
+    LeaseLostUnstarted,
+    /// It was cancelled, and did not stop.
+    StillRunning,
+    /// No thread was free for it while there was time.
+    NeverStarted,
+}
+
+/// One run of a handler: everything about it but its claim and its payload.
+pub(crate) struct Run<'a, T> {
+    pub(crate) cx: BatchContext<'a, T>,
+    pub(crate) delivery: &'a Delivery<'a>,
+    pub(crate) key: &'a Key,
+}
+
+impl<T: Send + 'static> Run<'_, T> {
+    /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
+    pub(crate) async fn to_end(&self, claim: &mut Claim, payload: Payload<T>) -> RunEnd {
+        // A handler that asks for no transaction leaves it where it is.
+        let transactional = self.cx.shared.consumer.handler.transactional;
+        let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
+        let end = self.run_leased(claim, payload, &home).await;
+        if !transactional || matches!(end, RunEnd::StillRunning) {
+            return end;
+        }
+        claim.transaction = home.take();
+        match end {
+            RunEnd::Returned(Ok(_)) if claim.transaction.is_none() => RunEnd::Returned(Err(Failure::retry(
+                "the handler returned and kept its transaction: drop it, and whatever holds it, before returning",
+            ))),
+            end => end,
+        }
+    }
+
+    async fn run_leased(&self, claim: &mut Claim, payload: Payload<T>, home: &TransactionSlot) -> RunEnd {
+        let start = Instant::now();
+        let (fence, attempt) = (claim.fence, claim.attempt);
+        let Lease::Renewed(lease) = self.cx.options().lease else {
+            return self.run_under(fence, attempt, payload, home, std::future::pending()).await;
+        };
+        // A grant that came late has little left of its lease, or nothing.
+        let little = claim.lease_until < self.cx.now().plus(lease / RENEWALS_PER_LEASE * 2);
+        if little && self.renew(claim, lease).await == Renewed::Lost {
+            return RunEnd::LeaseLostUnstarted;
+        }
+        let end = self.run_under(fence, attempt, payload, home, self.keep(claim, lease)).await;
+        if start.elapsed() >= lease / RENEWALS_PER_LEASE {
+            // It was hidden a little longer than its lease; from here on it must stay hidden until its batch is reported.
+            let rest = until(self.cx.schedule.lease_end);
+            let _ = timeout(self.grace(), self.cx.queue.hide(self.delivery.index, rest)).await;
+        }
+        end
+    }
+
+    /// Runs the handler until it ends, its time is over, or `lost` says that its lease is.
+    async fn run_under(
+        &self,
+        fence: Fence,
+        attempt: u32,
+        payload: Payload<T>,
+        home: &TransactionSlot,
+        lost: impl Future<Output = ()>,
+    ) -> RunEnd {
+        let (cancel_at, why) = self.cancellation();
+        let (shared, message) = (self.cx.shared, self.delivery.message);
+        let context = Context::new(About {
+            consumer: shared.name.clone(),
+            key: self.key.clone(),
+            fence,
+            attempt,
+            message_id: message.id.clone(),
+            receive_count: message.receive_count,
+            trace: message.trace.clone(),
+            cancelled_at: cancel_at,
+        });
+        let run = shared.consumer.handler.start(payload.into_inner(), message, home, context);
+        let mut task = Task::start(Box::pin(run.instrument(self.span(attempt))), shared.threads.as_ref());
+        let (start, mut lost) = (Instant::now(), pin!(lost));
+        loop {
+            let look_at = Instant::now() + Duration::from_millis(THREADS_LOOK_MS);
+            tokio::select! {
+                // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
+                biased;
+                end = task.ended() => return end_of(end, why),
+                () = sleep_until(cancel_at) => return end_of(task.stop(self.grace()).await, why),
+                () = &mut lost => return match end_of(task.stop(self.grace()).await, why) {
+                    RunEnd::NeverStarted => RunEnd::LeaseLostUnstarted,
+                    RunEnd::StillRunning => RunEnd::StillRunning,
+                    _ => RunEnd::LeaseLost,
+                },
+                () = sleep_until(look_at), if task.is_movable() => {
+                    task.look(start.elapsed() >= Duration::from_millis(THREAD_WAIT_MS));
+                }
+            }
+        }
+    }
+
+    /// Renews the lease as long as it can be; returns when it is lost.
+    async fn keep(&self, claim: &mut Claim, lease: Duration) {
+        loop {
+            tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
+            if self.renew(claim, lease).await == Renewed::Lost {
+                return;
+            }
+        }
+    }
+
+    /// The span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
+    /// continue the producer's trace from it.
+    fn span(&self, attempt: u32) -> Span {
+        let Message { id, trace, .. } = self.delivery.message;
+        tracing::info_span!("message", consumer = %self.cx.name(), message_id = %id, attempt, trace = trace.as_deref())
+    }
+
+    /// When the handler is cancelled, and the word for it.
+    fn cancellation(&self) -> (Instant, &'static str) {
+        let own = self.cx.options().timeout.map(|timeout| Instant::now() + timeout);
+        match own {
+            Some(own) if own < self.cx.schedule.cancel_at => (own, "the handler was cancelled at its time-out"),
+            _ => (self.cx.schedule.cancel_at, "the handler was cancelled at the deadline"),
+        }
+    }
+
+    /// How long what comes after a handler may take: a cancelled one's going, a last word to the queue. Settling keeps its
+    /// share of what is left.
+    fn grace(&self) -> Duration {
+        Duration::from_millis(CANCEL_GRACE_MS).min(until(self.cx.schedule.return_by) / 2)
+    }
+
+    /// Renews the lease, and hides the message until another owner could take over; held only where both are.
+    ///
+    /// A store that gives no answer is asked again at the next turn, as long as the lease lasts.
+    async fn renew(&self, claim: &mut Claim, lease: Duration) -> Renewed {
+        let (cx, now) = (self.cx, self.cx.now());
+        let renewal = Renewal { lease_until: now.plus(lease), now, policy: cx.policy() };
+        // So that a request without an answer leaves time for another one before the lease ends.
+        let within = lease / RENEWAL_TRIES;
+        let renewing = cx.store().renew(claim, renewal, Call { within, meter: cx.meter });
+        match timeout(within, renewing).await {
+            Ok(Ok(Renewed::Lost)) => return Renewed::Lost,
+            Ok(Ok(Renewed::Held)) => {}
+            Ok(Err(_)) | Err(_) => {
+                let lasts = cx.now().plus(lease / RENEWALS_PER_LEASE) < claim.lease_until;
+                return if lasts { Renewed::Held } else { Renewed::Lost };
+            }
+        }
+        // Back any earlier, it would be a receive for nothing.
+        let hidden = lease + cx.policy().skew;
+        match timeout(within, cx.queue.hide(self.delivery.index, hidden)).await {
+            Ok(HideAnswer::Lost) => Renewed::Lost,
+            Ok(HideAnswer::Hidden) | Err(_) => Renewed::Held,
+        }
+    }
+}
+
+fn end_of(end: End, why: &'static str) -> RunEnd {
+    match end {
+        End::Returned(result) => RunEnd::Returned(result),
+        End::Panicked => RunEnd::Panicked,
+        End::Stopped => RunEnd::Cancelled(why),
+        End::NeverStarted => RunEnd::NeverStarted,
+        End::StillRunning => RunEnd::StillRunning,
+    }
+}

@@ -1,0 +1,181 @@
+//! How a claim ends after its handler's run, and what its message gets for it.
+
+use std::time::Duration;
+
+use super::context::BatchContext;
+use super::exit::{Disposal, Exit, Why};
+use super::run::{HandlerResult, RunEnd};
+use super::running::Ran;
+use super::slots::Held;
+use super::work::{Answer, Claimed, Payload, Work};
+use crate::backoff;
+use crate::claim::Claim;
+use crate::failure::{Failure, FailureKind};
+use crate::protocol::{Abandoned, Ending};
+use crate::rejection::Rejection;
+use crate::report::Outcome;
+
+/// A claim that is to be settled.
+pub(crate) struct Unsettled<'a, T> {
+    pub(crate) work: Work<'a, ()>,
+    pub(crate) claim: Claim,
+    pub(crate) held: Held,
+    pub(crate) ending: Ending,
+    pub(crate) then: Then<T>,
+}
+
+/// What becomes of the message once the ending is written.
+pub(crate) enum Then<T> {
+    /// It leaves the batch.
+    Exit(Exit),
+    /// It leaves the batch as parked: why, and after which run of its handler.
+    Park { error: String, attempt: u32 },
+    /// It is claimed again when its turn comes.
+    LaterTurn(Payload<T>),
+}
+
+/// What a run leaves to be done.
+pub(crate) enum AfterRun<'a, T> {
+    Settle(Unsettled<'a, T>),
+    /// Nothing: the handler still runs under the claim.
+    Stuck(Work<'a, ()>, Claim),
+}
+
+impl<T> Then<T> {
+    fn answer(outcome: Outcome, visible_after: Duration) -> Self {
+        Self::Exit(Exit::Answered(Answer::failure(outcome, visible_after)))
+    }
+
+    pub(crate) fn is_completion(&self) -> bool {
+        matches!(self, Self::Exit(Exit::Answered(Answer { outcome: Outcome::Completed, .. })))
+    }
+
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Exit(Exit::Answered(answer)) => answer.outcome.word(),
+            Self::Exit(Exit::Duplicate { .. }) => "duplicate",
+            Self::Exit(Exit::Disposed(disposal)) => disposal.why.reason().as_str(),
+            Self::Park { .. } => "parked",
+            Self::LaterTurn(_) => "set_aside",
+        }
+    }
+}
+
+impl<'a, T> Unsettled<'a, T> {
+    /// A claim whose handler was not run, for want of time.
+    pub(crate) fn released(claimed: Claimed<'a, T>) -> Self {
+        let Claimed { work, claim, held } = claimed;
+        Self::not_run(work.without_payload(), claim, held, Then::answer(Outcome::NotStarted, Duration::ZERO))
+    }
+
+    fn not_run(work: Work<'a, ()>, claim: Claim, held: Held, then: Then<T>) -> Self {
+        let ending = if claim.taken_over { Ending::SetAside } else { Ending::Released };
+        Self { work, claim, held, ending, then }
+    }
+
+    /// A claim of work that an earlier owner may have died of, which is not its turn yet.
+    pub(crate) fn set_aside(claimed: Claimed<'a, T>) -> Self {
+        let Claimed { work, claim, held } = claimed;
+        let (work, payload) = work.split();
+        Self { work, claim, held, ending: Ending::SetAside, then: Then::LaterTurn(payload) }
+    }
+
+    /// A claim of a key that was claimed as often as it may; claims whose owners died before they ran it count too.
+    pub(crate) fn attempts_exhausted(cx: BatchContext<'a, T>, claimed: Claimed<'a, T>, max: u32) -> Self {
+        let Claimed { work, claim, held } = claimed;
+        let work = work.without_payload();
+        let (message_id, attempt) = (&work.delivery.message.id, claim.attempt);
+        let error = format!("it was claimed {max} times before, which is as often as it may");
+        tracing::error!(consumer = %cx.name(), message_id = %message_id, attempt, reason = %error, "message rejected");
+        let why = Why::Rejected(Rejection::new(error.clone()));
+        let then = Then::Exit(Exit::Disposed(Disposal { why, error: error.clone(), attempt: None }));
+        Self { work, claim, held, ending: Ending::Rejected { error }, then }
+    }
+
+    /// A claim whose handler returned, or whose transaction says what the handler should have.
+    pub(crate) fn returned(
+        cx: BatchContext<'a, T>,
+        work: Work<'a, ()>,
+        claim: Claim,
+        held: Held,
+        result: HandlerResult,
+    ) -> Self {
+        let (ending, then) = match result {
+            Ok(result) => {
+                let answer = Answer::success(Outcome::Completed, result.clone());
+                (Ending::Completed { result }, Then::Exit(Exit::Answered(answer)))
+            }
+            Err(failure) => after_failure(cx, &work, claim.attempt, failure),
+        };
+        Self { work, claim, held, ending, then }
+    }
+}
+
+fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<'_, ()>, attempt: u32, failure: Failure) -> (Ending, Then<T>) {
+    let Failure { why: error, kind, retry_after } = failure;
+    let (name, message_id) = (cx.name(), &work.delivery.message.id);
+    let delay = retry_after.unwrap_or_else(|| backoff::delay(attempt, message_id));
+    match kind {
+        FailureKind::Terminal => {
+            tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
+            let why = Why::Rejected(Rejection::new("its handler says so"));
+            let disposal = Disposal { why, error: error.clone(), attempt: Some(attempt) };
+            (Ending::Rejected { error }, Then::Exit(Exit::Disposed(disposal)))
+        }
+        FailureKind::Uncertain => {
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed, and its work may be done");
+            in_doubt(cx, attempt, error, Then::answer(Outcome::Retry, delay))
+        }
+        FailureKind::Retry => {
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed");
+            (Ending::Failed { error }, Then::answer(Outcome::Retry, delay))
+        }
+    }
+}
+
+/// Work that may have had its effect: at most once means that a person decides.
+fn in_doubt<T>(cx: BatchContext<'_, T>, attempt: u32, error: String, then: Then<T>) -> (Ending, Then<T>) {
+    match cx.policy().abandoned {
+        Abandoned::Rerun => (Ending::Failed { error }, then),
+        Abandoned::Park => (Ending::Parked { error: error.clone() }, Then::Park { error, attempt }),
+    }
+}
+
+/// What a run leaves to be done.
+pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran<'a>) -> AfterRun<'a, T> {
+    let Ran { work, claim, held, end, .. } = ran;
+    let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id, claim.attempt);
+    let backoff = backoff::delay(attempt, message_id);
+    let cut_off = |why: &str, outcome| in_doubt(cx, attempt, why.to_owned(), Then::answer(outcome, backoff));
+    let (ending, then) = match end {
+        RunEnd::Returned(result) => return AfterRun::Settle(Unsettled::returned(cx, work, claim, held, result)),
+        RunEnd::Panicked => {
+            tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler panicked");
+            cut_off("the handler panicked", Outcome::Retry)
+        }
+        RunEnd::Cancelled(why) => {
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, why, "handler cancelled");
+            cut_off(why, Outcome::Cancelled)
+        }
+        RunEnd::LeaseLost => {
+            tracing::error!(consumer = %name, message_id = %message_id, attempt, "lease lost while the handler ran; it was cancelled");
+            // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
+            cut_off("the lease was lost while the handler ran", Outcome::LeaseLost)
+        }
+        RunEnd::LeaseLostUnstarted => {
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
+            let then = Then::answer(Outcome::LeaseLost, backoff);
+            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+        }
+        RunEnd::StillRunning => {
+            tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
+            return AfterRun::Stuck(work, claim);
+        }
+        RunEnd::NeverStarted => {
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
+            let then = Then::answer(Outcome::NotStarted, Duration::ZERO);
+            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+        }
+    };
+    AfterRun::Settle(Unsettled { work, claim, held, ending, then })
+}

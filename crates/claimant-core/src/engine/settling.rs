@@ -1,0 +1,214 @@
+//! Settling: claims end in requests for many; where it is not known whether one did, again until the report is due.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::admission;
+use super::context::{BatchContext, store_time};
+use super::settlement::{Then, Unsettled};
+use super::slots::Held;
+use super::work::{Work, add};
+use crate::backoff;
+use crate::claim::Claim;
+use crate::clock::Timestamp;
+use crate::deadline::until;
+use crate::error::Chain;
+use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
+use crate::protocol::Settlement;
+use crate::store::{Call, Settled, StoreError};
+
+/// What came of the settlement of a claim.
+pub(crate) struct SettleResult<'a, T> {
+    pub(crate) settling: Settling<'a, T>,
+    pub(crate) settled: Settled,
+}
+
+/// A settlement on its way, without its claim: the same at each try, so that one which applied although its answer was lost
+/// is recognised.
+pub(crate) struct Settling<'a, T> {
+    pub(crate) work: Work<'a, ()>,
+    pub(crate) held: Held,
+    pub(crate) then: Then<T>,
+    pub(crate) attempt: u32,
+    pub(crate) lease_end: Timestamp,
+    settlement: Settlement,
+}
+
+/// How a call for settlements ended.
+enum CallEnd<'a, T> {
+    Answered {
+        results: Vec<SettleResult<'a, T>>,
+        tries: u32,
+        took: Duration,
+    },
+    /// No time was left to find out.
+    GivenUp(Vec<(Claim, Settling<'a, T>, StoreError)>),
+}
+
+pub(crate) struct SettleStage<'a, T> {
+    cx: BatchContext<'a, T>,
+    /// Claims that wait to be settled with others.
+    waiting: Vec<Unsettled<'a, T>>,
+    /// When the oldest of them has waited long enough.
+    linger_until: Option<Instant>,
+    /// Claims whose settlements are on their way, or wait for their next try.
+    in_flight: usize,
+    /// Of those: how many went without an answer at least once.
+    unanswered: usize,
+    calls: FuturesUnordered<BoxFuture<'a, CallEnd<'a, T>>>,
+    /// The longest that a call took.
+    longest: Duration,
+}
+
+impl<'a, T: Send + 'static> SettleStage<'a, T> {
+    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+        Self {
+            cx,
+            waiting: Vec::new(),
+            linger_until: None,
+            in_flight: 0,
+            unanswered: 0,
+            calls: FuturesUnordered::new(),
+            longest: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn push(&mut self, unsettled: Unsettled<'a, T>) {
+        self.waiting.push(unsettled);
+        self.linger_until.get_or_insert_with(linger);
+    }
+
+    /// How many claims are to be settled.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len() + self.in_flight
+    }
+
+    /// How many effects may have to be repeated: all that are not settled, while the store leaves settlements without an answer.
+    pub(crate) fn in_doubt(&self) -> usize {
+        if self.unanswered > 0 { self.len() } else { 0 }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    pub(crate) fn linger_until(&self) -> Option<Instant> {
+        self.linger_until
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// Settles claims: together, but none waits long.
+    pub(crate) fn start(&mut self, others_will_end: bool) {
+        let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
+        let mut count = admission::to_settle(self.waiting.len(), others_will_end, lingered);
+        if count == 0 {
+            return;
+        }
+        let cx = self.cx;
+        while count > 0 {
+            let chunk: Vec<_> = self.waiting.drain(..count.min(STORE_BATCH_MAX)).collect();
+            count -= chunk.len();
+            self.in_flight += chunk.len();
+            let now = cx.now();
+            let chunk = chunk.into_iter().map(|unsettled| settling(cx, unsettled, now)).collect();
+            self.calls.push(Box::pin(settle(cx, chunk, 0)));
+        }
+        self.linger_until = (!self.waiting.is_empty()).then(linger);
+    }
+
+    /// Waits for a call, and gives what came of its settlements; `None` where there is none. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Vec<SettleResult<'a, T>>> {
+        let end = self.calls.next().await?;
+        Some(match end {
+            CallEnd::Answered { results, tries, took } => self.answered(results, tries, took),
+            CallEnd::GivenUp(unknown) => {
+                self.in_flight -= unknown.len();
+                self.unanswered -= unknown.len();
+                give_up(unknown)
+            }
+        })
+    }
+
+    /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due:
+    /// what was done and not written would be done again.
+    fn answered(&mut self, answers: Vec<SettleResult<'a, T>>, tries: u32, took: Duration) -> Vec<SettleResult<'a, T>> {
+        self.longest = self.longest.max(took);
+        self.in_flight -= answers.len();
+        self.unanswered -= if tries > 1 { answers.len() } else { 0 };
+        let (mut results, mut unknown) = (Vec::with_capacity(answers.len()), Vec::new());
+        for SettleResult { mut settling, settled } in answers {
+            add(&mut settling.work.delivery.details.settle, took);
+            match settled {
+                Settled::Unknown { claim: Some(claim), error } if error.kind().is_transient() => {
+                    unknown.push((claim, settling, error));
+                }
+                settled => results.push(SettleResult { settling, settled }),
+            }
+        }
+        results.extend(self.try_again(unknown, tries));
+        results
+    }
+
+    fn try_again(
+        &mut self,
+        unknown: Vec<(Claim, Settling<'a, T>, StoreError)>,
+        tries: u32,
+    ) -> Vec<SettleResult<'a, T>> {
+        let cx = self.cx;
+        let Some((_, first, error)) = unknown.first() else { return Vec::new() };
+        let message_id = &first.work.delivery.message.id;
+        let Some(delay) = backoff::store_delay(tries, message_id, until(cx.schedule.return_by)) else {
+            return give_up(unknown);
+        };
+        if tries == 1 {
+            tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unknown.len(), error = %Chain(error), "whether claims were settled is not known: they are tried again until the report is due");
+        }
+        self.in_flight += unknown.len();
+        self.unanswered += unknown.len();
+        self.calls.push(Box::pin(async move {
+            sleep(delay).await;
+            if until(cx.schedule.return_by).is_zero() {
+                return CallEnd::GivenUp(unknown);
+            }
+            settle(cx, unknown.into_iter().map(|(claim, settling, _)| (claim, settling)).collect(), tries).await
+        }));
+        Vec::new()
+    }
+}
+
+/// When claims that wait from now on have waited long enough.
+fn linger() -> Instant {
+    Instant::now() + Duration::from_millis(SETTLE_LINGER_MS)
+}
+
+fn settling<'a, T>(cx: BatchContext<'a, T>, unsettled: Unsettled<'a, T>, now: Timestamp) -> (Claim, Settling<'a, T>) {
+    let Unsettled { work, claim, held, ending, then } = unsettled;
+    let settlement = Settlement { ending, now, policy: cx.policy() };
+    let (attempt, lease_end) = (claim.attempt, claim.lease_until);
+    (claim, Settling { work, held, then, attempt, lease_end, settlement })
+}
+
+fn give_up<'a, T>(unknown: Vec<(Claim, Settling<'a, T>, StoreError)>) -> Vec<SettleResult<'a, T>> {
+    let result = |(claim, settling, error)| SettleResult { settling, settled: Settled::unknown(claim, error) };
+    unknown.into_iter().map(result).collect()
+}
+
+/// Sends settlements; `tries` calls for them gave no answer before.
+async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<'a, T>)>, tries: u32) -> CallEnd<'a, T> {
+    let start = Instant::now();
+    let (within, guarded) = store_time(cx.schedule.return_by);
+    let parts = |(claim, settling): (Claim, Settling<'a, T>)| ((claim, settling.settlement.clone()), settling);
+    let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
+    let settled = timeout(within, cx.store().settle_all(claims, Call { within: guarded, meter: cx.meter })).await;
+    // As for claims: what is not answered is not known.
+    let none = std::iter::repeat_with(|| Settled::given_up(within));
+    let settled = settled.unwrap_or_default().into_iter().chain(none);
+    let results = chunk.into_iter().zip(settled).map(|(settling, settled)| SettleResult { settling, settled });
+    CallEnd::Answered { results: results.collect(), tries: tries + 1, took: start.elapsed() }
+}

@@ -1,0 +1,170 @@
+//! Suspects: work whose last owner did not finish it, and may have died of it. They run after all else of the batch, one at
+//! a time, while no other message is claimed and what is done was deleted, so that the next death takes nothing along.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::timeout;
+
+use super::admission;
+use super::context::BatchContext;
+use super::slots::{Held, SlotQueue};
+use super::work::{Payload, Work};
+use crate::deadline::until;
+use crate::limits::STORE_CALL_MAX_MS;
+use crate::queue::Confirmation;
+
+/// Work that was claimed this often has ended no run of its own, nor let another end, at least twice.
+const ATTEMPTS_CONVICTED: u32 = 3;
+
+/// Work that waits for its turn.
+struct Suspect<'a, T> {
+    work: Work<'a, Payload<T>>,
+    /// How often it was claimed.
+    attempt: u32,
+}
+
+/// What the next turn is.
+pub(crate) enum Turn<'a, T> {
+    /// These are claimed, and nothing else meanwhile.
+    Claim(Vec<(Work<'a, Payload<T>>, Held)>),
+    /// These are not started: there is no time, or another delivery is better for them.
+    NotStarted(Vec<Work<'a, Payload<T>>>),
+    /// What is done is deleted first.
+    Deleting,
+}
+
+pub(crate) struct Suspects<'a, T> {
+    cx: BatchContext<'a, T>,
+    waiting: Vec<Suspect<'a, T>>,
+    /// Whether some of them have their turn.
+    turn: bool,
+    /// Messages that are done, and that the queue was not asked to delete.
+    done: Vec<usize>,
+    /// Whether it could not confirm that one of them is gone.
+    kept: bool,
+    deleting: Option<BoxFuture<'a, Confirmation>>,
+}
+
+impl<'a, T: Send + 'static> Suspects<'a, T> {
+    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+        Self { cx, waiting: Vec::new(), turn: false, done: Vec::new(), kept: false, deleting: None }
+    }
+
+    pub(crate) fn push(&mut self, work: Work<'a, Payload<T>>, attempt: u32) {
+        self.waiting.push(Suspect { work, attempt });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Takes down that a message is done.
+    pub(crate) fn done(&mut self, index: usize) {
+        self.done.push(index);
+    }
+
+    /// Whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
+    /// trace. At the last two receives only, since what had no turn yet has as many.
+    pub(crate) fn is_by_receives(&self, work: &Work<'_, Payload<T>>) -> bool {
+        let (cx, receive_count) = (self.cx, work.delivery.message.receive_count);
+        let leaves_no_trace = !cx.store().claims_outlive_owners();
+        leaves_no_trace && cx.messages > 1 && receive_count > 1 && cx.receives_end(receive_count)
+    }
+
+    /// Whether work is set aside that an earlier owner left. A message that is alone takes nothing along.
+    pub(crate) fn is_left(&self, work: &Work<'_, Payload<T>>, taken_over: bool) -> bool {
+        taken_over && !work.its_turn && self.cx.messages > 1
+    }
+
+    /// Whether nothing else may be claimed: while suspects run, and in the time that is kept for them, since in a batch that
+    /// does not fit they would never have their turn.
+    pub(crate) fn have_the_time(&self) -> bool {
+        let (cx, total) = (self.cx, self.cx.schedule.total());
+        if self.turn || self.waiting.is_empty() {
+            return self.turn;
+        }
+        // A suspect without further receives has its last chance here; others have theirs later.
+        let last_chance = self.waiting.iter().any(|suspect| self.receives_end(suspect));
+        let most = if last_chance { total } else { total / 2 };
+        let kept = admission::kept_for(self.waiting.len(), most, cx.shared.takes(), cx.shared.expected());
+        until(cx.schedule.cancel_at) <= kept
+    }
+
+    fn receives_end(&self, suspect: &Suspect<'_, T>) -> bool {
+        self.cx.receives_end(suspect.work.delivery.message.receive_count)
+    }
+
+    /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
+    pub(crate) fn end_turn(&mut self) -> bool {
+        std::mem::take(&mut self.turn)
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.deleting.is_none()
+    }
+
+    /// Waits until the queue has answered whether it deleted what is done; for ever where it was not asked. Cancel safe.
+    pub(crate) async fn deleted(&mut self) {
+        match &mut self.deleting {
+            Some(deleting) => self.kept |= deleting.await == Confirmation::Unconfirmed,
+            None => std::future::pending().await,
+        }
+        self.deleting = None;
+    }
+
+    /// Begins the turn of the next suspects. To be called when nothing is under way.
+    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>) -> Turn<'a, T> {
+        let works = |suspects: Vec<Suspect<'a, T>>| suspects.into_iter().map(|suspect| suspect.work).collect();
+        let cx = self.cx;
+        if !cx.fits() {
+            return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
+        }
+        if !self.done.is_empty() {
+            self.deleting = Some(delete(cx, std::mem::take(&mut self.done)));
+            return Turn::Deleting;
+        }
+        let deferred = self.take_convicted();
+        if !deferred.is_empty() {
+            return Turn::NotStarted(works(deferred));
+        }
+        self.waiting.sort_by_key(suspicion);
+        let left = until(cx.schedule.cancel_at);
+        let together = admission::together(self.waiting.len(), left, cx.shared.takes(), cx.shared.concurrency);
+        let held: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
+        let turn = self.waiting.drain(..held.len()).map(|suspect| Work { its_turn: true, ..suspect.work });
+        let turn: Vec<_> = turn.zip(held).collect();
+        self.turn = !turn.is_empty();
+        Turn::Claim(turn)
+    }
+
+    /// Takes out those that are convicted: for a delivery without others, where this batch has done what the queue still has,
+    /// and their receives allow it.
+    fn take_convicted(&mut self) -> Vec<Suspect<'a, T>> {
+        if !self.kept {
+            return Vec::new();
+        }
+        let suspects = std::mem::take(&mut self.waiting).into_iter();
+        let (deferred, rest) =
+            suspects.partition(|suspect| suspect.attempt >= ATTEMPTS_CONVICTED && !self.receives_end(suspect));
+        self.waiting = rest;
+        deferred
+    }
+}
+
+/// Who runs first: whose work was claimed least, then who was received most. The others of this order go by their
+/// ids, upwards and downwards in turn: where a death leaves no trace, what was behind the one message that kills is in front
+/// of it the next time.
+fn suspicion<T>(suspect: &Suspect<'_, T>) -> impl Ord + use<T> {
+    let message = suspect.work.delivery.message;
+    let id = message.id.as_str().to_owned();
+    let (up, down) = if message.receive_count.is_multiple_of(2) { (Some(id), None) } else { (None, Some(Reverse(id))) };
+    (suspect.attempt, Reverse(message.receive_count), up, down)
+}
+
+fn delete<'a, T>(cx: BatchContext<'a, T>, indexes: Vec<usize>) -> BoxFuture<'a, Confirmation> {
+    let within = until(cx.schedule.cancel_at).min(Duration::from_millis(STORE_CALL_MAX_MS));
+    let queue = cx.queue;
+    Box::pin(async move { timeout(within, queue.delete(&indexes)).await.unwrap_or(Confirmation::Unconfirmed) })
+}

@@ -1,0 +1,106 @@
+//! A message's work on its way through the stages: a type for each step, moved from one to the next.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::slots::Held;
+use crate::claim::Claim;
+use crate::identity::Identity;
+use crate::message::Message;
+use crate::report::{Details, Outcome};
+
+/// A message of the batch, whatever is known of its body.
+pub(crate) struct Delivery<'a> {
+    pub(crate) index: usize,
+    pub(crate) lane: usize,
+    pub(crate) message: &'a Message,
+    pub(crate) details: Details,
+}
+
+/// A message whose body says what its work is. With a [`Payload`], its handler has not run.
+pub(crate) struct Work<'a, P> {
+    pub(crate) delivery: Delivery<'a>,
+    pub(crate) identity: Identity,
+    pub(crate) payload: P,
+    /// Whether it is a suspect whose turn it is.
+    pub(crate) its_turn: bool,
+}
+
+impl<'a, P> Work<'a, P> {
+    /// Returns the work without its payload, and the payload.
+    pub(crate) fn split(self) -> (Work<'a, ()>, P) {
+        let Self { delivery, identity, payload, its_turn } = self;
+        (Work { delivery, identity, payload: (), its_turn }, payload)
+    }
+
+    /// Returns the work without its payload, which is dropped.
+    pub(crate) fn without_payload(self) -> Work<'a, ()> {
+        self.split().0
+    }
+}
+
+impl<'a> Work<'a, ()> {
+    pub(crate) fn with<P>(self, payload: P) -> Work<'a, P> {
+        let Self { delivery, identity, its_turn, .. } = self;
+        Work { delivery, identity, payload, its_turn }
+    }
+}
+
+/// What a body was decoded to, once. Its drop is the user's code: a panic in it ends nothing else.
+pub(crate) struct Payload<T>(Option<T>);
+
+impl<T> Payload<T> {
+    pub(crate) fn new(payload: T) -> Self {
+        Self(Some(payload))
+    }
+
+    /// Returns the payload, for its handler.
+    pub(crate) fn into_inner(mut self) -> T {
+        self.0.take().expect("it is taken out only here, which consumes this")
+    }
+}
+
+impl<T> Drop for Payload<T> {
+    fn drop(&mut self) {
+        if let Some(payload) = self.0.take() {
+            // The panic hook has logged it.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        }
+    }
+}
+
+/// Work whose key is claimed, and whose handler has not run.
+pub(crate) struct Claimed<'a, T> {
+    pub(crate) work: Work<'a, Payload<T>>,
+    pub(crate) claim: Claim,
+    pub(crate) held: Held,
+}
+
+/// What a message is reported with, and the handler's result for its duplicates.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) outcome: Outcome,
+    /// When the queue should show it again; `None` leaves it as it is.
+    pub(crate) visible_after: Option<Duration>,
+    pub(crate) result: Option<String>,
+}
+
+impl Answer {
+    pub(crate) fn success(outcome: Outcome, result: Option<String>) -> Self {
+        Self { outcome, visible_after: None, result }
+    }
+
+    pub(crate) fn failure(outcome: Outcome, visible_after: Duration) -> Self {
+        Self { outcome, visible_after: Some(visible_after), result: None }
+    }
+
+    /// A failure after which the queue's own visibility timeout counts.
+    pub(crate) fn unchanged(outcome: Outcome) -> Self {
+        Self { outcome, visible_after: None, result: None }
+    }
+}
+
+/// Adds a try's duration to those of a step.
+pub(crate) fn add(sum: &mut Option<Duration>, took: Duration) {
+    *sum = Some(sum.unwrap_or_default() + took);
+}
