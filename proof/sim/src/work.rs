@@ -35,6 +35,9 @@ pub struct Payload {
     /// Of the message, where a wrong runtime makes its key from it.
     #[serde(default)]
     pub message_id: String,
+    /// The invocation that decoded it, and runs its handler: a handler itself runs on threads that are no invocation's.
+    #[serde(skip, default = "process::current")]
+    pub invocation: Option<InvocationNo>,
 }
 
 /// Does what the scenario says.
@@ -53,7 +56,7 @@ impl Actor {
         cx: &Context,
         tx: Option<TransactionGuard<Transaction>>,
     ) -> impl Future<Output = Result<Option<String>, HandlerError>> + Send + use<> {
-        let invocation = process::current().unwrap_or_default();
+        let invocation = payload.invocation.unwrap_or_default();
         let key: usize = payload.key.trim_start_matches('k').parse().unwrap_or_default();
         let works = self.world.scenario.keys.get(key).map_or(&[][..], Vec::as_slice);
         // Not by the attempt: that begins again with each deduplication window.
