@@ -12,7 +12,7 @@ const OWNER_TOKEN_BYTES: usize = 16;
 /// Who holds a claim: a fresh random token for each attempt to claim.
 ///
 /// Never a request id or a message id: both repeat. Drawn from the operating system each time, because a
-/// process restored from a Lambda SnapStart snapshot shares any random state it had.
+/// process restored from a snapshot shares any random state it had.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerToken(String);
 

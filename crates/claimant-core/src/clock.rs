@@ -20,7 +20,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded up: the unit of DynamoDB's TTL attribute.
+    /// Whole seconds since the epoch, rounded up: the unit in which stores expire records.
     #[must_use]
     pub const fn as_secs_rounded_up(self) -> u64 {
         self.0.div_ceil(1_000)

@@ -79,7 +79,7 @@ impl HandlerError {
     }
 
     /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
-    /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), since SQS hides a message for 12 hours at most.
+    /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), the longest for which a queue hides a message.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);

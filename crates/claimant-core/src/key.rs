@@ -6,13 +6,13 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-/// The longest key, in bytes of UTF-8. DynamoDB allows a partition key of 2,048 bytes.
+/// The longest key, in bytes of UTF-8: the longest that every store can look up.
 pub const KEY_MAX_BYTES: usize = 2_048;
 
 /// The longest consumer name, in bytes.
 pub const CONSUMER_NAME_MAX_BYTES: usize = 64;
 
-/// The longest message id, in bytes. SQS allows a message id of 100 characters.
+/// The longest message id, in bytes.
 pub const MESSAGE_ID_MAX_BYTES: usize = 100;
 
 /// Record ids up to this many bytes show the key in the clear; longer ones hold its hash, so that an item of

@@ -1,4 +1,4 @@
-//! The claim protocol and the batch engine of claimant: no AWS in it.
+//! The claim protocol and the batch engine of claimant, for any queue, store and runtime.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -9,12 +9,13 @@
 //! | [`message`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `identity`, `options` | a named handler: its key rule and its fingerprint rule, and what it may be told |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
-//! | [`decode`], [`rejection`], [`backoff`] | bodies, and what is said of a bad one; when what failed is tried again |
+//! | [`decode`], [`rejection`], [`backoff`], [`budget`] | bodies, and what is said of a bad one; when what failed is tried again |
 //! | [`threads`] | the threads that handlers run on and can block |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
 //! | [`settings`], [`secret`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
 
 pub mod backoff;
+pub mod budget;
 pub mod claim;
 pub mod clock;
 pub mod consumer;
@@ -47,6 +48,7 @@ pub mod store;
 pub mod threads;
 pub mod transaction;
 
+pub use budget::Budget;
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use consumer::Consumer;

@@ -1,12 +1,12 @@
 //! Every limit, named, with its unit last; relations between them are asserted when this compiles.
 
-/// The default clock-skew margin ε: two Lambda hosts kept by NTP differ by far less.
+/// The default clock-skew margin ε: two hosts kept by NTP differ by far less.
 pub const SKEW_DEFAULT_MS: u64 = 1_000;
 
 /// The largest clock-skew margin that may be set.
 pub const SKEW_MAX_MS: u64 = 60_000;
 
-/// How long SQS keeps a message at most.
+/// How long a queue keeps a message at most.
 pub const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
 
 /// The default deduplication window: longer than any message can wait in its queue.
@@ -28,7 +28,7 @@ pub const CONCURRENCY_DEFAULT: usize = 10;
 /// The largest concurrency that may be set: each running message holds a task and a store request.
 pub const CONCURRENCY_MAX: usize = 1_000;
 
-/// How many records a store can claim or settle in one request: DynamoDB's limit for PartiQL statements.
+/// How many records a store can claim or settle in one request: the smallest limit of any store.
 pub const STORE_BATCH_MAX: usize = 25;
 
 /// Claims are taken ahead of free slots only as far as their messages then wait no longer than this.
@@ -56,10 +56,16 @@ pub const STORE_RETRY_BASE_MS: u64 = 50;
 /// most 50 times.
 pub const STORE_RETRY_MAX_MS: u64 = 1_000;
 
+/// The longest that one call to a store is given, its tries included: no invocation lasts longer.
+pub const STORE_BUDGET_MAX_MS: u64 = LEASE_MAX_MS;
+
+/// The first wait between the tries of one call to a store; then doubling.
+pub const STORE_TRY_BASE_MS: u64 = 24;
+
 /// With less time than this left, a store is not asked again.
 pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 
-/// How many dead letters are sent in one request: SQS's limit.
+/// How many dead letters are sent in one request: the queue's limit.
 pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 
 /// How long an ending waits for others to be written with.
@@ -98,7 +104,7 @@ pub const RUNTIMES_MAX: usize = 6;
 /// With so many threads blocked by handlers that were left behind, a process starts no fresh ones, and takes no more work.
 pub const BLOCKED_MAX: usize = 100;
 
-/// The fewest threads that a process may have anywhere: what a function's environment on Lambda has, processes counted.
+/// The fewest threads that a process may have anywhere: what a function's environment has, processes counted.
 pub const PROCESS_THREADS_MAX: usize = 1_024;
 
 /// How much longer than the invocation's deadline a lease lasts.
@@ -107,7 +113,7 @@ pub const LEASE_MARGIN_MS: u64 = 1_000;
 /// The first delay before a failed message is tried again.
 pub const BACKOFF_BASE_MS: u64 = 2_000;
 
-/// By how much each further delay is longer. Five receives, SQS's usual limit, then take five minutes: an outage of that
+/// By how much each further delay is longer. Five receives, the usual limit, then take five minutes: an outage of that
 /// length is waited out, and does not end in the dead-letter queue.
 pub const BACKOFF_FACTOR: u64 = 5;
 
@@ -117,13 +123,13 @@ pub const REJECTED_BASE_MS: u64 = 1_000;
 /// The longest delay before a failed message is tried again, unless the handler asks for more.
 pub const BACKOFF_MAX_MS: u64 = 900_000;
 
-/// After how many receives a queue gives a message to its dead-letter queue, unless set: SQS's usual limit.
+/// After how many receives a queue gives a message to its dead-letter queue, unless set: the usual limit.
 pub const RECEIVES_MAX_DEFAULT: u32 = 5;
 
-/// The largest number of receives that SQS takes for it.
+/// The largest number of receives that a queue takes for it.
 pub const RECEIVES_MAX: u32 = 1_000;
 
-/// The longest time for which a failed message is hidden: SQS allows 12 hours from when it was received, and an
+/// The longest time for which a failed message is hidden: a queue allows 12 hours from when it was received, and an
 /// invocation can have had it for 15 minutes.
 pub const VISIBILITY_MAX_S: u64 = 43_200 - 900;
 

@@ -11,7 +11,7 @@ use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, Store
 
 /// A store in memory: the shortest way to keep the contract, for tests and for trying things out.
 ///
-/// It protects nothing across processes: Lambda runs many.
+/// It protects nothing across processes, of which a function has many.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     records: Mutex<HashMap<RecordId, Record>>,

@@ -36,7 +36,7 @@ pub enum Confirmation {
 pub trait Queue: Send + Sync {
     /// Hides a message from other receivers for this long from now. [`HideAnswer::Lost`] where the queue says that it is no
     /// longer this delivery's to hide: its handler is then cancelled. Not every queue can say so of a message that is visible
-    /// again (an SQS standard queue accepts the change); there, the lease alone keeps others off.
+    /// again (a standard queue accepts the change); there, the lease alone keeps others off.
     fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer>;
 
     /// Deletes messages that are done, before the report does: so that a process which dies on the next one takes none of

@@ -12,13 +12,15 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::limits::STORE_BATCH_MAX;
 use claimant_core::protocol::{ClaimRequest, Decision, Settlement, claim_of, decide, fresh_claim, held};
-use claimant_core::{BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind};
+use claimant_core::{
+    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind,
+};
 use futures_util::future::join_all;
 
 use crate::error::store_error;
 use crate::item;
 use crate::requests::Requests;
-use crate::table::{Budget, LockTable, ROUNDS_MAX, retry_wait};
+use crate::table::{LockTable, ROUNDS_MAX};
 
 /// Records in one `BatchGetItem`: DynamoDB's limit.
 const READ_MAX: usize = 100;
@@ -32,7 +34,7 @@ enum Statement {
 }
 
 impl LockTable {
-    /// Claims keys in company: first deliveries with one statement each, which can only claim a key without a record.
+    /// Claims keys in one request: first deliveries with one statement each, which can only claim a key without a record.
     /// Redeliveries, and a key that is there twice, since a request with the same key twice is refused as a whole, have
     /// to be claimed by themselves; and so has what a statement was refused for.
     pub(crate) async fn claim_many(
@@ -117,7 +119,7 @@ impl LockTable {
             Err(_) => return HashMap::new(),
         };
         let units: f64 = read.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
-        budget.meter.units(0.0, units);
+        budget.meter().units(0.0, units);
         let items = read.responses.unwrap_or_default().remove(table).unwrap_or_default();
         let named = |item: item::Item| {
             let id = item.get(&names.id)?.as_s().ok()?.clone();
@@ -126,7 +128,7 @@ impl LockTable {
         items.into_iter().filter_map(named).collect()
     }
 
-    /// Settles claims in company; what is refused goes by itself, which finds out why.
+    /// Settles claims in one request; what is refused goes by itself, which finds out why.
     pub(crate) async fn settle_many(&self, settlements: Vec<(Claim, Settlement)>, call: Call<'_>) -> Vec<Settled> {
         let budget = Budget::of(call);
         let mut chunks = Vec::new();
@@ -190,7 +192,7 @@ impl LockTable {
                 break;
             }
             if round > 0 {
-                tokio::time::sleep(retry_wait(round, budget.left())).await;
+                tokio::time::sleep(budget.retry_wait(round)).await;
             }
             let sent = self.execute_once(open.iter().map(|(_, s)| s.clone()).collect(), budget).await;
             let mut unanswered = Vec::new();
@@ -228,7 +230,7 @@ impl LockTable {
             }
         };
         let units: f64 = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
-        budget.meter.units(units, 0.0);
+        budget.meter().units(units, 0.0);
         let mut outcomes: Vec<Statement> = output.responses().iter().map(|r| self.outcome(r)).collect();
         // DynamoDB answers each statement; an endpoint that does not has not said that the rest applied.
         let missing =

@@ -9,11 +9,11 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use claimant_core::{AnyTransaction, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
+use claimant_core::{AnyTransaction, Budget, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
 
 use crate::error::store_error;
 use crate::item;
-use crate::table::{Budget, LockTable, ROUNDS_MAX, retry_wait};
+use crate::table::{LockTable, ROUNDS_MAX};
 use crate::transaction::{Transaction, Write, tables};
 
 /// The next write of the lock record, or what its claim came to without one.
@@ -65,7 +65,7 @@ impl LockTable {
         let (mut unknown, mut in_the_way) = (None, None);
         for round in 0..ROUNDS_MAX {
             if round > 0 {
-                tokio::time::sleep(retry_wait(round, budget.left())).await;
+                tokio::time::sleep(budget.retry_wait(round)).await;
             }
             // The owner's token names this claim and nothing else; a write that starts from another record is another one.
             let token = format!("{}-{}", claim.owner.as_str(), transaction.changes);
@@ -121,7 +121,7 @@ impl LockTable {
         let error = match budget.send(request.send()).await {
             Ok(Ok(output)) => {
                 let units = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
-                budget.meter.units(units, 0.0);
+                budget.meter().units(units, 0.0);
                 return Try::Applied;
             }
             Ok(Err(error)) => error,
@@ -157,7 +157,7 @@ impl LockTable {
                 Err(error) => Try::NoAnswer(error),
             };
         }
-        // Somebody is writing the lock record: what the handler's conditions met is not the last word.
+        // Another owner is writing the lock record: what the handler's conditions met is not the last word.
         if let Some(code) = reasons.first().map(code).filter(|code| code != "None") {
             if is_throttling(&code) {
                 return Try::Throttled(throttled(&code));

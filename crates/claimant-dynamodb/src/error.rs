@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
-/// What the call `operation` on `table` ran into, with the way to mend it.
+/// What the call `operation` on `table` ran into, and how to fix it.
 ///
 /// Built from the service's code and message and from `Display` texts only: `Debug` of an SDK error can show the request.
 pub(crate) fn store_error<E>(operation: &'static str, table: &str, error: &SdkError<E>) -> StoreError
@@ -17,14 +17,14 @@ where
         SdkError::ServiceError(service) => {
             let metadata = service.err().meta();
             let code = metadata.code().unwrap_or("no code");
-            let (kind, mend) = match classify(code, operation, table) {
+            let (kind, fix) = match classify(code, operation, table) {
                 // A server, or a proxy before it, that is in trouble and has no word for it.
-                (StoreErrorKind::Other, mend) if service.raw().status().is_server_error() => {
-                    (StoreErrorKind::Unreachable, mend)
+                (StoreErrorKind::Other, fix) if service.raw().status().is_server_error() => {
+                    (StoreErrorKind::Unreachable, fix)
                 }
                 known => known,
             };
-            (kind, format!("{code}: {}{mend}", metadata.message().unwrap_or("no message")))
+            (kind, format!("{code}: {}{fix}", metadata.message().unwrap_or("no message")))
         }
         SdkError::TimeoutError(_) => (StoreErrorKind::Unreachable, "no answer in the time that was left".to_owned()),
         SdkError::DispatchFailure(_) => (
@@ -40,7 +40,7 @@ where
 
 fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String) {
     match code {
-        // The last is a transaction of somebody else on the same item.
+        // The last is another transaction on the same item.
         "ProvisionedThroughputExceededException"
         | "ThrottlingException"
         | "Throttling"

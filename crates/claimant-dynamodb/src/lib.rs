@@ -2,7 +2,8 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `table` | [`LockTable`]: the store, and how ambiguous answers are resolved |
+//! | `table` | [`LockTable`]: the store |
+//! | `claim`, `settle` | one claim, its renewal and its end, and how ambiguous answers are resolved |
 //! | `requests`, `statements` | every request and its condition; the PartiQL statements for many |
 //! | `batch` | many records in one request |
 //! | `transaction`, `commit` | what a handler wants written, and the one request that writes it with the completion |
@@ -18,6 +19,7 @@
 //! `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see [`LockTable::batched`].
 
 mod batch;
+mod claim;
 mod commit;
 mod create;
 mod error;
@@ -28,6 +30,7 @@ mod names;
 mod optimistic;
 mod requests;
 mod settings;
+mod settle;
 mod statements;
 mod table;
 mod transaction;

@@ -7,12 +7,12 @@ use claimant_core::protocol::{
     self, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement, claim_of,
 };
 use claimant_core::{
-    AnyTransaction, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreErrorKind,
-    StoreFuture, Transactional,
+    AnyTransaction, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
+    StoreErrorKind, StoreFuture, Transactional,
 };
 
 use crate::commit::{Next, Seen};
-use crate::table::{Budget, LockTable, ROUNDS_MAX, Written};
+use crate::table::{LockTable, ROUNDS_MAX, Written};
 use crate::transaction::{Base, Transaction};
 
 /// The same without a claim: the handler runs at once, and the transaction finds out whether its key was still to be had.
@@ -160,7 +160,7 @@ impl OptimisticTransactions {
                 }
             };
             seen = match read {
-                // A write before this one may have applied, and somebody went on from it: to write again would count the run twice.
+                // A write before this one may have applied, and another owner continued from it: to write again would count the run twice.
                 Ok(read @ Seen::Refused(_)) if in_doubt || unknown.is_some() => match lock(read) {
                     Break(settled) => return Ok(settled),
                     Continue(_) => return Ok(Settled::Lost),
@@ -192,7 +192,7 @@ impl Store for OptimisticTransactions {
         Box::pin(self.begin(request, call))
     }
 
-    /// There is nothing to renew: nobody is kept out.
+    /// There is nothing to renew: no other owner is excluded.
     fn renew<'a>(
         &'a self,
         claim: &'a mut Claim,

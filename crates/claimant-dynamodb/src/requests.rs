@@ -18,7 +18,7 @@ use crate::names::AttributeNames;
 /// shows.
 ///
 /// Nor what this very attempt wrote before its answer was lost: not where the clock says that its lease is over, nor where its run
-/// has failed since and this is a try that was given up and lands late, whose claim would be nobody's.
+/// has failed since and this is a try that was given up and lands late, whose claim would have no owner.
 const CLAIM_CONDITION: &str = "attribute_not_exists(#id) OR \
     (#fingerprint = :fingerprint AND #expires_at >= :now_s AND #owner <> :owner AND \
     (#status = :failed OR #status = :in_progress AND #lease_until < :dead))";
@@ -53,7 +53,7 @@ impl Requests {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// The blind claim: one request for a first delivery, a retry and a takeover. Gives the old record when it applies.
+    /// The blind claim: one request for a first delivery, a retry and a takeover. Returns the old record when it applies.
     pub(crate) fn claim(&self, request: &ClaimRequest) -> UpdateItemFluentBuilder {
         let n = &self.names;
         let rerun = request.policy.abandoned == Abandoned::Rerun;

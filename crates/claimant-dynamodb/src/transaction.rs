@@ -79,7 +79,7 @@ impl Write {
 pub struct Condition<'a>(&'a mut Write);
 
 impl Condition<'_> {
-    /// Rejects the message, for this reason: no retry can mend it.
+    /// Rejects the message, for this reason: no retry fixes it.
     pub fn or_terminal(self, why: impl Into<String>) {
         self.0.refused = Failure::terminal(why);
     }

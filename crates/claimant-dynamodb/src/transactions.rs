@@ -4,14 +4,14 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, Renewal, SettleDecision, Settlement};
 use claimant_core::{
-    AnyTransaction, BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture, Transactional,
+    AnyTransaction, BatchedClaim, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store,
+    StoreError, StoreFuture, Transactional,
 };
 use futures_util::future::join_all;
 
 use crate::commit::Seen;
 use crate::optimistic::OptimisticTransactions;
-use crate::table::{Budget, LockTable};
+use crate::table::LockTable;
 use crate::transaction::Transaction;
 
 /// A lock table whose completions commit together with the handler's writes, in one `TransactWriteItems`.
@@ -25,7 +25,7 @@ pub struct TableTransactions {
 }
 
 impl LockTable {
-    /// Returns this table with handlers that are lent a [`Transaction`]: for [`Consumer::transactional`](claimant_core::Consumer::transactional).
+    /// This table, with handlers that are lent a [`Transaction`]: for [`Consumer::transactional`](claimant_core::Consumer::transactional).
     ///
     /// The function's role needs `dynamodb:PutItem`, `UpdateItem`, `DeleteItem` and `ConditionCheckItem` on the handler's
     /// tables, each as far as it uses them.
@@ -117,7 +117,7 @@ impl Store for TableTransactions {
         }
     }
 
-    /// Completions commit one by one, everything else in company.
+    /// Commits completions one by one, and settles everything else in one request.
     fn settle_all<'a>(
         &'a self,
         settlements: Vec<(Claim, Settlement)>,

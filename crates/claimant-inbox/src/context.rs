@@ -25,7 +25,7 @@ impl InboxContext {
     }
 
     pub(crate) fn body(&self) -> &str {
-        &self.run.taken.body
+        &self.run.taken.message.body
     }
 
     /// The key of the work; its SHA-256 in hex where the inbox has only that, see
@@ -52,13 +52,13 @@ impl InboxContext {
     /// The event type that its handler was found by.
     #[must_use]
     pub fn event_type(&self) -> &str {
-        &self.run.taken.event_type
+        &self.run.taken.message.event_type
     }
 
     /// The group whose messages are worked off in order, if it has one.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
-        self.run.taken.group.as_deref()
+        self.run.taken.message.group.as_deref()
     }
 
     /// Which attempt this is: 1 for the first, and for the first after a person's [`retry`](crate::Inbox::retry).
@@ -89,7 +89,7 @@ impl InboxContext {
     /// The trace that the producer sent the message in, as the header that continues it.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
-        self.run.taken.trace.as_deref()
+        self.run.taken.message.trace.as_deref()
     }
 
     /// How long the handler has until it is cancelled. Zero means no time, never "no limit".

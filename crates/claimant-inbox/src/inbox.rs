@@ -11,33 +11,19 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::intake::{self, Intake};
+use crate::error;
+use crate::intake::Intake;
 use crate::limits::STATEMENT_MAX_MS;
 use crate::link::{self, end_of};
 use crate::migrations::MIGRATIONS;
 use crate::operate::{self, Counts, Entry};
+use crate::pending;
 use crate::rows::{self, Closing};
+use crate::status::StateChange;
 use crate::transaction;
-use crate::trouble;
 use crate::worker::Worker;
 
 /// Messages in one table, `claimant_inbox`, of a PostgreSQL database. Cheap to clone; clones share connections.
-///
-/// ```
-/// # mod claimant { pub use claimant_core::*; pub mod inbox { pub use claimant_inbox::*; } }
-/// use claimant::inbox::Inbox;
-///
-/// #[derive(serde::Deserialize)]
-/// struct Event { id: String, kind: String }
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), claimant::Error> {
-/// let inbox = Inbox::connect("postgres://user:password@db.example/shop", 10).await?; // connects at the first call
-/// // Takes messages in: a consumer for `claimant::lambda::run`.
-/// let intake = inbox.intake("orders", |event: &Event| &event.kind).key(|event| &event.id);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct Inbox {
     pool: PgPool,
@@ -126,8 +112,8 @@ impl Inbox {
         T: DeserializeOwned + Send + 'static,
     {
         let store = Intake { pool: self.pool.clone() };
-        Consumer::storing(consumer, store, move |payload, message, slip| {
-            intake::note(event_type(payload), message, slip)
+        Consumer::storing(consumer, store, move |payload, message, row| {
+            pending::note(event_type(payload), message, row)
         })
     }
 
@@ -167,29 +153,29 @@ impl Inbox {
     ///
     /// # Errors
     /// When the database gave no answer within this time.
-    pub async fn look(&self, id: i64, within: Duration) -> Result<Option<Entry>, StoreError> {
-        let rows = link::rows(&self.pool, end_of(within), "reading a message", operate::look(id)).await?;
+    pub async fn get(&self, id: i64, within: Duration) -> Result<Option<Entry>, StoreError> {
+        let rows = link::rows(&self.pool, end_of(within), "reading a message", operate::get(id)).await?;
         rows.first().map(Entry::read).transpose()
     }
 
-    /// Lets a dead message be tried again, at once, as often as a new one. Gives whether it was dead.
+    /// Lets a dead message be tried again, at once, as often as a new one.
     ///
     /// # Errors
     /// When the database gave no answer within this time.
-    pub async fn retry(&self, id: i64, now: Timestamp, within: Duration) -> Result<bool, StoreError> {
+    pub async fn retry(&self, id: i64, now: Timestamp, within: Duration) -> Result<StateChange, StoreError> {
         let rows = link::rows(&self.pool, end_of(within), "retrying a message", operate::retry(id, now)).await?;
-        Ok(!rows.is_empty())
+        Ok(StateChange::of(!rows.is_empty()))
     }
 
-    /// Gives up a message that is dead or pending, so that its group goes on without it. Gives whether it was either.
+    /// Gives up a message that is dead or pending, so that its group goes on without it.
     ///
     /// # Errors
     /// When the database gave no answer within this time, or the message is being worked on.
-    pub async fn discard(&self, id: i64, now: Timestamp, within: Duration) -> Result<bool, StoreError> {
+    pub async fn discard(&self, id: i64, now: Timestamp, within: Duration) -> Result<StateChange, StoreError> {
         close(&self.pool, Closing::discard(id, now), end_of(within)).await
     }
 
-    /// Deletes at most `portion` messages, of all consumers, that were done or discarded before this time, and gives how many:
+    /// Deletes at most `portion` messages, of all consumers, that were done or discarded before this time, and returns how many:
     /// fewer than `portion` when there are no more. A message that comes again after that is worked on again, so
     /// keep them for longer than a queue and its dead-letter queue keep messages: 15 days and more.
     ///
@@ -208,14 +194,13 @@ impl fmt::Debug for Inbox {
     }
 }
 
-/// Ends a message outside its attempt's transaction: holds its row first, as an attempt does. Gives whether it was there to
-/// be ended.
-pub(crate) async fn close(pool: &PgPool, closing: Closing<'_>, until: Instant) -> Result<bool, StoreError> {
+/// Ends a message outside its attempt's transaction: holds its row first, as an attempt does.
+pub(crate) async fn close(pool: &PgPool, closing: Closing<'_>, until: Instant) -> Result<StateChange, StoreError> {
     const OPERATION: &str = "ending a message";
-    let begun = timeout_at(until, pool.begin()).await.map_err(|_| trouble::no_answer(OPERATION))?;
-    let mut own = begun.map_err(|error| trouble::explain(OPERATION, &error))?;
+    let begun = timeout_at(until, pool.begin()).await.map_err(|_| error::no_answer(OPERATION))?;
+    let mut own = begun.map_err(|error| error::explain(OPERATION, &error))?;
     transaction::rows(&mut own, until, OPERATION, rows::hold(closing.id)).await?;
     let rows = transaction::rows(&mut own, until, OPERATION, rows::close(closing)).await?;
     transaction::commit(own, until).await?;
-    Ok(rows::written(&rows)? == 1)
+    Ok(StateChange::of(rows::written(&rows)? == 1))
 }

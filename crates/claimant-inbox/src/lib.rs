@@ -3,18 +3,17 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `inbox`, `operate` | [`Inbox`]: opening it, and what people do with it |
-//! | `intake`, `offer` | taking in: a consumer whose store is the inbox; the statement that stores messages |
+//! | `inbox`, `operate`, `status` | [`Inbox`]: opening it, and what people do with it |
+//! | `intake`, `pending`, `offer` | a consumer whose store is the inbox; what is stored of a message; the statement that stores it |
 //! | `worker`, `run` | [`Worker`]: its settings; when it looks for messages, and how many it takes |
 //! | `attempt`, `handlers`, `context` | one attempt, from its transaction to its end; handlers by event type; what they see |
 //! | `rows` | every statement of the worker, and what keeps the order |
 //! | `transaction`, `link` | [`Transaction`]; one statement within its time |
-//! | `values`, `trouble`, `migrations`, `limits` | columns, errors, the table (also as plain SQL in `migrations/`), bounds |
+//! | `values`, `error`, `migrations`, `limits` | columns, errors, the table (also as plain SQL in `migrations/`), bounds |
 //!
 //! ```no_run
-//! # mod claimant { pub use claimant_core::*; pub mod inbox { pub use claimant_inbox::*; } }
-//! use claimant::inbox::{Inbox, InboxContext, Limits, Transaction};
-//! use claimant::{Error, HandlerError, TransactionGuard};
+//! use claimant_core::{Error, HandlerError, TransactionGuard};
+//! use claimant_inbox::{Inbox, InboxContext, Limits, Transaction};
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Event { id: String, #[serde(rename = "type")] kind: String }
@@ -41,7 +40,7 @@
 //!
 //! # Taking in
 //!
-//! The intake is an ordinary consumer whose store is the inbox (`Consumer::storing`): its
+//! The intake is an ordinary consumer whose store is the inbox ([`Consumer::storing`](claimant_core::Consumer::storing)): its
 //! claims write nothing, and the completion of a claim stores the message. The other way, an intake beside the engine, was
 //! sketched too: it would have had to repeat deadlines, lanes of FIFO groups, conflicts, dead letters and reports, which
 //! here are the engine's.
@@ -52,12 +51,12 @@
 //! # Working off
 //!
 //! Each attempt is counted, in a statement of its own, before its handler runs; the same statement says when the message is due
-//! again if nobody ever tells how the attempt ended. So nothing need be noticed when a worker dies, and a message that
+//! again if the end of the attempt is never written. So nothing need be noticed when a worker dies, and a message that
 //! kills its worker each time is dead when its attempts are used up. The next attempt after such an end runs alone in
 //! its worker: those that were under way beside it are tried again without it.
 //!
 //! The handler's transaction holds the row's lock from before the handler runs until the row's end is committed with the handler's
-//! work. A handler's failure, panic or time-out rolls it back.
+//! work. A handler's failure, panic or timeout rolls it back.
 //!
 //! An event type without a handler is a failure like any other: tried again, since a worker that knows it may be on its way,
 //! and dead in the end. A body that is not of its handler's shape is dead at once.
@@ -82,7 +81,7 @@
 //! | a failed attempt | 4, and 1 in its place among those taken together; 7 where the message is then dead |
 //! | an idle worker | 1 for each look |
 //!
-//! Connections that come back to the pool are tried out besides, by 2 empty queries that nobody waits for. Workers look for
+//! Connections that come back to the pool are tried out besides, by 2 empty queries that no caller waits for. Workers look for
 //! messages; they do not listen for them: `LISTEN` takes a connection for itself, does not go through poolers, and a
 //! scheduled function is not there to hear.
 //!
@@ -98,6 +97,7 @@
 
 mod attempt;
 mod context;
+mod error;
 mod handlers;
 mod inbox;
 mod intake;
@@ -106,17 +106,19 @@ mod link;
 mod migrations;
 mod offer;
 mod operate;
+mod pending;
 mod rows;
 mod run;
+mod status;
 mod transaction;
-mod trouble;
 mod values;
 mod worker;
 
 pub use claimant_sql::Settings;
 pub use context::InboxContext;
 pub use inbox::Inbox;
-pub use operate::{Counts, Entry};
+pub use operate::{Counts, Entry, EntryTimes};
 pub use run::{Limits, Summary};
+pub use status::{EntryStatus, StateChange};
 pub use transaction::Transaction;
 pub use worker::{AfterDeath, Worker};

@@ -9,8 +9,8 @@ use sqlx::query::Query;
 use sqlx::{PgPool, Postgres};
 use tokio::time::{Instant, timeout_at};
 
+use crate::error;
 use crate::limits::{BEGIN_MAX_MS, CALL_MAX_MS, STATEMENT_MAX_MS};
-use crate::trouble;
 
 /// A statement with its values.
 pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
@@ -37,11 +37,11 @@ pub(crate) async fn rows(
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
     let connection = match timeout_at(until, pool.acquire()).await {
-        Ok(connection) => connection.map_err(|error| trouble::explain(operation, &error))?,
-        Err(_) => return Err(trouble::explain(operation, &sqlx::Error::PoolTimedOut)),
+        Ok(connection) => connection.map_err(|error| error::explain(operation, &error))?,
+        Err(_) => return Err(error::explain(operation, &sqlx::Error::PoolTimedOut)),
     };
     let mut link = Link { connection: Some(connection) };
-    let Some(connection) = &mut link.connection else { return Err(trouble::no_answer(operation)) };
+    let Some(connection) = &mut link.connection else { return Err(error::no_answer(operation)) };
     let until = until.min(end_of(STATEMENT_MAX));
     let answer = timeout_at(until, statement.fetch_all(&mut **connection)).await;
     // After an answer of the server, an error or not, the connection is at rest, and the pool's again.
@@ -50,8 +50,8 @@ pub(crate) async fn rows(
     }
     match answer {
         Ok(Ok(rows)) => Ok(rows),
-        Ok(Err(error)) => Err(trouble::explain(operation, &error)),
-        Err(_) => Err(trouble::no_answer(operation)),
+        Ok(Err(error)) => Err(error::explain(operation, &error)),
+        Err(_) => Err(error::no_answer(operation)),
     }
 }
 

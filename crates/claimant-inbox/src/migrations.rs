@@ -2,7 +2,7 @@
 
 use claimant_sql::parts::Migrations;
 
-use crate::trouble::explain;
+use crate::error::explain;
 
 /// Noted apart from the migrations of the records, which count for themselves.
 pub(crate) const MIGRATIONS: Migrations = Migrations {

@@ -7,8 +7,8 @@ use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId,
 use sqlx::postgres::PgRow;
 use sqlx::query;
 
-use crate::intake::{Page, Slip};
 use crate::link::Statement;
+use crate::pending::{MessageRow, PendingRow};
 use crate::values::{column, corrupt, text, time, timestamp};
 
 macro_rules! shown {
@@ -35,30 +35,30 @@ const OFFER: &str = concat!(
     " FROM claimant_inbox WHERE record_id = ANY($1)"
 );
 
-const LOOK: &str = concat!("SELECT ", shown!(), " FROM claimant_inbox WHERE record_id = $1");
+const GET: &str = concat!("SELECT ", shown!(), " FROM claimant_inbox WHERE record_id = $1");
 
-pub(crate) fn offer<'q>(slips: &[(Slip, Settlement)]) -> Statement<'q> {
-    let id = |(slip, _): &(Slip, Settlement)| slip.request.id.as_str().as_bytes().to_vec();
-    let requests = || slips.iter().map(|(slip, _)| &slip.request);
+pub(crate) fn offer<'q>(rows: &[(PendingRow, Settlement)]) -> Statement<'q> {
+    let id = |(row, _): &(PendingRow, Settlement)| row.request.id.as_str().as_bytes().to_vec();
+    let requests = || rows.iter().map(|(row, _)| &row.request);
     let bytes = |text: &str| text.as_bytes().to_vec();
-    let pages = |part: fn(&Page) -> Option<&str>| -> Vec<Option<Vec<u8>>> {
-        slips.iter().map(|(slip, _)| slip.page.as_ref().and_then(part).map(bytes)).collect()
+    let texts = |part: fn(&MessageRow) -> Option<&str>| -> Vec<Option<Vec<u8>>> {
+        rows.iter().map(|(row, _)| row.message.as_ref().and_then(part).map(bytes)).collect()
     };
     query(OFFER)
-        .bind(slips.iter().map(id).collect::<Vec<_>>())
+        .bind(rows.iter().map(id).collect::<Vec<_>>())
         .bind(requests().map(|request| parts(request.id.as_str()).0.to_owned()).collect::<Vec<_>>())
-        .bind(pages(|page| page.group.as_deref()))
-        .bind(pages(|page| Some(&page.event_type)))
-        .bind(pages(|page| Some(&page.body)))
+        .bind(texts(|message| message.group.as_deref()))
+        .bind(texts(|message| Some(&message.event_type)))
+        .bind(texts(|message| Some(&message.body)))
         .bind(requests().map(|request| request.fingerprint.to_stored()).collect::<Vec<_>>())
         .bind(requests().map(|request| bytes(request.message_id.as_str())).collect::<Vec<_>>())
-        .bind(pages(|page| page.trace.as_deref()))
+        .bind(texts(|message| message.trace.as_deref()))
         .bind(requests().map(|request| bytes(request.owner.as_str())).collect::<Vec<_>>())
-        .bind(slips.iter().map(|(_, settlement)| time(settlement.now)).collect::<Vec<_>>())
+        .bind(rows.iter().map(|(_, settlement)| time(settlement.now)).collect::<Vec<_>>())
 }
 
-pub(crate) fn look(id: &RecordId) -> Statement<'_> {
-    query(LOOK).bind(id.as_str().as_bytes())
+pub(crate) fn get(id: &RecordId) -> Statement<'_> {
+    query(GET).bind(id.as_str().as_bytes())
 }
 
 /// The consumer and the key of a record id; the key is its hash where the record id has only that.

@@ -1,4 +1,4 @@
-//! What people see of the inbox: statements, and their answers.
+//! What operators see of the inbox: statements, and their answers.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use sqlx::postgres::PgRow;
 use sqlx::query;
 
 use crate::link::Statement;
-use crate::values::{column, count, number, optional_text, text, time, timestamp};
+use crate::status::EntryStatus;
+use crate::values::{column, corrupt, count, number, optional_text, text, time, timestamp};
 
 const COUNTS: &str = "SELECT count(*) FILTER (WHERE status = 'PENDING') AS pending, \
     count(*) FILTER (WHERE status = 'PENDING' AND next_attempt_at <= $2) AS due, \
@@ -24,7 +25,7 @@ macro_rules! entry {
 
 const DEAD: &str = concat!(entry!(), "status = 'DEAD' AND consumer = $1 AND id > $2 ORDER BY id LIMIT $3");
 
-const LOOK: &str = concat!(entry!(), "id = $1");
+const GET: &str = concat!(entry!(), "id = $1");
 
 /// The error stays: it says why the message was dead.
 const RETRY: &str = "UPDATE claimant_inbox SET status = 'PENDING', open = true, waiting = false, cut_off = false, \
@@ -55,7 +56,7 @@ pub struct Counts {
 impl Counts {
     pub(crate) fn read(rows: &[PgRow]) -> Result<Self, StoreError> {
         // OK because an aggregate without groups has one row.
-        let row = rows.first().ok_or_else(|| crate::values::corrupt("pending"))?;
+        let row = rows.first().ok_or_else(|| corrupt("pending"))?;
         let oldest: Option<i64> = column(row, "oldest")?;
         Ok(Self {
             pending: number(row, "pending")?,
@@ -82,20 +83,28 @@ pub struct Entry {
     pub group: Option<String>,
     /// The id of the message that brought it.
     pub message_id: String,
-    /// `PENDING`, `DONE`, `DEAD` or `DISCARDED`.
-    pub status: String,
+    /// Its state.
+    pub status: EntryStatus,
     /// Attempts so far, since a person last retried it.
     pub attempts: u32,
-    /// When the next one is due; means nothing once it is finished.
+    /// When what happened or is due.
+    pub times: EntryTimes,
+    /// The last failure, without payload data but what the handler put into its error.
+    pub error: Option<String>,
+    /// The length of its body.
+    pub body_bytes: u32,
+}
+
+/// The times of a message in the inbox, by the clocks of those who wrote them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntryTimes {
+    /// When the next attempt is due; means nothing once the message is finished.
     pub next_attempt_at: Timestamp,
     /// When it was stored.
     pub received_at: Timestamp,
     /// When it was done, dead or discarded.
     pub finished_at: Option<Timestamp>,
-    /// The last failure, without payload data but what the handler put into its error.
-    pub error: Option<String>,
-    /// The length of its body.
-    pub body_bytes: u32,
 }
 
 impl Entry {
@@ -107,11 +116,13 @@ impl Entry {
             event_type: text(row, "event_type")?,
             group: optional_text(row, "group_name")?,
             message_id: text(row, "message_id")?,
-            status: column(row, "status")?,
+            status: EntryStatus::of_word(column(row, "status")?).ok_or_else(|| corrupt("status"))?,
             attempts: count(row, "attempts")?,
-            next_attempt_at: timestamp(row, "next_attempt_at")?,
-            received_at: timestamp(row, "received_at")?,
-            finished_at: finished.is_some().then(|| timestamp(row, "finished_at")).transpose()?,
+            times: EntryTimes {
+                next_attempt_at: timestamp(row, "next_attempt_at")?,
+                received_at: timestamp(row, "received_at")?,
+                finished_at: finished.is_some().then(|| timestamp(row, "finished_at")).transpose()?,
+            },
             error: optional_text(row, "error")?,
             body_bytes: count(row, "body_bytes")?,
         })
@@ -136,8 +147,8 @@ pub(crate) fn dead(consumer: &str, after: i64, most: u32) -> Statement<'_> {
     query(DEAD).bind(consumer).bind(after).bind(i64::from(most))
 }
 
-pub(crate) fn look<'q>(id: i64) -> Statement<'q> {
-    query(LOOK).bind(id)
+pub(crate) fn get<'q>(id: i64) -> Statement<'q> {
+    query(GET).bind(id)
 }
 
 pub(crate) fn retry<'q>(id: i64, now: Timestamp) -> Statement<'q> {

@@ -1,7 +1,7 @@
 //! Taking rows to work on, and how their attempts end: every statement of the worker.
 //!
 //! What is open keeps later rows of its group from being taken; that alone keeps the order. `waiting` only takes rows out of
-//! the way of those who look for work: it is set on a row while its predecessor is open and nobody works on that, and
+//! the way of those who look for work: it is set on a row while its predecessor is open and no worker has that, and
 //! taken back by the transaction that closes the predecessor. So none is forgotten, whoever dies when.
 
 use claimant_core::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS};
@@ -12,6 +12,8 @@ use sqlx::query;
 use crate::limits::ATTEMPTS_MAX;
 use crate::link::Statement;
 use crate::offer::parts;
+use crate::pending::MessageRow;
+use crate::status::EntryStatus;
 use crate::values::{bigint, column, corrupt, count, number, optional_text, text, time, timestamp};
 
 /// A row that was taken: one attempt at it, which is counted.
@@ -21,16 +23,13 @@ pub(crate) struct Taken {
     pub(crate) attempt: u32,
     pub(crate) consumer: String,
     pub(crate) key: String,
-    pub(crate) group: Option<String>,
-    pub(crate) event_type: String,
-    pub(crate) body: String,
     pub(crate) message_id: MessageId,
-    pub(crate) trace: Option<String>,
+    pub(crate) message: MessageRow,
     pub(crate) received_at: Timestamp,
 }
 
-/// What was found when rows were to be taken.
-pub(crate) struct Found {
+/// What a [`TakeQuery`] returned.
+pub(crate) struct TakeAnswer {
     pub(crate) taken: Vec<Taken>,
     /// There may be more behind what was looked at.
     pub(crate) more: bool,
@@ -38,9 +37,9 @@ pub(crate) struct Found {
     pub(crate) suspects: bool,
 }
 
-/// Which rows are taken.
+/// Which rows to take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct TakeQuery<'a> {
     pub(crate) consumer: &'a str,
     pub(crate) now: Timestamp,
     /// How many due rows are looked at.
@@ -51,7 +50,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) suspects: bool,
 }
 
-/// Counts the attempt and writes what becomes of the row if nobody ever tells how it ended: it is due again after the
+/// Counts the attempt and writes what becomes of the row if its end is never written: it is due again after the
 /// backoff. Whoever comes to be looking at the same row sees it locked, or not due.
 const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FROM claimant_inbox \
     WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
@@ -70,7 +69,7 @@ const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FRO
     SELECT (SELECT count(*) FROM due) AS looked_at, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.* \
     FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id";
 
-/// Takes due rows that stand behind another one out of the way. Their predecessor is held meanwhile: nobody who closes it
+/// Takes due rows that stand behind another one out of the way. Their predecessor is held meanwhile: no transaction that closes it
 /// can have looked for its successors before.
 const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claimant_inbox \
     WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
@@ -90,7 +89,7 @@ const LOCK: &str = "SELECT txid_current() AS transaction FROM claimant_inbox \
 /// The same for whoever ends it without an attempt: waits for one that is under way, as long as locks are waited for.
 const HOLD: &str = "SELECT id FROM claimant_inbox WHERE id = $1 FOR UPDATE";
 
-/// Ends a row that is locked, and shows the next one of its group to those who look for work: since nobody parks rows behind
+/// Ends a row that is locked, and shows the next one of its group to those who look for work: since no worker parks rows behind
 /// one that is locked, this statement sees all that were. In the transaction `$8` alone, where that is said: a handler that
 /// ended it has not ended its row.
 const CLOSE: &str = "WITH closed AS (UPDATE claimant_inbox SET status = $3, open = $4 AND group_name IS NOT NULL, \
@@ -106,7 +105,7 @@ const CLOSE: &str = "WITH closed AS (UPDATE claimant_inbox SET status = $3, open
 const AGAIN: &str = "UPDATE claimant_inbox SET cut_off = false, error = coalesce($3, error), attempts = attempts - $4, \
     next_attempt_at = $5, updated_at = $6 WHERE id = $1 AND fence = $2 AND status = 'PENDING' RETURNING id";
 
-pub(crate) fn take<'q>(wanted: Wanted<'q>) -> Statement<'q> {
+pub(crate) fn take<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {
     query(TAKE)
         .bind(wanted.consumer)
         .bind(time(wanted.now))
@@ -119,7 +118,7 @@ pub(crate) fn take<'q>(wanted: Wanted<'q>) -> Statement<'q> {
         .bind(BACKOFF_FACTOR as f64)
 }
 
-pub(crate) fn park<'q>(wanted: Wanted<'q>) -> Statement<'q> {
+pub(crate) fn park<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {
     query(PARK).bind(wanted.consumer).bind(time(wanted.now)).bind(i64::from(wanted.window))
 }
 
@@ -137,7 +136,7 @@ pub(crate) struct Closing<'a> {
     pub(crate) id: i64,
     /// Of the attempt; a person has none.
     pub(crate) fence: Option<u64>,
-    pub(crate) status: &'static str,
+    pub(crate) status: EntryStatus,
     /// Whether later rows of its group still have to wait.
     pub(crate) holds_group: bool,
     pub(crate) error: Option<&'a str>,
@@ -153,7 +152,7 @@ impl Closing<'_> {
         Self {
             id,
             fence: None,
-            status: "DISCARDED",
+            status: EntryStatus::Discarded,
             holds_group: false,
             error: None,
             attempts_max: ATTEMPTS_MAX,
@@ -167,7 +166,7 @@ pub(crate) fn close<'q>(closing: Closing<'q>) -> Statement<'q> {
     query(CLOSE)
         .bind(closing.id)
         .bind(closing.fence.map(bigint))
-        .bind(closing.status)
+        .bind(closing.status.word())
         .bind(closing.holds_group)
         .bind(closing.error.map(str::as_bytes))
         .bind(i32::try_from(closing.attempts_max).unwrap_or(i32::MAX))
@@ -197,7 +196,7 @@ pub(crate) fn written(rows: &[PgRow]) -> Result<u64, StoreError> {
     rows.first().map_or(Ok(0), |row| number(row, "rows"))
 }
 
-pub(crate) fn found(rows: &[PgRow], window: u32) -> Result<Found, StoreError> {
+pub(crate) fn found(rows: &[PgRow], window: u32) -> Result<TakeAnswer, StoreError> {
     let Some(first) = rows.first() else { return Err(corrupt("looked_at")) };
     let mut taken = Vec::new();
     for row in rows {
@@ -206,7 +205,7 @@ pub(crate) fn found(rows: &[PgRow], window: u32) -> Result<Found, StoreError> {
         }
     }
     let more = number(first, "looked_at")? >= u64::from(window);
-    Ok(Found { taken, more, suspects: column(first, "suspects")? })
+    Ok(TakeAnswer { taken, more, suspects: column(first, "suspects")? })
 }
 
 fn read(row: &PgRow) -> Result<Taken, StoreError> {
@@ -218,11 +217,13 @@ fn read(row: &PgRow) -> Result<Taken, StoreError> {
         attempt: count(row, "attempts")?,
         consumer: consumer.to_owned(),
         key: key.to_owned(),
-        group: optional_text(row, "group_name")?,
-        event_type: text(row, "event_type")?,
-        body: text(row, "body")?,
         message_id: MessageId::new(text(row, "message_id")?).map_err(|_| corrupt("message_id"))?,
-        trace: optional_text(row, "trace")?,
+        message: MessageRow {
+            group: optional_text(row, "group_name")?,
+            event_type: text(row, "event_type")?,
+            body: text(row, "body")?,
+            trace: optional_text(row, "trace")?,
+        },
         received_at: timestamp(row, "received_at")?,
     })
 }

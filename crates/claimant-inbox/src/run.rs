@@ -9,11 +9,11 @@ use claimant_core::{Error, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::attempt::Ended;
+use crate::attempt::AttemptOutcome;
+use crate::error;
 use crate::limits::{AROUND_ATTEMPT_MAX_MS, GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
-use crate::rows::{self, Found, Wanted};
-use crate::trouble;
+use crate::rows::{self, TakeAnswer, TakeQuery};
 use crate::worker::Worker;
 
 /// How much of the work one [`run_once`](Worker::run_once) does.
@@ -46,29 +46,29 @@ pub struct Summary {
     pub failed: u64,
     /// Messages that are dead: left for a person to decide.
     pub dead: u64,
-    /// Attempts at which no handler ran: somebody else had the message, or no transaction could begin.
+    /// Attempts at which no handler ran: another worker had the message, or no transaction could begin.
     pub not_started: u64,
     /// Attempts whose end is not known, for want of an answer: done, or due again.
     pub unknown: u64,
 }
 
 impl Summary {
-    fn count(&mut self, ended: Ended) {
+    fn count(&mut self, ended: AttemptOutcome) {
         let count = match ended {
-            Ended::Done => &mut self.done,
-            Ended::Failed => &mut self.failed,
-            Ended::Dead => &mut self.dead,
-            Ended::NotStarted => &mut self.not_started,
-            Ended::Unknown => &mut self.unknown,
+            AttemptOutcome::Done => &mut self.done,
+            AttemptOutcome::Failed => &mut self.failed,
+            AttemptOutcome::Dead => &mut self.dead,
+            AttemptOutcome::NotStarted => &mut self.not_started,
+            AttemptOutcome::Unknown => &mut self.unknown,
         };
         *count += 1;
     }
 }
 
 /// A worker at work.
-struct Shift {
+struct WorkerLoop {
     worker: Arc<Worker>,
-    under_way: JoinSet<Ended>,
+    under_way: JoinSet<AttemptOutcome>,
     summary: Summary,
     /// How many messages may still be taken.
     rest: u64,
@@ -86,41 +86,41 @@ struct Shift {
 
 impl Worker {
     /// Works off what is due, until nothing is or a limit is reached: for a function that runs on a schedule. Returns in time:
-    /// an attempt begins only while a handler's whole time-out is left, and the time to write its end.
+    /// an attempt begins only while a handler's whole timeout is left, and the time to write its end.
     ///
     /// Does not wait for what is due later. Needs a Tokio runtime; handlers are its tasks. Cancel safe: dropping the future
     /// cancels the handlers and gives up what they did; their attempts count.
     ///
     /// # Errors
-    /// When the settings are not usable, when the time given is shorter than a handler's time-out and what its end takes, or
+    /// When the settings are not usable, when the time given is shorter than a handler's timeout and what its end takes, or
     /// when the database refuses or gives no answer. What was under way is then ended first.
     pub async fn run_once(&self, limits: Limits) -> Result<Summary, Error> {
         let worker = self.checked()?;
         let needed = worker.timeout + Duration::from_millis(AROUND_ATTEMPT_MAX_MS);
         if limits.within <= needed {
-            return Err(Error::invalid(format!(
+            return Err(Error::new(format!(
                 "the inbox is to be worked off within {} ms, and one attempt can take {} ms with its beginning and its end: give \
-                 the function more time, or the handlers a shorter time-out (Worker::timeout)",
+                 the function more time, or the handlers a shorter timeout (Worker::timeout)",
                 limits.within.as_millis(),
                 needed.as_millis()
             )));
         }
         let until = end_of(limits.within - needed);
-        Shift::new(worker, limits.messages, Some(until), true).work(pending()).await
+        WorkerLoop::new(worker, limits.messages, Some(until), true).work(pending()).await
     }
 
     /// Works off messages until `shutdown` is ready; then takes no more, waits for those under way to end, each within its
-    /// time-out, and returns. An idle worker looks for messages each [`poll`](Self::poll). While the database cannot be
+    /// timeout, and returns. An idle worker looks for messages each [`poll`](Self::poll). While the database cannot be
     /// reached, it looks again as often.
     ///
     /// # Errors
-    /// When the settings are not usable, or the database refuses: what no retry mends.
+    /// When the settings are not usable, or the database refuses: what no retry fixes.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
-        Shift::new(self.checked()?, u64::MAX, None, false).work(shutdown).await
+        WorkerLoop::new(self.checked()?, u64::MAX, None, false).work(shutdown).await
     }
 }
 
-impl Shift {
+impl WorkerLoop {
     fn new(worker: Arc<Worker>, rest: u64, until: Option<Instant>, once: bool) -> Self {
         Self {
             worker,
@@ -144,7 +144,7 @@ impl Shift {
             open &= self.rest > 0 && self.until.is_none_or(|until| Instant::now() < until);
             if open && self.may_look() {
                 if let Err(error) = self.look().await {
-                    open = !self.once && trouble::passes(&error);
+                    open = !self.once && error::passes(&error);
                     tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
                     broken = (!open).then_some(error);
                     self.look_at = Instant::now() + self.worker.poll;
@@ -161,9 +161,9 @@ impl Shift {
                 () = &mut shutdown, if open => open = false,
             }
         }
-        let Some(error) = broken.map(Error::from) else { return Ok(self.summary) };
-        let what = format!("the inbox of {} cannot be worked off", self.worker.consumer);
-        Err(Error::new(what).of_kind(error.kind()).caused_by(error))
+        let failed =
+            |error| Error::new(format!("the inbox of {} cannot be worked off", self.worker.consumer)).caused_by(error);
+        broken.map_or(Ok(self.summary), |error: StoreError| Err(failed(error)))
     }
 
     /// Whether there is a place for what a look would find.
@@ -176,9 +176,9 @@ impl Shift {
     }
 
     /// An attempt ended: its place is free, and another message of its group may be due.
-    fn end(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
-        // One that panicked or was aborted has not told how it ended.
-        self.summary.count(ended.unwrap_or(Ended::Unknown));
+    fn end(&mut self, ended: Result<AttemptOutcome, tokio::task::JoinError>) {
+        // One that panicked or was aborted has not written how it ended.
+        self.summary.count(ended.unwrap_or(AttemptOutcome::Unknown));
         let soon = Instant::now() + Duration::from_millis(GATHER_MS);
         // The first of several that end together says when.
         if self.idle || self.look_at > soon || self.look_at <= Instant::now() {
@@ -196,9 +196,9 @@ impl Shift {
         let now = worker.clock.now();
         // OK because there are at most as many places as the concurrency allows.
         let window = self.window + rows as u32;
-        let wanted = Wanted { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
+        let wanted = TakeQuery { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
         let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
-        let Found { taken, more, suspects } = rows::found(&answer, window)?;
+        let TakeAnswer { taken, more, suspects } = rows::found(&answer, window)?;
         let found = taken.len();
         // OK because usize is at most 64 bits wide.
         self.rest -= found as u64;
@@ -217,9 +217,9 @@ impl Shift {
         Ok(())
     }
 
-    /// Takes those that stand behind others out of the way; or looks further, where that is none of them. Gives whether to
+    /// Takes those that stand behind others out of the way; or looks further, where that is none of them. Returns whether to
     /// look again at once.
-    async fn make_way(&mut self, wanted: Wanted<'_>) -> Result<bool, StoreError> {
+    async fn make_way(&mut self, wanted: TakeQuery<'_>) -> Result<bool, StoreError> {
         let pool = &self.worker.pool;
         let answer = link::rows(pool, end_of(STATEMENT_MAX), "ordering messages", rows::park(wanted)).await?;
         let (parked, looked_at) = (rows::written(&answer)?, self.window);

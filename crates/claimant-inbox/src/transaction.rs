@@ -9,8 +9,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
 use tokio::time::{Instant, timeout_at};
 
+use crate::error::{explain, no_answer};
 use crate::link::Statement;
-use crate::trouble::{explain, no_answer};
 
 /// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
 /// `query(…).execute(&mut **transaction)`, and `transaction.begin()` for a savepoint.

@@ -4,7 +4,7 @@ use claimant_core::{StoreError, StoreErrorKind, Timestamp};
 use sqlx::postgres::PgRow;
 use sqlx::{Decode, Postgres, Row as _, Type};
 
-use crate::trouble;
+use crate::error;
 
 pub(crate) use claimant_sql::parts::{bigint, time};
 
@@ -13,7 +13,7 @@ pub(crate) fn column<'r, V>(row: &'r PgRow, name: &str) -> Result<V, StoreError>
 where
     V: Decode<'r, Postgres> + Type<Postgres>,
 {
-    row.try_get(name).map_err(|error| trouble::explain("reading the inbox", &error))
+    row.try_get(name).map_err(|error| error::explain("reading the inbox", &error))
 }
 
 pub(crate) fn text(row: &PgRow, name: &str) -> Result<String, StoreError> {

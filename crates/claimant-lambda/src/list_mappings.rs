@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use crate::event::domain;
 
-/// How long the request may take: nobody waits for it unless a failure has to be reported.
+/// How long the request may take: no invocation waits for it unless it has failures to report.
 const TIMEOUT_MS: u64 = 5_000;
 
 /// A page of event source mappings.

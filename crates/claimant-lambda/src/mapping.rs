@@ -63,7 +63,7 @@ impl Answer {
         }
     }
 
-    /// What is wrong and how to mend it.
+    /// Returns what is wrong and how to fix it.
     const fn fault(self) -> &'static str {
         match self {
             Self::Reports => "the event source mapping reports failures",
@@ -118,7 +118,7 @@ impl MappingCheck {
         self.refuses
     }
 
-    /// Puts the question in the background, unless it was put before or there is nobody to ask: outside Lambda, as
+    /// Puts the question in the background, unless it was put before or there is no API to ask: outside Lambda, as
     /// under `claimant local` and `cargo lambda watch`, unless `AWS_ENDPOINT_URL_LAMBDA` says whom. `failed` is a message that
     /// failed, `within` the time left for an answer.
     pub(crate) fn ask(
@@ -186,7 +186,7 @@ impl MappingCheck {
             if said.lock().unwrap_or_else(PoisonError::into_inner).insert(answer) {
                 say(answer, refuses);
             }
-            // Nobody listens any more where the invocation is over.
+            // No receiver is left where the invocation is over.
             let _ = sender.send(Some(answer));
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_functions_on_lambda_have_somebody_to_ask() {
+    fn only_functions_on_lambda_have_an_api_to_ask() {
         for (arn, wanted) in [
             ("arn:aws:lambda:eu-west-1:123456789012:function:f", true),
             ("arn:aws-cn:lambda:cn-north-1:123456789012:function:f:live", true),

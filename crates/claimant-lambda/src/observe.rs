@@ -7,6 +7,8 @@ use claimant_core::report::{Entry, Report};
 use claimant_core::{Outcome, Timestamp};
 use serde_json::{Map, Value, json};
 
+use crate::settings::Settings;
+
 /// The CloudWatch namespace of the metrics.
 const NAMESPACE: &str = "claimant";
 
@@ -14,11 +16,36 @@ const NAMESPACE: &str = "claimant";
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Standard output, which Lambda hands to CloudWatch line by line.
-pub(crate) fn stdout() -> Sink {
+fn stdout() -> Sink {
     Arc::new(|line| {
         // A record that cannot be written is lost; the batch is not.
         let _ = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
     })
+}
+
+/// Shows what happened to each batch.
+pub(crate) struct Observer {
+    /// Where metric records go, if anywhere.
+    pub(crate) sink: Option<Sink>,
+    logs_messages: bool,
+    function: String,
+}
+
+impl Observer {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let function = std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|_| "local".to_owned());
+        Self { sink: settings.metrics.then(stdout), logs_messages: settings.log_messages, function }
+    }
+
+    /// Logs a batch, and writes its metric record.
+    pub(crate) fn show(&self, report: &Report, consumer: &str, now: Timestamp) {
+        log_messages(report, consumer, self.logs_messages);
+        let numbers = Numbers::of(report);
+        numbers.log(consumer);
+        if let Some(sink) = &self.sink {
+            sink(&numbers.record(now, consumer, &self.function));
+        }
+    }
 }
 
 /// The one table of names: how many messages had which outcome (by the engine's word for it), other counts, and
@@ -124,7 +151,7 @@ numbers! {
 }
 
 /// One line for each message: at `INFO` where that is asked for, else at `DEBUG`. No key, and nothing of the body.
-pub(crate) fn log_messages(report: &Report, consumer: &str, at_info: bool) {
+fn log_messages(report: &Report, consumer: &str, at_info: bool) {
     for Entry { message_id, outcome, details, .. } in report.entries() {
         let fence = details.fence.map(|fence| fence.get());
         let [claim_ms, handle_ms, settle_ms] = [details.claim, details.handle, details.settle].map(|d| d.map(millis));

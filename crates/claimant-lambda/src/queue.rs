@@ -32,7 +32,7 @@ const REQUEST_MAX_BYTES: usize = 1 << 20;
 /// How much of an error goes along with a dead letter.
 const ERROR_MAX_BYTES: usize = 1_024;
 
-/// The attributes that a dead letter gets from claimant: how they are told from the message's own.
+/// The attributes that a dead letter gets from claimant: how they differ from the message's own.
 const OURS: &str = "claimant-";
 
 /// The id that the message had in its own queue: a copy has a new one.
@@ -175,7 +175,7 @@ impl<'a> SqsQueue<'a> {
     }
 }
 
-/// Sends one request; the numbers of the letters that the queue has confirmed.
+/// Sends one request; the indexes of the dead letters that the queue has confirmed.
 async fn send_batch(client: &Client, url: &str, letters: &[DeadLetter], entries: Vec<Entry>) -> Vec<usize> {
     let count = entries.len();
     match client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await {

@@ -41,7 +41,7 @@ where
         async move {
             let LambdaEvent { payload, context } = event;
             if service.is_worn_out() {
-                return Err(diagnostic(worn_out(&under_way)));
+                return Err(diagnostic(threads_exhausted(&under_way)));
             }
             service.invoke(payload, context.deadline, &context.invoked_function_arn).await.map_err(diagnostic)
         }
@@ -74,10 +74,10 @@ impl Drop for UnderWay {
 /// An invocation that is refused here has claimed nothing: its messages come back after the queue's visibility timeout, at
 /// the cost of a receive. There is no better moment: a process that ends after its response and before it has asked for the
 /// next event fails the invocation that it has just finished, and once it has asked, an event may be on its way.
-fn worn_out(under_way: &UnderWay) -> Error {
+fn threads_exhausted(under_way: &UnderWay) -> Error {
     let error = Error::new(format!(
         "{BLOCKED_MAX} or more handlers of this process never returned and block their threads for good: this process takes no \
-         more messages. Give what they wait for a time limit, or the consumer a time-out"
+         more messages. Give what they wait for a time limit, or the consumer a timeout"
     ));
     if under_way.is_alone() {
         tracing::error!("{error}; the process ends");

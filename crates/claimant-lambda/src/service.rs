@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::deadline::Deadlines;
 use crate::event::{self, Batch};
 use crate::mapping::{MappingCheck, Pending};
-use crate::observe::{self, Numbers, Sink};
+use crate::observe::Observer;
 use crate::queue::SqsQueue;
 use crate::settings::{MappingPolicy, Settings};
 use crate::{logging, response, visibility};
@@ -44,9 +44,7 @@ pub struct Service<T> {
     changes_visibility: bool,
     dead_letters: Option<String>,
     mapping: Option<MappingCheck>,
-    metrics: Option<Sink>,
-    logs_messages: bool,
-    function: String,
+    observer: Observer,
 }
 
 impl<T> Service<T>
@@ -68,7 +66,7 @@ where
     }
 
     /// As [`new`](Self::new), without setting up logs and the panic hook, and with this AWS; or with none: visibility stays as it is, rejected messages go to the
-    /// dead-letter queue by redrive, and nobody looks at the mapping.
+    /// dead-letter queue by redrive, and the mapping is not checked.
     ///
     /// # Errors
     /// As there.
@@ -84,9 +82,7 @@ where
             changes_visibility: settings.change_visibility,
             dead_letters: settings.dead_letter_queue_url.clone(),
             mapping: config.and_then(|config| MappingCheck::new(settings.mapping_check, config)),
-            metrics: settings.metrics.then(observe::stdout),
-            logs_messages: settings.log_messages,
-            function: std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|_| "local".to_owned()),
+            observer: Observer::new(settings),
         })
     }
 
@@ -141,7 +137,7 @@ where
     /// standard output.
     #[must_use]
     pub fn metrics(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.metrics = Some(Arc::new(sink));
+        self.observer.sink = Some(Arc::new(sink));
         self
     }
 
@@ -166,7 +162,7 @@ where
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
         let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
         let report = self.engine.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch)).await;
-        self.show(&report);
+        self.observer.show(&report, self.engine.name().as_str(), self.engine.now());
         let within = return_by.saturating_duration_since(Instant::now());
         let pending = self.look_at_mapping(&batch, &report, function_arn, within);
         let (allowed, ()) =
@@ -203,7 +199,7 @@ where
             None => Ok(()),
             Some(why) => Err(Error::new(format!(
                 "{failed} of {} messages failed, and {why}. The whole batch is failed, so that nothing is deleted \
-                 (CLAIMANT_MAPPING_CHECK=refuse); what was done comes back and is seen to be done",
+                 (CLAIMANT_MAPPING_CHECK=refuse); completed messages are redelivered and skipped as duplicates",
                 report.entries().len()
             ))),
         }
@@ -212,15 +208,6 @@ where
     async fn change_visibility(&self, batch: &Batch, report: &Report, within: Duration) {
         if let Some(client) = self.client.as_ref().filter(|_| self.changes_visibility) {
             visibility::change(client, batch, report, within).await;
-        }
-    }
-
-    fn show(&self, report: &Report) {
-        let (numbers, consumer) = (Numbers::of(report), self.engine.name().as_str());
-        observe::log_messages(report, consumer, self.logs_messages);
-        numbers.log(consumer);
-        if let Some(sink) = &self.metrics {
-            sink(&numbers.record(self.engine.now(), consumer, &self.function));
         }
     }
 }

@@ -19,7 +19,7 @@ pub enum SendErrorKind {
     HeldBack,
 }
 
-/// Why a message was not sent. `Display` says what is wrong and how to mend it, and shows nothing of the message.
+/// Why a message was not sent. `Display` says what is wrong and how to fix it, and shows nothing of the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendError {
     kind: SendErrorKind,

@@ -1,13 +1,12 @@
 //! Messages to SQS, sent so that sending them again makes no second piece of work.
 //!
 //! What makes two messages the same work is their business key, on the producer's side as on the consumer's. On a FIFO queue
-//! it gives the deduplication id and, unless told otherwise, the message group. It never comes from a clock or from chance: a
+//! it gives the deduplication id and, by default, the message group. It never comes from a clock or from chance: a
 //! producer that crashes and starts over sends the same ids.
 //!
 //! ```no_run
-//! # mod claimant { pub use claimant_core::*; pub mod producer { pub use claimant_producer::*; } }
-//! use claimant::Key;
-//! use claimant::producer::{Outgoing, Producer};
+//! use claimant_core::Key;
+//! use claimant_producer::{Outgoing, Producer};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,9 +17,9 @@
 //!     // One customer's orders stay in their order, on a FIFO queue.
 //!     orders.push(Outgoing::new(Key::new(order_id)?, body).group(customer));
 //! }
-//! for (place, sent) in producer.send_all(orders).await.into_iter().enumerate() {
+//! for (index, sent) in producer.send_all(orders).await.into_iter().enumerate() {
 //!     if let Err(error) = sent {
-//!         eprintln!("order {place} is to be sent again: {error}");
+//!         eprintln!("order {index} is to be sent again: {error}");
 //!     }
 //! }
 //! # Ok(())
@@ -43,14 +42,16 @@
 //! | `id` | ids made from keys |
 //! | `plan` | pure: what is sent next, and with what |
 //! | `producer` | [`Producer`]: requests, and what their answers come to |
-//! | `error` | [`SendError`] |
+//! | `sent`, `error` | [`Sent`], [`SendError`] |
 
 mod error;
 mod id;
 mod outgoing;
 mod plan;
 mod producer;
+mod sent;
 
 pub use error::{SendError, SendErrorKind};
 pub use outgoing::Outgoing;
-pub use producer::{Producer, Sent};
+pub use producer::Producer;
+pub use sent::Sent;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::{BYTES_MAX, Outgoing};
-use crate::producer::Sent;
+use crate::sent::Sent;
 
 /// The most messages of a batch.
 pub(crate) const BATCH_MAX: usize = 10;

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::Outgoing;
 use crate::plan::{Plan, TRIES_MAX, Tried};
+use crate::sent::Sent;
 
 /// How long one request may take, the SDK's own retries included.
 const REQUEST_MAX_MS: u64 = 20_000;
@@ -26,16 +27,6 @@ const DEDUPLICATION_MS: u64 = 300_000;
 
 // So that no retry of a FIFO message makes a second one.
 const _: () = assert!(TRIES_MAX as u64 * (REQUEST_MAX_MS + (BACKOFF_BASE_MS << TRIES_MAX)) < DEDUPLICATION_MS);
-
-/// What SQS says of a message that it took.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Sent {
-    /// The id that it has in the queue.
-    pub message_id: String,
-    /// Its place in the queue, on a FIFO queue.
-    pub sequence_number: Option<String>,
-}
 
 /// Sends messages to one queue. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -73,7 +64,7 @@ impl Producer {
     /// Sends one message.
     ///
     /// # Errors
-    /// When it was not sent, or nobody knows.
+    /// When it was not sent, or that is not known.
     pub async fn send(&self, message: Outgoing) -> Result<Sent, SendError> {
         self.send_all([message]).await.pop().expect("send_all gives a result for each message")
     }

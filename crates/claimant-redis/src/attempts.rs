@@ -30,7 +30,7 @@ impl<'a> Claiming<'a> {
             Decision::Park { .. } => Ok(ClaimAnswer::Refused(Refusal::Parked)),
             // Cannot be, since neither writes.
             Decision::Held | Decision::Refuse(_) => {
-                Err(StoreError::new(StoreErrorKind::Other, "a write that nobody decided on applied"))
+                Err(StoreError::new(StoreErrorKind::Other, "a write without a decision applied"))
             }
         }
     }
@@ -115,7 +115,7 @@ impl Attempt for Settling<'_> {
     }
 }
 
-/// A longer lease. Gives its end, where it is still held.
+/// A longer lease. Returns its end, where it is still held.
 pub(crate) struct Renewing<'a> {
     key: Vec<u8>,
     claim: &'a Claim,

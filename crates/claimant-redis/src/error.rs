@@ -6,7 +6,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 const KEPT_OUT: &str =
     "user and password were refused (or the server has too many clients). Are those in the URL right?";
 
-/// What a request ran into, with the way to mend it.
+/// What a request ran into, and how to fix it.
 ///
 /// Of what the server says, only the code is shown: its texts can quote the arguments of a command.
 pub(crate) fn store_error(error: &RedisError) -> StoreError {
@@ -38,7 +38,7 @@ fn keeps_out(error: &RedisError) -> bool {
 
 fn refused(error: &RedisError) -> (StoreErrorKind, String) {
     let code = code(error);
-    let (kind, mend) = match code {
+    let (kind, fix) = match code {
         "NOAUTH" | "WRONGPASS" => (StoreErrorKind::Denied, "give the URL a user and a password that are right"),
         "NOPERM" => (
             StoreErrorKind::Denied,
@@ -63,11 +63,11 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
         }
         _ => (StoreErrorKind::Other, "see the server's log"),
     };
-    (kind, format!("{code} ({mend})"))
+    (kind, format!("{code} ({fix})"))
 }
 
 /// The error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real one; and a client that has
-/// not logged in may send short commands only, or is told of a protocol error.
+/// not logged in may send short commands only, or gets a protocol error.
 fn code(error: &RedisError) -> &str {
     const IN_SCRIPTS: [&str; 5] = ["WRONGTYPE", "NOPERM", "READONLY", "OOM", "MISCONF"];
     match error.code() {

@@ -1,4 +1,4 @@
-//! Whether the server throws records away when its memory is full, as Amazon ElastiCache does unless told otherwise.
+//! Whether the server evicts records when its memory is full, as Amazon ElastiCache does by default.
 
 use redis::Value;
 

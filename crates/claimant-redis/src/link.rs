@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{Call, Meter};
+use claimant_core::{Budget, Meter};
 use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
@@ -25,26 +25,6 @@ const TRY_MAX_MS: u64 = 2_000;
 
 /// The longest that a look at the server may take.
 const LOOK_MAX_MS: u64 = 500;
-
-/// The longest that a call is given: no invocation lasts longer.
-const CALL_MAX_MS: u64 = 900_000;
-
-/// The time that a call may take, until when, and where its requests are counted.
-#[derive(Clone, Copy)]
-pub(crate) struct Budget<'a> {
-    pub(crate) until: Instant,
-    pub(crate) meter: &'a Meter,
-}
-
-impl<'a> Budget<'a> {
-    pub(crate) fn of(call: Call<'a>) -> Self {
-        Self { until: Instant::now() + call.within.min(Duration::from_millis(CALL_MAX_MS)), meter: call.meter }
-    }
-
-    pub(crate) fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
-    }
-}
 
 /// Whom the link leads to.
 pub(crate) enum Server {
@@ -71,7 +51,7 @@ pub(crate) struct Link {
     current: Mutex<Current>,
     /// Held while connecting, so that many calls at once make one connection.
     connecting: tokio::sync::Mutex<()>,
-    /// Whether somebody was told that the server deletes records.
+    /// Whether it was logged that the server deletes records.
     warned: AtomicBool,
 }
 
@@ -88,14 +68,14 @@ impl Link {
     /// Sends commands at once, and gives an answer for each: one request to a single server, one each to a cluster, whose
     /// nodes they spread over. Tries once, within the budget; what got no answer may have been carried out.
     pub(crate) async fn send(&self, commands: &[Cmd], budget: Budget<'_>) -> Vec<RedisResult<Value>> {
-        let until = budget.until.min(Instant::now() + Duration::from_millis(TRY_MAX_MS));
+        let until = budget.until().min(Instant::now() + Duration::from_millis(TRY_MAX_MS));
         let failed = |error: &RedisError| commands.iter().map(|_| Err(error.clone())).collect();
         let (generation, connection) = match timeout_at(until, self.connected()).await {
             Ok(Ok(connected)) => connected,
             Ok(Err(error)) => return failed(&error),
             Err(_) => return failed(&silence()),
         };
-        let answers = match timeout_at(until, connection.exchange(commands, budget.meter)).await {
+        let answers = match timeout_at(until, connection.exchange(commands, budget.meter())).await {
             Ok(Ok(answers)) => answers,
             Ok(Err(error)) => failed(&error),
             Err(_) => failed(&silence()),
@@ -106,7 +86,7 @@ impl Link {
         answers
     }
 
-    /// The connection in use, or else a new one. Cancel safe: somebody else who waits then makes it.
+    /// The connection in use, or else a new one. Cancel safe: another call that waits then makes it.
     async fn connected(&self) -> RedisResult<(u64, Connection)> {
         if let Some(connected) = self.in_use() {
             return Ok(connected);
@@ -149,7 +129,7 @@ impl Link {
         current.connection.clone().map(|connection| (current.generation, connection))
     }
 
-    /// The next call makes a new connection, unless somebody did so already.
+    /// The next call makes a new connection, unless another call did so already.
     fn give_up(&self, generation: u64) {
         let mut current = self.current();
         if current.generation == generation {
@@ -222,7 +202,7 @@ fn silence() -> RedisError {
 pub(crate) fn choose_ring(address: &ConnectionAddr) {
     let tls = matches!(address, ConnectionAddr::TcpTls { .. });
     if tls && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Somebody may have been faster, which is as good.
+        // Another thread may have been faster, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }

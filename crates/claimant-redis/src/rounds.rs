@@ -1,23 +1,18 @@
 //! Many attempts at once, sent together and tried again until each has its answer or the time is over.
 
-use std::time::Duration;
-
-use claimant_core::{StoreError, StoreErrorKind};
+use claimant_core::{Budget, StoreError, StoreErrorKind};
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
 
 use crate::error::store_error;
-use crate::link::{Budget, Link};
+use crate::link::Link;
 use crate::write::{Known, Reply, reply};
 
 /// How often an attempt is sent again after an error.
 const ERRORS_MAX: u32 = 4;
 
-/// How often an attempt is sent at all. Each time that a record changed in between, somebody else's write applied, so of many
+/// How often an attempt is sent at all. Each time that a record changed in between, another writer's write applied, so of many
 /// at once each has its turn; the limit is for a record that can never be what it is shown as, such as one edited by hand.
 const ROUNDS_MAX: u32 = 100;
-
-/// The base of the waits before an attempt is sent again after an error.
-const RETRY_BASE_MS: u64 = 10;
 
 /// Something that is asked of one record.
 pub(crate) trait Attempt: Sized {
@@ -63,9 +58,9 @@ pub(crate) async fn play<A: Attempt>(link: &Link, attempts: Vec<A>, budget: Budg
     let mut open: Vec<Open<A>> =
         attempts.map(|(place, attempt)| Open { place, attempt, known: Known::Yes, errors: 0, error: None }).collect();
     for _ in 0..ROUNDS_MAX {
-        // Only errors are waited for; what is merely out of date is mended at once.
+        // Only errors are waited for; what is merely out of date is sent again at once.
         if let Some(errors) = open.iter().filter(|o| o.error.is_some()).map(|o| o.errors).max() {
-            tokio::time::sleep(retry_wait(errors, budget).min(budget.left())).await;
+            tokio::time::sleep(budget.retry_wait(errors)).await;
         }
         if open.is_empty() || budget.left().is_zero() {
             break;
@@ -118,11 +113,4 @@ fn changed_or_late(budget: Budget<'_>) -> StoreError {
         return StoreError::new(StoreErrorKind::Unreachable, "no time was left for the request");
     }
     StoreError::new(StoreErrorKind::Throttled, "the record changed each time it was to be written")
-}
-
-/// How long to wait before an attempt is sent again: doubling, and spread over its upper half by the clock's last digits.
-fn retry_wait(errors: u32, budget: Budget<'_>) -> Duration {
-    let full = RETRY_BASE_MS << errors.min(8);
-    let spread = u64::from(budget.left().subsec_nanos()) % (full / 2 + 1);
-    Duration::from_millis(full / 2 + spread)
 }

@@ -9,7 +9,7 @@ use redis::{Cmd, Script, Value};
 
 use crate::fields::{self, Field};
 
-/// Sets fields of one hash, if its guard holds; else shows it. Gives 1, or all fields and values.
+/// Sets fields of one hash, if its guard holds; else shows it. Returns 1, or all fields and values.
 ///
 /// Arguments: the time to live in ms; how many fields the guard has, none for "there is no such hash", and each with its
 /// value; how many fields are set, and each with its value; the fields that are removed.

@@ -1,45 +1,39 @@
 //! The statements of one database.
 
-use claimant_core::protocol::{Renewal, Settlement};
-use claimant_core::{Claim, Record, RecordId, Timestamp};
-use sqlx::Database;
-use sqlx::error::DatabaseError;
-
+use crate::error::{ErrorCodes, SqlError};
 use crate::record::Seen;
 use crate::session::Session;
-use crate::trouble::{Meaning, Table, Trouble};
+use claimant_core::protocol::{Renewal, Settlement};
+use claimant_core::{Claim, Record, RecordId, Timestamp};
 
 /// What differs between databases. Each statement is one step: it applies as a whole or not at all.
-pub(crate) trait Dialect: Database {
-    /// What an error that the server answered with means, where this table was worked on.
-    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning;
-
+pub(crate) trait Dialect: ErrorCodes {
     /// Inserts those records whose ids have none, and shows what then is there, as far as the statement saw it.
     fn offer(
         session: &mut Session<'_, Self>,
         records: &[(&RecordId, Record)],
-    ) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Seen, SqlError>> + Send;
 
-    /// Writes `next` where the record still has the status, owner, fence and lease of `seen`. Gives whether it did.
+    /// Writes `next` where the record still has the status, owner, fence and lease of `seen`. Returns whether it did.
     fn replace(
         session: &mut Session<'_, Self>,
         id: &RecordId,
         seen: &Record,
         next: &Record,
-    ) -> impl Future<Output = Result<bool, Trouble>> + Send;
+    ) -> impl Future<Output = Result<bool, SqlError>> + Send;
 
-    /// Makes the lease of a claim longer where that is held and ends earlier. Gives whether it did.
+    /// Makes the lease of a claim longer where that is held and ends earlier. Returns whether it did.
     fn renew(
         session: &mut Session<'_, Self>,
         claim: &Claim,
         renewal: &Renewal,
-    ) -> impl Future<Output = Result<bool, Trouble>> + Send;
+    ) -> impl Future<Output = Result<bool, SqlError>> + Send;
 
-    /// Ends those claims, of different keys and in the order of their ids, that are held. Gives how many.
+    /// Ends those claims, of different keys and in the order of their ids, that are held. Returns how many.
     fn end(
         session: &mut Session<'_, Self>,
         endings: &[&(Claim, Settlement)],
-    ) -> impl Future<Output = Result<usize, Trouble>> + Send;
+    ) -> impl Future<Output = Result<usize, SqlError>> + Send;
 
     /// Begins a transaction that sees what was committed before each statement, and waits a second for locks.
     const BEGIN: &'static str;
@@ -50,12 +44,12 @@ pub(crate) trait Dialect: Database {
     /// The same for rolling back.
     const ROLLBACK: &'static str;
 
-    /// Gives the open transaction to a handler: it waits for locks as the server's settings say, and is ended by the server
-    /// when it is idle for as long as a lease lasts. Gives the connection's number at the server.
+    /// Hands the open transaction over to a handler: it waits for locks as the server's settings say, and is ended by the server
+    /// when it is idle for as long as a lease lasts. Returns the connection's number at the server.
     fn hand_over(
         session: &mut Session<'_, Self>,
         lease: std::time::Duration,
-    ) -> impl Future<Output = Result<i64, Trouble>> + Send;
+    ) -> impl Future<Output = Result<i64, SqlError>> + Send;
 
     /// Ends the statement, and with it the transaction, of a connection of this number whose client is gone.
     fn kill(connection: i64) -> String;
@@ -65,15 +59,15 @@ pub(crate) trait Dialect: Database {
         session: &mut Session<'_, Self>,
         operation: &str,
         text: String,
-    ) -> impl Future<Output = Result<(), Trouble>> + Send;
+    ) -> impl Future<Output = Result<(), SqlError>> + Send;
 
     /// The records of these ids, as they are now.
-    fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+    fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, SqlError>> + Send;
 
-    /// Deletes at most `portion` records whose window ended before this time. Gives how many.
+    /// Deletes at most `portion` records whose window ended before this time. Returns how many.
     fn delete_expired(
         session: &mut Session<'_, Self>,
         before: Timestamp,
         portion: u32,
-    ) -> impl Future<Output = Result<u64, Trouble>> + Send;
+    ) -> impl Future<Output = Result<u64, SqlError>> + Send;
 }

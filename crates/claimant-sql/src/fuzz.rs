@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::record::{bigint, time, unsigned};
 
-/// What fits is read back; what does not is the largest that does; what nobody writes is an error that names its column.
+/// What fits is read back; what does not is the largest that does; what claimant never writes is an error that names its column.
 #[test]
 fn numbers() {
     let written = prop_oneof![any::<u64>(), 0..=TIME_MAX_MS, Just(i64::MAX as u64), Just(u64::MAX)];

@@ -8,7 +8,7 @@ pub(crate) struct Rules {
     words: &'static [&'static str],
     /// Whether these are all that is let through, or all that is not.
     allowed: bool,
-    /// What a handler is told whose statement is refused for its first word.
+    /// The error of a handler whose statement is refused for its first word.
     why: &'static str,
     /// Beginnings of comments that are none.
     executed_comments: &'static [&'static str],

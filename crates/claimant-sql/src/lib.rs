@@ -9,11 +9,11 @@
 //! | `transactions` | claims that carry a transaction: from the claim to the commit |
 //! | `transaction`, `guard` | the transaction as its handler has it, and what is refused in it |
 //! | `record` | records as rows |
-//! | `session` | a connection for one call, within the time of the call |
+//! | `session`, `control` | a connection for one call, within the time of the call; its transaction |
 //! | `settings` | [`Settings`]: what the environment sets |
-//! | `trouble` | what went wrong, in the words of a store |
+//! | `error` | what went wrong, in the words of a store |
 //! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
-//! | `parts` | what the inbox shares, and nobody else: errors, migrations |
+//! | `parts` | what the inbox alone shares: errors, migrations |
 //!
 //! # Permissions
 //!
@@ -21,7 +21,11 @@
 //! takes to create tables.
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
+mod control;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod dialect;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod error;
 #[cfg(all(test, any(feature = "mysql", feature = "postgres")))]
 mod fuzz;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -49,8 +53,6 @@ mod stores;
 mod transaction;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod transactions;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod trouble;
 
 #[cfg(feature = "mysql")]
 pub use mysql::MySqlStore;

@@ -5,7 +5,7 @@ use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 use crate::dialect::Dialect;
-use crate::trouble::{RECORDS, Trouble};
+use crate::error::{RECORDS, SqlError};
 
 /// What makes a table, and how it fails.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub struct Migrations {
 impl Migrations {
     /// Those of the stores' table.
     pub(crate) fn of_records<D: Dialect>(files: &'static [(i64, &'static str, &'static str)]) -> Self {
-        let explain = |operation: &str, error: &_| Trouble::of::<D>(operation, error, &RECORDS).into();
+        let explain = |operation: &str, error: &_| SqlError::of::<D>(operation, error, &RECORDS).into();
         Self { noted_in: "claimant_migrations", files, explain }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Public for `claimant-inbox` alone, and no promise to anybody else: it changes without notice.
 
+pub use crate::error::Table;
 pub use crate::migrations::Migrations;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{explain, migrate};
 pub use crate::record::{bigint, time};
-pub use crate::trouble::Table;

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId, Status, StoreErrorKind, Timestamp};
 use sqlx::{ColumnIndex, Decode, Row, Type};
 
-use crate::dialect::Dialect;
-use crate::trouble::{RECORDS, Trouble};
+use crate::error::{ErrorCodes, RECORDS, SqlError};
 
 /// The columns, in the order in which every statement names them.
 macro_rules! columns {
@@ -41,10 +40,10 @@ pub(crate) fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
 }
 
 /// The records that rows of [`columns`] hold.
-pub(crate) fn seen<R>(rows: &[R]) -> Result<Seen, Trouble>
+pub(crate) fn seen<R>(rows: &[R]) -> Result<Seen, SqlError>
 where
     R: Row,
-    R::Database: Dialect,
+    R::Database: ErrorCodes,
     usize: ColumnIndex<R>,
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
@@ -54,15 +53,15 @@ where
 }
 
 /// The number that a statement gives.
-pub(crate) fn number<R>(rows: &[R]) -> Result<i64, Trouble>
+pub(crate) fn number<R>(rows: &[R]) -> Result<i64, SqlError>
 where
     R: Row,
-    R::Database: Dialect,
+    R::Database: ErrorCodes,
     usize: ColumnIndex<R>,
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
 {
-    let row = rows.first().ok_or_else(|| Trouble::new(StoreErrorKind::Other, "the server gave no number"))?;
-    row.try_get(0).map_err(|error| Trouble::of::<R::Database>("reading a number", &error, &RECORDS))
+    let row = rows.first().ok_or_else(|| SqlError::new(StoreErrorKind::Other, "the server gave no number"))?;
+    row.try_get(0).map_err(|error| SqlError::of::<R::Database>("reading a number", &error, &RECORDS))
 }
 
 struct Fields<'r, R> {
@@ -72,13 +71,13 @@ struct Fields<'r, R> {
 impl<'r, R> Fields<'r, R>
 where
     R: Row,
-    R::Database: Dialect,
+    R::Database: ErrorCodes,
     usize: ColumnIndex<R>,
     i64: Decode<'r, R::Database> + Type<R::Database>,
     Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
     String: Decode<'r, R::Database> + Type<R::Database>,
 {
-    fn record(&self) -> Result<(Vec<u8>, Record), Trouble> {
+    fn record(&self) -> Result<(Vec<u8>, Record), SqlError> {
         let status: String = self.value(1)?;
         let fingerprint: Vec<u8> = self.value(7)?;
         let record = Record {
@@ -102,29 +101,29 @@ where
         Ok((self.value(0)?, record))
     }
 
-    fn value<T: Decode<'r, R::Database> + Type<R::Database>>(&self, place: usize) -> Result<T, Trouble> {
-        self.row.try_get(place).map_err(|error| Trouble::of::<R::Database>("reading a record", &error, &RECORDS))
+    fn value<T: Decode<'r, R::Database> + Type<R::Database>>(&self, place: usize) -> Result<T, SqlError> {
+        self.row.try_get(place).map_err(|error| SqlError::of::<R::Database>("reading a record", &error, &RECORDS))
     }
 
-    fn number(&self, place: usize, column: &str) -> Result<u64, Trouble> {
+    fn number(&self, place: usize, column: &str) -> Result<u64, SqlError> {
         unsigned(self.value(place)?, column)
     }
 
-    fn time(&self, place: usize, column: &str) -> Result<Timestamp, Trouble> {
+    fn time(&self, place: usize, column: &str) -> Result<Timestamp, SqlError> {
         self.number(place, column).map(Timestamp::from_millis)
     }
 
-    fn text(&self, column: &str, bytes: Vec<u8>) -> Result<String, Trouble> {
+    fn text(&self, column: &str, bytes: Vec<u8>) -> Result<String, SqlError> {
         String::from_utf8(bytes).map_err(|_| corrupt(column))
     }
 }
 
-pub(crate) fn unsigned(number: i64, column: &str) -> Result<u64, Trouble> {
+pub(crate) fn unsigned(number: i64, column: &str) -> Result<u64, SqlError> {
     u64::try_from(number).map_err(|_| corrupt(column))
 }
 
-fn corrupt(column: &str) -> Trouble {
-    Trouble::new(
+fn corrupt(column: &str) -> SqlError {
+    SqlError::new(
         StoreErrorKind::Corrupt,
         format!(
             "a record's column {column} is not of the form that claimant writes: is the table used by something else?"

@@ -4,30 +4,26 @@
 //! then stands, by the same pure functions that every store calls.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use claimant_core::protocol::{
     self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
 };
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, StoreError, StoreErrorKind,
+    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, StoreError, StoreErrorKind,
 };
 use futures_util::future::join_all;
 use sqlx::Pool;
 
 use crate::dialect::Dialect;
+use crate::error::SqlError;
 use crate::record::{Seen, key};
-use crate::session::{Budget, Session};
-use crate::trouble::Trouble;
+use crate::session::Session;
 
 /// Records in one statement.
 const BATCH_MAX: usize = 50;
 
 /// How often a call is tried anew where the record changed in between, or where no answer came.
 pub(crate) const ROUNDS_MAX: u32 = 4;
-
-/// The base of the waits before a statement is tried again.
-const RETRY_BASE_MS: u64 = 12;
 
 /// What a claim came to.
 pub(crate) enum Claimed {
@@ -47,7 +43,7 @@ pub(crate) struct Grant {
 }
 
 /// What a claim is about to write over what it saw.
-struct Wish {
+struct PendingWrite {
     seen: Record,
     next: Record,
     taken_over: bool,
@@ -57,35 +53,35 @@ struct Wish {
 pub(crate) async fn claim_on<D: Dialect>(
     session: &mut Session<'_, D>,
     request: &ClaimRequest,
-) -> Result<Claimed, Trouble> {
-    let mut wish: Option<Wish> = None;
+) -> Result<Claimed, SqlError> {
+    let mut pending: Option<PendingWrite> = None;
     for _ in 0..ROUNDS_MAX {
-        let mut shown = match &wish {
+        let mut shown = match &pending {
             None => D::offer(session, &[(&request.id, protocol::fresh_claim(request))]).await?,
-            Some(wish) if D::replace(session, &request.id, &wish.seen, &wish.next).await? => {
-                Seen::from([(key(&request.id).to_vec(), wish.next.clone())])
+            Some(pending) if D::replace(session, &request.id, &pending.seen, &pending.next).await? => {
+                Seen::from([(key(&request.id).to_vec(), pending.next.clone())])
             }
             Some(_) => D::read(session, &[&request.id]).await?,
         };
         // Absent: deleted, or inserted by another one, in between.
         let Some(now) = shown.remove(key(&request.id)) else {
-            wish = None;
+            pending = None;
             continue;
         };
-        wish = match protocol::decide(Some(&now), request) {
+        pending = match protocol::decide(Some(&now), request) {
             Decision::Held => {
-                let (before, decided) = wish.map_or((None, None), |Wish { seen, next, taken_over }| {
+                let (before, decided) = pending.map_or((None, None), |PendingWrite { seen, next, taken_over }| {
                     (Some(seen), Some(Decision::Grant { next, taken_over }))
                 });
                 let taken_over = protocol::held(request.id.clone(), &now, decided.as_ref()).taken_over;
                 return Ok(Claimed::Granted(Box::new(Grant { before, now, taken_over })));
             }
             Decision::Refuse(refusal) => return Ok(Claimed::Refused(refusal)),
-            Decision::Grant { next, taken_over } => Some(Wish { seen: now, next, taken_over }),
-            Decision::Park { next } => Some(Wish { seen: now, next, taken_over: false }),
+            Decision::Grant { next, taken_over } => Some(PendingWrite { seen: now, next, taken_over }),
+            Decision::Park { next } => Some(PendingWrite { seen: now, next, taken_over: false }),
         };
     }
-    Err(Trouble::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
+    Err(SqlError::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
 }
 
 pub(crate) async fn claim<D: Dialect>(
@@ -97,20 +93,20 @@ pub(crate) async fn claim<D: Dialect>(
     loop {
         let claimed = match Session::open(pool, budget).await {
             Ok(mut session) => claim_on(&mut session, request).await,
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
         match claimed {
             Ok(Claimed::Granted(grant)) => return Ok(granted(request, &grant.now, grant.taken_over)),
             Ok(Claimed::Refused(refusal)) => return Ok(ClaimAnswer::Refused(refusal)),
             // What was written although its answer was lost is recognised by its owner.
-            Err(trouble) if trouble.is_final() || !wait(round, budget).await => return Err(trouble.into()),
-            Err(_) => (round, budget) = (round + 1, budget.wary()),
+            Err(error) if error.is_final() || !wait(round, budget).await => return Err(error.into()),
+            Err(_) => (round, budget) = (round + 1, budget.after_failure()),
         }
     }
 }
 
-/// Claims keys in company: one statement for all that have no record. A key that has one and can be claimed all the same is
-/// left to be claimed by itself, as is a key's second request, and everything where somebody's lock is in the way.
+/// Claims keys in one request: one statement for all that have no record. A key that has one and can be claimed all the same is
+/// left to be claimed by itself, as is a key's second request, and everything where another transaction's lock is in the way.
 pub(crate) async fn claim_all<D: Dialect>(
     pool: &Pool<D>,
     requests: &[ClaimRequest],
@@ -127,23 +123,23 @@ pub(crate) async fn claim_all<D: Dialect>(
         let records: Vec<_> = places.iter().map(fresh).collect();
         let shown = match Session::open(pool, budget).await {
             Ok(mut session) => D::offer(&mut session, &records).await,
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
         (places, shown)
     });
     for (places, shown) in join_all(chunks).await {
         for place in places {
             answers[*place] = match &shown {
-                Ok(seen) => Ok(in_company(&requests[*place], seen)),
-                Err(trouble) if trouble.contended => Ok(BatchedClaim::ClaimAlone),
-                Err(trouble) => Err(trouble.clone().into()),
+                Ok(seen) => Ok(answer_of(&requests[*place], seen)),
+                Err(error) if error.contended => Ok(BatchedClaim::ClaimAlone),
+                Err(error) => Err(error.clone().into()),
             };
         }
     }
     answers
 }
 
-fn in_company(request: &ClaimRequest, seen: &Seen) -> BatchedClaim {
+fn answer_of(request: &ClaimRequest, seen: &Seen) -> BatchedClaim {
     let Some(record) = seen.get(key(&request.id)) else { return BatchedClaim::ClaimAlone };
     match protocol::decide(Some(record), request) {
         Decision::Held => {
@@ -160,24 +156,24 @@ pub(crate) async fn renew<D: Dialect>(
     renewal: Renewal,
     mut budget: Budget<'_>,
 ) -> Result<Renewed, StoreError> {
-    let mut trouble =
-        Trouble::new(StoreErrorKind::Throttled, "the record changed each time its lease was to be renewed");
+    let mut error =
+        SqlError::new(StoreErrorKind::Throttled, "the record changed each time its lease was to be renewed");
     for round in 0..ROUNDS_MAX {
         let renewed = match Session::open(pool, budget).await {
             Ok(mut session) => renew_on(&mut session, claim, &renewal).await,
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
         match renewed {
             Ok(Some(renewed)) => return Ok(renewed),
             Ok(None) => {}
             Err(new) if new.is_final() => return Err(new.into()),
-            Err(new) => (trouble, budget) = (new, budget.wary()),
+            Err(new) => (error, budget) = (new, budget.after_failure()),
         }
         if !wait(round, budget).await {
             break;
         }
     }
-    Err(trouble.into())
+    Err(error.into())
 }
 
 /// Renews a lease on this connection; `None` where the record changed in between.
@@ -185,7 +181,7 @@ async fn renew_on<D: Dialect>(
     session: &mut Session<'_, D>,
     claim: &mut Claim,
     renewal: &Renewal,
-) -> Result<Option<Renewed>, Trouble> {
+) -> Result<Option<Renewed>, SqlError> {
     if D::renew(session, claim, renewal).await? {
         claim.lease_until = renewal.lease_until;
         return Ok(Some(Renewed::Held));
@@ -206,16 +202,16 @@ pub(crate) async fn settle<D: Dialect>(pool: &Pool<D>, ending: (Claim, Settlemen
     for round in 0..ROUNDS_MAX {
         let decision = match Session::open(pool, budget).await {
             Ok(mut session) => settle_on(&mut session, &ending).await,
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
         match decision {
             Ok(SettleDecision::AlreadySettled) => return Settled::Done,
             Ok(SettleDecision::Lost) => return Settled::Lost,
             Ok(SettleDecision::Write(_)) => {}
-            // No try can mend these, and they say that nothing was written.
-            Err(trouble) if trouble.is_final() => return Settled::unknown(ending.0, trouble),
+            // No retry fixes these, and they say that nothing was written.
+            Err(error) if error.is_final() => return Settled::unknown(ending.0, error),
             // No answer: the next round finds the record as the lost write left it.
-            Err(trouble) => (unknown, budget) = (trouble.into(), budget.wary()),
+            Err(error) => (unknown, budget) = (error.into(), budget.after_failure()),
         }
         if !wait(round, budget).await {
             break;
@@ -228,7 +224,7 @@ pub(crate) async fn settle<D: Dialect>(pool: &Pool<D>, ending: (Claim, Settlemen
 async fn settle_on<D: Dialect>(
     session: &mut Session<'_, D>,
     ending: &(Claim, Settlement),
-) -> Result<SettleDecision, Trouble> {
+) -> Result<SettleDecision, SqlError> {
     let (claim, settlement) = ending;
     if D::end(session, &[ending]).await? == 1 {
         return Ok(SettleDecision::AlreadySettled);
@@ -237,7 +233,7 @@ async fn settle_on<D: Dialect>(
     Ok(protocol::settle(seen.as_ref(), claim, settlement))
 }
 
-/// Ends claims in company; where not all of them were held, or no answer came, each is ended by itself, which tells.
+/// Ends claims in one request; where not all of them were held, or no answer came, each is ended by itself, which tells.
 pub(crate) async fn settle_all<D: Dialect>(
     pool: &Pool<D>,
     endings: Vec<(Claim, Settlement)>,
@@ -254,12 +250,12 @@ pub(crate) async fn settle_all<D: Dialect>(
         together.sort_unstable_by_key(|(claim, _)| &claim.id);
         let ended = match Session::open(pool, budget).await {
             Ok(mut session) => D::end(&mut session, &together).await,
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
         match ended {
             Ok(count) if count == chunk.len() => return chunk.iter().map(|_| Settled::Done).collect(),
-            Err(trouble) if trouble.is_final() => {
-                let unknown = |(claim, _)| Settled::unknown(claim, trouble.clone());
+            Err(error) if error.is_final() => {
+                let unknown = |(claim, _)| Settled::unknown(claim, error.clone());
                 return chunk.into_iter().map(unknown).collect();
             }
             _ => {}
@@ -269,7 +265,7 @@ pub(crate) async fn settle_all<D: Dialect>(
     join_all(chunks).await.into_iter().flatten().collect()
 }
 
-pub(crate) async fn look<D: Dialect>(
+pub(crate) async fn get<D: Dialect>(
     pool: &Pool<D>,
     id: &RecordId,
     budget: Budget<'_>,
@@ -282,14 +278,10 @@ fn granted(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAn
     ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
 }
 
-/// Waits before the round after this one, doubling, and spread over its upper half by the clock's last digits. Gives whether
-/// there is one.
+/// Waits before the round after this one, if there is one. Returns whether there is.
 pub(crate) async fn wait(round: u32, budget: Budget<'_>) -> bool {
-    let left = budget.left();
-    let full = RETRY_BASE_MS << round.min(8);
-    let spread = u64::from(left.subsec_nanos()) % (full / 2 + 1);
-    let wait = Duration::from_millis(full / 2 + spread);
-    let again = round + 1 < ROUNDS_MAX && wait < left;
+    let wait = budget.retry_wait(round + 1);
+    let again = round + 1 < ROUNDS_MAX && wait < budget.left();
     if again {
         tokio::time::sleep(wait).await;
     }

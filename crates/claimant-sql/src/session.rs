@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
-use claimant_core::{Call, Meter, StoreErrorKind};
+use claimant_core::limits::STORE_BUDGET_MAX_MS;
+use claimant_core::{Budget, StoreErrorKind};
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Database, Execute, Executor, Pool};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
-use crate::dialect::Dialect;
-use crate::trouble::{RECORDS, Trouble};
+use crate::error::{ErrorCodes, RECORDS, SqlError};
 
 /// The longest that one statement may take: silence on a connection that died while the function was frozen leaves time for
 /// another one.
 const TRY_MAX_MS: u64 = 2_000;
-
-/// The longest that a call is given: no invocation lasts longer.
-pub(crate) const CALL_MAX_MS: u64 = 900_000;
 
 /// A connection that was idle for longer is tried out before it is used: a frozen function's may be dead.
 const TRUSTED_IDLE_MS: u64 = 1_000;
@@ -27,49 +24,22 @@ const TRY_OUT_MAX_MS: u64 = 500;
 /// The options of a pool whose connections serve calls with a time of their own. In a busy function there is no trying out, so
 /// that a statement is one round trip.
 pub(crate) fn pool_options<DB: Database>() -> PoolOptions<DB> {
-    PoolOptions::new().acquire_timeout(Duration::from_millis(CALL_MAX_MS)).test_before_acquire(false).before_acquire(
-        |connection: &mut DB::Connection, meta| {
+    PoolOptions::new()
+        .acquire_timeout(Duration::from_millis(STORE_BUDGET_MAX_MS))
+        .test_before_acquire(false)
+        .before_acquire(|connection: &mut DB::Connection, meta| {
             Box::pin(async move {
                 if meta.idle_for < Duration::from_millis(TRUSTED_IDLE_MS) {
                     return Ok(true);
                 }
                 Ok(is_alive(connection).await)
             })
-        },
-    )
+        })
 }
 
 async fn is_alive(connection: &mut impl Connection) -> bool {
     let tried = tokio::time::timeout(Duration::from_millis(TRY_OUT_MAX_MS), connection.ping()).await;
     tried.is_ok_and(|answer| answer.is_ok())
-}
-
-/// The time that a call may take, until when, and where its statements are counted.
-#[derive(Clone, Copy)]
-pub(crate) struct Budget<'a> {
-    until: Instant,
-    meter: &'a Meter,
-    /// Whether a connection is tried out before it is used, however short it was idle: after one that was dead.
-    wary: bool,
-}
-
-impl<'a> Budget<'a> {
-    pub(crate) fn of(call: Call<'a>) -> Self {
-        Self {
-            until: Instant::now() + call.within.min(Duration::from_millis(CALL_MAX_MS)),
-            meter: call.meter,
-            wary: false,
-        }
-    }
-
-    /// The same after a connection failed.
-    pub(crate) fn wary(self) -> Self {
-        Self { wary: true, ..self }
-    }
-
-    pub(crate) fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
-    }
 }
 
 /// A connection of the pool.
@@ -78,26 +48,26 @@ impl<'a> Budget<'a> {
 /// caller dropped the call, left the connection in the middle of an answer, so it is closed.
 pub(crate) struct Session<'a, D: Database> {
     /// There until this is dropped, or a statement broke it.
-    connection: Option<PoolConnection<D>>,
+    pub(crate) connection: Option<PoolConnection<D>>,
     under_way: bool,
     /// Whether a transaction is open, with which the connection must not go back.
-    in_transaction: bool,
+    pub(crate) in_transaction: bool,
     /// The longest that a statement may take.
     try_max: Duration,
     budget: Budget<'a>,
 }
 
-impl<'a, D: Dialect> Session<'a, D> {
+impl<'a, D: ErrorCodes> Session<'a, D> {
     /// Waits for a connection, as long as the call has time.
-    pub(crate) async fn open(pool: &Pool<D>, budget: Budget<'a>) -> Result<Self, Trouble> {
+    pub(crate) async fn open(pool: &Pool<D>, budget: Budget<'a>) -> Result<Self, SqlError> {
         let left = budget.left();
         loop {
-            let mut connection = match timeout_at(budget.until, pool.acquire()).await {
+            let mut connection = match timeout_at(budget.until(), pool.acquire()).await {
                 Ok(Ok(connection)) => connection,
                 Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => return Err(no_connection(pool, left)),
-                Ok(Err(error)) => return Err(Trouble::of::<D>("connecting to the database", &error, &RECORDS)),
+                Ok(Err(error)) => return Err(SqlError::of::<D>("connecting to the database", &error, &RECORDS)),
             };
-            if !budget.wary || is_alive(&mut *connection).await {
+            if !budget.has_failed() || is_alive(&mut *connection).await {
                 return Ok(Self {
                     connection: Some(connection),
                     under_way: false,
@@ -114,35 +84,12 @@ impl<'a, D: Dialect> Session<'a, D> {
     pub(crate) fn resume(connection: PoolConnection<D>, budget: Budget<'a>) -> Self {
         let connection = Some(connection);
         // There is no other connection to try it on, and a commit can have checks and replicas to wait for.
-        Self { connection, under_way: false, in_transaction: true, try_max: Duration::from_millis(CALL_MAX_MS), budget }
-    }
-
-    /// Begins a transaction that waits only a short while for locks.
-    pub(crate) async fn begin(&mut self) -> Result<(), Trouble> {
-        self.in_transaction = true;
-        D::control(self, "beginning a transaction", D::BEGIN.to_owned()).await
-    }
-
-    /// From here on the transaction is the handler's, with its own patience for locks; the server ends it when nothing comes
-    /// for as long as a lease. Gives the connection, and its number at the server.
-    pub(crate) async fn hand_over(mut self, lease: Duration) -> Result<(Option<PoolConnection<D>>, i64), Trouble> {
-        let number = D::hand_over(&mut self, lease).await?;
-        Ok((self.connection.take(), number))
-    }
-
-    /// Commits; on an error the connection is closed when this is dropped.
-    pub(crate) async fn commit(&mut self) -> Result<(), Trouble> {
-        D::control(self, "the commit", D::COMMIT.to_owned()).await?;
-        self.in_transaction = false;
-        Ok(())
-    }
-
-    /// Rolls back, here or by closing the connection.
-    pub(crate) async fn roll_back(&mut self) {
-        if D::control(self, "a rollback", D::ROLLBACK.to_owned()).await.is_ok() {
-            self.in_transaction = false;
-        } else {
-            self.close();
+        Self {
+            connection,
+            under_way: false,
+            in_transaction: true,
+            try_max: Duration::from_millis(STORE_BUDGET_MAX_MS),
+            budget,
         }
     }
 
@@ -152,7 +99,7 @@ impl<'a, D: Dialect> Session<'a, D> {
     }
 
     /// The rows of a statement.
-    pub(crate) async fn rows<'q, E>(&mut self, operation: &str, statement: E) -> Result<Vec<D::Row>, Trouble>
+    pub(crate) async fn rows<'q, E>(&mut self, operation: &str, statement: E) -> Result<Vec<D::Row>, SqlError>
     where
         E: Execute<'q, D> + 'q,
         for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
@@ -164,7 +111,7 @@ impl<'a, D: Dialect> Session<'a, D> {
     }
 
     /// What a statement comes to; the count of its rows is in it.
-    pub(crate) async fn execute<'q, E>(&mut self, operation: &str, statement: E) -> Result<D::QueryResult, Trouble>
+    pub(crate) async fn execute<'q, E>(&mut self, operation: &str, statement: E) -> Result<D::QueryResult, SqlError>
     where
         E: Execute<'q, D> + 'q,
         for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
@@ -176,27 +123,27 @@ impl<'a, D: Dialect> Session<'a, D> {
     }
 
     /// Until when a statement that is sent now may take.
-    fn start(&mut self) -> Result<Instant, Trouble> {
+    fn start(&mut self) -> Result<Instant, SqlError> {
         if self.budget.left().is_zero() {
-            return Err(Trouble::new(StoreErrorKind::Unreachable, "no time was left for the statement"));
+            return Err(SqlError::new(StoreErrorKind::Unreachable, "no time was left for the statement"));
         }
         self.under_way = true;
-        self.budget.meter.request();
-        Ok(self.budget.until.min(Instant::now() + self.try_max))
+        self.budget.meter().request();
+        Ok(self.budget.until().min(Instant::now() + self.try_max))
     }
 
-    fn end<T>(&mut self, operation: &str, answer: Result<Result<T, sqlx::Error>, Elapsed>) -> Result<T, Trouble> {
+    fn end<T>(&mut self, operation: &str, answer: Result<Result<T, sqlx::Error>, Elapsed>) -> Result<T, SqlError> {
         // After an answer of the server, an error or not, the connection is at rest, unless that was its end.
         self.under_way = !matches!(answer, Ok(Ok(_) | Err(sqlx::Error::Database(_))));
         let answer = match answer {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(Trouble::of::<D>(operation, &error, &RECORDS)),
-            Err(_) => Err(Trouble::new(
+            Ok(Err(error)) => Err(SqlError::of::<D>(operation, &error, &RECORDS)),
+            Err(_) => Err(SqlError::new(
                 StoreErrorKind::Unreachable,
                 format!("{operation}: the server gave no answer in time"),
             )),
         };
-        if self.under_way || answer.as_ref().is_err_and(|trouble| trouble.kind == StoreErrorKind::Unreachable) {
+        if self.under_way || answer.as_ref().is_err_and(|error| error.kind == StoreErrorKind::Unreachable) {
             self.close();
         }
         answer
@@ -220,12 +167,12 @@ impl<D: Database> Drop for Session<'_, D> {
     }
 }
 
-fn broken(operation: &str) -> Trouble {
-    Trouble::new(StoreErrorKind::Unreachable, format!("{operation}: the connection broke before it"))
+fn broken(operation: &str) -> SqlError {
+    SqlError::new(StoreErrorKind::Unreachable, format!("{operation}: the connection broke before it"))
 }
 
-/// Nobody gave a connection in time. The pool does not tell whether its connections are in use or could not be made.
-fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> Trouble {
+/// No connection in time. The pool does not tell whether its connections are in use or could not be made.
+fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> SqlError {
     let (open, most) = (pool.size(), pool.options().get_max_connections());
     let why = if open < most {
         "is the server up, are host and port right, may the function reach it, and does it take one connection more?"
@@ -236,7 +183,7 @@ fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> Trouble {
              be reached, or allow more connections (CLAIMANT_DATABASE_CONNECTIONS)"
         )
     };
-    Trouble::new(
+    SqlError::new(
         StoreErrorKind::Unreachable,
         format!("no connection to the database within {} ms: {why}", waited.as_millis()),
     )

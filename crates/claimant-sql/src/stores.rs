@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Meter, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
-    Timestamp, Transactional,
+    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Meter, Record, RecordId, Renewed, Settled, Store, StoreError,
+    StoreFuture, Timestamp, Transactional,
 };
 
 use crate::dialect::Dialect;
@@ -17,7 +17,7 @@ use crate::dialect::Dialect;
 use crate::mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 use crate::postgres::PostgresStore;
-use crate::session::{Budget, Session};
+use crate::session::Session;
 use crate::transaction::SqlTransaction;
 use crate::{rounds, transactions};
 
@@ -99,7 +99,7 @@ macro_rules! store {
                 id: &'a RecordId,
                 call: Call<'a>,
             ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-                Box::pin(rounds::look(self.pool(), id, Budget::of(call)))
+                Box::pin(rounds::get(self.pool(), id, Budget::of(call)))
             }
         }
     };
@@ -125,7 +125,7 @@ macro_rules! transactional {
         /// in it is there exactly when its key is completed.
         ///
         /// A claim takes a connection until it is settled, so no more claims are held than the pool has connections. While it is
-        /// held, nobody else sees its record; a second claimant of the key waits a second for it and is then told that the key is
+        /// held, no other owner sees its record; a second claimant of the key waits a second for it and is then answered that the key is
         /// busy, until the end of the lease that it asked for itself. The server rolls back what is idle for as long as a lease
         /// lasts, as is the case when the process died without a word; a renewal changes nothing about that.
         ///
@@ -170,7 +170,7 @@ macro_rules! transactional {
                 renewal: Renewal,
                 _: Call<'a>,
             ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-                // Nobody else has the key while the transaction is open, and without it nothing is committed.
+                // No other owner has the key while the transaction is open, and without it nothing is committed.
                 claim.lease_until = claim.lease_until.max(renewal.lease_until);
                 Box::pin(async { Ok(Renewed::Held) })
             }

@@ -22,7 +22,7 @@ use crate::rounds::Grant;
 /// It is READ COMMITTED, and each statement sees what was committed before it. On MySQL, only tables with transactions (InnoDB)
 /// take part in it.
 ///
-/// What is cut off in the middle, such as a query in a time-out of the handler's own, lets the commit fail: return the error.
+/// What is cut off in the middle, such as a query in a timeout of the handler's own, lets the commit fail: return the error.
 pub struct SqlTransaction<D: Database> {
     /// There until the transaction is over.
     connection: Option<PoolConnection<D>>,

@@ -1,18 +1,18 @@
 //! Claims that carry a transaction: from the claim to the commit, the same for both databases.
 //!
-//! The record of a claim is written inside its transaction, so nobody else sees it: a second claimant waits for its lock, a
-//! short while, and is told that the key is busy. Whatever ends the connection ends the claim and its effect together.
+//! The record of a claim is written inside its transaction, so no other owner sees it: a second claimant waits for its lock, a
+//! short while, and is answered that the key is busy. Whatever ends the connection ends the claim and its effect together.
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, Refusal, SettleDecision, Settlement};
-use claimant_core::{AnyTransaction, Claim, ClaimAnswer, Failure, Record, Settled, StoreError, StoreErrorKind};
+use claimant_core::{AnyTransaction, Budget, Claim, ClaimAnswer, Failure, Record, Settled, StoreError, StoreErrorKind};
 use sqlx::Pool;
 
 use crate::dialect::Dialect;
+use crate::error::SqlError;
 use crate::record::key;
 use crate::rounds::{self, Claimed, Grant, ROUNDS_MAX, wait};
-use crate::session::{Budget, Session};
+use crate::session::Session;
 use crate::transaction::{Remains, SqlTransaction};
-use crate::trouble::Trouble;
 
 pub(crate) async fn claim<D: Dialect>(
     pool: &Pool<D>,
@@ -24,13 +24,13 @@ pub(crate) async fn claim<D: Dialect>(
         match claim_once(pool, request, budget).await {
             Ok(answer) => return Ok(answer),
             // Whoever has the lock ends no later than a claim made now would: a lease is as long for all. Whose it is cannot be seen.
-            Err(trouble) if trouble.contended => {
+            Err(error) if error.contended => {
                 let until = request.lease_until.plus(request.policy.skew);
                 return Ok(ClaimAnswer::Refused(Refusal::Busy { until, same_message: false }));
             }
             // Nothing was committed, so that there is nothing to find out before the next try.
-            Err(trouble) if trouble.is_final() || !wait(round, budget).await => return Err(trouble.into()),
-            Err(_) => (round, budget) = (round + 1, budget.wary()),
+            Err(error) if error.is_final() || !wait(round, budget).await => return Err(error.into()),
+            Err(_) => (round, budget) = (round + 1, budget.after_failure()),
         }
     }
 }
@@ -39,7 +39,7 @@ async fn claim_once<D: Dialect>(
     pool: &Pool<D>,
     request: &ClaimRequest,
     budget: Budget<'_>,
-) -> Result<ClaimAnswer, Trouble> {
+) -> Result<ClaimAnswer, SqlError> {
     let mut session = Session::open(pool, budget).await?;
     session.begin().await?;
     match rounds::claim_on(&mut session, request).await {
@@ -51,9 +51,9 @@ async fn claim_once<D: Dialect>(
         }
         // Abandoned work may have been parked.
         Ok(Claimed::Refused(refusal)) => session.commit().await.map(|()| ClaimAnswer::Refused(refusal)),
-        Err(trouble) => {
+        Err(error) => {
             session.roll_back().await;
-            Err(trouble)
+            Err(error)
         }
     }
 }
@@ -70,15 +70,15 @@ pub(crate) async fn settle<D: Dialect>(
     let Remains { connection, cut_off, grant, in_doubt } = transaction.into_remains();
     let mut session = connection.map(|connection| Session::resume(connection, budget));
     if let Some(number) = cut_off {
-        // Else the key is locked until the statement has come to its end for nobody.
+        // Else the key is locked until the statement has ended without a client.
         if let Ok(mut other) = Session::open(pool, budget).await {
             let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;
         }
     }
     if let (Ending::Completed { .. }, true) = (&settlement.ending, in_doubt) {
-        let trouble =
-            Trouble::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit came through");
-        return find_out(pool, claim, grant, settlement, trouble, budget).await;
+        let error =
+            SqlError::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit came through");
+        return find_out(pool, claim, grant, settlement, error, budget).await;
     }
     if let Ending::Completed { .. } = settlement.ending {
         return complete(pool, claim, grant, settlement, session, budget).await;
@@ -112,28 +112,28 @@ async fn complete<D: Dialect>(
             let why = "the database had ended it, after an error that the handler did not return";
             return rolled_back::<D>(ending.0, grant, why);
         }
-        Err(trouble) => {
+        Err(error) => {
             session.roll_back().await;
-            return rolled_back::<D>(ending.0, grant, &refused("the completion", &trouble));
+            return rolled_back::<D>(ending.0, grant, &refused("the completion", &error));
         }
     }
     match session.commit().await {
         Ok(()) => Settled::Done,
-        Err(trouble) if trouble.code.is_empty() || trouble.kind == StoreErrorKind::Unreachable => {
+        Err(error) if error.code.is_empty() || error.kind == StoreErrorKind::Unreachable => {
             drop(session);
-            find_out(pool, ending.0, grant, settlement, trouble, budget.wary()).await
+            find_out(pool, ending.0, grant, settlement, error, budget.after_failure()).await
         }
-        Err(trouble) => {
+        Err(error) => {
             session.roll_back().await;
-            rolled_back::<D>(ending.0, grant, &refused("the commit", &trouble))
+            rolled_back::<D>(ending.0, grant, &refused("the commit", &error))
         }
     }
 }
 
 /// By its code alone: the server's message can be about the handler's own rows.
-fn refused(what: &str, trouble: &Trouble) -> String {
-    match trouble.code.as_str() {
-        "" => format!("{what} had no answer: {}", trouble.text),
+fn refused(what: &str, error: &SqlError) -> String {
+    match error.code.as_str() {
+        "" => format!("{what} had no answer: {}", error.text),
         "25P02" => "a statement of the handler had failed, and it went on".to_owned(),
         code => format!("the database refused {what} (code {code})"),
     }
@@ -158,7 +158,7 @@ async fn find_out<D: Dialect>(
     claim: Claim,
     grant: Box<Grant>,
     settlement: &Settlement,
-    mut trouble: Trouble,
+    mut error: SqlError,
     mut budget: Budget<'_>,
 ) -> Settled {
     let why = "its connection broke before the commit was answered";
@@ -169,7 +169,7 @@ async fn find_out<D: Dialect>(
     for round in 0..ROUNDS_MAX {
         let shown = match Session::open(pool, budget).await {
             Ok(mut session) => overwrite(&mut session, &claim, &grant, &failed).await,
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
         match shown {
             Ok(Some(seen)) => {
@@ -183,13 +183,13 @@ async fn find_out<D: Dialect>(
             }
             // Written in between; the next look shows by whom.
             Ok(None) => {}
-            Err(new) => (trouble, budget) = (new, budget.wary()),
+            Err(new) => (error, budget) = (new, budget.after_failure()),
         }
-        if trouble.is_final() || !wait(round, budget).await {
+        if error.is_final() || !wait(round, budget).await {
             break;
         }
     }
-    Settled::unknown(after::<D>(claim, grant, true), trouble)
+    Settled::unknown(after::<D>(claim, grant, true), error)
 }
 
 /// Writes a record over what a claim had found, and gives what then is there, as far as the statement saw it.
@@ -198,7 +198,7 @@ async fn overwrite<D: Dialect>(
     claim: &Claim,
     grant: &Grant,
     ended: &Record,
-) -> Result<Option<Record>, Trouble> {
+) -> Result<Option<Record>, SqlError> {
     let mut shown = match &grant.before {
         None => D::offer(session, &[(&claim.id, ended.clone())]).await?,
         Some(before) if D::replace(session, &claim.id, before, ended).await? => return Ok(Some(ended.clone())),
@@ -219,20 +219,20 @@ async fn record_failure<D: Dialect>(
     let SettleDecision::Write(ended) = protocol::settle(Some(&grant.now), &claim, settlement) else {
         return Settled::Lost;
     };
-    let mut unknown = Trouble::new(StoreErrorKind::Unreachable, "no time was left to record how the claim ended");
+    let mut unknown = SqlError::new(StoreErrorKind::Unreachable, "no time was left to record how the claim ended");
     for round in 0..ROUNDS_MAX {
         let opened = match session.take().filter(Session::is_usable) {
             Some(session) => Ok(session),
             None => Session::open(pool, budget).await,
         };
         let shown = match opened {
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
             Ok(mut session) => overwrite(&mut session, &claim, &grant, &ended).await,
         };
         match shown.map(|seen| protocol::settle(seen.as_ref(), &claim, settlement)) {
             Ok(SettleDecision::AlreadySettled) => return Settled::Done,
             Ok(_) => return Settled::Lost,
-            Err(trouble) => (unknown, budget) = (trouble, budget.wary()),
+            Err(error) => (unknown, budget) = (error, budget.after_failure()),
         }
         if unknown.is_final() || !wait(round, budget).await {
             break;

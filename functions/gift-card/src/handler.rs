@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purchase_that_no_retry_mends_is_unfit() {
+    fn a_purchase_that_no_retry_fixes_is_rejected() {
         let good = purchase();
         assert!(check(&good).is_ok());
         type Spoil = fn(&mut Purchase);

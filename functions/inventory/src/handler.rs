@@ -56,7 +56,7 @@ pub(crate) async fn reserve(
     Ok(Reserved { quantity: line.quantity, free })
 }
 
-/// The error with what mends it, where that is known. The servers' messages have no values in them.
+/// The error and how to fix it, where that is known. The servers' messages have no values in them.
 fn explained(error: sqlx::Error) -> HandlerError {
     const NO_SUCH_TABLE: &str = "42P01";
     match error.as_database_error() {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_no_retry_mends_are_unfit() {
+    fn lines_that_no_retry_fixes_are_rejected() {
         let line = |id: &str, sku: &str, quantity| Reservation { reservation_id: id.into(), sku: sku.into(), quantity };
         assert!(check(&line("r-1", "tea", 1)).is_ok() && check(&line("r-1", "tea", QUANTITY_MAX)).is_ok());
         for unfit in [

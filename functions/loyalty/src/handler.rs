@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_no_retry_mends_is_unfit() {
+    fn a_change_that_no_retry_fixes_is_rejected() {
         for (points, wanted) in
             [(0, "no points"), (1_000_001, "more points"), (-1_000_001, "more points"), (i64::MIN, "more points")]
         {

@@ -103,7 +103,7 @@ fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
     let code = error.code().unwrap_or("no answer");
     let why = format!("SES did not take the mail: {code}");
     match error.as_service_error() {
-        // This very mail will not do, however often it is sent. Anything else can be mended on the sending side,
+        // Permanent: SES rejects this message. Anything else can be fixed on the sending side,
         // `MessageRejected` too: it is also SES's word for a sender that is not verified yet.
         Some(SendEmailError::BadRequestException(_)) => HandlerError::terminal(why),
         _ => HandlerError::retry(why),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_no_retry_mends_is_unfit() {
+    fn an_order_that_no_retry_fixes_is_rejected() {
         for (address, price) in [("ada", 1), ("ada@example.com\nBcc: x@y", 1), ("ada@example.com", u64::MAX)] {
             assert!(render(&order(address, price), "k").is_err());
         }

@@ -11,19 +11,34 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
-
-use crate::handler::{Charge, Receipt};
 
 const KEY_HEADER: &str = "idempotency-key";
 /// Bytes that gateways take for a key.
 const KEY_MAX_BYTES: usize = 255;
 /// How long a connection may take to be made. Longer, and nothing was sent: a plain retry.
 const CONNECT_TIMEOUT_MS: u64 = 3_000;
-/// How long a charge may take, its connection included. Longer, and nobody knows whether it was made.
+/// How long a charge may take, its connection included. Longer, and it is not known whether it was made.
 const ANSWER_TIMEOUT_MS: u64 = 15_000;
 /// Bytes of a receipt at most.
 const RECEIPT_MAX_BYTES: usize = 64 * 1024;
+
+/// What the gateway is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Charge<'a> {
+    pub(crate) amount_cents: u64,
+    pub(crate) currency: &'a str,
+    pub(crate) reference: &'a str,
+}
+
+/// What the gateway answers. Kept on the order's record, where duplicates find it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    pub(crate) charge_id: String,
+    pub(crate) amount_cents: u64,
+    pub(crate) currency: String,
+}
 
 /// A payment gateway.
 #[derive(Debug)]
@@ -43,7 +58,7 @@ impl Gateway {
         connector.set_connect_timeout(Some(Duration::from_millis(CONNECT_TIMEOUT_MS)));
         let tls = HttpsConnectorBuilder::new().with_native_roots();
         let tls = tls.map_err(|e| Error::new("the system has no certificates to know the gateway by").caused_by(e))?;
-        // A connection that slept with its sandbox may be dead: of what is sent on it nobody knows whether it arrived.
+        // A connection that slept with its sandbox may be dead: it is not known whether what is sent on it arrived.
         // So each charge has its own.
         let http = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
@@ -113,7 +128,7 @@ fn refusal(status: StatusCode) -> HandlerError {
         | StatusCode::TOO_EARLY
         | StatusCode::TOO_MANY_REQUESTS => HandlerError::retry(format!("the gateway did not charge: {status}")),
         // Whoever gave up on the way, a proxy too, may have handed the request on before: 408, 499, the 5xx. A conflict
-        // (409) can be with a charge under this very key. Of the others nobody knows what they mean to a gateway.
+        // (409) can be with a charge under this very key. What the others mean to a gateway is not known.
         status => HandlerError::uncertain(format!("the gateway failed, and may have charged: {status}")),
     }
 }

@@ -1,30 +1,14 @@
 //! The business: an order is charged once, and the receipt is kept.
 
 use claimant::{Context, Duplicate, Handler, HandlerError, Terminal};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::gateway::Gateway;
+use crate::gateway::{Charge, Gateway, Receipt};
 
 /// What an order costs, as the shop sends it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Payment {
     pub(crate) order_id: String,
-    amount_cents: u64,
-    currency: String,
-}
-
-/// What the gateway is asked for.
-#[derive(Debug, Serialize)]
-pub(crate) struct Charge<'a> {
-    pub(crate) amount_cents: u64,
-    pub(crate) currency: &'a str,
-    pub(crate) reference: &'a str,
-}
-
-/// What the gateway answers. Kept on the order's record, where duplicates find it.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Receipt {
-    charge_id: String,
     amount_cents: u64,
     currency: String,
 }

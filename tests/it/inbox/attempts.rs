@@ -22,7 +22,7 @@ const CASES: &[Case] = &[
     Case { kind: "fail", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "no luck" },
     Case { kind: "reject", first: "DEAD", last: "DEAD", attempts: 1, says: "no use" },
     Case { kind: "panic", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "the handler panicked" },
-    Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "cancelled at its time-out" },
+    Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "cancelled at its timeout" },
     Case { kind: "commit", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "leave COMMIT and ROLLBACK" },
     Case {
         kind: "swallow",
@@ -98,8 +98,8 @@ async fn what_failed_waits() {
     world.clock.advance(Duration::from_secs(5));
     world.run().await;
     assert_eq!(world.state("soon").await.1, 2);
-    let due = world.entry("fail").await.next_attempt_at;
-    let wait = due.since(world.entry("fail").await.received_at);
+    let due = world.entry("fail").await.times.next_attempt_at;
+    let wait = due.since(world.entry("fail").await.times.received_at);
     assert!((Duration::from_secs(7)..=Duration::from_secs(12)).contains(&wait), "{wait:?}");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use claimant::Clock;
 use claimant::store::StoreErrorKind;
 use claimant_core::error::Chain;
-use claimant_inbox::{AfterDeath, Inbox, Limits, Summary};
+use claimant_inbox::{AfterDeath, EntryStatus, Inbox, Limits, StateChange, Summary};
 
 use super::world::{CONSUMER, LATER, WITHIN, World, run};
 
@@ -23,14 +23,14 @@ async fn people_see_and_decide() {
     let dead = world.inbox.dead(CONSUMER, 0, 10, WITHIN).await.unwrap();
     assert_eq!((dead.len(), dead[0].event_type.as_str(), dead[0].error.as_deref()), (1, "reject", Some("no use")));
     assert!(world.inbox.dead(CONSUMER, dead[0].id, 10, WITHIN).await.unwrap().is_empty());
-    assert!(world.inbox.retry(dead[0].id, before, WITHIN).await.unwrap());
+    assert_eq!(world.inbox.retry(dead[0].id, before, WITHIN).await.unwrap(), StateChange::Applied);
     let retried = world.entry("reject").await;
-    assert_eq!((retried.status.as_str(), retried.attempts), ("PENDING", 0));
+    assert_eq!((retried.status, retried.attempts), (EntryStatus::Pending, 0));
     assert_eq!(world.run().await.dead, 1);
-    assert!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap());
-    assert!(!world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap());
-    assert_eq!(world.entry("reject").await.status, "DISCARDED");
-    assert_eq!(world.inbox.look(-1, WITHIN).await.unwrap(), None);
+    assert_eq!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap(), StateChange::Applied);
+    assert_eq!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap(), StateChange::WrongState);
+    assert_eq!(world.entry("reject").await.status, EntryStatus::Discarded);
+    assert_eq!(world.inbox.get(-1, WITHIN).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,7 +64,7 @@ async fn a_worker_runs_until_it_is_told_to_stop() {
     let running = tokio::spawn(async move { worker.run_until(async { drop(stopped.await) }).await.unwrap() });
     world.put(&["ok", "slow"]).await;
     let begun = async {
-        while world.entry("ok").await.status != "DONE" || world.entry("slow").await.attempts == 0 {
+        while world.entry("ok").await.status != EntryStatus::Done || world.entry("slow").await.attempts == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

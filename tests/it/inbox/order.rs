@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant::{HandlerError, TransactionGuard};
-use claimant_inbox::{AfterDeath, InboxContext, Transaction, Worker};
+use claimant_inbox::{AfterDeath, InboxContext, StateChange, Transaction, Worker};
 
 use super::world::{LATER, WITHIN, Work, World, affect, body, nth, record, run};
 
@@ -101,7 +101,10 @@ async fn a_long_group_that_is_stuck_is_in_nobodys_way() {
     assert_eq!((summary.dead, summary.done), (1, 1));
     assert_eq!(world.effects().await, ["free"]);
     let stuck = world.entry("stuck-0").await.id;
-    assert!(world.inbox.discard(stuck, claimant::Timestamp::from_millis(0), WITHIN).await.unwrap());
+    assert_eq!(
+        world.inbox.discard(stuck, claimant::Timestamp::from_millis(0), WITHIN).await.unwrap(),
+        StateChange::Applied
+    );
     assert_eq!(world.run().await.done, 1_500);
 }
 
@@ -122,11 +125,11 @@ async fn a_group_does_after_a_death_as_it_was_told() {
             if retried {
                 // It is mended meanwhile.
                 world.sql("UPDATE claimant_inbox SET event_type = 'ok', body = replace(convert_from(body, 'UTF8'), 'reject', 'ok')::bytea").await;
-                assert!(world.inbox.retry(dead, now, WITHIN).await.unwrap());
+                assert_eq!(world.inbox.retry(dead, now, WITHIN).await.unwrap(), StateChange::Applied);
             } else {
-                assert!(world.inbox.discard(dead, now, WITHIN).await.unwrap());
+                assert_eq!(world.inbox.discard(dead, now, WITHIN).await.unwrap(), StateChange::Applied);
             }
-            assert!(!world.inbox.retry(dead, now, WITHIN).await.unwrap());
+            assert_eq!(world.inbox.retry(dead, now, WITHIN).await.unwrap(), StateChange::WrongState);
             run(&worker).await;
             let after: &[&str] = if retried { &["g-1", "g-2", "g-3", "g-4"] } else { &["g-1", "g-3", "g-4"] };
             assert_eq!(world.effects().await, after, "{after_death:?}, retried {retried}");

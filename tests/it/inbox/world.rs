@@ -126,13 +126,13 @@ impl World {
     pub(crate) async fn entry(&self, key: &str) -> Entry {
         let id = sqlx::query_scalar("SELECT id FROM claimant_inbox WHERE record_id = $1");
         let id = id.bind(format!("{CONSUMER}#{key}").into_bytes()).fetch_one(&mut self.party().await).await.unwrap();
-        self.inbox.look(id, WITHIN).await.unwrap().unwrap()
+        self.inbox.get(id, WITHIN).await.unwrap().unwrap()
     }
 
     /// Status, attempts and error of the message with this key.
     pub(crate) async fn state(&self, key: &str) -> (String, u32, String) {
         let entry = self.entry(key).await;
-        (entry.status, entry.attempts, entry.error.unwrap_or_default())
+        (entry.status.to_string(), entry.attempts, entry.error.unwrap_or_default())
     }
 }
 

@@ -50,7 +50,7 @@ impl LeftOut {
 }
 
 impl Template<'_> {
-    /// Returns whether the condition of this name holds. An error says what is wrong and how to fix it.
+    /// Whether the condition of this name holds, or why that cannot be said and how to mend it.
     pub(super) fn condition(&self, name: &str) -> Result<bool, String> {
         self.condition_at(name, 0)
     }

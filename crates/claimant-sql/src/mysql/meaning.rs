@@ -1,13 +1,20 @@
 //! What the error numbers of MySQL and MariaDB mean.
 
 use claimant_core::StoreErrorKind::{Denied, Misconfigured, Other, Throttled, TooLarge, Unreachable};
+use sqlx::MySql;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::MySqlDatabaseError;
 
-use crate::trouble::{Meaning, Table};
+use crate::error::{ErrorCodes, Meaning, Table};
+
+impl ErrorCodes for MySql {
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+        meaning(answer, table)
+    }
+}
 
 /// By MySQL's own number of an error, which says more than its SQLSTATE.
-pub(crate) fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
     let migrate = || format!(": {}", table.migrate());
     match answer.try_downcast_ref().map_or(0, MySqlDatabaseError::number) {
         // Lock wait timeout, deadlock, and MariaDB's record that changed since it was read.
@@ -21,13 +28,14 @@ pub(crate) fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         1146 | 1054 => Meaning::of(Misconfigured, migrate()),
         // Values that do not fit their column: these messages show them.
         1048 | 1062 | 1136 | 1264 | 1265 | 1292 | 1364 | 1366 | 3819 | 4025 => {
-            Meaning::of(Misconfigured, migrate()).silent()
+            Meaning::of(Misconfigured, migrate()).without_message()
         }
-        1118 | 1153 | 1406 => Meaning::of(TooLarge, "").silent(),
+        1118 | 1153 | 1406 => Meaning::of(TooLarge, "").without_message(),
         1290 | 1792 | 1836 => {
-            Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer").silent()
+            Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer")
+                .without_message()
         }
         1053 | 1077 | 1152 | 1158..=1161 | 1317 | 1927 | 1969 | 3024 | 4031 => Meaning::of(Unreachable, ""),
-        _ => Meaning::of(Other, "").silent(),
+        _ => Meaning::of(Other, "").without_message(),
     }
 }

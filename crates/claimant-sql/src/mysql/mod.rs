@@ -11,7 +11,7 @@ use crate::migrations::Migrations;
 use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
-/// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
+/// What every connection of ours starts with: a lock of another transaction fails a statement, rather than hold it up until long
 /// after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
 /// gaps between them; and what does not fit is refused, never cut.
 const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 1, autocommit = 1, \
@@ -28,17 +28,6 @@ const LOCK_WAIT_MAX_S: i64 = 60;
 ///
 /// A claim of a fresh key is one statement, that of finished work two, of a failed or abandoned key three. Several keys share
 /// statements. Cheap to clone; clones share connections.
-///
-/// ```
-/// # mod claimant { pub use claimant_core::*; pub mod mysql { pub use claimant_sql::*; } }
-/// use claimant::mysql::MySqlStore;
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), claimant::Error> {
-/// let store = MySqlStore::connect("mysql://user:password@db.example/shop", 10).await?; // connects at the first call
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct MySqlStore {
     pool: MySqlPool,
@@ -56,7 +45,7 @@ impl MySqlStore {
     /// When the URL is none.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         let options: MySqlConnectOptions = url.parse().map_err(|e: sqlx::Error| {
-            Error::invalid("the database URL is not usable: mysql://user:password@host:port/database is needed")
+            Error::new("the database URL is not usable: mysql://user:password@host:port/database is needed")
                 .caused_by(e)
         })?;
         // Statements have no values in them, but they are a matter of claimant's own.
@@ -127,7 +116,7 @@ impl MySqlStore {
             return Err(StoreError::new(
                 StoreErrorKind::Throttled,
                 format!(
-                    "somebody else has been migrating this database for {LOCK_WAIT_MAX_S} s: see what holds them up"
+                    "another process has been migrating this database for {LOCK_WAIT_MAX_S} s: see what holds them up"
                 ),
             ));
         }

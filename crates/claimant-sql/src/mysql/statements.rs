@@ -2,16 +2,14 @@
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
-use sqlx::error::DatabaseError;
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{MySql, QueryBuilder, query};
 
-use super::meaning::meaning;
 use crate::dialect::Dialect;
+use crate::error::SqlError;
 use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
 use crate::session::Session;
-use crate::trouble::{Meaning, Table, Trouble};
 
 type Statement<'q> = Query<'q, MySql, MySqlArguments>;
 
@@ -131,17 +129,13 @@ fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
 }
 
 impl Dialect for MySql {
-    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
-        meaning(answer, table)
-    }
-
     // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
     const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1; \
                                  SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const COMMIT: &'static str = "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
     const ROLLBACK: &'static str = "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
 
-    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, SqlError> {
         let text = format!(
             "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
             lease.as_millis().div_ceil(1_000).max(1)
@@ -153,16 +147,16 @@ impl Dialect for MySql {
         format!("KILL CONNECTION {connection}")
     }
 
-    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
+    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), SqlError> {
         session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
     }
 
     /// A plain INSERT, which all fresh keys pass at once; where one is not, those that are fresh, and then a look at all.
-    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
+    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, SqlError> {
         let mut text = insert(records);
         match session.execute("claiming", prepared(&mut text, records.len())).await {
             Ok(_) => return Ok(records.iter().map(|(id, record)| (key(id).to_vec(), record.clone())).collect()),
-            Err(trouble) if !trouble.duplicate => return Err(trouble),
+            Err(error) if !error.duplicate => return Err(error),
             Err(_) if records.len() > 1 => {
                 let mut text = insert(records);
                 text.push(" ON DUPLICATE KEY UPDATE id = VALUES(id)");
@@ -179,11 +173,11 @@ impl Dialect for MySql {
         id: &RecordId,
         seen: &Record,
         next: &Record,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, SqlError> {
         Ok(session.execute("claiming", replace(id, seen, next)).await?.rows_affected() == 1)
     }
 
-    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, Trouble> {
+    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, SqlError> {
         let statement = query(RENEW)
             .bind(time(renewal.lease_until))
             .bind(time(renewal.now))
@@ -195,7 +189,7 @@ impl Dialect for MySql {
         Ok(session.execute("renewing a lease", statement).await?.rows_affected() == 1)
     }
 
-    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, Trouble> {
+    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, SqlError> {
         let mut alike: Vec<(Written<'_>, Vec<&Claim>)> = Vec::new();
         for (claim, settlement) in endings {
             let written = Written::by(settlement);
@@ -213,18 +207,18 @@ impl Dialect for MySql {
         Ok(ended as usize)
     }
 
-    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
+    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, SqlError> {
         read(session, ids).await
     }
 
-    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, Trouble> {
+    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, SqlError> {
         let (window, lease) = (bigint(before.as_millis() / 1_000), time(before));
         let statement = query(DELETE_EXPIRED).bind(window).bind(lease).bind(i64::from(portion));
         Ok(session.execute("deleting expired records", statement).await?.rows_affected())
     }
 }
 
-async fn read(session: &mut Session<'_, MySql>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
+async fn read(session: &mut Session<'_, MySql>, ids: &[&RecordId]) -> Result<Seen, SqlError> {
     let mut text = QueryBuilder::new(READ);
     list(&mut text, ids.iter().copied());
     text.push(")");

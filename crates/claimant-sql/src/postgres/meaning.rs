@@ -5,15 +5,21 @@ use claimant_core::StoreErrorKind::{Denied, Misconfigured, Other, Throttled, Too
 use sqlx::Postgres;
 use sqlx::error::DatabaseError;
 
-use crate::trouble::{Meaning, Table, Trouble};
+use crate::error::{ErrorCodes, Meaning, SqlError, Table};
 
 /// What `operation` ran into in PostgreSQL, on the way to this table.
 #[must_use]
 pub fn explain(operation: &str, error: &sqlx::Error, table: &Table) -> StoreError {
-    Trouble::of::<Postgres>(operation, error, table).into()
+    SqlError::of::<Postgres>(operation, error, table).into()
 }
 
-pub(crate) fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+impl ErrorCodes for Postgres {
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+        meaning(answer, table)
+    }
+}
+
+fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
     let migrate = || format!(": {}", table.migrate());
     let code = answer.code().unwrap_or_default();
     match &*code {
@@ -27,13 +33,13 @@ pub(crate) fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
         // Undefined table, column and type; operators and values of types that do not fit.
         "42P01" | "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, migrate()),
-        "54000" => Meaning::of(TooLarge, "").silent(),
+        "54000" => Meaning::of(TooLarge, "").without_message(),
         _ => match code.get(..2).unwrap_or_default() {
             "28" => Meaning::of(Denied, ". Are user and password right, and may the user connect from here?"),
             "53" => Meaning::of(Throttled, ". The server has no more connections, memory or disk to give"),
             "08" | "57" | "58" => Meaning::of(Unreachable, ""),
-            "22" | "23" | "42" => Meaning::of(Misconfigured, migrate()).silent(),
-            _ => Meaning::of(Other, "").silent(),
+            "22" | "23" | "42" => Meaning::of(Misconfigured, migrate()).without_message(),
+            _ => Meaning::of(Other, "").without_message(),
         },
     }
 }

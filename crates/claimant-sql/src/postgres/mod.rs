@@ -13,7 +13,7 @@ use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 pub use meaning::explain;
 
-/// What every connection of ours starts with: a lock that somebody holds fails a statement, rather than hold it up until long
+/// What every connection of ours starts with: a lock of another transaction fails a statement, rather than hold it up until long
 /// after its caller has gone; each statement sees what was committed before it; and a statement whose client is gone ends, as
 /// far as the server's version and platform can tell.
 const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
@@ -25,17 +25,6 @@ const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SE
 ///
 /// A claim of a fresh key is one statement, and so is that of finished work; a failed or abandoned key takes two. Several keys
 /// share a statement. Cheap to clone; clones share connections.
-///
-/// ```
-/// # mod claimant { pub use claimant_core::*; pub mod postgres { pub use claimant_sql::*; } }
-/// use claimant::postgres::PostgresStore;
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), claimant::Error> {
-/// let store = PostgresStore::connect("postgres://user:password@db.example/shop", 10).await?; // connects at the first call
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct PostgresStore {
     pool: PgPool,
@@ -51,7 +40,7 @@ impl PostgresStore {
     /// When the URL is none.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         let options: PgConnectOptions = url.parse().map_err(|e: sqlx::Error| {
-            Error::invalid("the database URL is not usable: postgres://user:password@host:port/database is needed")
+            Error::new("the database URL is not usable: postgres://user:password@host:port/database is needed")
                 .caused_by(e)
         })?;
         let options = match options.get_application_name() {

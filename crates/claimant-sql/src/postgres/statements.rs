@@ -2,16 +2,14 @@
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
-use sqlx::error::DatabaseError;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{Postgres, query};
 
-use super::meaning::meaning;
 use crate::dialect::Dialect;
+use crate::error::SqlError;
 use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
 use crate::session::Session;
-use crate::trouble::{Meaning, Table, Trouble};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
@@ -117,17 +115,13 @@ fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
 }
 
 impl Dialect for Postgres {
-    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
-        meaning(answer, table)
-    }
-
     const BEGIN: &'static str =
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
     // A handler can leave more than its settings with the session, also from inside a function, where no guard sees it.
     const COMMIT: &'static str = "COMMIT; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
     const ROLLBACK: &'static str = "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
 
-    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, Trouble> {
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, SqlError> {
         let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);
         let text = format!(
             "SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; \
@@ -140,11 +134,11 @@ impl Dialect for Postgres {
         format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {connection} AND state = 'active'")
     }
 
-    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), Trouble> {
+    async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), SqlError> {
         session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
     }
 
-    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, Trouble> {
+    async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, SqlError> {
         seen(&session.rows("claiming", offer(records)).await?)
     }
 
@@ -153,11 +147,11 @@ impl Dialect for Postgres {
         id: &RecordId,
         seen: &Record,
         next: &Record,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, SqlError> {
         Ok(session.execute("claiming", replace(id, seen, next)).await?.rows_affected() == 1)
     }
 
-    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, Trouble> {
+    async fn renew(session: &mut Session<'_, Self>, claim: &Claim, renewal: &Renewal) -> Result<bool, SqlError> {
         let statement = query(RENEW)
             .bind(key(&claim.id))
             .bind(claim.owner.as_str().as_bytes())
@@ -168,18 +162,18 @@ impl Dialect for Postgres {
         Ok(session.execute("renewing a lease", statement).await?.rows_affected() == 1)
     }
 
-    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, Trouble> {
+    async fn end(session: &mut Session<'_, Self>, endings: &[&(Claim, Settlement)]) -> Result<usize, SqlError> {
         let ended = session.execute("settling", end(endings)).await?.rows_affected();
         // OK because it is at most the number of the endings.
         Ok(ended as usize)
     }
 
-    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, Trouble> {
+    async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, SqlError> {
         let statement = query(READ).bind(each(ids, |id| key(id).to_vec()));
         seen(&session.rows("reading records", statement).await?)
     }
 
-    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, Trouble> {
+    async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, SqlError> {
         let (window, lease) = (bigint(before.as_millis() / 1_000), time(before));
         let statement = query(DELETE_EXPIRED).bind(window).bind(lease).bind(i64::from(portion));
         Ok(session.execute("deleting expired records", statement).await?.rows_affected())

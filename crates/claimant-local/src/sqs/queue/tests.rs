@@ -6,7 +6,6 @@ mod random;
 use play::Step::*;
 use play::{FIFO, STANDARD, Step, check, grouped};
 
-use super::super::message::Received;
 use super::super::settings::Deduplication;
 use super::super::settings::QueueSettings;
 use super::*;

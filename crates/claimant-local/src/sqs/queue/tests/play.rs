@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::super::super::message::Received;
 use super::super::super::settings::QueueSettings;
 use super::super::*;
 use Step::*;

@@ -1,20 +1,20 @@
-//! What went wrong, in the words of a store.
+//! Errors of a database as errors of a store.
 
 use claimant_core::{StoreError, StoreErrorKind};
-
-use crate::dialect::Dialect;
+use sqlx::Database;
+use sqlx::error::DatabaseError;
 
 /// Why a statement gave no answer.
 ///
 /// Built from codes and from texts that cannot hold a value: `Debug` of a driver's error, and some messages of the servers,
 /// show keys.
 #[derive(Debug, Clone)]
-pub(crate) struct Trouble {
+pub(crate) struct SqlError {
     pub(crate) kind: StoreErrorKind,
     pub(crate) text: String,
     /// The server's code, where it gave an answer.
     pub(crate) code: String,
-    /// Somebody else's lock was in the way: the same statement for fewer records can go through.
+    /// Another transaction's lock was in the way: the same statement for fewer records can go through.
     pub(crate) contended: bool,
     /// A record with this key is there already.
     #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "PostgreSQL has ON CONFLICT for it"))]
@@ -34,7 +34,7 @@ pub struct Table {
 pub(crate) const RECORDS: Table = Table { name: "claimant_records", migrations: "claimant-sql/migrations" };
 
 impl Table {
-    /// What mends one that is missing or not as it should be.
+    /// How to fix one that is missing or not as it should be.
     pub(crate) fn migrate(&self) -> String {
         format!(
             "the table {} is missing or not as claimant makes it; apply the migrations: call migrate() once, or run the files \
@@ -49,47 +49,53 @@ impl Table {
     }
 }
 
+/// What a database's error codes mean.
+pub(crate) trait ErrorCodes: Database {
+    /// Returns what an error that the server answered with means, where this table was used.
+    fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning;
+}
+
 /// What a server's error code means.
 pub(crate) struct Meaning {
     pub(crate) kind: StoreErrorKind,
-    /// How to mend it: what follows the server's message.
-    pub(crate) mend: String,
+    /// How to fix it: follows the server's message.
+    pub(crate) fix: String,
     /// Whether the server's message is worth showing, and names no values.
-    pub(crate) telling: bool,
+    pub(crate) shows_message: bool,
     pub(crate) contended: bool,
 }
 
 impl Meaning {
     /// A meaning of this kind, shown with the server's message.
-    pub(crate) fn of(kind: StoreErrorKind, mend: impl Into<String>) -> Self {
-        Self { kind, mend: mend.into(), telling: true, contended: false }
+    pub(crate) fn of(kind: StoreErrorKind, fix: impl Into<String>) -> Self {
+        Self { kind, fix: fix.into(), shows_message: true, contended: false }
     }
 
     /// The same without the server's message, which can show values.
-    pub(crate) fn silent(self) -> Self {
-        Self { telling: false, ..self }
+    pub(crate) fn without_message(self) -> Self {
+        Self { shows_message: false, ..self }
     }
 
-    /// A lock of somebody else.
+    /// Another transaction's lock.
     pub(crate) fn contended() -> Self {
         Self { contended: true, ..Self::of(StoreErrorKind::Throttled, "; it can succeed later") }
     }
 }
 
-impl Trouble {
+impl SqlError {
     pub(crate) fn new(kind: StoreErrorKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), code: String::new(), contended: false, duplicate: false }
     }
 
     /// What `operation` ran into, on the way to this table.
-    pub(crate) fn of<D: Dialect>(operation: &str, error: &sqlx::Error, table: &Table) -> Self {
+    pub(crate) fn of<D: ErrorCodes>(operation: &str, error: &sqlx::Error, table: &Table) -> Self {
         use StoreErrorKind::{Misconfigured, Other, TooLarge, Unreachable};
         let (kind, what) = match error {
             sqlx::Error::Database(answer) => {
                 let code = answer.code().unwrap_or_default();
                 let meaning = D::meaning(answer.as_ref(), table);
-                let message = if meaning.telling { answer.message() } else { "the server refused it" };
-                let text = format!("{operation} failed: {message} (code {code}){}", meaning.mend);
+                let message = if meaning.shows_message { answer.message() } else { "the server refused it" };
+                let text = format!("{operation} failed: {message} (code {code}){}", meaning.fix);
                 return Self {
                     kind: meaning.kind,
                     text,
@@ -127,7 +133,7 @@ impl Trouble {
     }
 }
 
-/// Nobody gave a connection in time. The pool does not tell whether its connections are in use or could not be made.
+/// No connection in time. The pool does not tell whether its connections are in use or could not be made.
 const NO_CONNECTION: &str = "no connection to the database in time: is the server up, are host and port right, may the \
     function reach it, and has the pool a connection for each message that is worked on at once?";
 
@@ -135,8 +141,8 @@ fn no_tls(error: &impl std::fmt::Display) -> String {
     format!("no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?")
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
-        Self::new(trouble.kind, trouble.text)
+impl From<SqlError> for StoreError {
+    fn from(error: SqlError) -> Self {
+        Self::new(error.kind, error.text)
     }
 }

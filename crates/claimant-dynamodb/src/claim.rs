@@ -1,0 +1,74 @@
+//! One claim, and how ambiguous answers to it are resolved.
+
+use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal};
+use claimant_core::{Budget, ClaimAnswer, Record, StoreError, StoreErrorKind};
+
+use crate::item::{self, Item};
+use crate::table::{LockTable, ROUNDS_MAX, Written};
+
+impl LockTable {
+    pub(crate) async fn claim_one(
+        &self,
+        request: &ClaimRequest,
+        budget: Budget<'_>,
+    ) -> Result<ClaimAnswer, StoreError> {
+        let mut wanted = None;
+        let mut write = self.requests.claim(request);
+        for _ in 0..ROUNDS_MAX {
+            let seen = match self.send(write, budget).await? {
+                Written::Applied(before) => return self.granted(request, wanted, before.as_ref()),
+                Written::Refused(shown) => self.refused_by(&request.id, shown, budget).await?,
+            };
+            let Some(seen) = seen else {
+                // Deleted between the refusal and the look: it is absent now, which the blind claim takes.
+                (write, wanted) = (self.requests.claim(request), None);
+                continue;
+            };
+            let decision = protocol::decide(Some(&seen), request);
+            write = match &decision {
+                Decision::Held => {
+                    let claim = protocol::held(request.id.clone(), &seen, wanted.as_ref());
+                    return Ok(ClaimAnswer::Granted(claim));
+                }
+                Decision::Refuse(refusal) => return Ok(ClaimAnswer::Refused(refusal.clone())),
+                Decision::Grant { next, .. } | Decision::Park { next } => {
+                    self.requests.replace(&request.id, &seen, next)
+                }
+            };
+            wanted = Some(decision);
+        }
+        Err(StoreError::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
+    }
+
+    /// The answer to a write that applied: the decision that it carried out, or, for the blind claim, the decision on
+    /// what it replaced.
+    fn granted(
+        &self,
+        request: &ClaimRequest,
+        wanted: Option<Decision>,
+        before: Option<&Item>,
+    ) -> Result<ClaimAnswer, StoreError> {
+        let decision = match wanted {
+            Some(decision) => decision,
+            None => {
+                let names = &self.requests.names;
+                // Before a new item there was nothing; the embedded DynamoDB then sends the key alone.
+                let before = before.filter(|item| item.keys().any(|name| *name != names.id));
+                let before = before.map(|item| item::record(item, names)).transpose()?;
+                protocol::decide(before.as_ref(), request)
+            }
+        };
+        match decision {
+            Decision::Grant { next, taken_over } => Ok(grant(request, &next, taken_over)),
+            Decision::Park { .. } => Ok(ClaimAnswer::Refused(Refusal::Parked)),
+            // Cannot be, since the blind condition is narrower than the decision. If it were, the claim runs out unused.
+            Decision::Held | Decision::Refuse(_) => {
+                Err(StoreError::new(StoreErrorKind::Other, "the claim's condition and the protocol disagree"))
+            }
+        }
+    }
+}
+
+fn grant(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnswer {
+    ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
+}

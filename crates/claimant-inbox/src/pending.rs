@@ -1,0 +1,46 @@
+//! What is stored of a message.
+
+use claimant_core::protocol::ClaimRequest;
+use claimant_core::{HandlerError, Message};
+
+use crate::limits::EVENT_TYPE_MAX_BYTES;
+
+/// A message on its way into the inbox.
+#[derive(Debug)]
+pub(crate) struct PendingRow {
+    pub(crate) request: ClaimRequest,
+    /// There once the consumer has said what is stored.
+    pub(crate) message: Option<MessageRow>,
+}
+
+/// What a row holds of its message beside the key and the fingerprint.
+pub(crate) struct MessageRow {
+    pub(crate) group: Option<String>,
+    pub(crate) event_type: String,
+    pub(crate) body: String,
+    pub(crate) trace: Option<String>,
+}
+
+// Bodies never reach a log.
+impl std::fmt::Debug for MessageRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MessageRow").field("body_bytes", &self.body.len()).finish_non_exhaustive()
+    }
+}
+
+/// Notes what is to be stored.
+pub(crate) fn note(event_type: &str, message: &Message, row: &mut PendingRow) -> Result<(), HandlerError> {
+    if !(1..=EVENT_TYPE_MAX_BYTES).contains(&event_type.len()) {
+        return Err(HandlerError::terminal(format!(
+            "the event type has {} bytes; 1 to {EVENT_TYPE_MAX_BYTES} are allowed",
+            event_type.len()
+        )));
+    }
+    row.message = Some(MessageRow {
+        group: message.ordered_group.clone(),
+        event_type: event_type.to_owned(),
+        body: message.body.clone(),
+        trace: message.trace.clone(),
+    });
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The transaction of a session: its begin, its handler, its end.
+
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+
+use crate::dialect::Dialect;
+use crate::error::SqlError;
+use crate::session::Session;
+
+impl<D: Dialect> Session<'_, D> {
+    /// Begins a transaction that waits only a short while for locks.
+    pub(crate) async fn begin(&mut self) -> Result<(), SqlError> {
+        self.in_transaction = true;
+        D::control(self, "beginning a transaction", D::BEGIN.to_owned()).await
+    }
+
+    /// From here on the transaction is the handler's, with its own lock timeout; the server ends it when nothing comes for
+    /// as long as a lease. Returns the connection, and its number at the server.
+    pub(crate) async fn hand_over(mut self, lease: Duration) -> Result<(Option<PoolConnection<D>>, i64), SqlError> {
+        let number = D::hand_over(&mut self, lease).await?;
+        Ok((self.connection.take(), number))
+    }
+
+    /// Commits; on an error the connection is closed when this is dropped.
+    pub(crate) async fn commit(&mut self) -> Result<(), SqlError> {
+        D::control(self, "the commit", D::COMMIT.to_owned()).await?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    /// Rolls back, here or by closing the connection.
+    pub(crate) async fn roll_back(&mut self) {
+        if D::control(self, "a rollback", D::ROLLBACK.to_owned()).await.is_ok() {
+            self.in_transaction = false;
+        } else {
+            self.close();
+        }
+    }
+}
