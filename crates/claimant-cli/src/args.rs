@@ -66,6 +66,29 @@ pub(crate) struct Local {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) ports: PortOptions,
+
+    /// Run only this function, given by its name, binary or logical id; may be given several times
+    #[arg(long = "function", value_name = "NAME")]
+    pub(crate) functions: Vec<String>,
+
+    /// Also print the environment variables of the template's functions, except those whose values differ between functions:
+    /// for functions that run elsewhere
+    #[arg(long, conflicts_with = "workload")]
+    pub(crate) function_variables: bool,
+
+    /// Show neither function logs nor progress
+    #[arg(long)]
+    pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) work: WorkOptions,
+}
+
+// No doc comments on the two below: clap would show them as the command's own.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PortOptions {
     /// The port of the DynamoDB endpoint; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) dynamodb_port: u16,
@@ -81,20 +104,10 @@ pub(crate) struct Local {
     /// The port of the payment gateway; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) gateway_port: u16,
+}
 
-    /// Run only this function, given by its name, binary or logical id; may be given several times
-    #[arg(long = "function", value_name = "NAME")]
-    pub(crate) functions: Vec<String>,
-
-    /// Also print the environment variables of the template's functions, except those whose values differ between functions:
-    /// for functions that run elsewhere
-    #[arg(long, conflicts_with = "workload")]
-    pub(crate) function_variables: bool,
-
-    /// Show neither function logs nor progress
-    #[arg(long)]
-    pub(crate) quiet: bool,
-
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkOptions {
     /// Send each function N pieces of sample work, report, and exit [N is 60 if omitted]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "60",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(COUNT_MAX)))]
@@ -216,7 +229,7 @@ mod tests {
         for (options, expected) in table {
             let args = ["claimant", "local"].iter().chain(options);
             let found = Args::try_parse_from(args).ok().map(|args| match args.command {
-                Command::Local(local) => local.workload,
+                Command::Local(local) => local.work.workload,
                 Command::New(new) => panic!("{new:?}"),
             });
             assert_eq!(found, expected, "{options:?}");

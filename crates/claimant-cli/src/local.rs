@@ -21,14 +21,14 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
         started = Cloud::start(config(&options, sink)?) => started?,
         () = stop.received() => {
             say("\nStopped before the cloud was ready.");
-            return Ok(if options.workload.is_some() { Ended::WithFaults } else { Ended::Well });
+            return Ok(if options.work.workload.is_some() { Ended::WithFaults } else { Ended::Well });
         }
     };
     if let Some(file) = &log_file {
         // Only now: until the cloud has it, another process may be using the data directory.
         file.empty();
     }
-    let ended = match options.workload {
+    let ended = match options.work.workload {
         Some(count) => {
             if let Some(file) = &log_file {
                 say(format!("Function logs: {}", file.path.display()));
@@ -52,12 +52,12 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     cloud.stop().await;
     let ended = ended?;
     // A reader of the endpoints' addresses may have left since; a report must be read whole.
-    output::check(if options.workload.is_none() { Reader::MayLeave } else { Reader::MustStay })?;
+    output::check(if options.work.workload.is_none() { Reader::MayLeave } else { Reader::MustStay })?;
     Ok(ended)
 }
 
 fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
-    let (searched, stays_up) = (options.binaries.is_none(), options.workload.is_none());
+    let (searched, stays_up) = (options.binaries.is_none(), options.work.workload.is_none());
     let directory = binaries(options)?;
     Ok(CloudConfig {
         binaries: Binaries {
@@ -69,10 +69,10 @@ fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
         parameters: options.parameters.iter().cloned().collect(),
         data: options.data.clone(),
         ports: Ports {
-            dynamodb: options.dynamodb_port,
-            sqs: options.sqs_port,
-            ses: options.ses_port,
-            gateway: options.gateway_port,
+            dynamodb: options.ports.dynamodb_port,
+            sqs: options.ports.sqs_port,
+            ses: options.ports.ses_port,
+            gateway: options.ports.gateway_port,
         },
         only: options.functions.clone(),
         logs,
@@ -81,12 +81,12 @@ fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
 }
 
 async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<Ended, Error> {
-    let settings = workload::Settings { count, seed: options.seed, timeout: options.timeout };
-    let mut display = progress::Display::new(options.quiet, !options.logs);
+    let settings = workload::Settings { count, seed: options.work.seed, timeout: options.work.timeout };
+    let mut display = progress::Display::new(options.quiet, !options.work.logs);
     let report = workload::run(cloud, settings, |progress| display.show(progress)).await;
     display.end();
     let report = report?;
-    print_report(cloud, options.seed, &report);
+    print_report(cloud, options.work.seed, &report);
     Ok(if report.has_faults() { Ended::WithFaults } else { Ended::Well })
 }
 
@@ -173,7 +173,7 @@ fn describe(cloud: &Cloud, options: &Local) {
 
 /// Where the logs go, and the file if it is one.
 fn log_sink(options: &Local) -> Result<(LogSink, Option<logs::LogFile>), Error> {
-    if options.workload.is_some() && !options.logs {
+    if options.work.workload.is_some() && !options.work.logs {
         let (sink, file) = logs::to_file(options.data.as_deref())?;
         return Ok((sink, Some(file)));
     }

@@ -13,7 +13,7 @@ const FILE_NAME: &str = "functions.log";
 /// Directories tried under the system's temporary one before giving up.
 const DIRECTORIES_MAX: u32 = 100;
 
-/// Nobody sees them.
+/// Drops every line.
 pub(crate) fn dropped() -> LogSink {
     Arc::new(|_, _| {})
 }
@@ -21,7 +21,7 @@ pub(crate) fn dropped() -> LogSink {
 /// Standard error, each line behind the time of day in UTC and its function's name.
 pub(crate) fn shown() -> LogSink {
     Arc::new(|function, line| {
-        // OK to ignore: there is nobody left to tell when standard error is gone.
+        // OK to ignore: without standard error there is no place left for the line.
         let _ = writeln!(io::stderr().lock(), "{} {function} | {line}", time_of_day());
     })
 }
@@ -33,7 +33,7 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Drops what an earlier run left.
+    /// Removes what an earlier run left.
     pub(crate) fn empty(&self) {
         // OK to fail: then the earlier run's lines come before this one's.
         let _ = self.file.lock().unwrap_or_else(PoisonError::into_inner).set_len(0);
@@ -49,7 +49,7 @@ pub(crate) fn to_file(directory: Option<&Path>) -> Result<(LogSink, LogFile), Er
     };
     let opened = path.and_then(|path| Ok((File::options().create(true).append(true).open(&path)?, path)));
     let (file, path) = opened.map_err(|e| {
-        Error::new("the file for the functions' logs could not be made: name a directory for it with --data, or show them with --logs")
+        Error::new("the file for the functions' logs could not be created: give a directory for it with --data, or show them with --logs")
             .caused_by(e)
     })?;
     let log_file = LogFile { path, file: Arc::new(Mutex::new(file)) };

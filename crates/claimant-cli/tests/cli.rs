@@ -84,7 +84,7 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_its_mend() {
+fn what_is_missing_is_named_with_its_fix() {
     let stage = stage("missing");
     let template = stage.join("template.yaml");
     let template = template.to_str().unwrap();
@@ -134,7 +134,7 @@ fn what_is_not_run_and_what_is_waited_for_is_told() {
     cloud.wait().unwrap();
     for expected in [
         "waiting   function Greeter has no binary at ",
-        "`cargo build -p nobody-builds-this`; it starts as soon as it is there",
+        "`cargo build -p nobody-builds-this`; it starts as soon as the binary is there",
         "not run here: AWS::Serverless::Function Web (template.yaml:9): its runtime is nodejs22.x; ",
         "not run here: AWS::SNS::Topic Topic (template.yaml:10): ",
         "Ready.",

@@ -81,6 +81,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 
     /// Returns a consumer that runs nothing: its store keeps the messages themselves, such as an inbox does. `note` writes into the
     /// claim's transaction what is to be kept of a message, and the completion of the claim stores it. It must not block.
+    #[doc(hidden)]
     pub fn storing<S: Transactional>(
         name: impl Into<String>,
         store: S,

@@ -1,6 +1,14 @@
 //! The names of a record's attributes.
 
 /// The names of a record's attributes, for tables that have others already. The defaults are those of the fields.
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }
+/// use claimant::dynamodb::AttributeNames;
+///
+/// let names = AttributeNames { id: "pk".into(), expires_at: "ttl".into(), ..AttributeNames::default() };
+/// assert_eq!(names.status, "status");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each field is the attribute of the record's field of that name")]
 pub struct AttributeNames {

@@ -11,6 +11,16 @@ const BATCH: &str = "CLAIMANT_BATCH";
 /// | --- | --- | --- | --- |
 /// | `CLAIMANT_TABLE` | the table's name; its partition key is the string `id`, and it has no sort key | a name | required by a [`LockTable`](crate::LockTable) |
 /// | `CLAIMANT_BATCH` | `on`: up to 25 messages in one request (needs `dynamodb:PartiQLInsert` and `dynamodb:PartiQLUpdate`); `off`: one request each | `on`, `off` | `on` |
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }
+/// use claimant::Variables;
+/// use claimant::dynamodb::Settings;
+///
+/// let mut variables = Variables::new([("CLAIMANT_TABLE", "locks"), ("CLAIMANT_BATCH", "never")]);
+/// Settings::read(&mut variables);
+/// assert!(variables.finish().unwrap_err().to_string().contains("CLAIMANT_BATCH"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Settings {
     batched: bool,

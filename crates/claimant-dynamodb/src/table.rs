@@ -50,7 +50,18 @@ pub(crate) enum Written {
 }
 
 impl LockTable {
-    /// The table of this name, through this client.
+    /// Returns the table of this name, through this client.
+    ///
+    /// ```no_run
+    /// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }
+    /// use claimant::dynamodb::LockTable;
+    ///
+    /// # async fn example(client: aws_sdk_dynamodb::Client) -> Result<(), claimant_core::StoreError> {
+    /// let table = LockTable::new(client, "claimant-locks").batched(false);
+    /// table.create().await?; // for tests; a deployment makes it
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         let names = AttributeNames::default();
@@ -66,8 +77,11 @@ impl LockTable {
     /// request unless credentials have to be fetched.
     ///
     /// ```no_run
+    /// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }
+    /// use claimant::dynamodb::LockTable;
+    ///
     /// # async fn example() -> Result<(), claimant_core::Error> {
-    /// let table = claimant_dynamodb::LockTable::from_env().await?;
+    /// let table = LockTable::from_env().await?;
     /// # Ok(())
     /// # }
     /// ```

@@ -25,7 +25,7 @@ pub struct TableTransactions {
 }
 
 impl LockTable {
-    /// This table, with handlers that are lent a [`Transaction`]: for [`Consumer::transactional`](claimant_core::Consumer::transactional).
+    /// Returns this table with handlers that are lent a [`Transaction`]: for [`Consumer::transactional`](claimant_core::Consumer::transactional).
     ///
     /// The function's role needs `dynamodb:PutItem`, `UpdateItem`, `DeleteItem` and `ConditionCheckItem` on the handler's
     /// tables, each as far as it uses them.

@@ -24,6 +24,22 @@ use crate::transaction;
 use crate::worker::Worker;
 
 /// Messages in one table, `claimant_inbox`, of a PostgreSQL database. Cheap to clone; clones share connections.
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod inbox { pub use claimant_inbox::*; } }
+/// use claimant::inbox::Inbox;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Event { id: String, kind: String }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), claimant::Error> {
+/// let inbox = Inbox::connect("postgres://user:password@db.example/shop", 10).await?; // connects at the first call
+/// // Takes messages in: a consumer for `claimant::lambda::run`.
+/// let intake = inbox.intake("orders", |event: &Event| &event.kind).key(|event| &event.id);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Inbox {
     pool: PgPool,

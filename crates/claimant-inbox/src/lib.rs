@@ -12,8 +12,9 @@
 //! | `values`, `error`, `migrations`, `limits` | columns, errors, the table (also as plain SQL in `migrations/`), bounds |
 //!
 //! ```no_run
-//! use claimant_core::{Error, HandlerError, TransactionGuard};
-//! use claimant_inbox::{Inbox, InboxContext, Limits, Transaction};
+//! # mod claimant { pub use claimant_core::*; pub mod inbox { pub use claimant_inbox::*; } }
+//! use claimant::inbox::{Inbox, InboxContext, Limits, Transaction};
+//! use claimant::{Error, HandlerError, TransactionGuard};
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Event { id: String, #[serde(rename = "type")] kind: String }
@@ -40,7 +41,7 @@
 //!
 //! # Taking in
 //!
-//! The intake is an ordinary consumer whose store is the inbox ([`Consumer::storing`](claimant_core::Consumer::storing)): its
+//! The intake is an ordinary consumer whose store is the inbox (`Consumer::storing`): its
 //! claims write nothing, and the completion of a claim stores the message. The other way, an intake beside the engine, was
 //! sketched too: it would have had to repeat deadlines, lanes of FIFO groups, conflicts, dead letters and reports, which
 //! here are the engine's.

@@ -98,7 +98,7 @@ impl Worker {
         let worker = self.checked()?;
         let needed = worker.timeout + Duration::from_millis(AROUND_ATTEMPT_MAX_MS);
         if limits.within <= needed {
-            return Err(Error::new(format!(
+            return Err(Error::invalid(format!(
                 "the inbox is to be worked off within {} ms, and one attempt can take {} ms with its beginning and its end: give \
                  the function more time, or the handlers a shorter timeout (Worker::timeout)",
                 limits.within.as_millis(),
@@ -161,9 +161,9 @@ impl WorkerLoop {
                 () = &mut shutdown, if open => open = false,
             }
         }
-        let failed =
-            |error| Error::new(format!("the inbox of {} cannot be worked off", self.worker.consumer)).caused_by(error);
-        broken.map_or(Ok(self.summary), |error: StoreError| Err(failed(error)))
+        let Some(error) = broken.map(Error::from) else { return Ok(self.summary) };
+        let what = format!("the inbox of {} cannot be worked off", self.worker.consumer);
+        Err(Error::new(what).of_kind(error.kind()).caused_by(error))
     }
 
     /// Whether there is a place for what a look would find.

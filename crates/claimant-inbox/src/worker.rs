@@ -27,6 +27,29 @@ pub enum AfterDeath {
 
 /// Works off the messages of one consumer: a handler for each event type. Any number of workers may run at once, in one
 /// process or in many; give them the same settings.
+///
+/// ```no_run
+/// # mod claimant { pub use claimant_core::*; pub mod inbox { pub use claimant_inbox::*; } }
+/// use std::time::Duration;
+///
+/// use claimant::inbox::{Inbox, InboxContext, Limits, Transaction};
+/// use claimant::{Error, HandlerError, TransactionGuard};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Placed { order_id: String }
+///
+/// async fn placed(order: Placed, mut tx: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+///     sqlx::query("INSERT INTO orders (id) VALUES ($1)").bind(order.order_id).execute(&mut **tx).await?;
+///     Ok(())
+/// }
+///
+/// # async fn example(inbox: Inbox) -> Result<(), Error> {
+/// let worker = inbox.worker("orders").on("order.placed", placed).timeout(Duration::from_secs(20)).attempts_max(3);
+/// let summary = worker.run_once(Limits::within(Duration::from_secs(60))).await?;
+/// println!("{} done, {} dead", summary.done, summary.dead);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Worker {
     pub(crate) pool: PgPool,

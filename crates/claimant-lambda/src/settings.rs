@@ -36,6 +36,17 @@ pub(crate) enum MappingPolicy {
 /// | `CLAIMANT_MAPPING_CHECK` | whether the function checks that its event source mapping has `ReportBatchItemFailures`, without which Lambda deletes failed messages (needs `lambda:ListEventSourceMappings`); `warn`: logs it; `refuse`: also fails a whole batch with failures until the mapping was seen to have it | `warn`, `refuse`, `off` | `warn` |
 /// | `CLAIMANT_METRICS` | `on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO | `on`, `off` | `on` |
 /// | `CLAIMANT_LOG_MESSAGES` | `on`: a line of level INFO for each message, with its outcome, attempt, fence and durations; `off`: only at level DEBUG | `on`, `off` | `off` |
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod lambda { pub use claimant_lambda::*; } }
+/// use claimant::Variables;
+/// use claimant::lambda::Settings;
+///
+/// let mut variables = Variables::new([("CLAIMANT_CONCURRENCY", "20"), ("CLAIMANT_METRICS", "off")]);
+/// Settings::read(&mut variables);
+/// variables.finish()?;
+/// # Ok::<_, claimant::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub(crate) concurrency: usize,

@@ -38,6 +38,15 @@ pub struct DynamoDb {
     _lock: Option<Arc<File>>,
 }
 
+/// What became of a request to create a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Creation {
+    /// The table is new.
+    Created,
+    /// The table was there, with the same key, and is kept.
+    Existing,
+}
+
 /// One item of a table, for reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item(dynoxide::Item);
@@ -79,7 +88,7 @@ impl DynamoDb {
     pub fn in_directory(directory: &Path) -> Result<Self, Error> {
         std::fs::create_dir_all(directory).map_err(|e| {
             let place = directory.display();
-            Error::new(format!("the data directory {place} could not be made: name another one")).caused_by(e)
+            Error::new(format!("the data directory {place} could not be created: use another one")).caused_by(e)
         })?;
         let lock = lock::take(directory)?;
         let file = directory.join(FILE_NAME);
@@ -88,26 +97,25 @@ impl DynamoDb {
             file.to_str().ok_or_else(|| Error::new(format!("the data directory's name must be UTF-8: {place}")))?;
         let database = Database::new(path).map_err(|e| {
             Error::new(format!(
-                "the embedded DynamoDB could not be opened in {place}: remove that file to start afresh, or name another data directory"
+                "the embedded DynamoDB could not be opened in {place}: remove that file to start afresh, or use another data directory"
             ))
             .caused_by(e)
         })?;
         Ok(Self { database, place, _lock: Some(Arc::new(lock)) })
     }
 
-    /// Makes the table of `spec` with its time-to-live attribute. A table that is there already is kept, with its
-    /// items; `false` then.
+    /// Creates the table of `spec` with its time-to-live attribute. A table that exists already is kept, with its items.
     ///
     /// # Errors
     /// When the table that is there has another key, or the engine refuses the table.
-    pub fn create_table(&self, spec: &TableSpec) -> Result<bool, Error> {
+    pub fn create_table(&self, spec: &TableSpec) -> Result<Creation, Error> {
         let created = match self.database.create_table(create_request(spec)) {
-            Ok(_) => true,
+            Ok(_) => Creation::Created,
             Err(DynoxideError::ResourceInUseException(_)) => {
                 self.check_key(spec)?;
-                false
+                Creation::Existing
             }
-            Err(e) => return Err(self.refused(spec, "could not be made", e)),
+            Err(e) => return Err(self.refused(spec, "could not be created", e)),
         };
         if let Some(attribute) = &spec.ttl_attribute {
             let request = UpdateTimeToLiveRequest {
@@ -151,7 +159,7 @@ impl DynamoDb {
             items.extend(page.items.unwrap_or_default().into_iter().map(Item));
             if items.len() > ITEMS_MAX {
                 return Err(Error::new(format!(
-                    "table {table} in {} holds more than {ITEMS_MAX} items, too many to look through: use a fresh data directory",
+                    "table {table} in {} holds more than {ITEMS_MAX} items, too many to read: use a fresh data directory",
                     self.place
                 )));
             }
@@ -192,7 +200,7 @@ impl DynamoDb {
             return Ok(());
         }
         Err(Error::new(format!(
-            "table {} in {} has another key than the template gives {}: remove that file to start afresh, or name another data directory",
+            "table {} in {} has a key that differs from that of {} in the template: remove that file to start afresh, or use another data directory",
             spec.name, self.place, spec.logical_id
         )))
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why the local cloud, or a part of it, could not start or go on.
 ///
-/// `Display` says what failed and how to mend it; the cause, if any, is the [`source`](std::error::Error::source).
+/// `Display` says what failed and how to fix it; the cause, if any, is the [`source`](std::error::Error::source).
 #[derive(Debug)]
 pub struct Error {
     message: String,
@@ -12,7 +12,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with a message that says what is wrong, where, and how to mend it.
+    /// An error with a message that says what is wrong, where, and how to fix it.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), source: None }
     }

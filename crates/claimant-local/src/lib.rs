@@ -5,13 +5,13 @@
 //! | [`stack`] | `template.yaml` read into queues, tables, functions and event source mappings |
 //! | [`sqs`] | the SQS endpoint: standard and FIFO queues that the AWS SDKs can use |
 //! | [`dynamodb`] | the embedded DynamoDB endpoint |
-//! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, time-outs, restarts |
+//! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, timeouts, restarts |
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
-//! | [`gateway`] | a payment gateway that charges nobody, and counts |
+//! | [`gateway`] | a payment gateway that records charges instead of making them |
 //! | [`cloud`] | all of it together, from one template |
 //! | [`stage`] | a stage for the tests of one function: its binary, tables and endpoints, without a template |
-//! | [`workload`] | a sample workload, and what became of it as seen from outside |
+//! | [`workload`] | a sample workload, and a check of what became of it |
 
 mod arn;
 mod clock;

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
 use aws_sdk_dynamodb::{Client, Config};
 use claimant_local::Error;
-use claimant_local::dynamodb::DynamoDb;
+use claimant_local::dynamodb::{Creation, DynamoDb};
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -66,7 +66,7 @@ async fn claim(client: &Client, id: &str, owner: &str) -> Result<(), UpdateItemE
 #[tokio::test]
 async fn a_refused_update_brings_the_record() {
     let dynamodb = DynamoDb::in_memory().unwrap();
-    assert!(dynamodb.create_table(&locks()).unwrap());
+    assert_eq!(dynamodb.create_table(&locks()).unwrap(), Creation::Created);
     let client = client(&dynamodb).await;
     claim(&client, "c#1", "first").await.unwrap();
     let refused = claim(&client, "c#1", "second").await.unwrap_err();
@@ -117,19 +117,19 @@ async fn tables_outlive_the_process_that_made_them() {
     let data = directory.path().join("made/here");
     {
         let dynamodb = DynamoDb::in_directory(&data).unwrap();
-        assert!(dynamodb.create_table(&locks()).unwrap());
+        assert_eq!(dynamodb.create_table(&locks()).unwrap(), Creation::Created);
         let (client, server) = served(&dynamodb).await;
         claim(&client, "c#1", "first").await.unwrap();
         server.abort();
         server.await.unwrap_err();
     }
     let dynamodb = DynamoDb::in_directory(&data).unwrap();
-    assert!(!dynamodb.create_table(&locks()).unwrap(), "the table that is there is kept");
+    assert_eq!(dynamodb.create_table(&locks()).unwrap(), Creation::Existing, "the table that is there is kept");
     assert_eq!(dynamodb.items("locks").unwrap()[0].text("id"), Some("c#1"));
 
     let other = TableSpec { partition_key: key("pk", KeyKind::S), ..locks() };
     let fault = dynamodb.create_table(&other).unwrap_err().to_string();
-    assert!(fault.contains("another key") && fault.contains("LockTable"), "{fault}");
+    assert!(fault.contains("a key that differs") && fault.contains("LockTable"), "{fault}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ Resources:
         &["Q"],
         &["F < Q"],
         &[
-            "AWS::SNS::Topic Topic (t.yaml:4): there is no such service here",
+            "AWS::SNS::Topic Topic (t.yaml:4): this service is not available here",
             "Q.Properties.DelaySeconds (t.yaml:5): is the export Delay of another stack",
             "Q.Properties.QueueName (t.yaml:5): is the export Name of another stack (!ImportValue): its default counts",
             "Variables.TOPIC (t.yaml:12): refers to Topic (AWS::SNS::Topic), which is not run here: `Topic` stands in for it",
@@ -196,7 +196,7 @@ fn plain_cloudformation_and_what_cdk_synthesises_run() {
         &["WorkerCD34 < QueueAB12"],
         &[
             "AWS::IAM::Role RoleEF56 (t.yaml:13): permissions",
-            "AWS::Lambda::Alias Live (t.yaml:14): it is its function",
+            "AWS::Lambda::Alias Live (t.yaml:14): calls to it reach its function",
             "Mapping.Properties.ProvisionedPollerConfig (t.yaml:23): has no effect",
             "AWS::Lambda::EventSourceMapping Stream (t.yaml:26): only SQS queues are read",
             "AWS::Lambda::EventSourceMapping Elsewhere (t.yaml:30): its function is not run; messages stay in QueueAB12",

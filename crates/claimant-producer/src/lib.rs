@@ -5,8 +5,9 @@
 //! producer that crashes and starts over sends the same ids.
 //!
 //! ```no_run
-//! use claimant_core::Key;
-//! use claimant_producer::{Outgoing, Producer};
+//! # mod claimant { pub use claimant_core::*; pub mod producer { pub use claimant_producer::*; } }
+//! use claimant::Key;
+//! use claimant::producer::{Outgoing, Producer};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

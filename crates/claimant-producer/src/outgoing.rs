@@ -16,6 +16,15 @@ pub(crate) const BYTES_MAX: usize = 1_048_576;
 ///
 /// The key names the piece of work, as the consumer's rule for keys does. Two messages of one key with different bodies are
 /// a mistake: a FIFO queue drops the second in silence, a consumer calls it a conflict.
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod producer { pub use claimant_producer::*; } }
+/// use claimant::Key;
+/// use claimant::producer::Outgoing;
+///
+/// let order = Outgoing::new(Key::new("ord-1")?, r#"{"order_id": "ord-1"}"#).group("customer-7");
+/// # Ok::<_, claimant::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Outgoing {
     pub(crate) body: String,
@@ -25,14 +34,14 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A message of this key.
+    /// Returns a message of this key.
     #[must_use]
     pub fn new(key: Key, body: impl Into<String>) -> Self {
         let deduplication_id = id::of(key.as_str());
         Self { body: body.into(), deduplication_id, group: None, attributes: BTreeMap::new() }
     }
 
-    /// The message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its
+    /// Sets the message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its
     /// own. On a standard queue, it is a tenant for fair queues, and without this there is none.
     ///
     /// Any text: what SQS does not take as it is, is hashed. Give a key the same group each time: queues that deduplicate by
@@ -43,7 +52,7 @@ impl Outgoing {
         self
     }
 
-    /// A message attribute. SQS takes at most ten.
+    /// Adds a message attribute. SQS takes at most ten.
     #[must_use]
     pub fn attribute(mut self, name: impl Into<String>, value: MessageAttributeValue) -> Self {
         self.attributes.insert(name.into(), value);

@@ -11,6 +11,16 @@ const CLUSTER: &str = "CLAIMANT_REDIS_CLUSTER";
 /// | --- | --- | --- | --- |
 /// | `CLAIMANT_REDIS_URL` | the Redis or Valkey that holds the records: `redis://user:password@host:6379/0`, or `rediss://` for TLS | a URL | required by a [`RedisStore`](crate::RedisStore) |
 /// | `CLAIMANT_REDIS_CLUSTER` | `on`: the URL is that of a cluster, such as Amazon MemoryDB; `off`: of a single server or its replicas | `on`, `off` | `off` |
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod redis { pub use claimant_redis::*; } }
+/// use claimant::Variables;
+/// use claimant::redis::RedisStore;
+///
+/// let variables = Variables::new([("CLAIMANT_REDIS_URL", "redis://127.0.0.1:6379/0")]);
+/// let store = RedisStore::from_variables(variables)?;
+/// # Ok::<_, claimant::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub(crate) url: SecretUrl,

@@ -31,6 +31,14 @@ const CLUSTER_RETRIES: u32 = 3;
 /// A claim of a fresh key, a refused one, a renewal and a settlement are one round trip each, a claim of a failed or
 /// abandoned key is two; many at once take as many as one. Cheap to clone; clones share one connection, made at the first
 /// call: a server that is down fails calls, never the start.
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod redis { pub use claimant_redis::*; } }
+/// use claimant::redis::RedisStore;
+///
+/// let store = RedisStore::open("rediss://user:password@cache.example:6379/0")?.prefix("orders")?;
+/// # Ok::<_, claimant::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct RedisStore {
     link: Arc<Link>,
@@ -108,7 +116,7 @@ impl RedisStore {
         // before it ends the prefix.
         let fits = (1..=PREFIX_MAX_BYTES).contains(&prefix.len());
         if !fits || !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:".contains(&b)) {
-            return Err(Error::new(format!(
+            return Err(Error::invalid(format!(
                 "the prefix {prefix:?} is not 1 to {PREFIX_MAX_BYTES} letters, digits, '-', '_', '.', '/' or ':'"
             )));
         }
@@ -131,7 +139,7 @@ fn at_once() -> TcpSettings {
 }
 
 fn not_a_url() -> Error {
-    Error::new(
+    Error::invalid(
         "the URL of Redis is none: redis://user:password@host:6379/0 is needed, or rediss:// for TLS; special characters \
          in the password have to be percent-encoded, and a cluster has no database number",
     )

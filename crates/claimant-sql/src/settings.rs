@@ -18,6 +18,16 @@ const CONNECTIONS_MAX: u32 = 1_000;
 /// | --- | --- | --- | --- |
 /// | `CLAIMANT_DATABASE_URL` | the database that holds the records: `postgres://user:password@host/database?sslmode=verify-full` or `mysql://user:password@host/database?ssl-mode=VERIFY_IDENTITY` | a URL | required by a store in SQL and an inbox |
 /// | `CLAIMANT_DATABASE_CONNECTIONS` | connections to it that one process may hold; a transactional consumer holds one for each message it works on | 1 to 1000 | 10 |
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod postgres { pub use claimant_sql::*; } }
+/// use claimant::Variables;
+/// use claimant::postgres::Settings;
+///
+/// let mut variables = Variables::new([("CLAIMANT_DATABASE_CONNECTIONS", "0")]);
+/// Settings::read(&mut variables);
+/// assert!(variables.finish().unwrap_err().to_string().contains("from 1 to 1000"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub(crate) url: SecretUrl,

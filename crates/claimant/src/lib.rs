@@ -174,7 +174,11 @@ pub mod mysql {
     pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions, Settings, SqlTransaction};
 }
 
-/// The inbox: messages are stored in PostgreSQL first, then worked off in transactions.
+/// The inbox: messages are stored in PostgreSQL first, then worked off in transactions, with a count of attempts of its own.
+///
+/// One function takes messages in ([`Inbox::intake`](inbox::Inbox::intake)): a message is a success once its row was seen
+/// committed. Another one works them off ([`Worker`](inbox::Worker)), on a schedule or for ever: a handler for each event type,
+/// whose writes commit together with the end of the message. Messages of a FIFO queue keep the order of their group.
 #[cfg(feature = "inbox")]
 pub mod inbox {
     #[doc(inline)]
@@ -185,10 +189,24 @@ pub mod inbox {
 }
 
 /// AWS Lambda: SQS events in, partial batch responses out.
+///
+/// [`run`](lambda::run) is the last call in a function's `main`: see the [first example](crate). What the environment sets is in
+/// [`Settings`](lambda::Settings); [`Service`](lambda::Service) is one invocation by hand, for tests.
 #[cfg(feature = "lambda")]
 pub mod lambda;
 
 /// Sends messages to SQS so that sending again makes no second piece of work.
+///
+/// ```no_run
+/// use claimant::Key;
+/// use claimant::producer::{Outgoing, Producer};
+///
+/// # async fn example() -> Result<(), claimant::Error> {
+/// let producer = Producer::from_env("ORDERS_QUEUE_URL").await?;
+/// producer.send(Outgoing::new(Key::new("ord-1")?, r#"{"order_id": "ord-1"}"#)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[cfg(feature = "producer")]
 pub mod producer {
     #[doc(inline)]

@@ -36,7 +36,7 @@ pub(super) const INHERITED: [&str; 10] = [
 /// The SDK that handlers of DynamoDB transactions name themselves.
 pub(super) const SDK: &str = "aws-sdk-dynamodb";
 
-/// When work is done and what is done twice.
+/// What a consumer promises about each piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guarantee {
     /// At least once, with a lease.
@@ -56,7 +56,7 @@ pub(super) struct Consumer<'a> {
 }
 
 impl Consumer<'_> {
-    /// Returns what its files are filled in with.
+    /// Returns the words that its templates are filled in with.
     pub(super) fn words(&self) -> Words {
         let of_guarantee = match self.guarantee {
             Guarantee::Leased => "",
@@ -105,7 +105,8 @@ impl Consumer<'_> {
 
     /// Notes what the workspace lacks that a member needs.
     fn check_workspace(&self, plan: &mut Plan, manifest: &str) {
-        if !manifest.contains("\"functions/*\"") {
+        // A TOML string has quotes of either kind.
+        if !["\"functions/*\"", "'functions/*'"].iter().any(|member| manifest.contains(member)) {
             plan.fault("Cargo.toml: `members` of the workspace has no \"functions/*\": add it");
         }
         let sdk = (self.guarantee == Guarantee::Transactional).then_some(SDK);
@@ -129,7 +130,7 @@ impl Consumer<'_> {
         };
         for shared in SHARED.into_iter().filter(|shared| !insert::has_key(&yaml, shared)) {
             plan.fault(format!(
-                "template.yaml has no {shared}, which consumers share: take it over from claimant's own template"
+                "template.yaml has no {shared}, which consumers share: copy it from claimant's own template"
             ));
         }
         for kind in KINDS {
@@ -143,7 +144,7 @@ impl Consumer<'_> {
             with_resources.and_then(|yaml| insert::into_section(&yaml, "Outputs", &words.fill(OUTPUTS), false));
         match with_both {
             Ok(yaml) => plan.change(TEMPLATE, yaml),
-            Err(fault) => plan.fault(format!("template.yaml {fault}: make it so that lines can be added to its end")),
+            Err(fault) => plan.fault(format!("template.yaml {fault}: give it a section that lines can be added to")),
         }
     }
 }

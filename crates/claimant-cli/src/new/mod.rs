@@ -28,7 +28,7 @@ use plan::Plan;
 use project::Source;
 
 /// Plans, and writes unless it is a dry run; says what was written and what to do next.
-pub(crate) fn run(options: &New) -> Result<bool, Error> {
+pub(crate) fn run(options: &New) -> Result<(), Error> {
     let consumer = Consumer { name: &options.name, guarantee: options.guarantee(), fifo: options.fifo };
     let here = options.directory.canonicalize().map_err(|e| {
         Error::new(format!("the directory {} cannot be used", options.directory.display())).caused_by(e)
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &New) -> Result<bool, Error> {
     let inside = workspace.is_some();
     if inside && (options.claimant_path.is_some() || options.claimant_git.is_some()) {
         return Err(Error::new(
-            "--claimant-path and --claimant-git are for new projects, and here is one already: leave them away, or add --project",
+            "--claimant-path and --claimant-git are for new projects, and this is an existing one: omit them, or add --project",
         ));
     }
     let plan = match workspace {
@@ -50,30 +50,29 @@ pub(crate) fn run(options: &New) -> Result<bool, Error> {
     };
     plan.check()?;
     if options.dry_run {
-        say(format!("Nothing is written. In {} there would be:\n", plan.root().display()));
+        say(format!("Nothing is written. In {} this would write:\n", plan.root().display()));
         plan.summary().iter().for_each(say);
-        return Ok(true);
+        return Ok(());
     }
     plan.write()?;
     say(format!("Written in {}:\n", plan.root().display()));
     plan.summary().iter().for_each(say);
-    let locked = !inside || lock(plan.root());
-    say_next(&plan, &consumer, inside, locked);
-    Ok(true)
+    say_next(&plan, &consumer, if inside { update_lock(plan.root()) } else { Lock::Written });
+    Ok(())
 }
 
 fn new_project(here: &Path, consumer: &Consumer<'_>, options: &New) -> Result<Plan, Error> {
     let source = Source::choose(options.claimant_path.as_deref(), options.claimant_git.as_deref())?;
     let root = here.join(options.name.as_str());
     if root.symlink_metadata().is_ok() {
-        let what = format!("{} is there already, and nothing was written", root.display());
-        return Err(Error::new(format!("{what}: choose another name, or another place with --directory")));
+        let what = format!("{} already exists, and nothing was written", root.display());
+        return Err(Error::new(format!("{what}: choose another name, or another directory with --directory")));
     }
     if !options.project {
-        say("Here is no project of claimant's functions, so this makes a new one.");
+        say("There is no workspace of claimant functions here, so this makes a new one.");
     }
     match &source {
-        Source::Path(checkout) => say(format!("It depends on claimant by path: {}", checkout.display())),
+        Source::Path(checkout) => say(format!("It depends on claimant by path: {checkout}")),
         Source::Git(url) => say(format!("It depends on claimant by git: {url}")),
     }
     let mut plan = Plan::new(root);
@@ -92,25 +91,36 @@ fn workspace(here: &Path) -> Option<PathBuf> {
     here.ancestors().find(is_workspace).map(Path::to_owned)
 }
 
-/// Adds the member to `Cargo.lock`; `false` where cargo could not, without the network, say.
-fn lock(root: &Path) -> bool {
+/// Whether `Cargo.lock` has the new member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    /// A new project's was written with it.
+    Written,
+    /// Cargo has added it to the workspace's.
+    Updated,
+    /// Cargo could not add it, without the network for example.
+    Stale,
+}
+
+/// Adds the member to `Cargo.lock`.
+fn update_lock(root: &Path) -> Lock {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut update = Command::new(cargo);
     update.args(["update", "--workspace", "--offline", "--quiet"]).current_dir(root);
     update.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    update.status().is_ok_and(|status| status.success())
+    if update.status().is_ok_and(|status| status.success()) { Lock::Updated } else { Lock::Stale }
 }
 
-fn say_next(plan: &Plan, consumer: &Consumer<'_>, inside: bool, locked: bool) {
+fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Lock) {
     let name = consumer.name.as_str();
     say("\nNext:\n");
-    if !inside {
+    if lock == Lock::Written {
         say(format!("  cd {}", plan.root().display()));
     }
-    if !locked {
-        say(format!("  cargo build -p {name}    # also adds it to Cargo.lock, which could not be done offline"));
+    if lock == Lock::Stale {
+        say(format!("  cargo build -p {name}    # also adds it to Cargo.lock, which was not possible offline"));
     }
     say(format!("  cargo test -p {name}"));
     say(format!("  cargo build -p {name} && claimant local --function {name}"));
-    say(format!("\nYour effect goes into functions/{name}/src/handler.rs."));
+    say(format!("\nWrite your handler in functions/{name}/src/handler.rs."));
 }

@@ -79,15 +79,15 @@ impl Name {
         let why = if !text.starts_with(|c: char| c.is_ascii_lowercase())
             || !words().all(|word| !word.is_empty() && word.chars().all(lower))
         {
-            "it has to be lower-case letters and digits, beginning with a letter, with single hyphens between words"
+            "use lower-case letters and digits, starting with a letter, with single hyphens between words"
         } else if text.len() > NAME_MAX_BYTES {
-            "it has to be 40 characters long at most"
+            "use at most 40 characters"
         } else if RESERVED.contains(&text) {
-            "Rust or cargo keep it for themselves"
+            "the name is reserved by Rust or cargo"
         } else {
             return Ok(Self(text.to_owned()));
         };
-        Err(format!("{why}: give a name such as welcome-mail"))
+        Err(format!("{why}: for example welcome-mail"))
     }
 
     /// Returns the name as it is: the consumer's, the package's and the binary's.

@@ -36,7 +36,7 @@ impl Plan {
     pub(super) fn add(&mut self, path: impl Into<PathBuf>, text: String) {
         let path = path.into();
         if self.root.join(&path).symlink_metadata().is_ok() {
-            self.fault(format!("{} is there already: choose another name, or move it away", path.display()));
+            self.fault(format!("{} already exists: choose another name, or move the file away", path.display()));
         }
         self.files.push((path, text));
     }
@@ -63,16 +63,16 @@ impl Plan {
         }
     }
 
-    /// Returns a line for each file: whether it is new or changed, and how many lines it has or gets more.
+    /// Returns a line for each file: whether it is new or changed, and how many lines it has or gains.
     pub(super) fn summary(&self) -> Vec<String> {
         let line = |(path, text): &(PathBuf, String)| {
             let lines = text.lines().count();
             match self.before_of(path) {
                 Some(before) => {
                     let more = lines.saturating_sub(before.lines().count());
-                    format!("changed  {} (lines more: {more})", path.display())
+                    format!("changed  {} ({} added)", path.display(), count(more))
                 }
-                None => format!("new      {} (lines: {lines})", path.display()),
+                None => format!("new      {} ({})", path.display(), count(lines)),
             }
         };
         self.files.iter().map(line).collect()
@@ -144,6 +144,11 @@ impl Plan {
     }
 }
 
+/// A number of lines, in words.
+fn count(lines: usize) -> String {
+    if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,7 +167,7 @@ mod tests {
         plan.add("deep/new", "1\n2\n".into());
         plan.change("old", "a\nb\n".into());
         plan.change("deep/new", plan.text("deep/new").unwrap() + "3\n");
-        assert_eq!(plan.summary(), ["new      deep/new (lines: 3)", "changed  old (lines more: 1)"]);
+        assert_eq!(plan.summary(), ["new      deep/new (3 lines)", "changed  old (1 line added)"]);
         plan.write().unwrap();
         let read = |path: &str| fs::read_to_string(plan.root().join(path)).unwrap();
         assert_eq!((read("deep/new").as_str(), read("old").as_str()), ("1\n2\n3\n", "a\nb\n"));
@@ -177,7 +182,7 @@ mod tests {
         plan.change("nowhere", "3\n".into());
         plan.fault("and more");
         let error = plan.write().unwrap_err().to_string();
-        for wanted in ["nothing was written", "old is there already", "nowhere cannot be read", "and more"] {
+        for wanted in ["nothing was written", "old already exists", "nowhere cannot be read", "and more"] {
             assert!(error.contains(wanted), "{wanted} in {error}");
         }
         assert!(!plan.root().join("new").exists());

@@ -1,6 +1,6 @@
 //! A whole small project around a first consumer, outside this repository.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use claimant_local::Error;
 
@@ -22,8 +22,8 @@ const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Where a project gets claimant from: it is not on crates.io yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A checkout.
-    Path(PathBuf),
+    /// The absolute path of a checkout.
+    Path(String),
     /// The URL of a repository.
     Git(String),
 }
@@ -39,37 +39,46 @@ impl Source {
         }
         let asked = path.unwrap_or(Path::new(BUILT_FROM));
         let found = asked.canonicalize().ok().filter(|checkout| checkout.join("crates/claimant/Cargo.toml").is_file());
-        found.map(Self::Path).ok_or_else(|| {
+        let found = found.ok_or_else(|| {
             Error::new(format!(
-                "there is no checkout of claimant at {}: name one with --claimant-path, or a repository with --claimant-git",
+                "there is no checkout of claimant at {}: give one with --claimant-path, or a repository with --claimant-git",
                 asked.display()
             ))
+        })?;
+        let path = found.into_os_string().into_string();
+        path.map(Self::Path).map_err(|path| {
+            Error::new(format!("the path {} is not UTF-8, as Cargo.toml must be: move the checkout", path.display()))
         })
     }
 
     /// Returns the dependency on one of its crates, as `Cargo.toml` has it.
     fn dependency(&self, package: &str) -> String {
         match self {
-            Self::Path(checkout) => format!("{{ path = {:?} }}", checkout.join("crates").join(package)),
-            Self::Git(url) => format!("{{ git = {url:?} }}"),
+            Self::Path(checkout) => format!("{{ path = {} }}", toml_string(&format!("{checkout}/crates/{package}"))),
+            Self::Git(url) => format!("{{ git = {} }}", toml_string(url)),
         }
     }
 
     /// Returns where people find it.
     fn home(&self) -> String {
         match self {
-            Self::Path(checkout) => checkout.display().to_string(),
-            Self::Git(url) => url.clone(),
+            Self::Path(place) | Self::Git(place) => place.clone(),
         }
     }
 
     /// Returns the command that installs the command line.
     fn install(&self) -> String {
         match self {
-            Self::Path(checkout) => format!("cargo install --path {}", checkout.join("crates/claimant-cli").display()),
+            Self::Path(checkout) => format!("cargo install --path {checkout}/crates/claimant-cli"),
             Self::Git(url) => format!("cargo install --git {url} claimant-cli"),
         }
     }
+}
+
+/// Returns a text as a TOML string.
+fn toml_string(text: &str) -> String {
+    // TOML has JSON's escapes, and also wants DEL escaped.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
 /// Plans the project's files; those of its first consumer come on top.
@@ -90,7 +99,7 @@ pub(super) fn plan(plan: &mut Plan, consumer: &Consumer<'_>, source: &Source) {
     // The versions that claimant is tested with, to begin with; cargo takes out what is not needed. Only now, since its
     // packages are not yet this project's.
     let lock = match source {
-        Source::Path(checkout) => std::fs::read_to_string(checkout.join("Cargo.lock")).ok(),
+        Source::Path(checkout) => std::fs::read_to_string(Path::new(checkout).join("Cargo.lock")).ok(),
         Source::Git(_) => None,
     };
     let name = consumer.name.as_str();
@@ -149,9 +158,12 @@ mod tests {
     #[test]
     fn claimant_comes_from_the_checkout_that_built_this_unless_said() {
         let Source::Path(checkout) = Source::choose(None, None).unwrap() else { panic!("a path") };
+        let checkout = Path::new(&checkout);
         assert!(checkout.is_absolute() && checkout.join("template.yaml").is_file());
         let local = Source::Path("/a b".into()).dependency("claimant-local");
         assert_eq!(local, r#"{ path = "/a b/crates/claimant-local" }"#);
+        let odd = Source::Path("/a\"b\\c\u{301}\u{1}\u{7f}'".into()).dependency("claimant");
+        assert_eq!(odd, "{ path = \"/a\\\"b\\\\c\u{301}\\u0001\\u007F'/crates/claimant\" }");
         let git = Source::choose(None, Some("https://git.example/claimant")).unwrap();
         assert_eq!(git.dependency("claimant"), r#"{ git = "https://git.example/claimant" }"#);
         let error = Source::choose(Some(Path::new("/nowhere")), None).unwrap_err().to_string();

@@ -113,11 +113,15 @@ fn what_is_in_the_way_is_said_and_nothing_is_written() {
         (
             "welcome",
             &[],
-            &["functions/welcome/Cargo.toml is there", "tests/events/welcome.json is there", "WelcomeQueue"],
+            &[
+                "functions/welcome/Cargo.toml already exists",
+                "tests/events/welcome.json already exists",
+                "WelcomeQueue",
+            ],
         ),
         ("lock", &["--transactional"], &["LockTable already"]),
         ("order", &[], &["OrderQueue already"]),
-        ("Welcome", &[], &["lower-case", "such as welcome-mail"]),
+        ("Welcome", &[], &["lower-case", "for example welcome-mail"]),
         ("other", &["--transactional", "--at-most-once"], &["cannot be used with"]),
         ("other", &["--claimant-git", "https://git.example/claimant"], &["for new projects"]),
     ];
@@ -157,6 +161,15 @@ fn a_workspace_that_lacks_something_is_told_what() {
 }
 
 #[test]
+fn members_may_have_quotes_of_either_kind() {
+    let workspace = workspace();
+    let manifest = workspace.path().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"functions/*\"", "'functions/*'")).unwrap();
+    written(workspace.path(), "welcome", &[]);
+}
+
+#[test]
 fn outside_a_workspace_it_is_a_whole_project() {
     let here = TempDir::new().unwrap();
     for (name, options) in VARIANTS {
@@ -179,7 +192,7 @@ fn outside_a_workspace_it_is_a_whole_project() {
         written(&project.join("functions"), "second", &["--fifo"]);
         assert_eq!(Stack::load(&project.join("template.yaml"), &BTreeMap::new()).unwrap().functions.len(), 2);
         let output = claimant_new(here.path(), name, options);
-        assert!(String::from_utf8_lossy(&output.stderr).contains("is there already, and nothing was written"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("already exists, and nothing was written"));
     }
     for name in ["claimant", "tokio", "hyper"] {
         let output = claimant_new(here.path(), name, &[]);

@@ -32,7 +32,7 @@ pub(super) fn of_function(
     let mut environment: BTreeMap<String, String> =
         PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
     for (name, value) in of_template(template, endpoints) {
-        // What a person sets for this run beats what the template sets for every run.
+        // A variable of this process beats the template's.
         environment.entry(name).or_insert(value);
     }
     // A metric record of 1.3 KB for each batch would drown the logs here, where nothing takes it up.

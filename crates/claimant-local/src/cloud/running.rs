@@ -134,7 +134,7 @@ impl Cloud {
         Ok(true)
     }
 
-    /// Whether some queue of the template sends its dead letters to this one.
+    /// Returns whether this is the dead-letter queue of a queue of the template.
     pub fn is_dead_letter_queue(&self, name: &str) -> bool {
         let redrives = self.stack.queues.iter().filter_map(|q| q.settings.redrive.as_ref());
         redrives.into_iter().any(|redrive| redrive.dead_letter_queue == name)

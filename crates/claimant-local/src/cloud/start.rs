@@ -31,7 +31,7 @@ impl Cloud {
     ///
     /// # Errors
     /// When the template, a parameter, a binary, the data directory or a port is not as it must be; the message says
-    /// which, and how to mend it. Nothing is left running then.
+    /// which, and how to fix it. Nothing is left running then.
     pub async fn start(config: CloudConfig) -> Result<Self, Error> {
         // The template may be long in coming, from a pipe say, and so may cargo's answer; meanwhile other tasks go on.
         let prepared = tokio::task::spawn_blocking(move || Ok((Prepared::new(&config)?, config)));
@@ -152,9 +152,9 @@ fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Ve
         }
         let line = no_program(spec, &mut all, &config.template);
         if !config.binaries.wait || !config.only.is_empty() {
-            return Err(Error::new(format!("{line}, or name its directory with --binaries")));
+            return Err(Error::new(format!("{line}, or give its directory with --binaries")));
         }
-        lines.push(format!("{line}; it starts as soon as it is there, and its messages wait"));
+        lines.push(format!("{line}; it starts as soon as the binary is there, and its messages wait"));
     }
     Ok(lines)
 }
@@ -178,7 +178,7 @@ fn no_program<'a>(spec: &FunctionSpec, places: &mut impl Iterator<Item = &'a Pat
 async fn bind(service: &str, option: &str, port: u16) -> Result<(TcpListener, String), Error> {
     let fault = |e: std::io::Error| {
         Error::new(format!(
-            "{service} cannot listen on port {port} of 127.0.0.1: end what holds that port, or give another one with {option} (0 takes a free one)"
+            "{service} cannot listen on port {port} of 127.0.0.1: stop the process that uses that port, or give another port with {option} (0 for a free one)"
         ))
         .caused_by(e)
     };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// The file inside the data directory that who uses it holds locked. It says who that is.
+/// The file inside the data directory that its user holds locked. It contains that process's id.
 const FILE_NAME: &str = "claimant.lock";
 
 /// Takes the directory for as long as the file is open; the system lets go of it with the process, however that ends.
@@ -18,10 +18,10 @@ pub(super) fn take(directory: &Path) -> Result<File, Error> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let failed = |doing: &str, e: std::io::Error| {
         let place = path.display();
-        Error::new(format!("the lock of the data directory {place} could not be {doing}: name another directory"))
+        Error::new(format!("the lock of the data directory {place} could not be {doing}: use another directory"))
             .caused_by(e)
     };
-    let mut file = opened.map_err(|e| failed("made", e))?;
+    let mut file = opened.map_err(|e| failed("created", e))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(held(directory, &mut file)),
@@ -39,7 +39,7 @@ pub(super) fn take(directory: &Path) -> Result<File, Error> {
 
 fn held(directory: &Path, file: &mut File) -> Error {
     let mut text = String::new();
-    // OK to fail: who holds it may not have said yet who it is.
+    // OK to fail: the holder may not have written its id yet.
     let _ = file.read_to_string(&mut text);
     let holder = match text.trim().parse::<u32>() {
         Ok(id) => format!("process {id}"),
@@ -47,6 +47,6 @@ fn held(directory: &Path, file: &mut File) -> Error {
     };
     let place = directory.display();
     Error::new(format!(
-        "the data directory {place} is in use by {holder}: stop that local cloud, or name another directory with --data"
+        "the data directory {place} is in use by {holder}: stop that local cloud, or use another directory with --data"
     ))
 }

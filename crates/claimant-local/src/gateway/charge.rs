@@ -26,7 +26,7 @@ pub struct Charge {
     /// What was charged.
     #[serde(flatten)]
     pub order: Order,
-    /// The `Idempotency-Key`; `None` where it was made by the gateway that knows none.
+    /// The `Idempotency-Key`; `None` for a charge of `/legacy/charges`.
     pub key: Option<String>,
     /// How many requests it answers.
     pub requests: u32,

@@ -82,22 +82,20 @@ async fn answer(gateway: &Gateway, body: Result<Bytes, BytesRejection>, key: Opt
         Verdict::Unavailable => refusal(
             StatusCode::SERVICE_UNAVAILABLE,
             "unavailable",
-            "the local gateway refuses the first request for each unavailable… reference; the next is taken",
+            "the local gateway refuses the first request for each unavailable… reference; the next is accepted",
         ),
         Verdict::OtherCharge => refusal(
             StatusCode::UNPROCESSABLE_ENTITY,
             "key_reused",
             "this Idempotency-Key belongs to another charge: use a new key",
         ),
-        Verdict::Full => refusal(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "full",
-            "the local gateway remembers no more charges: start the local cloud anew",
-        ),
+        Verdict::Full => {
+            refusal(StatusCode::SERVICE_UNAVAILABLE, "full", "the local gateway is full: restart the local cloud")
+        }
     }
 }
 
-/// A charge that can be made. The error is what the sender is told, and quotes nothing.
+/// A charge that can be made. The error is what the sender gets, and quotes nothing.
 fn parse(body: &[u8]) -> Result<Order, String> {
     let order: Order = serde_json::from_slice(body).map_err(|e| {
         let (line, column) = (e.line(), e.column());
@@ -110,7 +108,7 @@ fn parse(body: &[u8]) -> Result<Order, String> {
         return Err("currency is not three capital letters, such as EUR".to_owned());
     }
     if !(1..=REFERENCE_MAX_BYTES).contains(&order.reference.len()) {
-        return Err(format!("reference has to have 1 to {REFERENCE_MAX_BYTES} bytes"));
+        return Err(format!("reference must have 1 to {REFERENCE_MAX_BYTES} bytes"));
     }
     Ok(order)
 }
@@ -150,7 +148,7 @@ async fn unknown(method: Method, uri: Uri) -> Response {
         StatusCode::NOT_FOUND,
         "not_found",
         &format!(
-            "the local gateway does not do {method} {path}: it has POST /charges, POST /legacy/charges and GET /_claimant/charges"
+            "the local gateway does not support {method} {path}: it has POST /charges, POST /legacy/charges and GET /_claimant/charges"
         ),
     )
 }

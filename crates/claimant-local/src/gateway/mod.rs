@@ -1,9 +1,9 @@
-//! A payment gateway that charges nobody, and counts.
+//! A payment gateway that records charges instead of making them.
 //!
 //! `POST /charges` takes `{"amount_cents": 1250, "currency": "EUR", "reference": "ord-1001"}` with an `Idempotency-Key`
 //! and answers a receipt. The same key with the same charge gives the same receipt, and charges once; with another charge
-//! it is refused (422). `POST /legacy/charges` knows no keys: it charges each time. `GET /_claimant/charges` lists what was
-//! charged. What the reference starts with decides what happens, so that failures can be had on demand:
+//! it is refused (422). `POST /legacy/charges` does not deduplicate by idempotency key: it charges each time. `GET /_claimant/charges` lists what was
+//! charged. What the reference starts with decides what happens, so that failures can be provoked:
 //!
 //! | reference | `/charges` and `/legacy/charges` |
 //! | --- | --- |

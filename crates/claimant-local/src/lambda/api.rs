@@ -37,9 +37,9 @@ pub(super) struct Event {
     pub(super) request_id: String,
     pub(super) payload: Bytes,
     pub(super) timeout: Duration,
-    /// Told when the process has asked for the event; the timeout runs from then.
+    /// Notified when the process has asked for the event; the timeout runs from then.
     pub(super) taken: oneshot::Sender<()>,
-    /// Told what the process answered.
+    /// Gets what the process answered.
     pub(super) answer: oneshot::Sender<Invocation>,
 }
 
@@ -104,7 +104,7 @@ async fn next(State(shared): State<Arc<Shared>>) -> Response {
         ("lambda-runtime-trace-id", trace_id()),
     ];
     *lock(&shared.current) = Some(Current { request_id: event.request_id, answer: event.answer });
-    // OK to fail: nobody waits any more, and the process is about to be killed.
+    // OK to fail: the caller has stopped waiting, and the process is about to be killed.
     let _ = event.taken.send(());
     (headers, Body::from(event.payload)).into_response()
 }

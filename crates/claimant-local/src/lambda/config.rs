@@ -17,7 +17,7 @@ pub struct FunctionConfig {
     pub program: Places,
     /// How long one invocation may take, on a real clock.
     pub timeout: Duration,
-    /// Told to the function, not enforced.
+    /// Reported to the function, not enforced.
     pub memory_mb: u32,
     /// The variables of the process, beside `PATH`, `HOME` and those that Lambda itself sets.
     pub environment: Vec<(String, String)>,

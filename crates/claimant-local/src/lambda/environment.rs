@@ -207,7 +207,7 @@ impl ProcessGroup {
         }
         let group = i32::try_from(self.id).ok().and_then(Pid::from_raw);
         if let Some(group) = group {
-            // OK to fail: that means nobody is left in the group.
+            // OK to fail: that means no process is left in the group.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -14,7 +14,7 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 pub(super) async fn forward(output: impl AsyncRead + Unpin, function: String, sink: LogSink) {
     let mut reader = BufReader::new(output);
     let mut line = Line::default();
-    // A read error means the same as the end: there is nobody left to hear from.
+    // A read error means the same as the end: no more output comes.
     while let Ok(chunk) = reader.fill_buf().await {
         if chunk.is_empty() {
             break;

@@ -191,7 +191,7 @@ impl Pool {
         (self.config.logs)(&self.config.name, line);
     }
 
-    /// A time-out needs no pause: it has taken its time already.
+    /// A timeout needs no pause: it has taken its time already.
     fn note_end(&self, result: &Invocation) {
         let how = match result {
             Invocation::Crashed { status } => status,

@@ -119,7 +119,7 @@ impl Program {
         Look::New(build)
     }
 
-    /// The build to start from: that on the disk, once it is whole, or why there is none. `found` is told of a new one.
+    /// Returns the build to start from: that on the disk, once it is whole, or why there is none. `found` gets each look at it.
     pub(super) async fn settled(&self, found: impl Fn(&Look)) -> Result<(u64, PathBuf), String> {
         let deadline = Instant::now() + WHOLE_MAX;
         loop {

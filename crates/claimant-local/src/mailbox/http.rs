@@ -92,7 +92,7 @@ async fn unknown(method: Method, uri: Uri) -> Response {
         StatusCode::NOT_FOUND,
         "UnknownOperationException",
         &format!(
-            "the local mailbox does not do {operation}: it has SendEmail (POST /v2/email/outbound-emails) and GET /_claimant/mails"
+            "the local mailbox does not support {operation}: it has SendEmail (POST /v2/email/outbound-emails) and GET /_claimant/mails"
         ),
     )
 }

@@ -1,7 +1,7 @@
 //! An SES v2 endpoint that keeps what was sent instead of sending it.
 //!
 //! It speaks `SendEmail` (`POST /v2/email/outbound-emails`) as the AWS SDKs do, and lists what it received at
-//! `GET /_claimant/mails`. The recipient's local part decides what happens, so that failures can be had on demand:
+//! `GET /_claimant/mails`. The recipient's local part decides what happens, so that failures can be provoked:
 //!
 //! | local part starts with | answer |
 //! | --- | --- |

@@ -69,7 +69,7 @@ struct Raw {
     data: String,
 }
 
-/// Reads a request body. The error is what the sender is told, and never quotes the mail.
+/// Reads a request body. The error is what the sender gets, and never quotes the mail.
 pub(super) fn parse(body: &[u8], message_id: String) -> Result<Mail, String> {
     let request: SendEmail = serde_json::from_slice(body)
         .map_err(|e| format!("the SendEmail request is not the JSON that SES v2 takes: {e}"))?;

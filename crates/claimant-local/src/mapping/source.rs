@@ -106,7 +106,7 @@ impl Source {
     }
 }
 
-/// A lower bound of what the message takes in an event.
+/// A lower bound of the message's size in an event.
 fn size(message: &Received) -> usize {
     message.body.len()
 }

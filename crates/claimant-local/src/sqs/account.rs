@@ -13,7 +13,8 @@ use super::attributes::Attributes;
 use super::fault::{Code, Fault};
 use super::message::{Deletion, NewMessage, Received, Sent};
 use super::move_task::MoveTask;
-use super::queue::{Ask, Queue};
+use super::queue::Queue;
+use super::receipt::Ask;
 use crate::arn::{self, ACCOUNT_ID};
 
 /// How long after the deletion of a queue its name is not free.

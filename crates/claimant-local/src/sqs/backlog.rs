@@ -142,7 +142,7 @@ impl Backlog {
         same_group.filter(|key| self.ready_since(*key).is_some()).or_else(|| self.heads.first().map(|(_, key)| *key))
     }
 
-    /// Gives every delayed message a new delay, counted from its sending.
+    /// Sets a new delay for every delayed message, counted from its sending.
     pub(super) fn delay_again(&mut self, delay_ms: u64) {
         let delayed: Vec<(Key, u64)> = self
             .messages

@@ -99,7 +99,7 @@ fn fits_queue_type(new: &NewMessage, queue: &Attributes) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The place of the first character that SQS does not take, counted in characters.
+/// The index of the first character that SQS does not take, counted in characters.
 fn odd_character(text: &str) -> Option<usize> {
     let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..='\u{10FFFF}');
     text.chars().position(|c| !allowed(c))

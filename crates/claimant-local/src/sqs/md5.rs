@@ -12,7 +12,7 @@ pub(super) fn of_body(body: &str) -> String {
     hexadecimal(Md5::new_with_prefix(body.as_bytes()))
 }
 
-/// MD5 of attributes in the order of their names; `None` without attributes, as SQS then gives no digest.
+/// MD5 of attributes in the order of their names; `None` without attributes, as SQS then returns no digest.
 pub(super) fn of_attributes(attributes: &BTreeMap<String, MessageAttribute>) -> Option<String> {
     if attributes.is_empty() {
         return None;

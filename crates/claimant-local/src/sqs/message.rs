@@ -67,7 +67,7 @@ pub struct Sent {
     pub md5_of_message_attributes: Option<String>,
     /// MD5 of the system attributes, if there are any.
     pub md5_of_message_system_attributes: Option<String>,
-    /// The place of the message in its FIFO queue: 20 digits, growing.
+    /// The position of the message in its FIFO queue: 20 digits, growing.
     pub sequence_number: Option<String>,
 }
 

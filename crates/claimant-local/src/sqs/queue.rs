@@ -9,9 +9,9 @@ use super::checks;
 use super::dedup::{FirstSend, Window, content_id};
 use super::fault::{Code, Fault};
 use super::md5;
-use super::message::{Counters, Deletion, Depth, NewMessage, Received, Sent, StoredMessage};
+use super::message::{Counters, Deletion, Depth, NewMessage, Sent, StoredMessage};
 use super::queued::{Content, Message, Receives};
-use super::receipt;
+use super::receipt::{self, Ask, Handout};
 use super::settings::{DeduplicationScope, VISIBILITY_MAX_S};
 
 /// The most messages of one queue that can be in flight.
@@ -40,24 +40,6 @@ pub(super) struct Times {
     pub(super) created_ms: u64,
     pub(super) modified_ms: u64,
     purged_ms: Option<u64>,
-}
-
-/// What one receive asks for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ask {
-    pub(super) max: usize,
-    /// `None` means the queue's own visibility timeout.
-    pub(super) visibility: Option<Duration>,
-    /// After how many receives a message is dead; `None` if there is no dead-letter queue to take it.
-    pub(super) max_receive_count: Option<u32>,
-}
-
-/// What one receive gives.
-#[derive(Debug, Default)]
-pub(super) struct Handout {
-    pub(super) received: Vec<Received>,
-    /// Messages that had been received too often: they have left this queue for the dead-letter queue.
-    pub(super) dead: Vec<Message>,
 }
 
 impl Queue {

@@ -1,4 +1,6 @@
-//! Receipts: the handles a queue hands out with its messages, and the messages as handed out.
+//! What a receive asks for and returns, and the receipt handles of its messages.
+
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,6 +11,24 @@ use super::md5;
 use super::message::Received;
 use super::queued::Message;
 use crate::arn::ACCOUNT_ID;
+
+/// What one receive asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) max: usize,
+    /// `None` means the queue's own visibility timeout.
+    pub(super) visibility: Option<Duration>,
+    /// After how many receives a message is dead; `None` if there is no dead-letter queue to take it.
+    pub(super) max_receive_count: Option<u32>,
+}
+
+/// What one receive gives.
+#[derive(Debug, Default)]
+pub(super) struct Handout {
+    pub(super) received: Vec<Received>,
+    /// Messages that had been received too often: they have left this queue for the dead-letter queue.
+    pub(super) dead: Vec<Message>,
+}
 
 /// Returns the message's position and the number of the receive in a handle that the queue with this id handed out.
 pub(super) fn parse(queue_id: &str, handle: &str) -> Result<(Key, u32), Fault> {

@@ -50,7 +50,7 @@ impl LeftOut {
 }
 
 impl Template<'_> {
-    /// Whether the condition of this name holds, or why that cannot be said and how to mend it.
+    /// Returns whether the condition of this name holds. An error says what is wrong and how to fix it.
     pub(super) fn condition(&self, name: &str) -> Result<bool, String> {
         self.condition_at(name, 0)
     }

@@ -19,7 +19,7 @@ const JSON_DEPTH_MAX: u32 = 100;
 
 impl Template<'_> {
     /// The value itself with functions evaluated, though not what is within it; `AWS::NoValue` is null. An error says
-    /// what is wrong and how to mend it.
+    /// what is wrong and how to fix it.
     pub(super) fn evaluate(&self, node: &Node, depth: u32) -> Result<Node, String> {
         if depth > REFERENCE_DEPTH_MAX {
             return Err(CIRCLE.to_owned());

@@ -50,7 +50,7 @@ pub(super) fn queues_read(function: &Section<'_>) -> Vec<String> {
     arns.filter_map(|arn| arn::local_queue_name(&arn).map(str::to_owned)).collect()
 }
 
-/// Gives each function the mappings that are resources of their own.
+/// Adds to each function the mappings that are resources of their own.
 pub(super) fn add_event_source_mappings(template: &Template<'_>, functions: &mut [FunctionSpec]) {
     for (id, resource) in template.resources(&[MAPPING]) {
         let properties = resource.section("Properties");

@@ -2,7 +2,7 @@
 //!
 //! The same file that deploys also runs locally, as SAM, CloudFormation, or what `cdk synth` writes. What AWS would refuse
 //! is a fault, with its file and line, and all faults are reported together. What AWS would take and the local cloud does
-//! not run is named in [`Stack::not_run`], nothing in silence. A resource whose `Condition` is false is left out.
+//! not run is listed in [`Stack::not_run`]. A resource whose `Condition` is false is left out.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -20,7 +20,7 @@
 //! | `functions` | functions, and whether their code can run here |
 //! | `events` | SQS events and event source mappings |
 //! | `relations` | what must hold between resources |
-//! | `not_run` | what is not run, and how it is told |
+//! | `not_run` | what is not run, and how it is listed |
 
 mod conditions;
 mod evaluate;

@@ -1,4 +1,4 @@
-//! What of a template the local cloud does not run, and how it is told: everything by name, nothing in silence.
+//! What of a template the local cloud does not run, and how it is listed: everything by name.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Stack {
 pub(super) fn note_other_resources(template: &Template<'_>) {
     for (id, resource) in template.all_resources() {
         if id.starts_with("Fn::") {
-            template.findings.not_run(resource.line, id, "macro", "what it would add is not known here");
+            template.findings.not_run(resource.line, id, "macro", "the resources that it would add are not known here");
             continue;
         }
         let Some(kind) = type_of(resource) else {
@@ -63,12 +63,12 @@ fn why(kind: &str) -> &'static str {
     if of(&["AWS::IAM::", "AWS::KMS::"]) || kind.ends_with("Policy") || kind.ends_with("Permission") {
         "permissions and keys are not checked"
     } else if of(&["AWS::CloudWatch::", "AWS::Logs::", "AWS::SSM::Parameter", "AWS::CDK::"]) {
-        "nothing here watches or keeps it"
+        "there is no monitoring or configuration service here"
     } else if of(&["AWS::CloudFormation::Stack", "AWS::Serverless::Application"]) {
-        "nested stacks are not read; give a stack its own `claimant local --template`"
+        "nested stacks are not read; run each with its own `claimant local --template`"
     } else if of(&["AWS::Lambda::Alias", "AWS::Lambda::Version"]) {
-        "it is its function"
+        "calls to it reach its function"
     } else {
-        "there is no such service here: nothing comes from it, and nothing goes there"
+        "this service is not available here: no events come from it, and calls to it fail"
     }
 }

@@ -182,9 +182,9 @@ impl<'t> Section<'t> {
     }
 
     /// As [`text`](Self::text); absence is a fault.
-    pub(super) fn required_text(&self, mend: &str) -> Option<String> {
+    pub(super) fn required_text(&self, fix: &str) -> Option<String> {
         if self.node.is_none() {
-            self.fault(format!("is missing: {mend}"));
+            self.fault(format!("is missing: {fix}"));
         }
         self.text()
     }

@@ -140,7 +140,7 @@ fn check(piece: &str, replacement: &str, expected: &[&str]) {
 }
 
 #[test]
-fn faults_name_resource_property_and_mend() {
+fn faults_name_resource_property_and_fix() {
     let confirm = "Confirm.Properties.Environment.Variables.TABLE";
     check(
         "Queue: !GetAtt Orders.Arn",

@@ -14,7 +14,7 @@ use crate::stack::{KeyKind, KeySpec, TableSpec};
 /// The name of every stage's lock table, which `CLAIMANT_TABLE` says unless the test says otherwise.
 pub const LOCK_TABLE: &str = "locks";
 
-/// The usual time-out: no test comes near it.
+/// The default timeout: no test comes near it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An endpoint, on the listener it is given.
@@ -51,7 +51,7 @@ impl StageConfig {
         }
     }
 
-    /// The function's time-out instead of 30 s: how long a claim is honoured whose owner died.
+    /// The function's timeout instead of 30 s: how long a claim is honoured whose owner died.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -112,7 +112,7 @@ impl std::fmt::Debug for StageConfig {
     }
 }
 
-/// What every function is told; the endpoints' addresses come later.
+/// The variables of every function; the endpoints' addresses come later.
 pub(super) fn usual_variables() -> Vec<(String, String)> {
     let usual = [
         ("CLAIMANT_TABLE", LOCK_TABLE),

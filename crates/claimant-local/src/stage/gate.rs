@@ -28,7 +28,7 @@ pub enum Hold {
     Answers,
 }
 
-/// Carries connections to an endpoint, byte by byte, and holds what it is told to. Clones are the same gate.
+/// Carries connections to an endpoint, byte by byte, and holds the requests or answers that match its rule. Clones are the same gate.
 #[derive(Debug, Clone, Default)]
 pub struct Gate(Arc<Inner>);
 

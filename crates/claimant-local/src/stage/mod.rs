@@ -123,7 +123,7 @@ impl Stage {
         })
     }
 
-    /// Delivers an event again and again, as a queue does that has no dead-letter queue, until nothing of it fails. Gives how
+    /// Delivers an event again and again, as a queue does that has no dead-letter queue, until nothing of it fails. Returns how
     /// often it was delivered.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Stage {
     pub fn kill(&self) {
         for id in self.function.pids() {
             let group = i32::try_from(id).ok().and_then(Pid::from_raw);
-            // OK to fail: that means nobody is left in the group.
+            // OK to fail: that means no process is left in the group.
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         }
     }
@@ -194,7 +194,7 @@ impl Stage {
         self.dynamodb.create_table(&config::lock_table()).map(drop)
     }
 
-    /// Ends the function's processes, and gives everything that they wrote, a line each. Before that, lines of an
+    /// Ends the function's processes, and returns everything that they wrote, a line each. Before that, lines of an
     /// invocation that has been answered can still be on their way.
     pub async fn stop(self) -> String {
         self.function.stop().await;
@@ -214,7 +214,7 @@ fn failed_ids(answer: &Invocation) -> Option<Vec<String>> {
     failures.map(|failure| failure["itemIdentifier"].as_str().map(str::to_owned)).collect()
 }
 
-/// One of the attributes that claimant gives a dead letter.
+/// One of the attributes that claimant adds to a dead letter.
 fn attribute(letter: &Received, name: &str) -> Option<String> {
     match &letter.message_attributes.get(&format!("claimant-{name}"))?.value {
         AttributeValue::Text(text) => Some(text.clone()),

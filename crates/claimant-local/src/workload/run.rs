@@ -120,7 +120,7 @@ fn running(cloud: &Cloud) -> Result<Vec<(&'static dyn Sample, &FunctionSpec)>, E
         let names: Vec<_> = functions.iter().map(|spec| spec.binary.as_str()).collect();
         return Err(Error::new(format!(
             "there is a sample workload for {}, and the template has only: {}; choose one of those functions, use a \
-             template that has one, or leave the workload away",
+             template that has one, or omit --workload",
             known.join(", "),
             names.join(", ")
         )));
@@ -190,13 +190,13 @@ impl<'a> Lane<'a> {
 
     async fn summary(&self, cloud: &Cloud) -> Result<Summary, Error> {
         let counters = cloud.sqs().counters(self.queue)?;
-        let letters = cloud.sqs().messages(self.dead_letter_queue)?;
+        let dead_letters = cloud.sqs().messages(self.dead_letter_queue)?;
         let traffic = Traffic {
             sent: counters.sent,
             deleted: counters.deleted,
             moved: counters.dead_lettered,
             queued: total(cloud.sqs().depth(self.queue)?) as u64,
-            dead_letters: letters.into_iter().map(|message| message.body).collect(),
+            dead_letters: dead_letters.into_iter().map(|message| message.body).collect(),
             left_for_redelivery: cloud.mapping_counters(&self.function.logical_id).failed,
         };
         let seen = self.sample.look(cloud, self.function).await?.since(&self.before);

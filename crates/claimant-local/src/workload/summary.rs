@@ -153,9 +153,9 @@ impl Summary {
     }
 
     fn check_dead_letters(&mut self, plan: &Plan, seen: &Seen, traffic: &Traffic) {
-        let mut letters: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut found: BTreeMap<&str, u32> = BTreeMap::new();
         for body in &traffic.dead_letters {
-            *letters.entry(body).or_default() += 1;
+            *found.entry(body).or_default() += 1;
         }
         let (mut missing, mut good, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         for piece in &plan.pieces {
@@ -164,10 +164,10 @@ impl Summary {
                 Fate::InDoubt if seen.records.status(&piece.key) == Some(Status::Parked) => piece.copies,
                 Fate::Done | Fate::InDoubt => 0,
             };
-            match letters.remove(piece.body.as_str()).unwrap_or(0) {
-                letters if letters < belong => missing.push(piece.key.as_str()),
-                letters if letters > belong && belong == 0 => good.push(piece.key.as_str()),
-                letters if letters > belong => repeated.push(piece.key.as_str()),
+            match found.remove(piece.body.as_str()).unwrap_or(0) {
+                count if count < belong => missing.push(piece.key.as_str()),
+                count if count > belong && belong == 0 => good.push(piece.key.as_str()),
+                count if count > belong => repeated.push(piece.key.as_str()),
                 _ => {}
             }
         }
@@ -175,7 +175,7 @@ impl Summary {
         self.fault("were good, and dead-lettered", &good);
         let mut missing = Vec::new();
         for body in &plan.broken {
-            match letters.remove(body.as_str()) {
+            match found.remove(body.as_str()) {
                 None => missing.push(start_of(body)),
                 Some(1) => {}
                 Some(_) => repeated.push(start_of(body)),
@@ -183,9 +183,9 @@ impl Summary {
         }
         self.fault("were broken, and not dead-lettered", &missing);
         self.fault("were dead-lettered more often than sent", &repeated);
-        if !letters.is_empty() {
+        if !found.is_empty() {
             // Not quoted: unlike a sample body, it may be a person's.
-            self.faults.push(format!("{} bodies in the dead-letter queue were never sent", letters.len()));
+            self.faults.push(format!("{} bodies in the dead-letter queue were never sent", found.len()));
         }
     }
 

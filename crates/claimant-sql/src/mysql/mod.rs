@@ -28,6 +28,17 @@ const LOCK_WAIT_MAX_S: i64 = 60;
 ///
 /// A claim of a fresh key is one statement, that of finished work two, of a failed or abandoned key three. Several keys share
 /// statements. Cheap to clone; clones share connections.
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod mysql { pub use claimant_sql::*; } }
+/// use claimant::mysql::MySqlStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), claimant::Error> {
+/// let store = MySqlStore::connect("mysql://user:password@db.example/shop", 10).await?; // connects at the first call
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct MySqlStore {
     pool: MySqlPool,
@@ -45,7 +56,7 @@ impl MySqlStore {
     /// When the URL is none.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         let options: MySqlConnectOptions = url.parse().map_err(|e: sqlx::Error| {
-            Error::new("the database URL is not usable: mysql://user:password@host:port/database is needed")
+            Error::invalid("the database URL is not usable: mysql://user:password@host:port/database is needed")
                 .caused_by(e)
         })?;
         // Statements have no values in them, but they are a matter of claimant's own.

@@ -25,6 +25,17 @@ const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SE
 ///
 /// A claim of a fresh key is one statement, and so is that of finished work; a failed or abandoned key takes two. Several keys
 /// share a statement. Cheap to clone; clones share connections.
+///
+/// ```
+/// # mod claimant { pub use claimant_core::*; pub mod postgres { pub use claimant_sql::*; } }
+/// use claimant::postgres::PostgresStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), claimant::Error> {
+/// let store = PostgresStore::connect("postgres://user:password@db.example/shop", 10).await?; // connects at the first call
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct PostgresStore {
     pool: PgPool,
@@ -40,7 +51,7 @@ impl PostgresStore {
     /// When the URL is none.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         let options: PgConnectOptions = url.parse().map_err(|e: sqlx::Error| {
-            Error::new("the database URL is not usable: postgres://user:password@host:port/database is needed")
+            Error::invalid("the database URL is not usable: postgres://user:password@host:port/database is needed")
                 .caused_by(e)
         })?;
         let options = match options.get_application_name() {

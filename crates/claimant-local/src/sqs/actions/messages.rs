@@ -116,7 +116,7 @@ pub(super) async fn receive(
         ));
     }
     let max = bounded("MaxNumberOfMessages", request.max_number_of_messages, 1..=RECEIVE_MAX)?;
-    let max = usize::try_from(max.unwrap_or(1)).expect("a receive gives at most 10 messages");
+    let max = usize::try_from(max.unwrap_or(1)).expect("a receive returns at most 10 messages");
     let visibility = bounded("VisibilityTimeout", request.visibility_timeout, 0..=VISIBILITY_MAX_S)?;
     let wait = bounded("WaitTimeSeconds", request.wait_time_seconds, 0..=WAIT_MAX_S)?;
     let system = request.message_system_attribute_names.iter().chain(&request.attribute_names);

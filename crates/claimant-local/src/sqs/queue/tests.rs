@@ -6,6 +6,7 @@ mod random;
 use play::Step::*;
 use play::{FIFO, STANDARD, Step, check, grouped};
 
+use super::super::message::Received;
 use super::super::settings::Deduplication;
 use super::super::settings::QueueSettings;
 use super::*;

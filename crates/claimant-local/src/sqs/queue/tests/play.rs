@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::super::super::message::Received;
 use super::super::super::settings::QueueSettings;
 use super::super::*;
 use Step::*;

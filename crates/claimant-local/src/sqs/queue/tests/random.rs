@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::super::settings::QueueSettings;
 use super::super::*;
 use super::play::{FIFO, STANDARD, grouped};
+use crate::workload::Random;
 
 /// The messages not deleted, in order of sending: group, hidden until, newest handle.
 type Model = BTreeMap<u64, (u64, u64, String)>;
@@ -12,39 +13,27 @@ type Model = BTreeMap<u64, (u64, u64, String)>;
 const STEPS: u64 = 4_000;
 const GROUPS: u64 = 3;
 
-/// Marsaglia's xorshift: random enough to mix steps, and the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
-
 #[test]
 fn nobody_gets_a_hidden_message_or_one_behind_it_in_its_group() {
     for fifo in [false, true] {
         let settings = if fifo { FIFO } else { STANDARD };
         let retention = Duration::from_secs(1_209_600);
         let mut queue = Queue::new("queue".to_owned(), Attributes::new(QueueSettings { retention, ..settings }), 0);
-        let (mut model, mut dice, mut now_ms, mut deleted) = (Model::new(), Dice(7), 0, 0);
+        let (mut model, mut dice, mut now_ms, mut deleted) = (Model::new(), Random::new(7), 0, 0);
         for step in 0..STEPS {
-            match dice.roll(6) {
+            match dice.bits() % 6 {
                 0 | 1 => {
-                    let (group, id) = (dice.roll(GROUPS), step.to_string());
+                    let (group, id) = (dice.bits() % GROUPS, step.to_string());
                     let message = grouped(&id, &group.to_string(), if fifo { &id } else { "" });
                     queue.send(now_ms, id, message).unwrap();
                     model.insert(step, (group, 0, String::new()));
                 }
-                2 => receive(&mut queue, &mut model, now_ms, fifo, 1 + dice.roll(4) as usize),
-                3 => now_ms += dice.roll(4_000),
+                2 => receive(&mut queue, &mut model, now_ms, fifo, 1 + (dice.bits() % 4) as usize),
+                3 => now_ms += dice.bits() % 4_000,
                 choice => {
                     let in_flight: Vec<u64> =
                         model.iter().filter(|(_, entry)| entry.1 > now_ms).map(|(id, _)| *id).collect();
-                    let Some(id) = in_flight.get(dice.roll(in_flight.len().max(1) as u64) as usize) else {
+                    let Some(id) = in_flight.get((dice.bits() % in_flight.len().max(1) as u64) as usize) else {
                         continue;
                     };
                     if choice == 4 {
@@ -52,7 +41,7 @@ fn nobody_gets_a_hidden_message_or_one_behind_it_in_its_group() {
                         model.remove(id);
                         deleted += 1;
                     } else {
-                        let seconds = dice.roll(3);
+                        let seconds = dice.bits() % 3;
                         queue.change_visibility(now_ms, &model[id].2, Duration::from_secs(seconds)).unwrap();
                         model.get_mut(id).unwrap().1 = now_ms + seconds * 1_000;
                     }
