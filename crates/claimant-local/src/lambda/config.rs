@@ -13,7 +13,8 @@ pub const CONCURRENCY_MAX: usize = 1_000;
 pub struct FunctionConfig {
     /// The function's name.
     pub name: String,
-    /// The program to run. A new build of it is used from the next start on, and at once after [`Function::renew`].
+    /// The program to run. A new build of it is used from the next start on, and at once after
+    /// [`Function::renew`](super::Function::renew).
     pub program: Places,
     /// How long one invocation may take, on a real clock.
     pub timeout: Duration,

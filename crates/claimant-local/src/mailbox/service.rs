@@ -77,7 +77,8 @@ impl Mailbox {
         self.kept().attempts
     }
 
-    /// When each attempt began and ended, in the order of their beginnings: the first [`ATTEMPTS_MAX`].
+    /// When each attempt began and ended, in the order of their beginnings: the first
+    /// [`ATTEMPTS_MAX`](super::ATTEMPTS_MAX).
     pub fn log(&self) -> Vec<Attempt> {
         self.log.attempts()
     }
