@@ -36,14 +36,6 @@ free_port() { "$PYTHON" -c 'import socket; s = socket.socket(); s.bind(("127.0.0
 # listens PORT: whether anything accepts connections there.
 listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# The directory of the newest PostgreSQL's programs. Debian keeps them off the PATH, each version in its own.
-postgres_bin() {
-  local newest
-  newest=$(printf '%s\n' /usr/lib/postgresql/*/bin/initdb | sort -V | tail -n 1)
-  [[ -x $newest ]] || newest=$(command -v initdb) || return 1
-  dirname "$newest"
-}
-
 # fetch URL
 fetch() { "$PYTHON" -c 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=30).read().decode())' "$1"; }
 

@@ -1,20 +1,24 @@
 //! DynamoDB endpoints for tests: the embedded one, and Amazon's DynamoDB Local.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use claimant_dynamodb::LockTable;
+use claimant_servers::Server;
 
-use crate::services::Server;
 use crate::wire::Wire;
 
-/// A DynamoDB endpoint that stops with this value.
+/// The DynamoDB Local that the tests of this process share: they use tables of different names.
+static LOCAL: OnceLock<Server> = OnceLock::new();
+
+/// A DynamoDB endpoint.
 pub struct DynamoDb {
     /// `http://127.0.0.1:port`.
     pub endpoint: String,
-    server: Option<Server>,
+    embedded: bool,
 }
 
 impl DynamoDb {
@@ -24,19 +28,23 @@ impl DynamoDb {
         let endpoint = format!("http://{}", listener.local_addr().expect("a bound listener has an address"));
         let database = dynoxide::Database::memory().expect("SQLite in memory");
         tokio::spawn(dynoxide::server::serve_on(listener, database));
-        Self { endpoint, server: None }
+        Self { endpoint, embedded: true }
     }
 
     /// Amazon's DynamoDB Local, as `make tools` installed it.
-    pub async fn local() -> Self {
-        let server = Server::start("dynamodb-local", &["0"]);
-        Self { endpoint: format!("http://{}", server.address), server: Some(server) }
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[must_use]
+    pub fn local() -> Self {
+        let server = LOCAL.get_or_init(|| claimant_servers::dynamodb_local().unwrap_or_else(|e| panic!("{e}")));
+        Self { endpoint: format!("http://{}", server.address), embedded: false }
     }
 
     /// Whether statements are answered with the capacity that they consumed.
     #[must_use]
     pub fn tells_capacity(&self) -> bool {
-        self.server.is_none()
+        self.embedded
     }
 
     /// A client with the SDK's standard behaviour.

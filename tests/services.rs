@@ -1,96 +1,47 @@
-//! Real servers for tests, each with its own data, stopped with the value that holds it; and by themselves when the test
-//! process ends, however it ends.
+//! Real servers for tests, which end with the test or with the process. Tests that change nothing of a server itself share one,
+//! each with a database of its own.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A server that one of the scripts runs in the foreground.
-pub struct Server {
-    /// `127.0.0.1:port`.
-    pub address: String,
-    process: Child,
-}
+use claimant_servers::Server;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgConnection};
 
-/// How often a server is started whose port was taken meanwhile.
-const STARTS_MAX: usize = 3;
+/// The servers that the tests of this process share.
+static POSTGRES: OnceLock<Arc<Server>> = OnceLock::new();
+static MARIADB: OnceLock<Arc<Server>> = OnceLock::new();
 
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name)
-}
+/// The number of the next database.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-impl Server {
-    /// Runs `scripts/NAME` with these arguments until it says where it listens. Where any port will do (0), a start that
-    /// lost its port to somebody else is made again.
-    ///
-    /// # Panics
-    /// When it does not start.
-    #[must_use]
-    pub fn start(name: &str, arguments: &[&str]) -> Self {
-        let tries = if arguments.first() == Some(&"0") { STARTS_MAX } else { 1 };
-        (0..tries).find_map(|_| Self::try_start(name, arguments)).unwrap_or_else(|| {
-            panic!("{name} did not say where it listens; run `make tools` and try {} 0", script(name).display())
-        })
-    }
-
-    fn try_start(name: &str, arguments: &[&str]) -> Option<Self> {
-        let script = script(name);
-        let started = Command::new(&script).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut process =
-            started.unwrap_or_else(|e| panic!("{} did not start: {e}; run `make tools`", script.display()));
-        let stdout = process.stdout.take().expect("it is piped");
-        let mut lines = BufReader::new(stdout).lines();
-        let listening = lines.find_map(|line| Some(line.ok()?.strip_prefix("listening on ")?.to_owned()));
-        let Some(address) = listening else {
-            // It may have ended by itself.
-            let _ = process.kill();
-            let _ = process.wait();
-            return None;
-        };
-        // Read on, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        Some(Self { address, process })
-    }
-
-    /// Its port.
-    #[must_use]
-    pub fn port(&self) -> &str {
-        self.address.rsplit(':').next().unwrap_or_default()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone afterwards.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+fn started(server: std::io::Result<Server>) -> Server {
+    server.unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Redis or Valkey, in memory.
 pub struct Redis(pub Server);
 
 impl Redis {
-    /// An empty one.
+    /// Starts an empty one.
     #[must_use]
     pub fn start() -> Self {
-        Self(Server::start("redis", &["0"]))
+        Self::start_with(None, &[])
     }
 
-    /// An empty one on this port, where an earlier one was, or with other options.
+    /// Starts an empty one on this port, where an earlier one was, or with other options.
     #[must_use]
-    pub fn start_with(port: &str, options: &[&str]) -> Self {
-        Self(Server::start("redis", &[&[port], options].concat()))
+    pub fn start_with(port: Option<u16>, options: &[&str]) -> Self {
+        Self(started(claimant_servers::redis(port, options)))
     }
 
-    /// An empty cluster of two nodes, which share the keys.
+    /// Starts an empty cluster of two nodes, which share the keys.
     ///
     /// # Panics
     /// When it is not ready within a minute.
     pub async fn cluster() -> [Self; 2] {
         let options = ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"];
-        let nodes = [Self::start_with("0", &options), Self::start_with("0", &options)];
+        let nodes = [Self::start_with(None, &options), Self::start_with(None, &options)];
         let mut connections = [nodes[0].connection().await, nodes[1].connection().await];
         for (connection, slots) in connections.iter_mut().zip([["0", "8191"], ["8192", "16383"]]) {
             let added = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(&slots).exec_async(connection).await;
@@ -129,36 +80,82 @@ impl Redis {
     }
 }
 
-/// PostgreSQL, without durability.
-pub struct Postgres(pub Server);
+/// A PostgreSQL database, without durability.
+pub struct Postgres {
+    server: Arc<Server>,
+    database: String,
+}
 
 impl Postgres {
-    /// An empty one.
+    /// Starts a server of the test's own.
     #[must_use]
     pub fn start() -> Self {
-        Self(Server::start("postgres", &["0"]))
+        Self { server: Arc::new(started(claimant_servers::postgres())), database: "claimant".to_owned() }
     }
 
-    /// The URL of its database `claimant`, with a superuser and its password.
+    /// Makes an empty database on the server that the tests of this process share.
+    ///
+    /// # Panics
+    /// When there is none to be had.
+    pub async fn shared() -> Self {
+        let server = POSTGRES.get_or_init(|| Arc::new(started(claimant_servers::postgres())));
+        let database = format!("claimant_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let first = Self { server: Arc::clone(server), database: "claimant".to_owned() };
+        let mut connection = PgConnection::connect(&first.url()).await.expect("the server is up");
+        let create = AssertSqlSafe(format!("CREATE DATABASE {database}"));
+        connection.execute(sqlx::raw_sql(create)).await.expect("the name is new");
+        Self { database, ..first }
+    }
+
+    /// Returns the server's address, `127.0.0.1:port`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.server.address
+    }
+
+    /// Returns the URL of the database, with a superuser and its password.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://claimant:claimant@{}/claimant", self.0.address)
+        format!("postgres://claimant:claimant@{}/{}", self.server.address, self.database)
     }
 }
 
-/// MariaDB, without durability.
-pub struct MariaDb(pub Server);
+/// A MariaDB database, without durability.
+pub struct MariaDb {
+    server: Arc<Server>,
+    database: String,
+}
 
 impl MariaDb {
-    /// An empty one.
+    /// Starts a server of the test's own.
     #[must_use]
     pub fn start() -> Self {
-        Self(Server::start("mariadb", &["0"]))
+        Self { server: Arc::new(started(claimant_servers::mariadb())), database: "claimant".to_owned() }
     }
 
-    /// The URL of its database `claimant`, with a user of all rights and its password.
+    /// Makes an empty database on the server that the tests of this process share.
+    ///
+    /// # Panics
+    /// When there is none to be had.
+    pub async fn shared() -> Self {
+        let server = MARIADB.get_or_init(|| Arc::new(started(claimant_servers::mariadb())));
+        let database = format!("claimant_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let first = Self { server: Arc::clone(server), database: "claimant".to_owned() };
+        let mut connection = MySqlConnection::connect(&first.url()).await.expect("the server is up");
+        let create = AssertSqlSafe(format!("CREATE DATABASE {database}"));
+        connection.execute(sqlx::raw_sql(create)).await.expect("the name is new");
+        Self { database, ..first }
+    }
+
+    /// Returns the server's address, `127.0.0.1:port`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.server.address
+    }
+
+    /// Returns the URL of the database, with a user of all rights and its password.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("mysql://claimant:claimant@{}/claimant", self.0.address)
+        format!("mysql://claimant:claimant@{}/{}", self.server.address, self.database)
     }
 }

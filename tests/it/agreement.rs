@@ -15,7 +15,7 @@ async fn claims_in_company_are_as_single_ones() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn the_embedded_dynamodb_is_as_dynamodb_local() {
-    let (embedded, local) = (DynamoDb::embedded().await, DynamoDb::local().await);
+    let (embedded, local) = (DynamoDb::embedded().await, DynamoDb::local());
     for together in [true, false] {
         let tables =
             [embedded.lock_table(&format!("t-{together}")).await, local.lock_table(&format!("t-{together}")).await];

@@ -77,7 +77,7 @@ async fn lock_table_on_the_embedded_dynamodb() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn lock_table_on_dynamodb_local() {
-    lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local().await).await;
+    lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local()).await;
 }
 
 /// Where nobody listens, and where nobody answers.
@@ -129,7 +129,7 @@ async fn redis_store_without_a_redis() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
 async fn postgres_keeps_the_contract() {
-    let server = Postgres::start();
+    let server = Postgres::shared().await;
     let store = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
     stores::check(&POSTGRES, Arc::clone(&store) as Arc<dyn Store>).await;
@@ -139,7 +139,7 @@ async fn postgres_keeps_the_contract() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs MariaDB: make test"]
 async fn mysql_keeps_the_contract() {
-    let server = MariaDb::start();
+    let server = MariaDb::shared().await;
     let store = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
     stores::check(&MYSQL, Arc::clone(&store) as Arc<dyn Store>).await;

@@ -93,7 +93,7 @@ async fn killed_at_every_step_on_the_embedded_dynamodb() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn killed_at_every_step_on_dynamodb_local() {
-    dynamodb(DynamoDb::local().await).await;
+    dynamodb(DynamoDb::local()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +108,7 @@ async fn killed_at_every_step_on_postgres() {
         let effects: Option<i32> = read.fetch_optional(store.pool()).await.unwrap();
         u32::try_from(effects.unwrap_or_default()).unwrap()
     };
-    let server = postgres.0.address.parse().unwrap();
+    let server = postgres.address().parse().unwrap();
     let endpoint: Endpoint = |address| format!("postgres://claimant:claimant@{address}/claimant");
     for (store, exactly_once) in [("postgres-transactions", true), ("postgres-leased", false)] {
         check(Victim { program: WORKER, store, server, endpoint }, SQL_ROUNDS, exactly_once, &effects).await;
@@ -127,7 +127,7 @@ async fn killed_at_every_step_on_mariadb() {
         let effects: Option<i32> = read.fetch_optional(store.pool()).await.unwrap();
         u32::try_from(effects.unwrap_or_default()).unwrap()
     };
-    let server = mariadb.0.address.parse().unwrap();
+    let server = mariadb.address().parse().unwrap();
     let endpoint: Endpoint = |address| format!("mysql://claimant:claimant@{address}/claimant");
     for (store, exactly_once) in [("mysql-transactions", true), ("mysql-leased", false)] {
         check(Victim { program: WORKER, store, server, endpoint }, SQL_ROUNDS, exactly_once, &effects).await;

@@ -89,7 +89,7 @@ async fn on_the_embedded_dynamodb() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn on_dynamodb_local() {
-    check_all(DynamoDb::local().await).await;
+    check_all(DynamoDb::local()).await;
 }
 
 async fn wired(dynamodb: &DynamoDb, name: &str) -> (LockTable, Wire) {

@@ -14,7 +14,6 @@ mod model;
 mod outages;
 mod producer;
 mod redis;
-mod services;
 mod sql;
 mod template;
 mod transactions;

@@ -148,7 +148,7 @@ async fn the_lock_table_is_outlasted() {
 #[ignore = "needs DynamoDB Local, Redis, PostgreSQL and MariaDB: make test"]
 async fn every_store_is_outlasted() {
     let (dynamodb, redis, postgres, mariadb) =
-        (DynamoDb::local().await, Redis::start(), Postgres::start(), MariaDb::start());
+        (DynamoDb::local(), Redis::start(), Postgres::shared().await, MariaDb::shared().await);
     dynamodb.lock_table("outages").await;
     PostgresStore::connect(&postgres.url(), 1).await.unwrap().migrate().await.unwrap();
     MySqlStore::connect(&mariadb.url(), 1).await.unwrap().migrate().await.unwrap();
@@ -157,10 +157,10 @@ async fn every_store_is_outlasted() {
     let on_redis = tapped(redis.url(), redis.0.address.clone(), "Redis", |url| {
         Box::pin(async move { Arc::new(RedisStore::open(&url).unwrap()) as Arc<dyn Store> })
     });
-    let on_postgres = tapped(postgres.url(), postgres.0.address.clone(), "PostgreSQL", |url| {
+    let on_postgres = tapped(postgres.url(), postgres.address().to_owned(), "PostgreSQL", |url| {
         Box::pin(async move { Arc::new(PostgresStore::connect(&url, CONNECTIONS).await.unwrap()) as Arc<dyn Store> })
     });
-    let on_mariadb = tapped(mariadb.url(), mariadb.0.address.clone(), "MariaDB", |url| {
+    let on_mariadb = tapped(mariadb.url(), mariadb.address().to_owned(), "MariaDB", |url| {
         Box::pin(async move { Arc::new(MySqlStore::connect(&url, CONNECTIONS).await.unwrap()) as Arc<dyn Store> })
     });
     all_at_once(&[&throttled, &not_reached, &on_redis, &on_postgres, &on_mariadb], 20).await;

@@ -315,5 +315,5 @@ async fn transactions_on_the_embedded_dynamodb() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn transactions_on_dynamodb_local() {
-    all(DynamoDb::local().await).await;
+    all(DynamoDb::local()).await;
 }

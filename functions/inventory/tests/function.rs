@@ -28,7 +28,7 @@ struct Shop {
 
 impl Shop {
     async fn open() -> Self {
-        let server = Postgres::start();
+        let server = Postgres::shared().await;
         for _ in 0..2 {
             let migrated = migrate(&server.url());
             assert!(migrated.status.success(), "{migrated:?}");
@@ -197,9 +197,11 @@ async fn a_database_that_cannot_be_used_fails_the_messages_and_says_how_to_mend_
 async fn a_process_that_dies_at_its_commit_has_reserved_the_stock_or_not() {
     for (what, reserved_before) in [(Hold::Requests, 1), (Hold::Answers, 2)] {
         let mut shop = Shop::open().await;
-        let server: SocketAddr = shop.server.0.address.parse().unwrap();
+        let server: SocketAddr = shop.server.address().parse().unwrap();
         let config = StageConfig::new(FUNCTION);
-        let config = config.gated("CLAIMANT_DATABASE_URL", server, |gate| format!("postgres://{USER}{gate}/claimant"));
+        let url = shop.server.url();
+        let over = move |gate: SocketAddr| url.replace(&server.to_string(), &gate.to_string());
+        let config = config.gated("CLAIMANT_DATABASE_URL", server, over);
         let stage = Stage::start(config).await.unwrap();
         let first = event_of(&[("a", line("l-1", "tea", 1))], 1);
         assert!(stage.failures(&first).await.unwrap().is_empty());

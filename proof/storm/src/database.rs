@@ -1,8 +1,6 @@
 //! The DynamoDB behind the line: the local cloud's own, or Amazon's DynamoDB Local; and what stands in it at the end.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::process::Stdio;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
@@ -12,8 +10,7 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_local::Error;
 use claimant_local::stack::{KeyKind, REGION, TableSpec};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use claimant_servers::Server;
 
 /// One item of a table.
 pub(crate) struct Item(HashMap<String, AttributeValue>);
@@ -23,8 +20,8 @@ pub(crate) struct Database {
     client: Client,
     /// `127.0.0.1:port`.
     pub(crate) address: String,
-    /// Killed with this value.
-    _server: Option<Child>,
+    /// Ends with this value.
+    _server: Option<Server>,
 }
 
 impl Item {
@@ -43,28 +40,11 @@ impl Database {
         Self { client: client(address), address: address.to_owned(), _server: None }
     }
 
-    /// A DynamoDB Local of the storm's own, with these tables. It ends with the value, and with the process.
-    pub(crate) async fn local(root: &Path, tables: &[TableSpec]) -> Result<Self, Error> {
-        let script = root.join("scripts/dynamodb-local");
-        let failed = || Error::new(format!("{} did not start: run `make tools`", script.display()));
-        let mut command = Command::new(&script);
-        command.arg("0").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut server = command.spawn().map_err(|e| failed().caused_by(e))?;
-        let stdout = server.stdout.take().ok_or_else(failed)?;
-        let mut lines = BufReader::new(stdout).lines();
-        let address = loop {
-            match lines.next_line().await {
-                Ok(Some(line)) => {
-                    if let Some(address) = line.strip_prefix("listening on ") {
-                        break address.to_owned();
-                    }
-                }
-                _ => return Err(failed()),
-            }
-        };
-        // Read on, so that it never waits for a reader.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        let database = Self { client: client(&address), address, _server: Some(server) };
+    /// Starts a DynamoDB Local of the storm's own, with these tables. It ends with the value, and with the process.
+    pub(crate) async fn local(tables: &[TableSpec]) -> Result<Self, Error> {
+        let failed = |e| Error::new("DynamoDB Local did not start").caused_by(e);
+        let server = claimant_servers::dynamodb_local().map_err(failed)?;
+        let database = Self { client: client(&server.address), address: server.address.clone(), _server: Some(server) };
         for table in tables {
             database.create(table).await?;
         }

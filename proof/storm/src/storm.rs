@@ -144,7 +144,7 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
         Engine::Local => {
             // Those of the template are all: the worker shares one.
             let tables = Stack::load(&template, &parameters)?.tables;
-            let database = Database::local(&settings.root, &tables).await?;
+            let database = Database::local(&tables).await?;
             (Cloud::start(config).await?, database)
         }
         Engine::Embedded => {

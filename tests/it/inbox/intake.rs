@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use claimant::engine::{Engine, Message, MessageId, NoQueue, Outcome, Schedule};
 use claimant::{Clock, Conflicts};
+use claimant_tests::services::Postgres;
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _};
 
@@ -168,7 +169,8 @@ async fn a_cut_connection_is_made_up_for() {
     let mut locked = party.begin().await.unwrap();
     locked.execute("LOCK TABLE claimant_inbox").await.unwrap();
     let cut = async {
-        let waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        let waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                       WHERE wait_event_type = 'Lock' AND datname = current_database()";
         let mut other = world.party().await;
         while other.execute(waiting).await.unwrap().rows_affected() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -183,7 +185,7 @@ async fn a_cut_connection_is_made_up_for() {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test"]
 async fn without_an_answer_nothing_is_a_success() {
-    let World { server, inbox, clock } = World::start(4).await;
+    let World { server, inbox, clock } = World::on(Postgres::start(), 4).await;
     drop(server);
     let consumer = inbox.intake(CONSUMER, |work: &Work| &work.kind).key(|work| &work.id);
     let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock.clone()));

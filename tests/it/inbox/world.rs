@@ -62,7 +62,11 @@ pub(crate) struct World {
 impl World {
     /// An empty inbox, with a table of effects.
     pub(crate) async fn start(connections: u32) -> Self {
-        let server = Postgres::start();
+        Self::on(Postgres::shared().await, connections).await
+    }
+
+    /// The same in this database.
+    pub(crate) async fn on(server: Postgres, connections: u32) -> Self {
         let inbox = Inbox::connect(&server.url(), connections).await.unwrap();
         inbox.migrate().await.unwrap();
         let world = Self { server, inbox, clock: StandingClock::default() };

@@ -28,7 +28,7 @@ async fn certificates_are_verified() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let tls = ["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"];
     let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &certificate];
-    let redis = Redis::start_with(&port, &[tls, files].concat());
+    let redis = Redis::start_with(port.parse().ok(), &[tls, files].concat());
     let url = redis.url().replace("redis://", "rediss://");
 
     let root_cert = Some(std::fs::read(&certificate).unwrap());

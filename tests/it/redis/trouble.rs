@@ -138,13 +138,13 @@ async fn silence_ends_in_time() {
 #[ignore = "needs Redis or Valkey: make test"]
 async fn a_server_that_comes_back_is_used_again() {
     let first = Redis::start();
-    let port = first.0.port().to_owned();
+    let port = first.0.port().parse().ok();
     let store = store(&first, "back");
     let claim = granted(&store, "k", 0).await;
     drop(first);
     let error = store.claim(&request("k", 1), call()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
-    let second = Redis::start_with(&port, &[]);
+    let second = Redis::start_with(port, &[]);
     // It lost everything: the claim is nobody's, and the key is fresh.
     assert!(matches!(store.settle(claim, &failed(), call()).await, Settled::Lost));
     assert_eq!(granted(&store, "k", 2).await.fence.get(), 1);

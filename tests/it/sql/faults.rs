@@ -106,7 +106,7 @@ async fn make_stranger(party: &mut Party) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn what_is_wrong_is_said_with_its_mend_and_in_time() {
-    for database in Database::both() {
+    for database in Database::alone() {
         let mut party = database.party().await;
         make_stranger(&mut party).await;
         for fault in FAULTS {
@@ -168,7 +168,7 @@ async fn a_migration_without_a_server_says_what_to_look_at() {
 async fn silence_and_a_pool_in_use_end_in_time() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
-    for database in Database::both() {
+    for database in Database::both().await {
         let store = database.store_at(&with_port(&database.url(), &port), 2).await;
         let error = claim(&store, KEY, WITHIN).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
@@ -189,7 +189,7 @@ async fn silence_and_a_pool_in_use_end_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn connections_that_the_server_closed_cost_no_claim() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let store = database.store(4).await;
         let (store, mut party) = (&store, database.party().await);
         let keys: Vec<String> = (0..4).map(|n| format!("before {n}")).collect();
@@ -206,7 +206,7 @@ async fn connections_that_the_server_closed_cost_no_claim() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn migrations_can_be_applied_by_many_and_again() {
-    for database in Database::both() {
+    for database in Database::both().await {
         database.party().await.run("DROP TABLE IF EXISTS claimant_records, claimant_migrations").await;
         let store = database.store_at(&database.url(), 4).await;
         let all = futures_util::future::join_all((0..4).map(|_| store.migrate())).await;
@@ -219,7 +219,7 @@ async fn migrations_can_be_applied_by_many_and_again() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn expired_records_are_deleted_in_portions_and_no_others() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let store = database.store(2).await;
         let mut party = database.party().await;
         for n in 0..5 {

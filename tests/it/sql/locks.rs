@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(20);
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let name = database.name();
         let store = database.store(8).await;
         let held = granted(&store, "held").await;
@@ -53,7 +53,7 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn calls_that_are_dropped_at_any_point_poison_no_connection() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let store = database.store(2).await;
         for n in 0..60_u64 {
             let key = format!("key {n}");

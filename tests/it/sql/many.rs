@@ -16,7 +16,7 @@ const BATCHES: usize = 8;
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn batches_with_the_same_keys_in_any_order_grant_each_once() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let name = database.name();
         let store = database.store(10).await.shared();
         let batches = (0..BATCHES).map(|batch| {
@@ -54,7 +54,7 @@ async fn batches_with_the_same_keys_in_any_order_grant_each_once() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn many_fresh_keys_cost_one_statement_to_claim_and_one_to_complete() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let name = database.name();
         let whole = database.store(2).await;
         let store = whole.shared();

@@ -180,7 +180,7 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
         ("set", "retry retry", Some(Failed), 0),
         ("keep", "lease_lost busy", None, 0),
     ];
-    for database in Database::both() {
+    for database in Database::both().await {
         let store = database.store(4).await;
         table(&database).await;
         let world = World::on(&store);
@@ -201,12 +201,15 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn a_connection_keeps_nothing_of_its_handlers() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let (store, name) = (database.store(1).await, database.name());
         table(&database).await;
         let world = World::on(&store);
         let locks = match database {
-            Database::Postgres(_) => "pg_locks WHERE locktype = 'advisory'",
+            Database::Postgres(_) => {
+                "pg_locks WHERE locktype = 'advisory' \
+                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            },
             Database::MariaDb(_) => {
                 "(SELECT IS_USED_LOCK('claimant test') a UNION ALL SELECT IS_USED_LOCK('another')) l WHERE a IS NOT NULL"
             }
@@ -222,7 +225,7 @@ async fn a_connection_keeps_nothing_of_its_handlers() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn errors_that_the_handler_keeps_to_itself_do_not_commit_half_of_its_work() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let (store, name) = (database.store(4).await, database.name());
         let mut party = database.party().await;
         party.run("DROP TABLE IF EXISTS effects; CREATE TABLE effects (id varchar(100))").await;
@@ -247,7 +250,7 @@ async fn errors_that_the_handler_keeps_to_itself_do_not_commit_half_of_its_work(
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn a_duplicate_at_the_same_time_is_busy_soon_and_runs_nothing() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let (store, name) = (database.store(4).await, database.name());
         table(&database).await;
         // One key without a record, and one that failed before.
@@ -279,7 +282,7 @@ fn transactional(store: &AnyStore) -> Arc<dyn Store> {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn claims_that_are_dropped_or_forgotten_give_their_keys_back() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let (whole, name) = (database.store(2).await, database.name());
         let store = transactional(&whole);
         let meter = Meter::default();
@@ -321,7 +324,7 @@ async fn claims_that_are_dropped_or_forgotten_give_their_keys_back() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn connections_cut_at_every_piece_of_traffic_leave_one_effect() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let name = database.name();
         drop(database.store(2).await);
         table(&database).await;
@@ -364,7 +367,7 @@ async fn connections_cut_at_every_piece_of_traffic_leave_one_effect() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn transactions_come_to_every_outcome_that_others_do() {
-    for database in Database::both() {
+    for database in Database::both().await {
         let store = database.store(10).await;
         // A claim that is dropped leaves nothing behind, so there are no orphans; nor can anybody rob an open transaction.
         let applies = |case: &outcomes::Case| {

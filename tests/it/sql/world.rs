@@ -38,7 +38,13 @@ pub(crate) enum Party {
 }
 
 impl Database {
-    pub(crate) fn both() -> [Self; 2] {
+    /// One of each, on the servers that the tests share.
+    pub(crate) async fn both() -> [Self; 2] {
+        [Self::Postgres(Postgres::shared().await), Self::MariaDb(MariaDb::shared().await)]
+    }
+
+    /// One of each, on servers of the test's own.
+    pub(crate) fn alone() -> [Self; 2] {
         [Self::Postgres(Postgres::start()), Self::MariaDb(MariaDb::start())]
     }
 
@@ -166,17 +172,17 @@ impl Party {
         }
     }
 
-    /// Lets the server close every other client's connection.
+    /// Lets the server close every other connection to this database.
     pub(crate) async fn end_all_others(&mut self) {
         match self {
             Self::Postgres(_) => {
                 let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                              WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'";
+                              WHERE pid <> pg_backend_pid() AND datname = current_database()";
                 self.run(others).await;
             }
             Self::MariaDb(connection) => {
-                let others =
-                    "SELECT id FROM information_schema.processlist WHERE user = 'claimant' AND id <> connection_id()";
+                let others = "SELECT id FROM information_schema.processlist \
+                              WHERE db = database() AND id <> connection_id()";
                 let others: Vec<i64> = sqlx::query_scalar(others).fetch_all(connection).await.unwrap();
                 for id in others {
                     self.run(&format!("KILL CONNECTION {id}")).await;
