@@ -14,7 +14,8 @@ EVENT ?= order
 MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 
-.PHONY: help run dev test lint docs fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries
+.PHONY: help run dev test lint docs fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries \
+	tests test-servers test-lambda test-seeds test-storm test-new test-templates licences
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,22 +26,52 @@ run: binaries ## Start the local cloud, send it a sample workload, and show what
 dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
 	@$(BUILT)/debug/claimant local
 
-test: tools lint ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
+test: ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
+	cargo fmt --all --check
+	@$(MAKE) -j2 tools tests
+	@# What needs servers, binaries or time: while one waits, another computes.
+	@$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		test-servers test-lambda test-seeds test-storm test-new test-templates licences
+
+# Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
+# would compile every dependency once more.
+tests test-%: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+tests test-%: export CLIPPY_ARGS := -Dwarnings
+
+tests:
 	cargo test --workspace --locked
-	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
-	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
-	cargo build --locked --workspace --exclude claimant-bench --bins
+	cargo build --locked --workspace --bins
+
+# Always of the whole workspace: with -p, the SDKs would be built again for fewer features. These tests wait more than they
+# compute.
+test-servers:
+	RUST_TEST_THREADS=4 cargo test --workspace --locked --test it --test function --test servers -- --ignored
+
+test-lambda:
 	scripts/lambda-round
-	@# What needs servers or time. Of the whole workspace, as above: with -p the SDKs would be built again, for fewer features.
-	cargo test --workspace --locked --test it --test function --test simulation --test new -- --ignored
+
+test-seeds:
+	cargo test --workspace --locked --test simulation -- --ignored
+
+test-storm:
 	$(BUILT)/debug/claimant-storm --seconds 15
 
-lint: ## Check format, lints, licences, and which crate may use which
+# It copies the directory of the build, so no other build may change that meanwhile.
+test-new: test-lambda
+	cargo test --workspace --locked --test new -- --ignored
+
+test-templates:
+	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
+	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
+
+lint: licences ## Check format, lints, licences, and which crate may use which
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+licences:
 	@scripts/tools deny
 	cargo fetch --locked --quiet
 	cargo-deny --offline --log-level error check licenses bans sources
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 fmt: ## Format the code
 	cargo fmt --all
