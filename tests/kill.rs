@@ -1,4 +1,4 @@
-//! Processes killed at every step: a proxy between a process and its store that kills it at a given piece of traffic.
+//! Processes killed at every step: a relay between a process and its store that kills it at a given piece of traffic.
 
 use std::error::Error;
 use std::io;
@@ -9,12 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Update};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use claimant_servers::relay::{Direction, Fate, Rule, Unconnected};
+use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
-use tokio::sync::{Mutex, oneshot};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::sync::Mutex;
 
 /// The table of records that `kill-worker` uses.
 pub const LOCKS: &str = "kill-locks";
@@ -35,12 +33,6 @@ pub const CREATE_EFFECTS: &str = "CREATE TABLE kill_effects (id varchar(200) PRI
 
 /// How often a message is delivered after its first process was killed before the test gives up.
 const DELIVERIES_MAX: u32 = 100;
-
-/// Bytes that the proxy passes on at once: less than a request, so that some arrive in part.
-const PIECE_MAX_BYTES: usize = 1_024;
-
-/// How long a store may take to close the connections of a process that is gone.
-const CLOSE_MAX: Duration = Duration::from_secs(10);
 
 /// One more effect of this key, as a write of a transaction.
 ///
@@ -89,12 +81,10 @@ impl Victim {
     /// # Errors
     /// When the process cannot be started.
     pub async fn run_until(&self, key: &str, step: Step) -> io::Result<Run> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let mut command = self.command(key, listener.local_addr()?, 1, 0);
-        let child = Arc::new(Mutex::new(command.spawn()?));
-        let gate = Gate { child: Arc::clone(&child), step, passed: Arc::default() };
-        let (over, ended) = oneshot::channel();
-        let proxy = tokio::spawn(serve(listener, self.server, gate.clone(), ended));
+        let relay = Unconnected::listen().await?;
+        let child = Arc::new(Mutex::new(self.command(key, relay.address, 1, 0).spawn()?));
+        let gate = Arc::new(Gate { child: Arc::clone(&child), step, passed: AtomicUsize::new(0) });
+        let relay = relay.connect(self.server.to_string(), Arc::clone(&gate));
         let mut printed = String::new();
         let stdout = child.lock().await.stdout.take();
         if let Some(mut stdout) = stdout {
@@ -103,8 +93,7 @@ impl Victim {
         // Its pipe is closed: it has ended, by itself or not.
         let status = child.lock().await.wait().await?;
         // What is on its way to the store arrives before this returns.
-        drop(over);
-        let _ = proxy.await;
+        relay.finish().await;
         let killed = gate.passed.load(Ordering::SeqCst) >= step.piece;
         assert!(killed || status.success(), "{self:?} failed by itself: {status}");
         Ok(if killed { Run::Killed } else { Run::Ended(printed.trim().to_owned()) })
@@ -140,54 +129,24 @@ impl Victim {
 }
 
 /// Counts the pieces, and kills at one.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Gate {
     child: Arc<Mutex<Child>>,
     step: Step,
-    passed: Arc<AtomicUsize>,
+    passed: AtomicUsize,
 }
 
-impl Gate {
-    /// Whether the next piece may pass.
-    async fn passes(&self) -> bool {
+impl Rule for Gate {
+    /// Less than a request, so that some arrive in part.
+    const PIECE_MAX_BYTES: usize = 1_024;
+
+    async fn fate(&self, _: Direction) -> Fate {
         let number = self.passed.fetch_add(1, Ordering::SeqCst) + 1;
         if number == self.step.piece {
-            let mut child = self.child.lock().await;
-            // SIGKILL, and it is gone before the piece arrives.
-            let _ = child.kill().await;
+            // SIGKILL, and it is gone before the piece arrives. OK because a process that has ended is gone as well.
+            let _ = self.child.lock().await.kill().await;
         }
-        number < self.step.piece || number == self.step.piece && self.step.arrives
-    }
-}
-
-/// Passes connections on until `ended`, and those to their end.
-async fn serve(listener: TcpListener, server: SocketAddr, gate: Gate, mut ended: oneshot::Receiver<()>) {
-    let mut connections = JoinSet::new();
-    loop {
-        let client = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = &mut ended => break,
-        };
-        let (Ok((client, _)), Ok(upstream)) = (client, TcpStream::connect(server).await) else { continue };
-        let (from_client, to_client) = client.into_split();
-        let (from_server, to_server) = upstream.into_split();
-        connections.spawn(pass(from_client, to_server, gate.clone()));
-        connections.spawn(pass(from_server, to_client, gate.clone()));
-    }
-    let _ = timeout(CLOSE_MAX, async { while connections.join_next().await.is_some() {} }).await;
-}
-
-async fn pass(
-    mut from: tokio::net::tcp::OwnedReadHalf,
-    mut to: tokio::net::tcp::OwnedWriteHalf,
-    gate: Gate,
-) -> io::Result<()> {
-    let mut piece = vec![0; PIECE_MAX_BYTES];
-    loop {
-        let length = from.read(&mut piece).await?;
-        if length == 0 || !gate.passes().await {
-            return to.shutdown().await;
-        }
-        to.write_all(&piece[..length]).await?;
+        let passes = number < self.step.piece || number == self.step.piece && self.step.arrives;
+        if passes { Fate::Pass } else { Fate::Cut }
     }
 }

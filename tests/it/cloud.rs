@@ -1,6 +1,6 @@
 //! The built functions in the local cloud: the whole path of a message, and a process that dies on it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,14 +13,15 @@ use tempfile::TempDir;
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The project's template with short times: what it waits for are leases and visibility timeouts.
-const SHORT_TEMPLATE: &str = "
+/// Queues and a table as the project has them, with a short visibility timeout in seconds: what a test waits for are leases
+/// and visibility timeouts.
+const QUEUES_AND_TABLE: &str = "
 Transform: AWS::Serverless-2016-10-31
 Resources:
   Orders:
     Type: AWS::SQS::Queue
     Properties:
-      VisibilityTimeout: 3
+      VisibilityTimeout: SECONDS
       RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}
   Dead:
     Type: AWS::SQS::Queue
@@ -31,6 +32,10 @@ Resources:
       AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
       KeySchema: [{AttributeName: id, KeyType: HASH}]
       TimeToLiveSpecification: {AttributeName: expires_at, Enabled: true}
+";
+
+/// The project's function with short times.
+const SHORT_FUNCTION: &str = "
   OrderConfirmationFunction:
     Type: AWS::Serverless::Function
     Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: order-confirmation}}
@@ -46,26 +51,8 @@ Resources:
           Properties: {Queue: !GetAtt Orders.Arn, BatchSize: 10, FunctionResponseTypes: [ReportBatchItemFailures]}
 ";
 
-/// A function that its messages can end, with a visibility timeout that its renewed leases make shorter.
-const POISON_TEMPLATE: &str = "
-Transform: AWS::Serverless-2016-10-31
-Parameters:
-  EffectsFile: {Type: String}
-Resources:
-  Orders:
-    Type: AWS::SQS::Queue
-    Properties:
-      VisibilityTimeout: 25
-      RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}
-  Dead:
-    Type: AWS::SQS::Queue
-  Locks:
-    Type: AWS::DynamoDB::Table
-    Properties:
-      BillingMode: PAY_PER_REQUEST
-      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
-      KeySchema: [{AttributeName: id, KeyType: HASH}]
-      TimeToLiveSpecification: {AttributeName: expires_at, Enabled: true}
+/// A function that its messages can end. Its renewed leases make the visibility timeout shorter.
+const POISON_FUNCTION: &str = "
   PoisonFunction:
     Type: AWS::Serverless::Function
     Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: poison-worker}}
@@ -83,7 +70,15 @@ Resources:
             BatchSize: 10
             MaximumBatchingWindowInSeconds: 1
             FunctionResponseTypes: [ReportBatchItemFailures]
+Parameters:
+  EffectsFile: {Type: String}
 ";
+
+/// Writes a template of queues, a table and this function.
+fn write_template(path: &Path, visibility_s: u32, function: &str) {
+    let text = QUEUES_AND_TABLE.replace("SECONDS", &visibility_s.to_string()) + function;
+    std::fs::write(path, text).expect("it is writable");
+}
 
 type Logs = Arc<Mutex<Vec<String>>>;
 
@@ -176,7 +171,7 @@ async fn what_a_gateway_without_keys_may_have_charged_is_parked() {
 async fn an_order_survives_the_death_of_its_process() {
     let stage = TempDir::new().expect("a temporary directory");
     let template = stage.path().join("template.yaml");
-    std::fs::write(&template, SHORT_TEMPLATE).expect("it is writable");
+    write_template(&template, 3, SHORT_FUNCTION);
     let mut config = CloudConfig::new(template, binaries());
     config.delays.mail = Duration::from_millis(1_000);
     let (cloud, logs) = start(config).await;
@@ -208,7 +203,7 @@ async fn an_order_survives_the_death_of_its_process() {
 async fn a_message_that_ends_its_process_is_dead_lettered_alone() {
     let stage = TempDir::new().expect("a temporary directory");
     let (template, effects) = (stage.path().join("template.yaml"), stage.path().join("effects"));
-    std::fs::write(&template, POISON_TEMPLATE).expect("it is writable");
+    write_template(&template, 25, POISON_FUNCTION);
     let parameters = [("EffectsFile".to_owned(), effects.display().to_string())].into();
     let (cloud, logs) =
         start(CloudConfig { parameters, ..CloudConfig::new(template, built(&["poison-worker"])) }).await;

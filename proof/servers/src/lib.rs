@@ -1,8 +1,10 @@
 //! Redis, PostgreSQL, MariaDB and DynamoDB Local for tests. Each server listens on 127.0.0.1, keeps its data in a temporary
-//! directory, and ends, data and all, with the value that holds it; and with its process, however that ends.
+//! directory, and ends, data and all, with the value that holds it; and with its process, however that ends. Beside them a
+//! relay, which can stand before any server and fails as a rule says.
 
 mod guard;
 mod programs;
+pub mod relay;
 
 pub use guard::Server;
 pub use programs::{dynamodb_local, mariadb, postgres, redis};

@@ -3,8 +3,8 @@
 use std::io;
 use std::process::{Command, ExitCode};
 
-use clap::{Parser, ValueEnum};
 use claimant_servers::Server;
+use clap::{Parser, ValueEnum};
 
 /// Run a server for tests on 127.0.0.1, with data of its own that go when it ends.
 ///

@@ -37,7 +37,8 @@ pub fn redis(port: Option<u16>, options: &[&str]) -> io::Result<Server> {
     let server = program(&["valkey-server", "redis-server"], &[])?;
     on_port(port, |port| {
         let data = data_directory("redis", None)?;
-        let fixed = ["--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--user", "default", "off"];
+        let fixed =
+            ["--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--user", "default", "off"];
         let user = ["--user", "claimant", "on", ">claimant", "~*", "&*", "+@all", "--dir"];
         let mut command = words(&server, &[&fixed[..], &user].concat());
         command.push(data.path().into());
@@ -63,10 +64,17 @@ pub fn postgres() -> io::Result<Server> {
         initdb.args(["--auth-local", "trust", "--auth-host", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"]);
         run(initdb.arg("--no-sync"), &data, user, "")?;
         let mut single = Command::new(bin.join("postgres"));
-        run(single.args(["--single", "-F", "-D"]).arg(&database).arg("postgres"), &data, user, "CREATE DATABASE claimant\n")?;
+        run(
+            single.args(["--single", "-F", "-D"]).arg(&database).arg("postgres"),
+            &data,
+            user,
+            "CREATE DATABASE claimant\n",
+        )?;
         let mut command = words(&bin.join("postgres"), &["-p", port, "-c", "listen_addresses=127.0.0.1", "-c"]);
         command.push(format!("unix_socket_directories={}", data.path().display()).into());
-        command.extend(["-c", "max_connections=100", "-c", "fsync=off", "-c", "full_page_writes=off", "-D"].map(Into::into));
+        command.extend(
+            ["-c", "max_connections=100", "-c", "fsync=off", "-c", "full_page_writes=off", "-D"].map(Into::into),
+        );
         command.push(database.into());
         let program = Program { command, data, user, stop: "QUIT" };
         program.start(|line| line.contains("database system is ready to accept connections").then(|| local(port)))
@@ -88,7 +96,11 @@ pub fn mariadb() -> io::Result<Server> {
         // A starting server deletes what others have in their directory for temporary files: each has its own.
         let places = ["--no-defaults".to_owned(), within("datadir", "db"), within("tmpdir", "")];
         let mut installs = Command::new(&install);
-        installs.args(&places).args(["--skip-test-db", "--skip-name-resolve", "--auth-root-authentication-method=socket"]);
+        installs.args(&places).args([
+            "--skip-test-db",
+            "--skip-name-resolve",
+            "--auth-root-authentication-method=socket",
+        ]);
         run(&mut installs, &data, user, "")?;
         let mut command = words(&server, &places.each_ref().map(String::as_str));
         let files = [within("socket", "socket"), within("pid-file", "pid"), within("init-file", "users.sql")];
@@ -154,7 +166,9 @@ fn on_port(port: Option<u16>, start: impl Fn(&str) -> io::Result<Server>) -> io:
 /// Draws a port that is free now, and so is the one that a node of a cluster needs beside it.
 fn free_port() -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    std::iter::repeat_with(|| fastrand::u16(PORTS)).find(|port| free(*port) && free(*port + CLUSTER_BUS)).unwrap_or_default()
+    std::iter::repeat_with(|| fastrand::u16(PORTS))
+        .find(|port| free(*port) && free(*port + CLUSTER_BUS))
+        .unwrap_or_default()
 }
 
 fn words(program: &Path, arguments: &[&str]) -> Vec<OsString> {
@@ -203,7 +217,8 @@ fn user_if_root(name: &str) -> io::Result<Option<(u32, u32)>> {
 fn program(names: &[&str], directories: &[&str]) -> io::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places: Vec<_> = std::env::split_paths(&path).chain(directories.iter().map(PathBuf::from)).collect();
-    let found = names.iter().flat_map(|name| places.iter().map(move |place| place.join(name))).find(|path| path.is_file());
+    let found =
+        names.iter().flat_map(|name| places.iter().map(move |place| place.join(name))).find(|path| path.is_file());
     found.ok_or_else(|| not_installed(&names.join(" or ")))
 }
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use claimant_local::workload::Random;
+use fastrand::Rng;
 
 use super::*;
 use crate::plan::Extent;
 use crate::seen::Record;
 
 fn plan(target: Target) -> Plan {
-    target.plan(Extent { pieces: 24, within: Duration::from_secs(10) }, "hush", &mut Random::new(7))
+    target.plan(Extent { pieces: 24, within: Duration::from_secs(10) }, "hush", &mut Rng::with_seed(7))
 }
 
 /// A run in which everything is as it should be.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use claimant_local::lambda::Function;
-use claimant_local::workload::Random;
+use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -26,22 +26,22 @@ pub(crate) struct Strikes {
 }
 
 /// Strikes until `end`; then every stopped process goes on.
-pub(crate) async fn strike(functions: Vec<(&'static str, Function)>, mut random: Random, end: Instant) -> Strikes {
+pub(crate) async fn strike(functions: Vec<(&'static str, Function)>, mut random: Rng, end: Instant) -> Strikes {
     let mut strikes = Strikes::default();
     let mut stopped = JoinSet::new();
     loop {
-        let pause = PAUSE_MS.0 + random.below(PAUSE_MS.1 - PAUSE_MS.0);
+        let pause = PAUSE_MS.0 + random.u32(..PAUSE_MS.1 - PAUSE_MS.0);
         sleep(Duration::from_millis(u64::from(pause))).await;
         if Instant::now() >= end {
             break;
         }
-        let (name, function) = &functions[random.index(functions.len())];
-        let (kills, stop_ms) = (random.below(100) < KILLS, 1 + random.below(STOP_MAX_MS));
+        let (name, function) = &functions[random.usize(..functions.len())];
+        let (kills, stop_ms) = (random.u32(..100) < KILLS, 1 + random.u32(..STOP_MAX_MS));
         let pids = function.pids();
         if pids.is_empty() {
             continue;
         }
-        let pid = pids[random.index(pids.len())];
+        let pid = pids[random.usize(..pids.len())];
         if kills && send(pid, Signal::KILL) {
             *strikes.kills.entry(name).or_default() += 1;
         } else if !kills && send(pid, Signal::STOP) {

@@ -69,7 +69,7 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     let settings = Settings {
-        seed: args.seed.unwrap_or_else(drawn_seed),
+        seed: args.seed.unwrap_or_else(|| fastrand::u64(..) >> 32),
         storm: Duration::from_secs(args.seconds),
         engine: args.dynamodb,
         binaries: args.binaries.or_else(own_directory).unwrap_or_else(|| PathBuf::from("target/debug")),
@@ -104,12 +104,6 @@ fn failed(error: &dyn std::error::Error) -> ExitCode {
         source = cause.source();
     }
     ExitCode::from(2)
-}
-
-/// From the operating system, by way of the hasher's keys.
-fn drawn_seed() -> u64 {
-    use std::hash::{BuildHasher as _, RandomState};
-    RandomState::new().hash_one(std::process::id()) >> 32
 }
 
 fn own_directory() -> Option<PathBuf> {

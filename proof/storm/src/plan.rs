@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_local::workload::Random;
+use fastrand::Rng;
 use serde_json::{Value, json};
 
 /// Copies of one message at most.
@@ -119,7 +119,7 @@ impl Target {
     }
 
     /// The plan of this seed. Every body holds secrets, which start with `secret`, in fields that are no keys.
-    pub(crate) fn plan(self, extent: Extent, secret: &str, random: &mut Random) -> Plan {
+    pub(crate) fn plan(self, extent: Extent, secret: &str, random: &mut Rng) -> Plan {
         let mut plan = Plan { pieces: Vec::new(), broken: Vec::new(), messages: Vec::new() };
         // Of one customer, what comes first is sent first: pieces are made in the order of their first copies.
         let spacing = extent.within / (extent.pieces + 1);
@@ -136,7 +136,7 @@ impl Target {
         }
         for i in 0..(extent.pieces / PIECES_PER_BROKEN).max(3) {
             let body = self.broken(i, &format!("{secret}b{i}"));
-            let at = spacing * random.below(extent.pieces);
+            let at = spacing * random.u32(..extent.pieces);
             // In a group with good ones, which it must not hold up.
             plan.messages.push(Planned { at, body: body.clone(), group: customer(i) });
             plan.broken.push(body);
@@ -145,11 +145,11 @@ impl Target {
         plan
     }
 
-    fn piece(self, i: u32, secret: &str, random: &mut Random) -> Piece {
+    fn piece(self, i: u32, secret: &str, random: &mut Rng) -> Piece {
         let refused = i % PIECES_PER_REFUSED == 7 && self != Self::Poison;
         let deadly = i % PIECES_PER_DEADLY == 7 && self == Self::Poison;
-        let cents = 500 + random.below(20_000);
-        let name = ["slow", "flaky", "unavailable", "ord", "ord", "ord"][random.index(6)];
+        let cents = 500 + random.u32(..20_000);
+        let name = ["slow", "flaky", "unavailable", "ord", "ord", "ord"][random.usize(..6)];
         let (key, group, mut body, effect) = match self {
             Self::Orders => {
                 let key = format!("ord-{i}");
@@ -227,13 +227,13 @@ fn customer(i: u32) -> String {
 }
 
 /// When the copies of a message are sent, the first one at `first`.
-fn times(first: Duration, within: Duration, random: &mut Random) -> Vec<Duration> {
+fn times(first: Duration, within: Duration, random: &mut Rng) -> Vec<Duration> {
     let mut times = vec![first];
-    for _ in 0..random.below(COPIES_MAX) {
+    for _ in 0..random.u32(..COPIES_MAX) {
         let left = within.saturating_sub(first);
-        let later = if random.below(2) == 0 { left.min(CLOSE) } else { left };
+        let later = if random.u32(..2) == 0 { left.min(CLOSE) } else { left };
         let later_ms = u32::try_from(later.as_millis()).unwrap_or(u32::MAX);
-        times.push(first + Duration::from_millis(u64::from(random.below(later_ms.max(1)))));
+        times.push(first + Duration::from_millis(u64::from(random.u32(..later_ms.max(1)))));
     }
     times
 }
@@ -246,7 +246,7 @@ mod tests {
 
     fn plan(target: Target, seed: u64) -> Plan {
         let extent = Extent { pieces: 120, within: Duration::from_secs(30) };
-        target.plan(extent, "hush-", &mut Random::new(seed))
+        target.plan(extent, "hush-", &mut Rng::with_seed(seed))
     }
 
     #[test]

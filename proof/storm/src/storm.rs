@@ -12,7 +12,7 @@ use claimant_local::cloud::{Cloud, CloudConfig};
 use claimant_local::lambda::FunctionCounters;
 use claimant_local::sqs::{Depth, NewMessage};
 use claimant_local::stack::{FunctionSpec, Stack};
-use claimant_local::workload::Random;
+use fastrand::Rng;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::check::{Traffic, Verdict};
@@ -122,15 +122,15 @@ struct Weathered {
 /// # Errors
 /// When something could not be started, or a table cannot be read. What went wrong with messages is in the outcome.
 pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
-    let mut random = Random::new(settings.seed);
-    let secret = format!("{SECRET}{:016x}", random.bits());
+    let mut random = Rng::with_seed(settings.seed);
+    let secret = format!("{SECRET}{:016x}", random.u64(..));
     let transcript = Transcript::new(&secret, settings.log.as_deref().map(open).transpose()?);
     let search_sees = watch_the_cloud(&transcript, &secret);
 
     let template = settings.root.join("template.yaml");
     let mut parameters = BTreeMap::from([("MaximumConcurrency".to_owned(), CONCURRENCY.to_owned())]);
     parameters.extend(settings.parameters.clone());
-    let loose = Line::open(Random::new(random.bits())).await?;
+    let loose = Line::open(Rng::with_seed(random.u64(..))).await?;
     let logs = transcript.clone();
     let config = CloudConfig {
         parameters: parameters.clone(),
@@ -153,7 +153,7 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
             (cloud, Database::at(&address))
         }
     };
-    let line = loose.tie(database.address.clone());
+    let (line, _relay) = loose.tie(database.address.clone());
     cloud.sqs().hide_at_most(HIDDEN_MAX);
 
     let pieces = (settings.storm.as_secs_f64() * PIECES_PER_SECOND).min(PIECES_MAX);
@@ -178,12 +178,12 @@ async fn weather(
     line: &Line,
     lanes: &[Lane],
     storm: Duration,
-    mut random: Random,
+    mut random: Rng,
 ) -> Result<Weathered, Error> {
     let functions = Target::ALL.map(Target::function);
     let functions = functions.into_iter().filter_map(|name| Some((name, cloud.function(name)?.clone()))).collect();
     let start = Instant::now();
-    let striking = tokio::spawn(strike(functions, Random::new(random.bits()), start + storm));
+    let striking = tokio::spawn(strike(functions, Rng::with_seed(random.u64(..)), start + storm));
     line.set_storm(true);
     let outage = (storm >= OUTAGE_IN).then(|| tokio::spawn(line.clone().go_away(start + storm / 3, OUTAGE)));
     send(cloud, lanes, start).await?;

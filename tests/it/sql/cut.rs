@@ -1,23 +1,16 @@
-//! A wire to a server that is cut once.
+//! A line to a database that is cut once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use claimant_servers::relay::{Direction, Fate, Relay, Rule};
 
-/// More than any answer here: a piece is what one side sends at once.
-const PIECE_MAX_BYTES: usize = 65_536;
-
-/// A proxy in front of a database that cuts a connection at one piece of traffic, once; later ones stay whole.
+/// A relay in front of a database that cuts a connection at one piece of traffic, once; later ones stay whole.
 pub(crate) struct Cut {
-    /// The database's URL, over this wire.
+    /// The database's URL, over this line.
     pub(crate) url: String,
     script: Arc<Script>,
-    serving: JoinHandle<()>,
+    _relay: Relay,
 }
 
 struct Script {
@@ -31,51 +24,23 @@ impl Cut {
     pub(crate) async fn start(url: &str, at: usize, arrives: bool) -> Self {
         let (before, database) = url.rsplit_once('/').unwrap();
         let (login, server) = before.rsplit_once('@').unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("{login}@{}/{database}", listener.local_addr().unwrap());
         let script = Arc::new(Script { pieces: AtomicUsize::new(0), at, arrives });
-        let (server, shared) = (server.to_owned(), Arc::clone(&script));
-        let serving = tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let Ok(server) = TcpStream::connect(&server).await else { return };
-                let _ = (client.set_nodelay(true), server.set_nodelay(true));
-                let ((client_in, client_out), (server_in, server_out)) = (client.into_split(), server.into_split());
-                let over = Arc::new(Notify::new());
-                tokio::spawn(pass(client_in, server_out, Arc::clone(&shared), Arc::clone(&over)));
-                tokio::spawn(pass(server_in, client_out, Arc::clone(&shared), over));
-            }
-        });
-        Self { url, script, serving }
+        let relay = Relay::start(server, Arc::clone(&script)).await.unwrap();
+        Self { url: format!("{login}@{}/{database}", relay.address), script, _relay: relay }
     }
 
-    /// Whether there was so much traffic.
+    /// Returns whether there was so much traffic.
     pub(crate) fn happened(&self) -> bool {
         self.script.pieces.load(Ordering::SeqCst) >= self.script.at
     }
 }
 
-impl Drop for Cut {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-/// Passes pieces on until one side ends or the other direction was cut; both halves close with this.
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, script: Arc<Script>, over: Arc<Notify>) {
-    let mut piece = vec![0; PIECE_MAX_BYTES];
-    loop {
-        let read = tokio::select! {
-            read = from.read(&mut piece) => read,
-            () = over.notified() => return,
-        };
-        let Ok(length @ 1..) = read else { break };
-        let cut = script.pieces.fetch_add(1, Ordering::SeqCst) + 1 == script.at;
-        if (!cut || script.arrives) && to.write_all(&piece[..length]).await.is_err() {
-            break;
-        }
-        if cut {
-            break;
+impl Rule for Script {
+    async fn fate(&self, _: Direction) -> Fate {
+        match (self.pieces.fetch_add(1, Ordering::SeqCst) + 1 == self.at, self.arrives) {
+            (false, _) => Fate::Pass,
+            (true, true) => Fate::CutAfter,
+            (true, false) => Fate::Cut,
         }
     }
-    over.notify_one();
 }

@@ -209,7 +209,7 @@ async fn a_connection_keeps_nothing_of_its_handlers() {
             Database::Postgres(_) => {
                 "pg_locks WHERE locktype = 'advisory' \
                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-            },
+            }
             Database::MariaDb(_) => {
                 "(SELECT IS_USED_LOCK('claimant test') a UNION ALL SELECT IS_USED_LOCK('another')) l WHERE a IS NOT NULL"
             }

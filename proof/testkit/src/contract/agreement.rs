@@ -50,7 +50,7 @@ pub async fn agree(left: Side<'_>, right: Side<'_>) -> usize {
     println!("random calls with {SEED_VARIABLE}={seed}");
     let (mut compared, mut sequence) = (0, 0);
     while sequence < SEQUENCES || begun.elapsed() < seconds() {
-        let mut random = Random(seed.wrapping_add(sequence));
+        let mut random = Random::with_seed(seed.wrapping_add(sequence));
         match play(left, right, &mut random).await {
             Ok(count) => compared += count,
             Err(why) => panic!("sequence {sequence} of those with {SEED_VARIABLE}={seed}: {why}"),

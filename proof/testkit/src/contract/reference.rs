@@ -2,6 +2,7 @@
 
 use claimant_core::protocol::{Abandoned, Ending};
 use claimant_core::{Conflicts, MemoryStore, Store};
+use fastrand::Rng;
 
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{fresh_id, play};
@@ -34,7 +35,7 @@ pub(super) async fn check(examiner: &mut Examiner) {
     let seed = seed();
     println!("random calls with {SEED_VARIABLE}={seed}");
     for n in 0..SEQUENCES {
-        let finding = random(store.as_ref(), Random(seed.wrapping_add(n))).await;
+        let finding = random(store.as_ref(), Random::with_seed(seed.wrapping_add(n))).await;
         examiner.hold(1, format!("random calls, sequence {n} with {SEED_VARIABLE}={seed}"), finding);
     }
 }
@@ -116,20 +117,16 @@ pub(super) fn seed() -> u64 {
     })
 }
 
-/// SplitMix64: a few lines, and the same calls for the same seed on every machine.
-pub(super) struct Random(pub(super) u64);
+/// Draws calls: the same ones for the same seed.
+pub(super) struct Random(Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    pub(super) fn with_seed(seed: u64) -> Self {
+        Self(Rng::with_seed(seed))
     }
 
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        // OK because a bound of a few and 64 random bits leave no bias that matters.
-        (self.next() % bound as u64) as usize
+        self.0.usize(..bound)
     }
 
     pub(super) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
@@ -139,7 +136,7 @@ impl Random {
     /// Mostly within a lease, at times beyond it, and seldom beyond a window.
     fn stride(&mut self) -> u64 {
         let most = self.pick(&[50, 50, 2 * (LEASE_MS + SKEW_MS), STRIDE_MAX_MS]);
-        self.next() % most
+        self.0.u64(..most)
     }
 
     /// A call that can be made: settlements and renewals only by those that were granted a claim, if long ago.
@@ -147,8 +144,8 @@ impl Random {
         let who = self.pick(&NAMES);
         match self.below(8) {
             0..3 if has(who) => settle(who, self.pick(&endings()), now),
-            3 if has(who) => renew(who, now, now + self.next() % 4_000),
-            4 => Step::Forge { who, owner: self.pick(&NAMES), fence: 1 + self.next() % 4 },
+            3 if has(who) => renew(who, now, now + self.0.u64(..4_000)),
+            4 => Step::Forge { who, owner: self.pick(&NAMES), fence: 1 + self.0.u64(..4) },
             _ => self.claim(who, now).step(),
         }
     }
