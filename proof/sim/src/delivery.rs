@@ -114,7 +114,7 @@ fn begin(world: &World, process: &Process, invocation: InvocationNo, batch: &[De
     let mut state = world.state();
     let ends_ms = state.now_ms() + world.scenario.function.timeout_ms;
     let batch = batch.iter().map(delivered).collect();
-    state.note(Event::Invoked { invocation, life: process.life, process: process.slot, batch, ends_ms });
+    state.note(Event::Invoked { invocation, process_run: process.process_run, process: process.slot, batch, ends_ms });
 }
 
 fn kill_after(world: &World, invocation: InvocationNo) -> Option<Duration> {

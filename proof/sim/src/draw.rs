@@ -1,6 +1,6 @@
 //! A scenario from a seed.
 
-mod stories;
+mod patterns;
 
 use fastrand::Rng;
 
@@ -41,7 +41,7 @@ pub fn draw(seed: u64) -> Scenario {
     }
     let mut scenario = Scenario { seed, consumer, queue, function, keys, messages, faults: Vec::new() };
     scenario.faults = faults(rng, &scenario);
-    stories::tell(rng, &mut scenario);
+    patterns::apply(rng, &mut scenario);
     scenario
 }
 

@@ -99,7 +99,7 @@ pub enum Event {
     /// The producer sent the message at this place of the scenario.
     Sent { id: String, spec: usize },
     /// A batch was handed to a process.
-    Invoked { invocation: InvocationNo, life: u32, process: usize, batch: Vec<Delivered>, ends_ms: u64 },
+    Invoked { invocation: InvocationNo, process_run: u32, process: usize, batch: Vec<Delivered>, ends_ms: u64 },
     /// The function asks the store.
     Asked {
         request: RequestNo,
@@ -126,7 +126,7 @@ pub enum Event {
     RunStarted {
         run: RunNo,
         invocation: InvocationNo,
-        life: u32,
+        process_run: u32,
         key: usize,
         message_id: String,
         attempt: u32,
@@ -139,15 +139,15 @@ pub enum Event {
     /// It ended.
     RunEnded { run: RunNo, end: End },
     /// A handler blocks its thread.
-    Blocked { life: u32 },
+    Blocked { process_run: u32 },
     /// It blocks it no more.
-    Unblocked { life: u32 },
+    Unblocked { process_run: u32 },
     /// A process ended.
-    Died { life: u32, why: &'static str },
+    Died { process_run: u32, why: &'static str },
     /// A process was stopped.
-    Frozen { life: u32, idle: bool },
+    Frozen { process_run: u32, idle: bool },
     /// It goes on.
-    Thawed { life: u32 },
+    Thawed { process_run: u32 },
     /// An invocation returned; with an error, where there is no list.
     Returned { invocation: InvocationNo, failures: Option<Vec<String>> },
     /// Lambda gave up on an invocation; its process may live on.

@@ -12,7 +12,7 @@
 //! | [`handler`], [`work`] | the consumer, and what its handlers do |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
 //! | [`dynamo`], [`sqs`] | the store and the queue |
-//! | [`story`], [`check`], [`expected`] | the history by its persons, and the rules that it must keep |
+//! | [`timeline`], [`check`], [`expected`] | the history by its entities, and the rules that it must keep |
 //! | [`coverage`] | how often each fault occurred |
 //! | [`mutant`], [`bent`] | runtimes that are wrong on purpose |
 //! | [`judge`], [`shrink`] | many runs on all cores; a failing one made small |
@@ -38,8 +38,8 @@ pub mod run;
 pub mod scenario;
 pub mod shrink;
 pub mod sqs;
-pub mod story;
 pub mod threads;
+pub mod timeline;
 pub mod wire;
 pub mod work;
 pub mod world;

@@ -30,7 +30,7 @@ pub fn current() -> Option<InvocationNo> {
 /// One process, from its start to its end.
 pub struct Process {
     /// Which one, counted over the whole run.
-    pub life: u32,
+    pub process_run: u32,
     /// Its place among those that run at once; its clock is that of the place.
     pub slot: usize,
     /// For how long each of its handlers blocks its thread, if that is planned.
@@ -54,9 +54,9 @@ impl Process {
     /// A process that has just started.
     #[must_use]
     pub fn start(world: &World, slot: usize, blocked_ms: Option<u64>) -> Arc<Self> {
-        let life = world.state().next_life();
+        let process_run = world.state().next_process_run();
         let (died, state) = (watch::Sender::new(false), Mutex::default());
-        let process = Arc::new(Self { life, slot, blocked_ms, world: world.clone(), state, died });
+        let process = Arc::new(Self { process_run, slot, blocked_ms, world: world.clone(), state, died });
         if blocked_ms.is_some() || world.scenario.function.threads {
             process.start_thread();
         }
@@ -108,7 +108,7 @@ impl Process {
     /// Ends it: nothing of it is polled again.
     pub fn kill(&self, why: &'static str) {
         if !std::mem::replace(&mut self.state().dead, true) {
-            self.world.note(Event::Died { life: self.life, why });
+            self.world.note(Event::Died { process_run: self.process_run, why });
             self.died.send_replace(true);
         }
     }
@@ -124,7 +124,7 @@ impl Process {
         if self.is_dead() || std::mem::replace(&mut self.state().frozen, true) {
             return;
         }
-        self.world.note(Event::Frozen { life: self.life, idle: for_ms.is_none() });
+        self.world.note(Event::Frozen { process_run: self.process_run, idle: for_ms.is_none() });
         if let Some(ms) = for_ms {
             let process = Arc::clone(self);
             tokio::spawn(async move {
@@ -144,7 +144,7 @@ impl Process {
             std::mem::take(&mut state.wakers)
         };
         if !self.is_dead() {
-            self.world.note(Event::Thawed { life: self.life });
+            self.world.note(Event::Thawed { process_run: self.process_run });
         }
         wakers.into_iter().for_each(Waker::wake);
     }

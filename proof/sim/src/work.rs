@@ -93,7 +93,7 @@ impl Running {
         world.note(Event::RunStarted {
             run,
             invocation,
-            life: process.life,
+            process_run: process.process_run,
             key,
             message_id: cx.message_id().to_owned(),
             attempt: cx.attempt(),
@@ -172,11 +172,11 @@ async fn work(
 
 /// Blocks the handler's thread; a handler without one never returns.
 async fn block(world: &World, process: &Process, ms: u64) {
-    world.note(Event::Blocked { life: process.life });
+    world.note(Event::Blocked { process_run: process.process_run });
     if HandlerThread::block(ms) != Some(true) || process.is_dead() {
         return pending().await;
     }
-    world.note(Event::Unblocked { life: process.life });
+    world.note(Event::Unblocked { process_run: process.process_run });
     while process.is_frozen() {
         yield_now().await;
     }

@@ -82,7 +82,7 @@ pub struct State {
     invocations: InvocationNo,
     runs: RunNo,
     runs_of: BTreeMap<usize, usize>,
-    lives: u32,
+    process_runs: u32,
     deliveries: u32,
     deletions: u32,
 }
@@ -103,7 +103,7 @@ impl State {
         /// The number of the next run of the handler.
         next_run: runs,
         /// The number of the next process.
-        next_life: lives,
+        next_process_run: process_runs,
         /// The number of the next request to the store.
         next_store_request: store_requests,
         /// The number of the next request to the queue.
@@ -160,7 +160,7 @@ impl World {
             invocations: 0,
             runs: 0,
             runs_of: BTreeMap::new(),
-            lives: 0,
+            process_runs: 0,
             deliveries: 0,
             deletions: 0,
         };

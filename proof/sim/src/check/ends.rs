@@ -6,15 +6,15 @@ use super::Found;
 use crate::expected;
 use crate::history::Event;
 use crate::scenario::{MessageSpec, Scenario, Shape};
-use crate::story::Story;
+use crate::timeline::Timeline;
 
 /// How much longer than the function's time-out a lease lasts, with the jitter of those who wait for its end.
 const LEASE_BEYOND_MS: u64 = 2_000;
 
-pub(super) fn check(story: &Story<'_>, found: &mut Found) {
-    let end = story.history.events.last().map_or(0, |(at, _)| *at);
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
+    let end = timeline.history.events.last().map_or(0, |(at, _)| *at);
     let mut queued: BTreeMap<&str, u64> = BTreeMap::new();
-    for (at, event) in &story.history.events {
+    for (at, event) in &timeline.history.events {
         match event {
             Event::Sent { id, .. } | Event::Redriven { again: id, .. } => {
                 queued.insert(id, *at);
@@ -24,9 +24,9 @@ pub(super) fn check(story: &Story<'_>, found: &mut Found) {
             }
             Event::Exhausted { id } => {
                 queued.remove(id.as_str());
-                busy_to_death(story, *at, id, found);
+                busy_to_death(timeline, *at, id, found);
             }
-            Event::Lettered { id, .. } if must_complete(story, id) => {
+            Event::Lettered { id, .. } if must_complete(timeline, id) => {
                 found.add("unexpected", *at, format!("{id} is rejected, though nothing is wrong with it"));
             }
             Event::Drained { left } => {
@@ -39,18 +39,18 @@ pub(super) fn check(story: &Story<'_>, found: &mut Found) {
     for (id, at) in queued {
         found.add("S6", at, format!("{id} is lost"));
     }
-    for id in &story.dead {
-        if must_complete(story, id) && !begins_anew(story.scenario) {
+    for id in &timeline.dead {
+        if must_complete(timeline, id) && !begins_anew(timeline.scenario) {
             found.add("L2", end, format!("{id} is dead, though nothing is wrong with it and faults have stopped"));
         }
     }
-    if !matches!(story.history.events.last(), Some((_, Event::Drained { .. }))) {
+    if !matches!(timeline.history.events.last(), Some((_, Event::Drained { .. }))) {
         found.add("L2", end, "the run did not end");
     }
 }
 
-fn must_complete(story: &Story<'_>, id: &str) -> bool {
-    story.spec(id).is_some_and(|spec| expected::completes(story.scenario, spec))
+fn must_complete(timeline: &Timeline<'_>, id: &str) -> bool {
+    timeline.spec(id).is_some_and(|spec| expected::completes(timeline.scenario, spec))
 }
 
 /// Whether a redrive can begin done work anew without end: a FIFO queue that shows messages while they run, which AWS refuses,
@@ -67,26 +67,29 @@ pub(super) fn outlasts_leases(scenario: &Scenario) -> bool {
 }
 
 /// L5: a message that found its key busy each time did not wait long enough.
-fn busy_to_death(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
-    let scenario = story.scenario;
+fn busy_to_death(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
+    let scenario = timeline.scenario;
     let queue = &scenario.queue;
     let good = |spec: &&MessageSpec| spec.shape == Shape::Good && !expected::conflicts(scenario, spec);
-    let Some(spec) = story.spec(id).filter(good) else { return };
+    let Some(spec) = timeline.spec(id).filter(good) else { return };
     if !outlasts_leases(scenario) || !scenario.clocks_agree() {
         return;
     }
-    let deliveries = story.invocations.iter().filter(|(_, i)| i.batch.iter().any(|delivered| delivered.id == id));
+    let deliveries = timeline.invocations.iter().filter(|(_, i)| i.batch.iter().any(|delivered| delivered.id == id));
     let mut owners = Vec::new();
     for (no, invocation) in deliveries {
         let Some((returned, Some(_))) = &invocation.returned else { return };
-        let ran = story.runs.values().any(|run| run.invocation == *no && run.message_id == id);
+        let ran = timeline.runs.values().any(|run| run.invocation == *no && run.message_id == id);
         let name = scenario.record_of(spec.key, id);
-        let record = story.record_between(&name, *returned, *returned).last().flatten();
+        let record = timeline.record_between(&name, *returned, *returned).last().flatten();
         let Some(record) = record.filter(|record| record.is_busy_at(*returned) && record.message_id != id) else {
             return;
         };
         let blocked = queue.fifo_groups.is_some();
-        if ran || blocked || invocation.disturbed > 0 || story.was_frozen(invocation.life, invocation.began, *returned)
+        if ran
+            || blocked
+            || invocation.disturbed > 0
+            || timeline.was_frozen(invocation.process_run, invocation.began, *returned)
         {
             return;
         }

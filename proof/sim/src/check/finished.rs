@@ -2,7 +2,7 @@
 
 use super::Found;
 use crate::history::{End, InvocationNo};
-use crate::story::{Run, Story};
+use crate::timeline::{Run, Timeline};
 
 /// How much before its deadline an invocation has settled what it can: the margin, the visibility changes, and timers.
 const DUE_MS: u64 = 500 + 300 + 20;
@@ -10,28 +10,28 @@ const DUE_MS: u64 = 500 + 300 + 20;
 /// A store that answers so long before that is asked once more: a call takes 5 s at most, and so long is waited between two.
 const AGAIN_MS: u64 = 5_000 + 2_500;
 
-pub(super) fn check(story: &Story<'_>, found: &mut Found) {
-    if story.scenario.consumer.guarantee.is_transactional() || !story.scenario.clocks_agree() {
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
+    if timeline.scenario.consumer.guarantee.is_transactional() || !timeline.scenario.clocks_agree() {
         return;
     }
-    for run in story.runs.values() {
+    for run in timeline.runs.values() {
         if let Some((at, End::Good)) = run.end.filter(|_| run.effect.is_some()) {
-            finished(story, run, at, found);
+            finished(timeline, run, at, found);
         }
     }
 }
 
-fn finished(story: &Story<'_>, run: &Run, at: u64, found: &mut Found) {
-    let Some(invocation) = story.invocations.get(&run.invocation) else { return };
+fn finished(timeline: &Timeline<'_>, run: &Run, at: u64, found: &mut Found) {
+    let Some(invocation) = timeline.invocations.get(&run.invocation) else { return };
     let Some((returned, _)) = invocation.returned.as_ref().filter(|_| !invocation.timed_out) else { return };
-    let stopped = story.was_frozen(invocation.life, invocation.began, *returned)
-        || story.was_blocked(invocation.life, invocation.began, *returned);
-    let away_until = last_disturbed(story, run.invocation).max(at);
+    let stopped = timeline.was_frozen(invocation.process_run, invocation.began, *returned)
+        || timeline.was_blocked(invocation.process_run, invocation.began, *returned);
+    let away_until = last_disturbed(timeline, run.invocation).max(at);
     if stopped || away_until + AGAIN_MS > invocation.ends.saturating_sub(DUE_MS) {
         return;
     }
-    let name = run.record(story.scenario);
-    let record = story.record_between(&name, *returned, *returned).last().flatten();
+    let name = run.record(timeline.scenario);
+    let record = timeline.record_between(&name, *returned, *returned).last().flatten();
     if let Some(record) = record.filter(|record| record.fence == run.fence && record.status != "COMPLETED") {
         let what =
             format!("{name} is done, and {} when its invocation returns, though the store answers", record.status);
@@ -40,7 +40,7 @@ fn finished(story: &Story<'_>, run: &Run, at: u64, found: &mut Found) {
 }
 
 /// When the invocation last asked for something that did not go as it should.
-fn last_disturbed(story: &Story<'_>, no: InvocationNo) -> u64 {
-    let mine = story.requests.values().filter(|request| request.invocation == Some(no) && request.fate.is_some());
+fn last_disturbed(timeline: &Timeline<'_>, no: InvocationNo) -> u64 {
+    let mine = timeline.requests.values().filter(|request| request.invocation == Some(no) && request.fate.is_some());
     mine.map(|request| request.asked).max().unwrap_or_default()
 }

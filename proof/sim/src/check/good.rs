@@ -6,7 +6,7 @@ use super::ends::outlasts_leases;
 use crate::expected;
 use crate::history::{End, Event, InvocationNo};
 use crate::scenario::{Fault, Guarantee, Scenario, Work};
-use crate::story::{Invocation, Run, Story};
+use crate::timeline::{Invocation, Run, Timeline};
 
 /// So many receives may have gone to faults, and the rest would have sufficed.
 const FAULTS_MAX: usize = 1;
@@ -26,16 +26,16 @@ enum Spent {
     NoTurn,
 }
 
-pub(super) fn check(story: &Story<'_>, found: &mut Found) {
-    let scenario = story.scenario;
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
+    let scenario = timeline.scenario;
     // In a group, what stands behind a failure waits with it.
     if scenario.queue.fifo_groups.is_some() || !scenario.clocks_agree() || is_undone(scenario) {
         return;
     }
-    for (at, event) in &story.history.events {
+    for (at, event) in &timeline.history.events {
         let Event::Exhausted { id } = event else { continue };
-        if story.spec(id).is_some_and(|spec| expected::completes(scenario, spec)) {
-            exhausted(story, *at, id, found);
+        if timeline.spec(id).is_some_and(|spec| expected::completes(scenario, spec)) {
+            exhausted(timeline, *at, id, found);
         }
     }
 }
@@ -61,13 +61,13 @@ fn is_bearable(scenario: &Scenario) -> bool {
     scenario.function.per_process == 1 && traced && fits && aborts <= if deletes { 3 } else { 1 }
 }
 
-fn exhausted(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
+fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     let mut spent = Vec::new();
     let mut last = None;
-    for (no, invocation) in &story.invocations {
+    for (no, invocation) in &timeline.invocations {
         let mine: Vec<_> = invocation.batch.iter().filter(|delivered| delivered.id == id).collect();
         if let Some(first) = mine.first() {
-            spent.push(spent_on(story, *no, invocation, id));
+            spent.push(spent_on(timeline, *no, invocation, id));
             // More than once in one batch.
             spent.extend(mine.iter().skip(1).map(|_| Spent::Fate));
             last = Some((*no, invocation, first.receives));
@@ -76,24 +76,28 @@ fn exhausted(story: &Story<'_>, at: u64, id: &str, found: &mut Found) {
     let count = |what: Spent| spent.iter().filter(|spent| **spent == what).count();
     let own = count(Spent::Itself) + count(Spent::Fate);
     let neighbours = count(Spent::Neighbour);
-    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(story.scenario) {
+    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(timeline.scenario) {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
-    if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 && outlasts_leases(story.scenario) {
+    if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 && outlasts_leases(timeline.scenario) {
         found.add("L5", at, format!("{id} is dead-lettered for having waited: {spent:?}"));
     }
     if let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
         && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy))
-        && let Some(before) = overtaken_by(story, no, invocation, receives)
+        && let Some(before) = overtaken_by(timeline, no, invocation, receives)
     {
         found.add("turn", at, format!("{id} is dead-lettered without a run, and {before} had its turn before it"));
     }
 }
 
-fn spent_on(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, id: &str) -> Spent {
-    let run = story.runs.values().find(|run| run.invocation == no && run.message_id == id);
-    let over = invocation.over(story);
-    let died = story.lives.get(&invocation.life).and_then(|life| life.died).filter(|(at, _)| *at <= over);
+fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, id: &str) -> Spent {
+    let run = timeline.runs.values().find(|run| run.invocation == no && run.message_id == id);
+    let over = invocation.over(timeline);
+    let died = timeline
+        .process_runs
+        .get(&invocation.process_run)
+        .and_then(|process_run| process_run.died)
+        .filter(|(at, _)| *at <= over);
     let failed = |run: &Run| {
         let bad = matches!(run.work, Work::Hang | Work::Abort(_) | Work::Block(_));
         bad || run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked))
@@ -106,21 +110,21 @@ fn spent_on(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, id: &s
     };
     let faulty = invocation.disturbed > 0
         || invocation.report_lost
-        || story.was_frozen(invocation.life, invocation.began, *returned)
+        || timeline.was_frozen(invocation.process_run, invocation.began, *returned)
         || !failures.as_ref().is_some_and(|failures| failures.iter().any(|failed| failed == id))
-        || story.scenario.faults.iter().any(|fault| matches!(fault, Fault::ShowAgain { .. }));
+        || timeline.scenario.faults.iter().any(|fault| matches!(fault, Fault::ShowAgain { .. }));
     if run.is_some_and(failed) {
         return Spent::Itself;
     }
     if faulty {
         return Spent::Fate;
     }
-    if story.was_blocked(invocation.life, invocation.began, *returned) {
+    if timeline.was_blocked(invocation.process_run, invocation.began, *returned) {
         return Spent::Neighbour;
     }
-    let busy = story.spec(id).is_some_and(|spec| {
-        let record = story.scenario.record_of(spec.key, id);
-        let at_the_end = story.record_between(&record, *returned, *returned).last().flatten();
+    let busy = timeline.spec(id).is_some_and(|spec| {
+        let record = timeline.scenario.record_of(spec.key, id);
+        let at_the_end = timeline.record_between(&record, *returned, *returned).last().flatten();
         at_the_end.is_some_and(|record| record.is_busy_at(*returned))
     });
     match run {
@@ -133,13 +137,18 @@ fn spent_on(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, id: &s
 /// A message that was received less often, and ran in the invocation though not in its first turns: those may be
 /// started by the answers that come first. Nor for over a third of the time: what handlers take is learned, and one that
 /// takes much longer than those before it can take the last turn of a suspect (seed 11070610).
-fn overtaken_by<'a>(story: &'a Story<'_>, no: InvocationNo, invocation: &Invocation, receives: u32) -> Option<&'a str> {
-    let mut runs: Vec<&Run> = story.runs.values().filter(|run| run.invocation == no).collect();
+fn overtaken_by<'a>(
+    timeline: &'a Timeline<'_>,
+    no: InvocationNo,
+    invocation: &Invocation,
+    receives: u32,
+) -> Option<&'a str> {
+    let mut runs: Vec<&Run> = timeline.runs.values().filter(|run| run.invocation == no).collect();
     runs.sort_by_key(|run| run.start);
     let fewer = |run: &&&Run| {
         let theirs = invocation.batch.iter().find(|delivered| delivered.id == run.message_id);
         let took = run.end.map_or(u64::MAX, |(end, _)| end - run.start);
         theirs.is_some_and(|theirs| theirs.receives < receives) && took <= (invocation.ends - invocation.began) / 3
     };
-    runs.iter().skip(story.scenario.consumer.concurrency).find(fewer).map(|run| run.message_id.as_str())
+    runs.iter().skip(timeline.scenario.consumer.concurrency).find(fewer).map(|run| run.message_id.as_str())
 }

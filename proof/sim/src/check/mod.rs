@@ -23,7 +23,7 @@ use std::fmt;
 
 use crate::history::History;
 use crate::scenario::Scenario;
-use crate::story::Story;
+use crate::timeline::Timeline;
 
 /// A rule that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,14 +55,14 @@ impl Found {
 /// Every rule that did not hold.
 #[must_use]
 pub fn check(scenario: &Scenario, history: &History) -> Vec<Violation> {
-    let story = Story::of(scenario, history);
+    let timeline = Timeline::of(scenario, history);
     let mut found = Found::default();
-    records::check(&story, &mut found);
-    reports::check(&story, &mut found);
-    runs::check(&story, &mut found);
-    ends::check(&story, &mut found);
-    finished::check(&story, &mut found);
-    processes::check(&story, &mut found);
-    good::check(&story, &mut found);
+    records::check(&timeline, &mut found);
+    reports::check(&timeline, &mut found);
+    runs::check(&timeline, &mut found);
+    ends::check(&timeline, &mut found);
+    finished::check(&timeline, &mut found);
+    processes::check(&timeline, &mut found);
+    good::check(&timeline, &mut found);
     found.0
 }

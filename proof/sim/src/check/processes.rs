@@ -5,78 +5,82 @@ use std::collections::BTreeMap;
 use super::Found;
 use crate::history::{Event, Record};
 use crate::scenario::Guarantee;
-use crate::story::{Invocation, Run, Story};
+use crate::timeline::{Invocation, Run, Timeline};
 
-pub(super) fn check(story: &Story<'_>, found: &mut Found) {
-    at_once(story, found);
-    if story.scenario.consumer.guarantee == Guarantee::AtMostOnce {
-        for (life, died) in story.lives.iter().filter_map(|(no, life)| Some((*no, life.died?.0))) {
-            claimed_ahead(story, life, died, found);
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
+    at_once(timeline, found);
+    if timeline.scenario.consumer.guarantee == Guarantee::AtMostOnce {
+        for (process_run, died) in
+            timeline.process_runs.iter().filter_map(|(no, process_run)| Some((*no, process_run.died?.0)))
+        {
+            claimed_ahead(timeline, process_run, died, found);
         }
-        parked_unstarted(story, found);
+        parked_unstarted(timeline, found);
     }
 }
 
 /// No more handlers at once than the consumer says, however many invocations the process has.
-fn at_once(story: &Story<'_>, found: &mut Found) {
-    let mut by_life: BTreeMap<u32, Vec<&Run>> = BTreeMap::new();
+fn at_once(timeline: &Timeline<'_>, found: &mut Found) {
+    let mut by_process_run: BTreeMap<u32, Vec<&Run>> = BTreeMap::new();
     // A handler that blocks its thread is left behind, and its slot goes to another.
-    for run in story.runs.values().filter(|run| !story.was_blocked(run.life, 0, u64::MAX)) {
-        by_life.entry(run.life).or_default().push(run);
+    for run in timeline.runs.values().filter(|run| !timeline.was_blocked(run.process_run, 0, u64::MAX)) {
+        by_process_run.entry(run.process_run).or_default().push(run);
     }
-    for (life, runs) in by_life {
+    for (process_run, runs) in by_process_run {
         let beside =
             |run: &Run| runs.iter().filter(|other| other.start <= run.start && other.over() > run.start).count();
-        let slots = story.scenario.consumer.concurrency;
+        let slots = timeline.scenario.consumer.concurrency;
         if let Some((run, count)) = runs.iter().map(|run| (run, beside(run))).find(|(_, count)| *count > slots) {
-            let what = format!("{count} handlers run at once in process {life}, which has {slots} slots");
+            let what = format!("{count} handlers run at once in process {process_run}, which has {slots} slots");
             found.add("at once", run.start, what);
         }
     }
 }
 
 /// At most once: what a dead process had claimed and not started is parked; no more than it had slots.
-fn claimed_ahead(story: &Story<'_>, life: u32, died: u64, found: &mut Found) {
-    let mine: Vec<_> = story.invocations.iter().filter(|(_, invocation)| invocation.life == life).collect();
+fn claimed_ahead(timeline: &Timeline<'_>, process_run: u32, died: u64, found: &mut Found) {
+    let mine: Vec<_> =
+        timeline.invocations.iter().filter(|(_, invocation)| invocation.process_run == process_run).collect();
     if mine.iter().any(|(_, invocation)| invocation.disturbed > 0) {
         return;
     }
     let of_mine = |no: Option<u32>| no.is_some_and(|no| mine.iter().any(|(mine, _)| **mine == no));
-    let claimed = story.requests.values().filter(|request| of_mine(request.invocation)).flat_map(|r| &r.changed);
+    let claimed = timeline.requests.values().filter(|request| of_mine(request.invocation)).flat_map(|r| &r.changed);
     let unstarted = claimed.filter(|(id, _, after)| {
         let Some(after) = after.as_ref().filter(|after| after.status == "IN_PROGRESS") else { return false };
-        let now = story.record_between(id, died, died).last().flatten();
+        let now = timeline.record_between(id, died, died).last().flatten();
         let held = now.is_some_and(|now| now.owner == after.owner && now.status == "IN_PROGRESS");
-        held && !has_run(story, id, after)
+        held && !has_run(timeline, id, after)
     });
-    let (count, slots) = (unstarted.count(), story.scenario.consumer.concurrency);
+    let (count, slots) = (unstarted.count(), timeline.scenario.consumer.concurrency);
     if count > slots {
-        let what = format!("process {life} dies with {count} claims that it had not started, and has {slots} slots");
+        let what =
+            format!("process {process_run} dies with {count} claims that it had not started, and has {slots} slots");
         found.add("ahead", died, what);
     }
 }
 
-fn has_run(story: &Story<'_>, id: &str, claimed: &Record) -> bool {
-    story.runs.values().any(|run| run.fence == claimed.fence && run.record(story.scenario) == id)
+fn has_run(timeline: &Timeline<'_>, id: &str, claimed: &Record) -> bool {
+    timeline.runs.values().any(|run| run.fence == claimed.fence && run.record(timeline.scenario) == id)
 }
 
 /// At most once: work that no handler was started for is not parked, unless its claim was lost with a process or a request.
-fn parked_unstarted(story: &Story<'_>, found: &mut Found) {
-    for (at, event) in &story.history.events {
+fn parked_unstarted(timeline: &Timeline<'_>, found: &mut Found) {
+    for (at, event) in &timeline.history.events {
         let Event::Changed { id, before: Some(before), after: Some(after), .. } = event else { continue };
-        if after.status != "PARKED" || has_run(story, id, before) {
+        if after.status != "PARKED" || has_run(timeline, id, before) {
             continue;
         }
-        let claims = story.requests.values().filter(|request| {
+        let claims = timeline.requests.values().filter(|request| {
             let granted = |r: &Record| r.owner == before.owner && r.status == "IN_PROGRESS";
             request.changed.iter().any(|(changed, _, after)| changed == id && after.as_ref().is_some_and(granted))
         });
         let healthy = |i: &&Invocation| {
             let whole = i.returned.as_ref().filter(|_| !i.timed_out && i.disturbed == 0);
-            whole.is_some_and(|(returned, _)| !story.was_frozen(i.life, i.began, *returned))
+            whole.is_some_and(|(returned, _)| !timeline.was_frozen(i.process_run, i.began, *returned))
         };
-        let invocation = claims.filter_map(|request| story.invocations.get(&request.invocation?)).find(healthy);
-        if invocation.is_some() && story.scenario.clocks_agree() {
+        let invocation = claims.filter_map(|request| timeline.invocations.get(&request.invocation?)).find(healthy);
+        if invocation.is_some() && timeline.scenario.clocks_agree() {
             found.add("at most once", *at, format!("{id} is parked, and no handler was ever started for it"));
         }
     }

@@ -3,24 +3,24 @@
 use super::Found;
 use crate::history::{Call, Event, Kind, Record};
 use crate::scenario::{Guarantee, Scenario};
-use crate::story::{Request, Story};
+use crate::timeline::{Request, Timeline};
 
-pub(super) fn check(story: &Story<'_>, found: &mut Found) {
-    for (at, event) in &story.history.events {
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
+    for (at, event) in &timeline.history.events {
         match event {
             Event::Changed { request, id, before, after } => {
-                let request = request.and_then(|request| story.requests.get(&request));
+                let request = request.and_then(|request| timeline.requests.get(&request));
                 let change = Change { at: *at, id, before: before.as_ref(), after: after.as_ref(), request };
-                changed(story.scenario, &change, found);
+                changed(timeline.scenario, &change, found);
             }
             Event::Refused { request, call, seen: Some(seen) } => {
-                if let Some(request) = story.requests.get(request) {
-                    refused(story, *at, request, *call, seen, found);
+                if let Some(request) = timeline.requests.get(request) {
+                    refused(timeline, *at, request, *call, seen, found);
                 }
             }
             Event::Asked { request, .. } => {
-                if let Some(request) = story.requests.get(request) {
-                    asked(story, *at, request, found);
+                if let Some(request) = timeline.requests.get(request) {
+                    asked(timeline, *at, request, found);
                 }
             }
             _ => {}
@@ -95,10 +95,10 @@ fn claimed(scenario: &Scenario, change: &Change<'_>, before: &Record, after: &Re
 }
 
 /// L1: a dead owner's key can be claimed.
-fn refused(story: &Story<'_>, at: u64, request: &Request, call: usize, seen: &Record, found: &mut Found) {
+fn refused(timeline: &Timeline<'_>, at: u64, request: &Request, call: usize, seen: &Record, found: &mut Found) {
     let Some(call) = request.calls.get(call) else { return };
-    own_claim(story, at, request, call, seen, found);
-    let scenario = story.scenario;
+    own_claim(timeline, at, request, call, seen, found);
+    let scenario = timeline.scenario;
     let conflict = scenario.messages.iter().any(|message| message.variant > 0);
     let parks = scenario.consumer.guarantee == Guarantee::AtMostOnce;
     if call.kind != Kind::Claim || request.operation != "UpdateItem" || conflict || parks {
@@ -113,31 +113,31 @@ fn refused(story: &Story<'_>, at: u64, request: &Request, call: usize, seen: &Re
 }
 
 /// A claim whose answer was lost is recognised when it is tried again, and used or given back.
-fn own_claim(story: &Story<'_>, at: u64, request: &Request, call: &Call, seen: &Record, found: &mut Found) {
+fn own_claim(timeline: &Timeline<'_>, at: u64, request: &Request, call: &Call, seen: &Record, found: &mut Found) {
     let own = call.kind == Kind::Claim && call.owner == Some(seen.owner) && seen.status == "IN_PROGRESS";
     let told = request.operation == "UpdateItem" && request.answered.is_some() && request.fate.is_none();
     let Some(no) = request.invocation.filter(|_| own && told) else { return };
-    let Some(invocation) = story.invocations.get(&no) else { return };
+    let Some(invocation) = timeline.invocations.get(&no) else { return };
     let Some((returned, _)) = &invocation.returned else { return };
-    let used = story
+    let used = timeline
         .runs
         .values()
         .any(|run| run.invocation == no && run.fence == seen.fence && run.message_id == seen.message_id);
     let mut later =
-        story.requests.values().filter(|other| other.invocation == Some(no) && other.asked >= request.asked);
+        timeline.requests.values().filter(|other| other.invocation == Some(no) && other.asked >= request.asked);
     let ended = later.any(|other| other.calls.iter().any(|c| c.kind != Kind::Claim && c.owner == call.owner));
-    if !used && !ended && !story.was_frozen(invocation.life, invocation.began, *returned) {
+    if !used && !ended && !timeline.was_frozen(invocation.process_run, invocation.began, *returned) {
         found.add("own claim", at, format!("{} is refused to its own owner, who does not take it", call.id));
     }
 }
 
 /// S9: nothing is written when nobody works.
-fn asked(story: &Story<'_>, at: u64, request: &Request, found: &mut Found) {
+fn asked(timeline: &Timeline<'_>, at: u64, request: &Request, found: &mut Found) {
     if request.calls.iter().all(|call| call.kind == Kind::Read) {
         return;
     }
-    let over = match request.invocation.and_then(|no| story.invocations.get(&no)) {
-        Some(invocation) => invocation.over(story) < at,
+    let over = match request.invocation.and_then(|no| timeline.invocations.get(&no)) {
+        Some(invocation) => invocation.over(timeline) < at,
         None => true,
     };
     if over {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Found;
 use crate::history::{End, Event, InvocationNo, Record};
 use crate::scenario::Shape;
-use crate::story::{Invocation, Story};
+use crate::timeline::{Invocation, Timeline};
 
 /// By how much before its deadline an invocation has returned: `CLAIMANT_MARGIN_MS`.
 const MARGIN_MS: u64 = 500;
@@ -13,23 +13,23 @@ const MARGIN_MS: u64 = 500;
 /// Timers are a millisecond coarse, and there are a few in a row.
 const COARSE_MS: u64 = 20;
 
-pub(super) fn check(story: &Story<'_>, found: &mut Found) {
-    for (no, invocation) in &story.invocations {
-        in_time(story, *no, invocation, found);
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
+    for (no, invocation) in &timeline.invocations {
+        in_time(timeline, *no, invocation, found);
         if let (Some((at, Some(failures))), false) = (&invocation.returned, invocation.timed_out) {
             sound(*no, invocation, *at, failures, found);
-            in_order(story, *no, invocation, *at, failures, found);
-            not_in_vain(story, *no, invocation, *at, failures, found);
+            in_order(timeline, *no, invocation, *at, failures, found);
+            not_in_vain(timeline, *no, invocation, *at, failures, found);
             for id in done(invocation, failures) {
-                acknowledged(story, *no, invocation, *at, id, found);
+                acknowledged(timeline, *no, invocation, *at, id, found);
             }
         }
     }
-    for (at, event) in &story.history.events {
+    for (at, event) in &timeline.history.events {
         if let Event::Deleted { invocation, id, done: true } = event
-            && let Some(told) = story.invocations.get(invocation)
+            && let Some(told) = timeline.invocations.get(invocation)
         {
-            acknowledged(story, *invocation, told, *at, id, found);
+            acknowledged(timeline, *invocation, told, *at, id, found);
         }
     }
 }
@@ -41,11 +41,11 @@ fn done<'a>(invocation: &'a Invocation, failures: &[String]) -> BTreeSet<&'a str
 }
 
 /// L3.
-fn in_time(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, found: &mut Found) {
-    let frozen = story.was_frozen(invocation.life, invocation.began, invocation.ends);
-    let over = invocation.over(story);
+fn in_time(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, found: &mut Found) {
+    let frozen = timeline.was_frozen(invocation.process_run, invocation.began, invocation.ends);
+    let over = invocation.over(timeline);
     let late = invocation.timed_out || over != u64::MAX && over + MARGIN_MS > invocation.ends + COARSE_MS;
-    let killed = story.lives.get(&invocation.life).and_then(|life| life.died);
+    let killed = timeline.process_runs.get(&invocation.process_run).and_then(|process_run| process_run.died);
     let killed = killed.is_some_and(|(at, why)| at == over && why != "timed out");
     if late && !frozen && !killed {
         found.add("L3", over, format!("invocation {no} was to end {MARGIN_MS} ms before {}", invocation.ends));
@@ -63,21 +63,21 @@ fn sound(no: InvocationNo, invocation: &Invocation, at: u64, failures: &[String]
 
 /// S8, within a batch.
 fn in_order(
-    story: &Story<'_>,
+    timeline: &Timeline<'_>,
     no: InvocationNo,
     invocation: &Invocation,
     at: u64,
     failures: &[String],
     found: &mut Found,
 ) {
-    let Some(groups) = story.scenario.queue.fifo_groups else { return };
+    let Some(groups) = timeline.scenario.queue.fifo_groups else { return };
     let mut failed = BTreeSet::new();
     for delivered in &invocation.batch {
         let id = &delivered.id;
         // OK because there are a few keys.
-        let group = story.spec(id).map(|spec| spec.key as u32 % groups);
+        let group = timeline.spec(id).map(|spec| spec.key as u32 % groups);
         if failed.contains(&group) {
-            let ran = story.runs.values().any(|run| run.invocation == no && run.message_id == *id);
+            let ran = timeline.runs.values().any(|run| run.invocation == no && run.message_id == *id);
             if ran || !failures.contains(id) {
                 found.add("S8", at, format!("invocation {no}: {id} was not left behind a failure of its group"));
             }
@@ -89,17 +89,24 @@ fn in_order(
 }
 
 /// S4 and S10: what is reported done is done, or safely dead-lettered.
-fn acknowledged(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, at: u64, id: &str, found: &mut Found) {
-    let lettered = story.letters.get(id).is_some_and(|times| times.iter().any(|time| *time <= at));
-    let Some(spec) = story.spec(id) else {
+fn acknowledged(
+    timeline: &Timeline<'_>,
+    no: InvocationNo,
+    invocation: &Invocation,
+    at: u64,
+    id: &str,
+    found: &mut Found,
+) {
+    let lettered = timeline.letters.get(id).is_some_and(|times| times.iter().any(|time| *time <= at));
+    let Some(spec) = timeline.spec(id) else {
         return found.add("S6", at, format!("invocation {no} was done with {id}, which nobody sent"));
     };
     let same = |message_id: &str| {
-        let theirs = story.spec(message_id).map(|spec| spec.variant);
-        story.scenario.consumer.ignores_conflicts || theirs == Some(spec.variant)
+        let theirs = timeline.spec(message_id).map(|spec| spec.variant);
+        timeline.scenario.consumer.ignores_conflicts || theirs == Some(spec.variant)
     };
-    let record = story.scenario.record_of(spec.key, id);
-    let mut states = story.record_between(&record, invocation.began, at);
+    let record = timeline.scenario.record_of(spec.key, id);
+    let mut states = timeline.record_between(&record, invocation.began, at);
     let completed = states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)));
     if !lettered && (!completed || spec.shape != Shape::Good) {
         found.add("S4", at, format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered"));
@@ -108,21 +115,21 @@ fn acknowledged(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, at
 
 /// L4: what was done is reported done; and a failure is hidden as long as it is to wait.
 fn not_in_vain(
-    story: &Story<'_>,
+    timeline: &Timeline<'_>,
     no: InvocationNo,
     invocation: &Invocation,
     at: u64,
     failures: &[String],
     found: &mut Found,
 ) {
-    for run in story.runs.values().filter(|run| run.invocation == no && failures.contains(&run.message_id)) {
+    for run in timeline.runs.values().filter(|run| run.invocation == no && failures.contains(&run.message_id)) {
         let id = &run.message_id;
         if invocation.batch.iter().filter(|delivered| delivered.id == *id).count() > 1 {
             continue;
         }
-        let record = run.record(story.scenario);
+        let record = run.record(timeline.scenario);
         let mine = |r: &Record| r.status == "COMPLETED" && r.message_id == *id;
-        let completed = story.requests.values().any(|request| {
+        let completed = timeline.requests.values().any(|request| {
             let good = request.answered.is_some_and(|(_, good)| good);
             let answered = request.invocation == Some(no) && good;
             let mut changes = request.changed.iter().filter(|(changed, _, _)| answered && *changed == record);
@@ -132,11 +139,11 @@ fn not_in_vain(
             found.add("L4", at, format!("invocation {no} completed {id} and reports it failed"));
         }
         let failed = run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));
-        let healthy = invocation.disturbed == 0 && !story.was_frozen(invocation.life, invocation.began, at);
-        let hidden = story.history.events.iter().any(|(_, event)| {
+        let healthy = invocation.disturbed == 0 && !timeline.was_frozen(invocation.process_run, invocation.began, at);
+        let hidden = timeline.history.events.iter().any(|(_, event)| {
             matches!(event, Event::Hidden { invocation: Some(of), id: hidden, .. } if *of == no && hidden == id)
         });
-        if failed && healthy && story.scenario.queue.changes_visibility && !hidden {
+        if failed && healthy && timeline.scenario.queue.changes_visibility && !hidden {
             found.add("visibility", at, format!("invocation {no} did not say when {id} is to come back"));
         }
     }

@@ -5,40 +5,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Found;
 use crate::history::{End, Event};
 use crate::scenario::{Guarantee, Shape};
-use crate::story::{Run, Story};
+use crate::timeline::{Run, Timeline};
 
-pub(super) fn check(story: &Story<'_>, found: &mut Found) {
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let mut by_key: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
-    for run in story.runs.values() {
-        by_key.entry(run.record(story.scenario)).or_default().push(run);
-        let meant = story.spec(&run.message_id).is_some_and(|s| s.key == run.key && s.shape == Shape::Good);
+    for run in timeline.runs.values() {
+        by_key.entry(run.record(timeline.scenario)).or_default().push(run);
+        let meant = timeline.spec(&run.message_id).is_some_and(|s| s.key == run.key && s.shape == Shape::Good);
         if !meant {
             found.add("unexpected", run.start, format!("{} runs for key {}", run.message_id, run.key));
         }
     }
-    for run in story.runs.values().filter(|_| story.scenario.consumer.guarantee != Guarantee::Optimistic) {
-        let record = run.record(story.scenario);
-        let highest = story.record_between(&record, 0, run.start).flatten().map(|record| record.fence).max();
+    for run in timeline.runs.values().filter(|_| timeline.scenario.consumer.guarantee != Guarantee::Optimistic) {
+        let record = run.record(timeline.scenario);
+        let highest = timeline.record_between(&record, 0, run.start).flatten().map(|record| record.fence).max();
         if highest.is_none_or(|highest| run.fence > highest) {
             found.add("S1", run.start, format!("{record} runs under fence {}, and has had {highest:?}", run.fence));
         }
     }
     for (record, runs) in &by_key {
-        effects(story, record, runs, found);
-        if story.scenario.consumer.guarantee == Guarantee::AtMostOnce {
+        effects(timeline, record, runs, found);
+        if timeline.scenario.consumer.guarantee == Guarantee::AtMostOnce {
             cut_off(record, runs, found);
         }
-        if story.scenario.consumer.guarantee != Guarantee::Optimistic {
-            overlaps(story, record, runs, found);
+        if timeline.scenario.consumer.guarantee != Guarantee::Optimistic {
+            overlaps(timeline, record, runs, found);
         }
     }
-    order(story, found);
+    order(timeline, found);
 }
 
 /// Effects of one key beside its completions.
-fn effects(story: &Story<'_>, record: &str, runs: &[&Run], found: &mut Found) {
+fn effects(timeline: &Timeline<'_>, record: &str, runs: &[&Run], found: &mut Found) {
     let times: Vec<u64> = runs.iter().filter_map(|run| run.effect).collect();
-    let completions: Vec<(u64, u64)> = story
+    let completions: Vec<(u64, u64)> = timeline
         .requests
         .values()
         .flat_map(|request| request.changed.iter().map(|change| (request.arrived, change)))
@@ -47,7 +47,7 @@ fn effects(story: &Story<'_>, record: &str, runs: &[&Run], found: &mut Found) {
             Some((arrived?.0, after.fence))
         })
         .collect();
-    let guarantee = story.scenario.consumer.guarantee;
+    let guarantee = timeline.scenario.consumer.guarantee;
     let last = times.last().copied().unwrap_or_default();
     if guarantee.is_transactional() {
         // Completions of one key beyond the first are another rule's business.
@@ -77,13 +77,14 @@ fn cut_off(record: &str, runs: &[&Run], found: &mut Found) {
 }
 
 /// S11: no two handlers of one key at once, if clocks agree and handlers stop when told.
-fn overlaps(story: &Story<'_>, record: &str, runs: &[&Run], found: &mut Found) {
-    if !story.scenario.clocks_agree() {
+fn overlaps(timeline: &Timeline<'_>, record: &str, runs: &[&Run], found: &mut Found) {
+    if !timeline.scenario.clocks_agree() {
         return;
     }
     let end = |run: &Run| run.end.map_or(u64::MAX, |(at, _)| at);
     let stops = |run: &Run| {
-        !story.was_frozen(run.life, run.start, end(run)) && !story.was_blocked(run.life, run.start, end(run))
+        !timeline.was_frozen(run.process_run, run.start, end(run))
+            && !timeline.was_blocked(run.process_run, run.start, end(run))
     };
     for (place, first) in runs.iter().enumerate() {
         for second in &runs[place + 1..] {
@@ -96,16 +97,16 @@ fn overlaps(story: &Story<'_>, record: &str, runs: &[&Run], found: &mut Found) {
 }
 
 /// S8, over the whole run: nothing of a group runs while an earlier message of it is neither done nor dead-lettered.
-fn order(story: &Story<'_>, found: &mut Found) {
-    let Some(groups) = story.scenario.queue.fifo_groups else { return };
-    if story.scenario.consumer.window_s.is_some() {
+fn order(timeline: &Timeline<'_>, found: &mut Found) {
+    let Some(groups) = timeline.scenario.queue.fifo_groups else { return };
+    if timeline.scenario.consumer.window_s.is_some() {
         return;
     }
     let number = |id: &str| id.trim_start_matches("m-").parse::<u32>().unwrap_or_default();
     let mut queued: BTreeSet<u32> = BTreeSet::new();
     let mut lettered: BTreeSet<u32> = BTreeSet::new();
     let mut completed: BTreeSet<String> = BTreeSet::new();
-    for (at, event) in &story.history.events {
+    for (at, event) in &timeline.history.events {
         match event {
             Event::Sent { id, .. } | Event::Redriven { again: id, .. } => {
                 queued.insert(number(id));
@@ -122,9 +123,9 @@ fn order(story: &Story<'_>, found: &mut Found) {
             Event::RunStarted { message_id, key, .. } => {
                 let before = |other: &&u32| {
                     // OK because there are a few keys.
-                    let spec = story.spec(&format!("m-{other}"));
+                    let spec = timeline.spec(&format!("m-{other}"));
                     let theirs = spec.map(|spec| spec.key);
-                    let record = |key| story.scenario.record_of(key, &format!("m-{other}"));
+                    let record = |key| timeline.scenario.record_of(key, &format!("m-{other}"));
                     **other < number(message_id)
                         && theirs.is_some_and(|theirs| theirs as u32 % groups == *key as u32 % groups)
                         && !lettered.contains(other)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Coverage;
 use crate::history::{End, Event, InvocationNo, Kind};
 use crate::scenario::{Fault, Shape, Work};
-use crate::story::{Invocation, Story};
+use crate::timeline::{Invocation, Timeline};
 
 /// From so many messages on, a batch is a large one.
 const LARGE: usize = 10_000;
@@ -13,20 +13,20 @@ const LARGE: usize = 10_000;
 /// From this receive on, a message is near its end.
 const NEAR: u32 = 4;
 
-pub(super) fn count(story: &Story<'_>, coverage: &mut Coverage) {
-    for (no, invocation) in &story.invocations {
-        killed(story, *no, invocation, coverage);
-        batch(story, invocation, coverage);
-        reported(story, *no, invocation, coverage);
+pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
+    for (no, invocation) in &timeline.invocations {
+        killed(timeline, *no, invocation, coverage);
+        batch(timeline, invocation, coverage);
+        reported(timeline, *no, invocation, coverage);
     }
-    handlers(story, coverage);
-    rest(story, coverage);
+    handlers(timeline, coverage);
+    rest(timeline, coverage);
 }
 
-fn killed(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage: &mut Coverage) {
-    let died = story.lives.get(&invocation.life).and_then(|life| life.died);
+fn killed(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, coverage: &mut Coverage) {
+    let died = timeline.process_runs.get(&invocation.process_run).and_then(|process_run| process_run.died);
     let Some((at, why)) = died.filter(|_| invocation.returned.is_none()) else { return };
-    let mine: Vec<_> = story.requests.values().filter(|request| request.invocation == Some(no)).collect();
+    let mine: Vec<_> = timeline.requests.values().filter(|request| request.invocation == Some(no)).collect();
     let wrote = |status: &str| {
         let before = mine.iter().filter(|request| request.arrived.is_some_and(|(arrived, _)| arrived <= at));
         let changes = before.flat_map(|request| &request.changed);
@@ -40,7 +40,7 @@ fn killed(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage
     coverage.add(2, unanswered.count());
     coverage.add(5, wrote("COMPLETED"));
     coverage.add(29, usize::from(why == "terminated"));
-    for run in story.runs.values().filter(|run| run.invocation == no) {
+    for run in timeline.runs.values().filter(|run| run.invocation == no) {
         let ended = run.end.map_or(u64::MAX, |(end, _)| end);
         coverage.add(3, usize::from(run.end.is_some_and(|(end, how)| end >= at && how == End::Dropped)));
         let had_effect = run.effect.is_some_and(|effect| effect <= at)
@@ -49,34 +49,36 @@ fn killed(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage
     }
 }
 
-fn batch(story: &Story<'_>, invocation: &Invocation, coverage: &mut Coverage) {
+fn batch(timeline: &Timeline<'_>, invocation: &Invocation, coverage: &mut Coverage) {
     let mut keys = BTreeSet::new();
-    let specs = invocation.batch.iter().filter_map(|delivered| story.spec(&delivered.id));
+    let specs = invocation.batch.iter().filter_map(|delivered| timeline.spec(&delivered.id));
     let good = specs.clone().filter(|spec| spec.shape == Shape::Good);
     coverage.add(19, good.filter(|spec| !keys.insert(spec.key)).count());
     coverage.add(24, specs.filter(|spec| spec.shape != Shape::Good).count());
     let failures = invocation.returned.as_ref().and_then(|(_, failures)| failures.as_ref());
     coverage.add(30, usize::from(failures.is_some_and(|failures| failures.len() >= LARGE)));
-    let beside = story.invocations.values().filter(|other| {
-        other.life == invocation.life && other.began > invocation.began && other.began < invocation.over(story)
+    let beside = timeline.invocations.values().filter(|other| {
+        other.process_run == invocation.process_run
+            && other.began > invocation.began
+            && other.began < invocation.over(timeline)
     });
     coverage.add(20, beside.count());
 }
 
-fn reported(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, coverage: &mut Coverage) {
+fn reported(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, coverage: &mut Coverage) {
     let Some((_, failures)) = &invocation.returned else { return };
-    let mine = || story.requests.values().filter(move |request| request.invocation == Some(no));
+    let mine = || timeline.requests.values().filter(move |request| request.invocation == Some(no));
     let cut = mine().count() > 1
         && mine().all(|request| request.answered.is_none_or(|(_, good)| !good && request.fate.is_some()));
     coverage.add(32, usize::from(cut));
-    coverage.add(34, usize::from(failures.is_none() && story.scenario.function.mapping_reports == Some(false)));
+    coverage.add(34, usize::from(failures.is_none() && timeline.scenario.function.mapping_reports == Some(false)));
     let failures = failures.as_deref().unwrap_or_default();
     for delivered in &invocation.batch {
-        let Some(spec) = story.spec(&delivered.id).filter(|_| failures.contains(&delivered.id)) else { continue };
-        let ran = story.runs.values().find(|run| run.invocation == no && run.message_id == delivered.id);
+        let Some(spec) = timeline.spec(&delivered.id).filter(|_| failures.contains(&delivered.id)) else { continue };
+        let ran = timeline.runs.values().find(|run| run.invocation == no && run.message_id == delivered.id);
         let good = ran.is_some_and(|run| run.end.is_some_and(|(_, end)| end == End::Good));
         coverage.add(9, usize::from(good && invocation.disturbed > 0));
-        let record = story.scenario.record_of(spec.key, &delivered.id);
+        let record = timeline.scenario.record_of(spec.key, &delivered.id);
         let busy = mine().flat_map(|request| request.refused.iter().map(move |refused| (request, refused)));
         let busy = busy.filter(|(request, (call, seen))| {
             let call = request.calls.get(*call);
@@ -88,23 +90,23 @@ fn reported(story: &Story<'_>, no: InvocationNo, invocation: &Invocation, covera
         coverage.add(21, busy);
         coverage.add(22, if delivered.receives >= NEAR { busy } else { 0 });
     }
-    if let Some(groups) = story.scenario.queue.fifo_groups {
-        let group = |id: &str| story.spec(id).map(|spec| spec.key as u32 % groups);
+    if let Some(groups) = timeline.scenario.queue.fifo_groups {
+        let group = |id: &str| timeline.spec(id).map(|spec| spec.key as u32 % groups);
         let first = invocation.batch.iter().position(|delivered| failures.contains(&delivered.id));
         let rest = first.map_or(&[][..], |first| &invocation.batch[first..]);
         coverage.add(23, rest.iter().skip(1).filter(|d| group(&d.id) == group(&rest[0].id)).count());
     }
 }
 
-fn handlers(story: &Story<'_>, coverage: &mut Coverage) {
-    for run in story.runs.values() {
+fn handlers(timeline: &Timeline<'_>, coverage: &mut Coverage) {
+    for run in timeline.runs.values() {
         let panicked = run.end.is_some_and(|(_, end)| end == End::Panicked);
         coverage.add(27, usize::from(panicked));
         coverage.add(28, usize::from(run.work == Work::Hang || run.blocked));
         let returned = run.end.is_some_and(|(_, end)| end == End::Good);
         coverage.add(31, usize::from(run.work == Work::Large && returned));
         let end = run.end.map_or(u64::MAX, |(at, _)| at);
-        let again = story.invocations.values().any(|other| {
+        let again = timeline.invocations.values().any(|other| {
             let delivered = other.batch.iter().any(|delivered| delivered.id == run.message_id);
             delivered && other.began > run.start && other.began < end
         });
@@ -112,10 +114,10 @@ fn handlers(story: &Story<'_>, coverage: &mut Coverage) {
     }
 }
 
-fn rest(story: &Story<'_>, coverage: &mut Coverage) {
-    let scenario = story.scenario;
+fn rest(timeline: &Timeline<'_>, coverage: &mut Coverage) {
+    let scenario = timeline.scenario;
     let mut letters_asked = 0;
-    for (_, event) in &story.history.events {
+    for (_, event) in &timeline.history.events {
         match event {
             Event::Deleted { done: false, .. } | Event::ReportLost { .. } => coverage.add(6, 1),
             Event::Jumped { .. } => coverage.add(17, 1),
@@ -128,21 +130,24 @@ fn rest(story: &Story<'_>, coverage: &mut Coverage) {
     coverage.add(35, letters_asked);
     let far = scenario.function.clocks_ms.iter().any(|off| off.abs() >= 20_000);
     coverage.add(17, usize::from(far));
-    let idle: BTreeSet<u32> = story
+    let idle: BTreeSet<u32> = timeline
         .history
         .events
         .iter()
         .filter_map(|(_, event)| match event {
-            Event::Frozen { life, idle: true } => Some(*life),
+            Event::Frozen { process_run, idle: true } => Some(*process_run),
             _ => None,
         })
         .collect();
-    let thawed =
-        story.history.events.iter().filter(|(_, event)| matches!(event, Event::Thawed { life } if idle.contains(life)));
+    let thawed = timeline
+        .history
+        .events
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Thawed { process_run } if idle.contains(process_run)));
     coverage.add(18, thawed.count());
     let nameless = |no: &InvocationNo| {
         scenario.faults.iter().any(|f| matches!(f, Fault::Nameless { invocation } if invocation == no))
     };
-    let failed = story.invocations.iter().filter(|(no, i)| nameless(no) && matches!(i.returned, Some((_, None))));
+    let failed = timeline.invocations.iter().filter(|(no, i)| nameless(no) && matches!(i.returned, Some((_, None))));
     coverage.add(25, failed.count());
 }

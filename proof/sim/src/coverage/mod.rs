@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::history::History;
 use crate::scenario::Scenario;
-use crate::story::Story;
+use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
 pub const FAULTS: [&str; 42] = [
@@ -78,15 +78,15 @@ impl Coverage {
     /// What occurred in this history.
     #[must_use]
     pub fn of(scenario: &Scenario, history: &History) -> Self {
-        let story = Story::of(scenario, history);
+        let timeline = Timeline::of(scenario, history);
         let mut coverage = Self { scenarios: 1, ..Self::default() };
-        coverage.invocations = story.invocations.len() as u64;
-        coverage.deliveries = story.invocations.values().map(|invocation| invocation.batch.len() as u64).sum();
-        coverage.requests = story.requests.len() as u64;
-        coverage.kills = story.lives.values().filter(|life| life.died.is_some()).count() as u64;
-        invocations::count(&story, &mut coverage);
-        requests::count(&story, &mut coverage);
-        neighbours::count(&story, &mut coverage);
+        coverage.invocations = timeline.invocations.len() as u64;
+        coverage.deliveries = timeline.invocations.values().map(|invocation| invocation.batch.len() as u64).sum();
+        coverage.requests = timeline.requests.len() as u64;
+        coverage.kills = timeline.process_runs.values().filter(|process_run| process_run.died.is_some()).count() as u64;
+        invocations::count(&timeline, &mut coverage);
+        requests::count(&timeline, &mut coverage);
+        neighbours::count(&timeline, &mut coverage);
         coverage
     }
 

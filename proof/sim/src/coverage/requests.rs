@@ -3,13 +3,13 @@
 use super::Coverage;
 use crate::history::Kind;
 use crate::scenario::{Fate, Guarantee};
-use crate::story::{Request, Story};
+use crate::timeline::{Request, Timeline};
 
-pub(super) fn count(story: &Story<'_>, coverage: &mut Coverage) {
-    for request in story.requests.values() {
-        answers(story, request, coverage);
-        late(story, request, coverage);
-        refusals(story, request, coverage);
+pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
+    for request in timeline.requests.values() {
+        answers(timeline, request, coverage);
+        late(timeline, request, coverage);
+        refusals(timeline, request, coverage);
         for (_, before, _) in &request.changed {
             let now = request.calls.first().and_then(|call| call.now).unwrap_or_default();
             let expired = before.as_ref().is_some_and(|before| before.expires_s * 1_000 < now);
@@ -26,14 +26,14 @@ fn completes(request: &Request) -> bool {
     request.calls.iter().any(|call| call.status.as_deref() == Some("COMPLETED"))
 }
 
-fn claims(story: &Story<'_>, request: &Request) -> bool {
-    let optimistic = story.scenario.consumer.guarantee == Guarantee::Optimistic;
+fn claims(timeline: &Timeline<'_>, request: &Request) -> bool {
+    let optimistic = timeline.scenario.consumer.guarantee == Guarantee::Optimistic;
     !optimistic
         && request.calls.iter().any(|call| matches!(call.kind, Kind::Claim | Kind::Replace))
         && !completes(request)
 }
 
-fn answers(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
+fn answers(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
     let lost = !request.changed.is_empty() && !request.answered.is_some_and(|(_, good)| good);
     if !lost {
         return;
@@ -41,22 +41,22 @@ fn answers(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
     if completes(request) {
         coverage.add(8, 1);
     }
-    if claims(story, request) {
+    if claims(timeline, request) {
         let owner = request.calls.first().and_then(|call| call.owner);
-        let again = story.requests.values().any(|other| {
+        let again = timeline.requests.values().any(|other| {
             let asked = other.asked > request.asked && other.calls.iter().any(|call| call.owner == owner);
-            asked && claims(story, other)
+            asked && claims(timeline, other)
         });
         coverage.add(7, usize::from(again));
     }
 }
 
-fn late(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
+fn late(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
     let Some((arrived, abandoned)) = request.arrived else { return };
     let applied = !request.changed.is_empty();
-    coverage.add(10, usize::from(abandoned && applied && claims(story, request)));
+    coverage.add(10, usize::from(abandoned && applied && claims(timeline, request)));
     for call in request.calls.iter().filter(|call| call.kind == Kind::Renew) {
-        let overtaken = story.requests.values().any(|other| {
+        let overtaken = timeline.requests.values().any(|other| {
             let later = other.asked > request.asked && other.arrived.is_some_and(|(at, _)| at < arrived);
             later && other.calls.iter().any(|o| o.kind == Kind::Renew && o.owner == call.owner)
         });
@@ -68,10 +68,10 @@ fn late(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
     }
 }
 
-fn refusals(story: &Story<'_>, request: &Request, coverage: &mut Coverage) {
+fn refusals(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
     for (call, seen) in &request.refused {
         let Some(call) = request.calls.get(*call).filter(|call| call.kind == Kind::Settle) else { continue };
-        let states = story.records.get(&call.id).map_or(&[][..], Vec::as_slice);
+        let states = timeline.records.get(&call.id).map_or(&[][..], Vec::as_slice);
         let mine = states.iter().rposition(|(_, r)| r.as_ref().is_some_and(|r| Some(r.owner) == call.owner));
         let arrived = request.arrived.map_or(0, |(at, _)| at);
         let gone = mine.is_some_and(|mine| states[mine..].iter().any(|(at, r)| r.is_none() && *at <= arrived));

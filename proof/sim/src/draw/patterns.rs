@@ -1,4 +1,4 @@
-//! Scenarios with a story: a course of things that chance alone would seldom find.
+//! Scenarios after a pattern: a course of things that chance alone would seldom find.
 
 use fastrand::Rng;
 
@@ -8,8 +8,8 @@ use crate::scenario::{Fate, Fault, Guarantee, MessageSpec, Scenario, Shape, Work
 /// Longer than any run lasts until the faults stop.
 const FOREVER_MS: u64 = 48 * 3_600_000;
 
-/// Makes a story of some scenarios.
-pub(super) fn tell(rng: &mut Rng, scenario: &mut Scenario) {
+/// Arranges some scenarios after a pattern.
+pub(super) fn apply(rng: &mut Rng, scenario: &mut Scenario) {
     let at_most_once = scenario.consumer.guarantee == Guarantee::AtMostOnce;
     match rng.u32(..24) {
         0 if !at_most_once => forgotten(rng, scenario),

@@ -1,4 +1,4 @@
-//! The history told by its persons: messages, invocations, runs, requests, records, processes.
+//! The history told by its entities: messages, invocations, runs, requests, records, processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::scenario::{Fate, MessageSpec, Scenario, Work};
 #[derive(Debug, Clone)]
 pub struct Invocation {
     /// Its process.
-    pub life: u32,
+    pub process_run: u32,
     /// What it was given.
     pub batch: Vec<Delivered>,
     /// When it began.
@@ -29,8 +29,12 @@ pub struct Invocation {
 impl Invocation {
     /// When it was over, if it was: it returned, or its process ended.
     #[must_use]
-    pub fn over(&self, story: &Story<'_>) -> u64 {
-        let died = story.lives.get(&self.life).and_then(|life| life.died).map_or(u64::MAX, |(at, _)| at);
+    pub fn over(&self, timeline: &Timeline<'_>) -> u64 {
+        let died = timeline
+            .process_runs
+            .get(&self.process_run)
+            .and_then(|process_run| process_run.died)
+            .map_or(u64::MAX, |(at, _)| at);
         self.returned.as_ref().map_or(u64::MAX, |(at, _)| *at).min(died)
     }
 }
@@ -41,7 +45,7 @@ pub struct Run {
     /// Under which invocation.
     pub invocation: InvocationNo,
     /// In which process.
-    pub life: u32,
+    pub process_run: u32,
     /// For which work.
     pub key: usize,
     /// Which message.
@@ -99,7 +103,7 @@ pub struct Request {
 
 /// One process.
 #[derive(Debug, Clone, Default)]
-pub struct Life {
+pub struct ProcessRun {
     /// When and why it ended.
     pub died: Option<(u64, &'static str)>,
     /// From when to when it was stopped.
@@ -108,9 +112,9 @@ pub struct Life {
     pub blocked: Vec<(u64, u64)>,
 }
 
-/// Everything that happened, by person.
+/// Everything that happened, by entity.
 #[derive(Debug)]
-pub struct Story<'a> {
+pub struct Timeline<'a> {
     /// What was planned.
     pub scenario: &'a Scenario,
     /// What happened, in order.
@@ -122,7 +126,7 @@ pub struct Story<'a> {
     /// Requests to the store.
     pub requests: BTreeMap<RequestNo, Request>,
     /// Processes.
-    pub lives: BTreeMap<u32, Life>,
+    pub process_runs: BTreeMap<u32, ProcessRun>,
     /// Which message of the scenario each id stands for.
     specs: BTreeMap<String, usize>,
     /// What each record was from when on.
@@ -133,28 +137,28 @@ pub struct Story<'a> {
     pub dead: BTreeSet<String>,
 }
 
-impl<'a> Story<'a> {
-    /// The story of this history.
+impl<'a> Timeline<'a> {
+    /// The timeline of this history.
     #[must_use]
     pub fn of(scenario: &'a Scenario, history: &'a History) -> Self {
-        let mut story = Self {
+        let mut timeline = Self {
             scenario,
             history,
             invocations: BTreeMap::new(),
             runs: BTreeMap::new(),
             requests: BTreeMap::new(),
-            lives: BTreeMap::new(),
+            process_runs: BTreeMap::new(),
             specs: BTreeMap::new(),
             records: BTreeMap::new(),
             letters: BTreeMap::new(),
             dead: BTreeSet::new(),
         };
         for (at, event) in &history.events {
-            story.tell_of_requests(*at, event);
-            story.tell_of_invocations(*at, event);
-            story.tell_of_messages(*at, event);
+            timeline.tell_of_requests(*at, event);
+            timeline.tell_of_invocations(*at, event);
+            timeline.tell_of_messages(*at, event);
         }
-        story
+        timeline
     }
 
     /// What the message of this id is.
@@ -173,15 +177,15 @@ impl<'a> Story<'a> {
 
     /// Whether the process was stopped at some time between these.
     #[must_use]
-    pub fn was_frozen(&self, life: u32, from: u64, to: u64) -> bool {
-        let frozen = self.lives.get(&life).map_or(&[][..], |life| life.frozen.as_slice());
+    pub fn was_frozen(&self, process_run: u32, from: u64, to: u64) -> bool {
+        let frozen = self.process_runs.get(&process_run).map_or(&[][..], |process_run| process_run.frozen.as_slice());
         frozen.iter().any(|(start, end)| *start <= to && *end >= from)
     }
 
     /// Whether a handler blocked a thread of the process at some time between these.
     #[must_use]
-    pub fn was_blocked(&self, life: u32, from: u64, to: u64) -> bool {
-        let blocked = self.lives.get(&life).map_or(&[][..], |life| life.blocked.as_slice());
+    pub fn was_blocked(&self, process_run: u32, from: u64, to: u64) -> bool {
+        let blocked = self.process_runs.get(&process_run).map_or(&[][..], |process_run| process_run.blocked.as_slice());
         blocked.iter().any(|(start, end)| *start <= to && *end >= from)
     }
 
@@ -234,11 +238,19 @@ impl<'a> Story<'a> {
 
     fn tell_of_invocations(&mut self, at: u64, event: &Event) {
         match event {
-            Event::Invoked { invocation, life, batch, ends_ms, .. } => {
-                let (life, batch) = (*life, batch.clone());
+            Event::Invoked { invocation, process_run, batch, ends_ms, .. } => {
+                let (process_run, batch) = (*process_run, batch.clone());
                 let (returned, timed_out, report_lost, disturbed) = (None, false, false, 0);
-                let told =
-                    Invocation { life, batch, began: at, ends: *ends_ms, returned, timed_out, report_lost, disturbed };
+                let told = Invocation {
+                    process_run,
+                    batch,
+                    began: at,
+                    ends: *ends_ms,
+                    returned,
+                    timed_out,
+                    report_lost,
+                    disturbed,
+                };
                 self.invocations.insert(*invocation, told);
             }
             Event::Returned { invocation, failures } => {
@@ -250,10 +262,10 @@ impl<'a> Story<'a> {
             Event::ReportLost { invocation } => {
                 self.invocations.entry(*invocation).and_modify(|i| i.report_lost = true);
             }
-            Event::RunStarted { run, invocation, life, key, message_id, fence, work, blocked, .. } => {
+            Event::RunStarted { run, invocation, process_run, key, message_id, fence, work, blocked, .. } => {
                 let told = Run {
                     invocation: *invocation,
-                    life: *life,
+                    process_run: *process_run,
                     key: *key,
                     message_id: message_id.clone(),
                     fence: *fence,
@@ -271,17 +283,23 @@ impl<'a> Story<'a> {
             Event::RunEnded { run, end } => {
                 self.runs.entry(*run).and_modify(|run| run.end = Some((at, *end)));
             }
-            Event::Died { life, why } => self.lives.entry(*life).or_default().died = Some((at, why)),
-            Event::Frozen { life, .. } => self.lives.entry(*life).or_default().frozen.push((at, u64::MAX)),
-            Event::Thawed { life } => {
-                if let Some(last) = self.lives.entry(*life).or_default().frozen.last_mut() {
+            Event::Died { process_run, why } => {
+                self.process_runs.entry(*process_run).or_default().died = Some((at, why))
+            }
+            Event::Frozen { process_run, .. } => {
+                self.process_runs.entry(*process_run).or_default().frozen.push((at, u64::MAX))
+            }
+            Event::Thawed { process_run } => {
+                if let Some(last) = self.process_runs.entry(*process_run).or_default().frozen.last_mut() {
                     last.1 = at;
                 }
             }
-            Event::Blocked { life } => self.lives.entry(*life).or_default().blocked.push((at, u64::MAX)),
-            Event::Unblocked { life } => {
+            Event::Blocked { process_run } => {
+                self.process_runs.entry(*process_run).or_default().blocked.push((at, u64::MAX))
+            }
+            Event::Unblocked { process_run } => {
                 // Which of several it is does not matter: all count.
-                let blocked = self.lives.entry(*life).or_default().blocked.iter_mut();
+                let blocked = self.process_runs.entry(*process_run).or_default().blocked.iter_mut();
                 blocked.filter(|(_, end)| *end == u64::MAX).take(1).for_each(|(_, end)| *end = at);
             }
             _ => {}
@@ -289,7 +307,7 @@ impl<'a> Story<'a> {
     }
 
     fn tell_of_messages(&mut self, at: u64, event: &Event) {
-        let same = |story: &Self, id: &String| story.specs.get(id).copied();
+        let same = |timeline: &Self, id: &String| timeline.specs.get(id).copied();
         match event {
             Event::Sent { id, spec } => {
                 self.specs.insert(id.clone(), *spec);
