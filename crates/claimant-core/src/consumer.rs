@@ -18,8 +18,7 @@ use crate::message::Message;
 use crate::options::{Lease, Options};
 use crate::protocol::{Abandoned, Conflicts};
 use crate::rejection::Rejection;
-use crate::store::Store;
-use crate::transaction::Transactional;
+use crate::store::{Store, Transactional};
 
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 

@@ -72,6 +72,8 @@ pub use rejection::Rejection;
 pub use report::{DeadLetter, DeadLetterReason, Details, Entry, Latencies, Outcome, Report};
 pub use secret::SecretUrl;
 pub use settings::Variables;
-pub use store::{BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
+pub use store::{
+    BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture, Transactional,
+};
 pub use threads::HandlerThreads;
-pub use transaction::{AnyTransaction, TransactionGuard, TransactionSlot, Transactional};
+pub use transaction::{AnyTransaction, TransactionGuard, TransactionSlot};

@@ -77,7 +77,7 @@ pub enum Settled {
     Lost,
     /// The claim's transaction cannot commit, for a reason of the handler's or for now. Nothing was written and the claim is
     /// still held; without its transaction, it can only end as failed. Answers completions of a
-    /// [`Transactional`](crate::Transactional) store alone.
+    /// [`Transactional`](Transactional) store alone.
     Aborted {
         /// The claim.
         claim: Claim,
@@ -212,6 +212,17 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When the store did not give an answer.
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>>;
+}
+
+/// A store whose claims carry a transaction.
+///
+/// To the clauses of [`Store`] it adds: the claim that [`claim`](Store::claim) grants carries a `Transaction`; settling it
+/// as completed commits that and the completion in one step, or neither; any other ending, and dropping the claim or
+/// the transaction, leaves no trace of what the handler did with it. A claim that comes to be settled as completed
+/// without its transaction is [`Lost`](Settled::Lost).
+pub trait Transactional: Store {
+    /// What the handler works with. Dropping it gives up what was done with it.
+    type Transaction: Send + 'static;
 }
 
 /// What kind of trouble a store is in.

@@ -12,19 +12,6 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::store::Store;
-
-/// A store whose claims carry a transaction.
-///
-/// To the clauses of [`Store`] it adds: the claim that [`claim`](Store::claim) grants carries a `Transaction`; settling it
-/// as completed commits that and the completion in one step, or neither; any other ending, and dropping the claim or
-/// the transaction, leaves no trace of what the handler did with it. A claim that comes to be settled as completed
-/// without its transaction is [`Lost`](crate::Settled::Lost).
-pub trait Transactional: Store {
-    /// What the handler works with. Dropping it gives up what was done with it.
-    type Transaction: Send + 'static;
-}
-
 /// A store's transaction on its way with a claim, of a type that only the store and the handler know.
 ///
 /// Behind a lock that nobody waits for, so that a claim can be looked at from several threads whatever it carries.

@@ -12,8 +12,8 @@ use super::exit::Exit;
 use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
 use super::running::{Ran, Running};
-use super::settlement::{AfterRun, Then, Unsettled, after_run};
-use super::settling::{SettleResult, SettleStage, Settling};
+use super::settlement::{AfterRun, Unsettled, after_run};
+use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
 use super::slots::{Held, SlotQueue};
 use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
@@ -25,7 +25,7 @@ use crate::key::RecordId;
 use crate::limits::UNSETTLED_MAX;
 use crate::queue::Confirmation;
 use crate::report::{Entry, Latencies, Outcome, Report};
-use crate::store::{Settled, StoreError};
+use crate::store::StoreError;
 
 /// One batch on its way.
 pub(crate) struct Batch<'a, T> {
@@ -257,43 +257,12 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn settled(&mut self, SettleResult { settling, settled }: SettleResult<'a, T>) {
-        let Settling { work, held, then, attempt, lease_end, .. } = settling;
-        let (cx, message_id, word) = (self.cx, &work.delivery.message.id, then.word());
-        match settled {
-            Settled::Aborted { claim, failure } if then.is_completion() => {
-                self.settling.push(Unsettled::returned(cx, work, claim, held, Err(failure)));
-            }
-            Settled::Done => {
-                drop(held);
-                self.done(work, then, attempt);
-            }
-            Settled::Refused(refusal) if then.is_completion() => {
-                drop(held);
-                let exit = cx.refused(&work, refusal);
-                self.leave(work.delivery, Some(work.identity.record_id), exit);
-            }
-            Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {
-                tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, "claim was lost before it was settled");
-                let delay = backoff::delay(attempt, message_id);
-                self.conclude(work.delivery, Answer::failure(Outcome::LeaseLost, delay));
-            }
-            Settled::Unknown { error, .. } => {
-                tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
-                let delay = cx.after_lease(message_id, lease_end.plus(cx.policy().skew));
-                self.conclude(work.delivery, Answer::failure(Outcome::SettleUnknown, delay));
-            }
+    fn settled(&mut self, result: SettleResult<'a, T>) {
+        match after_settling(self.cx, result) {
+            AfterSettling::Settle(unsettled) => self.settling.push(unsettled),
+            AfterSettling::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
+            AfterSettling::Leave(work, exit) => self.leave(work.delivery, Some(work.identity.record_id), exit),
         }
-    }
-
-    /// The claim has ended as it should.
-    fn done(&mut self, work: Work<'a, ()>, then: Then<T>, attempt: u32) {
-        let exit = match then {
-            Then::LaterTurn(payload) => return self.suspects.push(work.with(payload), attempt),
-            Then::Exit(exit) => exit,
-            Then::Park { error, attempt } => self.cx.parked(&work.delivery, error, Some(attempt)),
-        };
-        self.leave(work.delivery, Some(work.identity.record_id), exit);
     }
 
     fn leave(&mut self, delivery: Delivery<'a>, record: Option<RecordId>, exit: Exit) {

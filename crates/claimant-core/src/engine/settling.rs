@@ -8,9 +8,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::admission;
 use super::context::{BatchContext, store_time};
+use super::exit::Exit;
 use super::settlement::{Then, Unsettled};
 use super::slots::Held;
-use super::work::{Work, add};
+use super::work::{Answer, Payload, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
@@ -18,22 +19,33 @@ use crate::deadline::until;
 use crate::error::Chain;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::protocol::Settlement;
+use crate::report::Outcome;
 use crate::store::{Call, Settled, StoreError};
 
 /// What came of the settlement of a claim.
 pub(crate) struct SettleResult<'a, T> {
-    pub(crate) settling: Settling<'a, T>,
-    pub(crate) settled: Settled,
+    settling: Settling<'a, T>,
+    settled: Settled,
+}
+
+/// What that leaves to be done.
+pub(crate) enum AfterSettling<'a, T> {
+    /// The claim is to be settled in another way.
+    Settle(Unsettled<'a, T>),
+    /// It is claimed again when its turn comes; it was claimed this often.
+    LaterTurn(Work<'a, Payload<T>>, u32),
+    /// The message leaves the batch.
+    Leave(Work<'a, ()>, Exit),
 }
 
 /// A settlement on its way, without its claim: the same at each try, so that one which applied although its answer was lost
 /// is recognised.
-pub(crate) struct Settling<'a, T> {
-    pub(crate) work: Work<'a, ()>,
-    pub(crate) held: Held,
-    pub(crate) then: Then<T>,
-    pub(crate) attempt: u32,
-    pub(crate) lease_end: Timestamp,
+struct Settling<'a, T> {
+    work: Work<'a, ()>,
+    held: Held,
+    then: Then<T>,
+    attempt: u32,
+    lease_end: Timestamp,
     settlement: Settlement,
 }
 
@@ -211,4 +223,32 @@ async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<'a, 
     let settled = settled.unwrap_or_default().into_iter().chain(none);
     let results = chunk.into_iter().zip(settled).map(|(settling, settled)| SettleResult { settling, settled });
     CallEnd::Answered { results: results.collect(), tries: tries + 1, took: start.elapsed() }
+}
+
+/// What the result of a settlement leaves to be done.
+pub(crate) fn after_settling<'a, T>(cx: BatchContext<'a, T>, result: SettleResult<'a, T>) -> AfterSettling<'a, T> {
+    let SettleResult { settling: Settling { work, held, then, attempt, lease_end, .. }, settled } = result;
+    let (message_id, word) = (&work.delivery.message.id, then.word());
+    let exit = match settled {
+        Settled::Done => match then {
+            Then::LaterTurn(payload) => return AfterSettling::LaterTurn(work.with(payload), attempt),
+            Then::Exit(exit) => exit,
+            Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
+        },
+        Settled::Aborted { claim, failure } if then.is_completion() => {
+            return AfterSettling::Settle(Unsettled::returned(cx, work, claim, held, Err(failure)));
+        }
+        Settled::Refused(refusal) if then.is_completion() => cx.refused(&work, refusal),
+        Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {
+            tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, "claim was lost before it was settled");
+            let delay = backoff::delay(attempt, message_id);
+            Exit::Answered(Answer::failure(Outcome::LeaseLost, delay))
+        }
+        Settled::Unknown { error, .. } => {
+            tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
+            let delay = cx.after_lease(message_id, lease_end.plus(cx.policy().skew));
+            Exit::Answered(Answer::failure(Outcome::SettleUnknown, delay))
+        }
+    };
+    AfterSettling::Leave(work, exit)
 }
