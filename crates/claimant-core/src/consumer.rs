@@ -3,7 +3,6 @@
 use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
@@ -15,8 +14,8 @@ use crate::handler::{AnyHandler, Handler, TransactionalHandler};
 use crate::identity::{Identity, IdentityRules};
 use crate::key::ConsumerName;
 use crate::message::Message;
-use crate::options::{Lease, Options};
-use crate::protocol::{Abandoned, Conflicts};
+use crate::options::Options;
+use crate::protocol::Abandoned;
 use crate::rejection::Rejection;
 use crate::store::{Store, Transactional};
 
@@ -128,7 +127,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// `version` is of the rule: 1 for the first one, and another number whenever it gives another fingerprint for the same
     /// payload (another field, another order, another format). It is kept with the fingerprint, and only fingerprints of
     /// the same version are compared: with work that an earlier version recorded, or none, the key alone decides, as
-    /// with [`Conflicts::Ignore`]. A rule that is changed under its old number makes a conflict of each key that is in
+    /// with [`Conflicts::Ignore`](crate::Conflicts::Ignore). A rule that is changed under its old number makes a conflict of each key that is in
     /// retry, and of each late copy.
     ///
     /// ```
@@ -175,144 +174,6 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     #[must_use]
     pub fn on_duplicate(mut self, hook: impl Fn(&Duplicate<'_>) + Send + Sync + 'static) -> Self {
         self.on_duplicate = Some(Box::new(hook));
-        self
-    }
-
-    /// Sets how many messages this process works on at once, in all invocations of its engine: 1 to [`CONCURRENCY_MAX`](crate::limits::CONCURRENCY_MAX).
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).concurrency(20);
-    /// ```
-    #[must_use]
-    pub fn concurrency(mut self, messages: usize) -> Self {
-        self.options.concurrency = Some(messages);
-        self
-    }
-
-    /// Sets how long the handler takes: a message is started only if that much time is left. Unless set, it is learned from
-    /// this process's own runs. At most [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
-    #[must_use]
-    pub fn expected(mut self, duration: Duration) -> Self {
-        self.options.expected = Some(duration);
-        self
-    }
-
-    /// Sets how long the handler may take before it is cancelled and the message tried again: 1 to
-    /// [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS). Unless set, until the invocation's time is over.
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// use std::time::Duration;
-    ///
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .expected(Duration::from_secs(2))
-    ///     .timeout(Duration::from_secs(20));
-    /// ```
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
-        self
-    }
-
-    /// Sets how often a key may be claimed for its handler to run, at least once; the message is then rejected. A claim whose
-    /// owner died counts, run or not. The count is the key's, not the message's, so a redrive does not reset it as it does
-    /// the queue's own. Once the key is rejected, a message with another id, such as a redriven one, starts with as many
-    /// fresh attempts.
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).attempts_max(3);
-    /// ```
-    #[must_use]
-    pub fn attempts_max(mut self, attempts: u32) -> Self {
-        self.options.attempts_max = Some(attempts);
-        self
-    }
-
-    /// Sets how long a claim is honoured. A renewed lease lasts [`LEASE_MIN_MS`](crate::limits::LEASE_MIN_MS) to [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// use std::time::Duration;
-    ///
-    /// use claimant::Lease;
-    ///
-    /// let lease = Lease::Renewed(Duration::from_secs(10));
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).lease(lease);
-    /// ```
-    #[must_use]
-    pub fn lease(mut self, lease: Lease) -> Self {
-        self.options.lease = lease;
-        self
-    }
-
-    /// Never runs work again that may be done: whose owner died, whose handler panicked, was cancelled or timed out, or
-    /// said [`HandlerError::uncertain`]. It is parked for a person to decide. What the handler reports failed by
-    /// [`HandlerError::retry`] or `?` is tried again, so a handler must say `uncertain` of everything that can go wrong
-    /// after its request may have arrived. For effects that must not be repeated and whose system cannot recognise a
-    /// repeat. Needs a store whose claims [outlive their owners](Store::claims_outlive_owners), and a [`key`](Self::key)
-    /// from the payload: a redrive gives a message a new id, and under the id as the key its parked work would run again.
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).at_most_once();
-    /// ```
-    #[must_use]
-    pub fn at_most_once(mut self) -> Self {
-        self.options.policy.abandoned = Abandoned::Park;
-        self
-    }
-
-    /// Sets what becomes of a message whose key belongs to work with another payload: by default it is rejected.
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// use claimant::Conflicts;
-    ///
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).conflicts(Conflicts::Ignore);
-    /// ```
-    #[must_use]
-    pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
-        self.options.policy.conflicts = conflicts;
-        self
-    }
-
-    /// Sets for how long a finished key keeps duplicates out (default 15 days). A whole number of seconds,
-    /// [`WINDOW_MIN_S`](crate::limits::WINDOW_MIN_S) to [`WINDOW_MAX_S`](crate::limits::WINDOW_MAX_S).
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// use std::time::Duration;
-    ///
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .window(Duration::from_secs(30 * 86_400))
-    ///     .clock_skew(Duration::from_secs(5));
-    /// ```
-    #[must_use]
-    pub fn window(mut self, window: Duration) -> Self {
-        self.options.policy.window = window;
-        self
-    }
-
-    /// Sets by how much the clocks of two hosts may differ (default 1 s), at most [`SKEW_MAX_MS`](crate::limits::SKEW_MAX_MS).
-    #[must_use]
-    pub fn clock_skew(mut self, skew: Duration) -> Self {
-        self.options.policy.skew = skew;
         self
     }
 

@@ -7,7 +7,7 @@
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
 //! | [`transaction`] | a transaction that a claim carries and its handler borrows |
 //! | [`message`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
-//! | [`consumer`], `identity`, `options` | a named handler: its key rule and its fingerprint rule, and what it may be told |
+//! | [`consumer`], `identity`, `options`, `tuning` | a named handler: its key rule and its fingerprint rule, and what it may be told |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`decode`], [`rejection`], [`backoff`], [`budget`] | bodies, and what is said of a bad one; when what failed is tried again |
 //! | [`threads`] | the threads that handlers run on and can block |
@@ -47,6 +47,7 @@ pub mod settings;
 pub mod store;
 pub mod threads;
 pub mod transaction;
+mod tuning;
 
 pub use budget::Budget;
 pub use claim::{Claim, Fence, OwnerToken};
