@@ -77,7 +77,7 @@ pub enum Settled {
     Lost,
     /// The claim's transaction cannot commit, for a reason of the handler's or for now. Nothing was written and the claim is
     /// still held; without its transaction, it can only end as failed. Answers completions of a
-    /// [`Transactional`](Transactional) store alone.
+    /// [`Transactional`] store alone.
     Aborted {
         /// The claim.
         claim: Claim,

@@ -116,7 +116,7 @@ impl HandlerThreads {
 
     /// Whether so many threads are blocked that they are not replaced any more: the process should end.
     #[must_use]
-    pub fn are_worn_out(&self) -> bool {
+    pub fn are_exhausted(&self) -> bool {
         self.blocked() >= BLOCKED_MAX
     }
 
@@ -132,7 +132,7 @@ impl HandlerThreads {
         }
         let make = self.0.make.as_ref()?;
         let (runtimes, blocked) = (self.0.counts.runtimes.load(Ordering::Relaxed), self.blocked());
-        if runtimes >= RUNTIMES_MAX || self.are_worn_out() {
+        if runtimes >= RUNTIMES_MAX || self.are_exhausted() {
             tracing::error!(
                 runtimes,
                 blocked,

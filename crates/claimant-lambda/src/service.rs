@@ -127,10 +127,10 @@ where
     }
 
     /// Whether handlers have blocked so many threads for good that the process should end, see
-    /// [`HandlerThreads::are_worn_out`].
+    /// [`HandlerThreads::are_exhausted`].
     #[must_use]
     pub fn is_worn_out(&self) -> bool {
-        self.threads.as_ref().is_some_and(HandlerThreads::are_worn_out)
+        self.threads.as_ref().is_some_and(HandlerThreads::are_exhausted)
     }
 
     /// The same service with metric records given to `sink`, a line of JSON for each batch, instead of written to

@@ -141,7 +141,7 @@ async fn threads_that_are_blocked_are_counted_until_they_are_not() {
             if batch == 1 { "stuck stuck" } else { "busy busy" }
         );
     }
-    assert_eq!((world.threads.blocked(), world.threads.are_worn_out()), (2, false));
+    assert_eq!((world.threads.blocked(), world.threads.are_exhausted()), (2, false));
     drop(world.release);
     while world.threads.blocked() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -152,7 +152,7 @@ async fn threads_that_are_blocked_are_counted_until_they_are_not() {
 async fn as_many_threads_as_may_be_blocked_and_no_more() {
     let world = Blocked::new(THREADS_MAX, |consumer| consumer.concurrency(THREADS_MAX).timeout(SHORT));
     let mut stuck = 0;
-    while !world.threads.are_worn_out() {
+    while !world.threads.are_exhausted() {
         let batch: Vec<_> = (0..THREADS_MAX).map(|n| format!("{stuck}-{n} block")).collect();
         let report = world.deliver(&batch.iter().map(String::as_str).collect::<Vec<_>>()).await;
         stuck += report.counts()["stuck"];
