@@ -150,3 +150,36 @@ fn reachable(edges: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
     }
     seen
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn krate(files: &[(&str, &str)]) -> Crate {
+        let file = |(module, text): &(&str, &str)| File {
+            path: module.into(),
+            module: module.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            items: syn::parse_file(text).expect("it is Rust").items,
+            text: (*text).to_owned(),
+            lines: text.lines().count(),
+        };
+        Crate { name: "c".to_owned(), files: files.iter().map(file).collect() }
+    }
+
+    #[test]
+    fn circles_are_found_and_tables_of_contents_are_none() {
+        let root = ("", "mod a; mod b; mod c; pub use a::A; pub use c::*;");
+        let rows: [(&str, &str, &str, usize); 6] = [
+            ("pub struct A;", "use crate::a::A;", "", 0),
+            ("use crate::b::B; pub struct A;", "use crate::A; pub struct B;", "", 1),
+            ("fn f() { crate::b::g() }", "fn g() { super::c::h() }", "fn h() { super::a::f() }", 1),
+            ("fn f(b: crate::b::B) {}", "pub struct B;", "use crate::{a, b};", 0),
+            ("use super::b as other;", "use crate::a::{self, A};", "", 1),
+            ("", "use std::a::A;", "use a::A;", 0),
+        ];
+        for (a, b, c, wanted) in rows {
+            let found = of(&krate(&[root, ("a", a), ("b", b), ("c", c)]));
+            assert_eq!(found.len(), wanted, "{a} | {b} | {c}: {found:?}");
+        }
+    }
+}

@@ -18,13 +18,12 @@ use super::slots::{Held, SlotQueue};
 use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
-use crate::deadline::until;
 use crate::duplicate::Duplicate;
 use crate::error::Chain;
 use crate::key::RecordId;
 use crate::limits::UNSETTLED_MAX;
 use crate::queue::Confirmation;
-use crate::report::{Entry, Latencies, Outcome, Report};
+use crate::report::{Details, Entry, Latencies, Outcome, Report};
 use crate::store::StoreError;
 
 /// One batch on its way.
@@ -37,15 +36,22 @@ pub(crate) struct Batch<'a, T> {
     dead_letters: DeadLetters<'a, T>,
     suspects: Suspects<'a, T>,
     slots: SlotQueue<'a>,
-    /// What became of messages, by their index.
-    entries: Vec<(usize, Entry)>,
+    /// What became of each message, by its index. Until that is known it counts as not started, which is no success.
+    entries: Vec<Entry>,
     taken_over: usize,
 }
 
 impl<'a, T: Send + 'static> Batch<'a, T> {
     pub(crate) fn new(cx: BatchContext<'a, T>, arrivals: Vec<Arrival<'a, T>>) -> Self {
+        let entry = |arrival: &Arrival<'a, T>| Entry {
+            message_id: arrival.message.id.clone(),
+            outcome: Outcome::NotStarted,
+            visible_after: None,
+            details: Details::default(),
+        };
         Self {
             cx,
+            entries: arrivals.iter().map(entry).collect(),
             lanes: Lanes::new(arrivals, cx.policy().conflicts),
             claiming: Claiming::new(cx),
             running: Running::new(cx),
@@ -53,14 +59,13 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             dead_letters: DeadLetters::new(cx),
             suspects: Suspects::new(cx),
             slots: SlotQueue::new(&cx.shared.slots),
-            entries: Vec::with_capacity(cx.messages),
             taken_over: 0,
         }
     }
 
     /// Moves everything until each message has its outcome.
     pub(crate) async fn drive(mut self) -> Report {
-        self.warn_if_no_time();
+        self.cx.warn_if_no_time();
         loop {
             self.advance_lanes();
             self.start_claims();
@@ -112,13 +117,6 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    /// Logs it where nothing can be started at all.
-    fn warn_if_no_time(&self) {
-        if self.cx.schedule.total().is_zero() && self.cx.messages > 0 {
-            tracing::error!(consumer = %self.cx.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
-        }
-    }
-
     /// Brings every lane to a message that needs a claim, or to its end; without time none is started.
     fn advance_lanes(&mut self) {
         loop {
@@ -150,13 +148,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Work that gets no run for want of time.
     fn not_started(&mut self, work: Work<'a, ()>) {
-        // At once, but where that would be a hot loop to the dead-letter queue: for a function that never has time, and where
-        // other invocations of the process have the slots, as long as this one would have waited for them.
-        let answer = match self.cx.shared.slots.invocations() {
-            _ if self.cx.schedule.total().is_zero() => Answer::unchanged(Outcome::NotStarted),
-            1 => Answer::failure(Outcome::NotStarted, Duration::ZERO),
-            _ => Answer::failure(Outcome::NotStarted, until(self.cx.schedule.cancel_at)),
-        };
+        let answer = self.cx.not_started();
         self.conclude(work.delivery, answer);
     }
 
@@ -316,13 +308,12 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             self.suspects.done(index);
         }
         self.lanes.conclude(lane, &answer);
-        let Answer { outcome, visible_after, .. } = answer;
-        self.entries.push((index, Entry { message_id: message.id.clone(), outcome, visible_after, details }));
+        let entry = &mut self.entries[index];
+        (entry.outcome, entry.visible_after, entry.details) = (answer.outcome, answer.visible_after, details);
     }
 
-    fn report(mut self) -> Report {
-        self.entries.sort_unstable_by_key(|(index, _)| *index);
-        let mut report = Report::new(self.entries.into_iter().map(|(_, entry)| entry).collect());
+    fn report(self) -> Report {
+        let mut report = Report::new(self.entries);
         report.taken_over = self.taken_over;
         report.latencies = Latencies {
             claim: self.claiming.longest(),

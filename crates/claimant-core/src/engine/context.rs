@@ -99,6 +99,13 @@ impl<'a, T> BatchContext<'a, T> {
         self.shared.clock.now()
     }
 
+    /// Logs it where nothing can be started at all.
+    pub(crate) fn warn_if_no_time(&self) {
+        if self.schedule.total().is_zero() && self.messages > 0 {
+            tracing::error!(consumer = %self.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
+        }
+    }
+
     /// Whether a handler started now would end in time.
     pub(crate) fn fits(&self) -> bool {
         admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected())

@@ -1,7 +1,10 @@
 //! How a message leaves the batch, before it is known whether a dead letter of it was taken.
 
+use std::time::Duration;
+
 use super::context::BatchContext;
 use super::work::{Answer, Delivery, Work};
+use crate::deadline::until;
 use crate::key::Key;
 use crate::options::Lease;
 use crate::protocol::Refusal;
@@ -63,6 +66,17 @@ impl<T> BatchContext<'_, T> {
         let message_id = &delivery.message.id;
         tracing::error!(consumer = %self.name(), message_id = %message_id, attempt, reason = %error, "message is parked: its work may be done, and is not run again by itself");
         Exit::Disposed(Disposal { why: Why::Parked, error, attempt })
+    }
+
+    /// What a message gets for which there was no time.
+    pub(crate) fn not_started(&self) -> Answer {
+        // At once, but where that would be a hot loop to the dead-letter queue: for a function that never has time, and where
+        // other invocations of the process have the slots, as long as this one would have waited for them.
+        match self.shared.slots.invocations() {
+            _ if self.schedule.total().is_zero() => Answer::unchanged(Outcome::NotStarted),
+            1 => Answer::failure(Outcome::NotStarted, Duration::ZERO),
+            _ => Answer::failure(Outcome::NotStarted, until(self.schedule.cancel_at)),
+        }
     }
 
     /// A message of a key that is parked, or that this claim found abandoned.

@@ -1,0 +1,192 @@
+//! The decision on a claim.
+
+use super::policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
+use super::settling::SET_ASIDE;
+use crate::Fence;
+use crate::claim::{Claim, OwnerToken};
+use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
+use crate::key::{MessageId, RecordId};
+use crate::record::{Record, Status};
+
+/// One attempt to claim one key.
+#[derive(Debug, Clone)]
+pub struct ClaimRequest {
+    /// The record of the key.
+    pub id: RecordId,
+    /// A fresh token, drawn for this attempt.
+    pub owner: OwnerToken,
+    /// The message that carries the work.
+    pub message_id: MessageId,
+    /// Of its payload.
+    pub fingerprint: Fingerprint,
+    /// The time at the claimant.
+    pub now: Timestamp,
+    /// Until when the claim is to be honoured.
+    pub lease_until: Timestamp,
+    /// The consumer's rules.
+    pub policy: ClaimPolicy,
+    /// A hint, which changes no answer: that there is most likely no record yet, since this is the message's first
+    /// delivery.
+    pub first_delivery: bool,
+}
+
+/// Why a key could not be claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is done. The only refusal after which a message may be reported successful.
+    Completed {
+        /// What the handler returned, if it was kept: JSON.
+        result: Option<String>,
+    },
+    /// Somebody else works on it.
+    Busy {
+        /// The end of the other's lease, as far as it is known now, and the clock-skew margin: if the lease is not renewed,
+        /// the key is claimable after it.
+        until: Timestamp,
+        /// Whether it was claimed for this very message: an earlier delivery of it, whose owner may have died.
+        same_message: bool,
+    },
+    /// This very message was rejected before.
+    Rejected,
+    /// It was abandoned, and an operator has to decide.
+    Parked,
+    /// The key belongs to work with another payload.
+    Conflict,
+}
+
+/// What is to be done about a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Write `next` if what was seen is still there; then the claim is granted.
+    Grant {
+        /// The record to write.
+        next: Record,
+        /// Whether another owner had left the key in progress, and no handler's run of it has come to an end since.
+        taken_over: bool,
+    },
+    /// The record shows this attempt's own owner: an earlier write of it applied and its answer was lost. Granted: the claim is
+    /// that of [`held`].
+    Held,
+    /// Write `next` if what was seen is still there; then the claim is refused as [`Refusal::Parked`].
+    Park {
+        /// The record to write.
+        next: Record,
+    },
+    /// Write nothing.
+    Refuse(Refusal),
+}
+
+/// Whether a key may be claimed, from the record seen (if any).
+#[must_use]
+pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
+    let Some(seen) = seen else {
+        return Decision::Grant { next: fresh_claim(request), taken_over: false };
+    };
+    let in_progress = seen.status == Status::InProgress;
+    if in_progress && seen.owner == request.owner {
+        return Decision::Held;
+    }
+    let claimable_at = seen.lease_until.plus(request.policy.skew);
+    let live = in_progress && request.now <= claimable_at;
+    // TTL deletion is best effort and days late, so the end of the window is compared here, every time.
+    if !live && seen.expires_at_s.saturating_mul(1_000) < request.now.as_millis() {
+        return Decision::Grant { next: first_claim(request, seen.fence.next()), taken_over: in_progress };
+    }
+    if request.policy.conflicts == Conflicts::Reject && seen.fingerprint.contradicts(&request.fingerprint) {
+        return Decision::Refuse(Refusal::Conflict);
+    }
+    match seen.status {
+        Status::Completed => Decision::Refuse(Refusal::Completed { result: seen.result.clone() }),
+        Status::InProgress if live => {
+            Decision::Refuse(Refusal::Busy { until: claimable_at, same_message: seen.message_id == request.message_id })
+        }
+        Status::InProgress => match request.policy.abandoned {
+            Abandoned::Rerun => grant_again(seen, request),
+            Abandoned::Park => Decision::Park {
+                next: Record {
+                    status: Status::Parked,
+                    error: Some(ABANDONED.to_owned()),
+                    updated_at: request.now,
+                    expires_at_s: window_end(request.now, &request.policy),
+                    ..seen.clone()
+                },
+            },
+        },
+        Status::Failed => grant_again(seen, request),
+        // A redrive from a dead-letter queue gives the message a new id: an operator wants it tried again.
+        // It gets fresh attempts, or a redrive would be of no use to what was rejected for want of them.
+        Status::Rejected if seen.message_id != request.message_id => {
+            grant_again(&Record { attempts: 0, ..seen.clone() }, request)
+        }
+        Status::Rejected => Decision::Refuse(Refusal::Rejected),
+        // Not even for another message id: a producer's second copy has one too, and would run parked work again.
+        Status::Parked => Decision::Refuse(Refusal::Parked),
+    }
+}
+
+/// The record that a key without one gets when it is claimed.
+#[must_use]
+pub fn fresh_claim(request: &ClaimRequest) -> Record {
+    first_claim(request, Fence::FIRST)
+}
+
+fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
+    Record {
+        status: Status::InProgress,
+        owner: request.owner.clone(),
+        fence,
+        lease_until: request.lease_until,
+        attempts: 1,
+        message_id: request.message_id.clone(),
+        fingerprint: request.fingerprint,
+        created_at: request.now,
+        updated_at: request.now,
+        completed_at: None,
+        expires_at_s: expiry(request.now, request.lease_until, &request.policy),
+        result: None,
+        error: None,
+    }
+}
+
+/// The next claim of a key whose window goes on: the count of attempts goes on, and the time of creation stays.
+fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
+    Decision::Grant {
+        taken_over: match seen.status {
+            Status::InProgress => true,
+            Status::Failed => seen.error.as_deref() == Some(SET_ASIDE),
+            _ => false,
+        },
+        next: Record {
+            attempts: seen.attempts.saturating_add(1),
+            created_at: seen.created_at,
+            ..first_claim(request, seen.fence.next())
+        },
+    }
+}
+
+/// The claim that a granted request holds, given the record that is now in the store.
+pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
+    Claim {
+        id,
+        owner: record.owner.clone(),
+        fence: record.fence,
+        lease_until: record.lease_until,
+        attempt: record.attempts,
+        taken_over,
+        transaction: None,
+    }
+}
+
+/// The claim that a request holds by [`Decision::Held`]: `seen` is the record, and `wanted` what this call had decided before,
+/// if anything.
+///
+/// Whose work an earlier call, or an earlier try below this one, took over is not in the record any more. A key that was claimed
+/// before then counts as taken over: work that merely failed before is treated with more care than it needs.
+pub fn held(id: RecordId, seen: &Record, wanted: Option<&Decision>) -> Claim {
+    let known = match wanted {
+        Some(Decision::Grant { next, taken_over }) if next.fence == seen.fence => Some(*taken_over),
+        _ => None,
+    };
+    claim_of(id, seen, known.unwrap_or(seen.attempts > 1))
+}

@@ -1,0 +1,170 @@
+//! The claim protocol, as pure functions of what was seen.
+//!
+//! Nothing else in claimant decides who may work on a key. A store reads or conditionally writes a record and
+//! calls [`decide`] or [`settle`] on what it saw; the record it then writes is the one given back here, guarded so
+//! that the write applies only if what was seen is still there.
+
+mod claiming;
+mod policy;
+mod settling;
+
+pub use claiming::{ClaimRequest, Decision, Refusal, claim_of, decide, fresh_claim, held};
+pub use policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
+pub use settling::{Ending, RenewDecision, Renewal, SET_ASIDE, SettleDecision, Settlement, renew, settle};
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Fence;
+    use crate::claim::{Claim, OwnerToken};
+    use crate::clock::Timestamp;
+    use crate::fingerprint::Fingerprint;
+    use crate::key::{ConsumerName, Key, MessageId, RecordId};
+    use crate::record::{Record, Status};
+
+    fn s(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
+    }
+
+    /// A minute's window and a second's margin; at `now` seconds, with a lease of ten.
+    fn request(owner: &str, message: &str, now: u64) -> ClaimRequest {
+        ClaimRequest {
+            id: RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new("k").unwrap()),
+            owner: OwnerToken::from_stored(owner),
+            message_id: MessageId::new(message).unwrap(),
+            fingerprint: Fingerprint::of_bytes(b"p"),
+            now: s(now),
+            lease_until: s(now + 10),
+            policy: ClaimPolicy {
+                window: Duration::from_secs(60),
+                skew: Duration::from_secs(1),
+                ..ClaimPolicy::default()
+            },
+            first_delivery: true,
+        }
+    }
+
+    /// What the first claim, at 100 s, writes: its window begins when its lease and the margin are over.
+    fn first() -> Record {
+        Record {
+            status: Status::InProgress,
+            owner: OwnerToken::from_stored("a"),
+            fence: Fence::FIRST,
+            lease_until: s(110),
+            attempts: 1,
+            message_id: MessageId::new("m").unwrap(),
+            fingerprint: Fingerprint::of_bytes(b"p"),
+            created_at: s(100),
+            updated_at: s(100),
+            completed_at: None,
+            expires_at_s: 171,
+            result: None,
+            error: None,
+        }
+    }
+
+    fn claim() -> Claim {
+        claim_of(request("a", "m", 100).id, &first(), false)
+    }
+
+    fn granted(seen: Option<&Record>, request: &ClaimRequest) -> (Record, bool) {
+        match decide(seen, request) {
+            Decision::Grant { next, taken_over } => (next, taken_over),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_claim_writes_every_field() {
+        assert_eq!(granted(None, &request("a", "m", 100)), (first(), false));
+        // Taken over, with another message, when lease and margin are over.
+        let later = Record {
+            owner: OwnerToken::from_stored("b"),
+            fence: Fence::new(2),
+            lease_until: s(122),
+            attempts: 2,
+            message_id: MessageId::new("n").unwrap(),
+            updated_at: s(112),
+            expires_at_s: 183,
+            ..first()
+        };
+        assert_eq!(granted(Some(&first()), &request("b", "n", 112)), (later, true));
+        // After its window it counts as absent, but for its fence.
+        let over = Record {
+            owner: OwnerToken::from_stored("b"),
+            fence: Fence::new(2),
+            lease_until: s(182),
+            created_at: s(172),
+            updated_at: s(172),
+            expires_at_s: 243,
+            ..first()
+        };
+        assert_eq!(granted(Some(&first()), &request("b", "m", 172)), (over, true));
+        // Work that failed keeps nothing of its failure.
+        let failed = Record { status: Status::Failed, error: Some("no luck".into()), expires_at_s: 165, ..first() };
+        let (next, taken_over) = granted(Some(&failed), &request("b", "m", 106));
+        assert_eq!((next.error, next.attempts, next.created_at, taken_over), (None, 2, s(100), false));
+    }
+
+    #[test]
+    fn what_is_parked_when_it_is_found_abandoned_says_why_and_keeps_all_but_its_window() {
+        let mut request = request("b", "n", 112);
+        request.policy.abandoned = Abandoned::Park;
+        let error = Some(ABANDONED.to_owned());
+        let parked = Record { status: Status::Parked, error, updated_at: s(112), expires_at_s: 172, ..first() };
+        assert_eq!(decide(Some(&first()), &request), Decision::Park { next: parked });
+    }
+
+    #[test]
+    fn a_claim_whose_answer_was_lost_is_taken_over_unless_it_is_known_not_to_be() {
+        let (first_claim, again) = (request("a", "m", 100), request("b", "m", 112));
+        let taken = decide(Some(&first()), &again);
+        let failed = Record { status: Status::Failed, ..first() };
+        let retried = decide(Some(&failed), &again);
+        let over = |seen: &Record, wanted: Option<&Decision>| held(again.id.clone(), seen, wanted).taken_over;
+        let (Decision::Grant { next: abandoned, .. }, Decision::Grant { next: tried_again, .. }) = (&taken, &retried)
+        else {
+            panic!("{taken:?}, {retried:?}");
+        };
+        assert!(over(abandoned, Some(&taken)) && over(abandoned, None));
+        assert!(!over(tried_again, Some(&retried)), "it is known to have failed");
+        // What a blind claim wanted says nothing of what another call wrote.
+        assert!(over(tried_again, Some(&decide(None, &again))) && over(tried_again, None));
+        let fresh = fresh_claim(&first_claim);
+        assert!(!over(&fresh, Some(&decide(None, &first_claim))) && !over(&fresh, None));
+    }
+
+    #[test]
+    fn a_settlement_writes_every_field() {
+        let ended = |status| Record { status, updated_at: s(105), expires_at_s: 165, ..first() };
+        let error = || "no luck".to_owned();
+        let rows = [
+            (
+                Ending::Completed { result: Some("1".into()) },
+                Record { completed_at: Some(s(105)), result: Some("1".into()), ..ended(Status::Completed) },
+            ),
+            (Ending::Failed { error: error() }, Record { error: Some(error()), ..ended(Status::Failed) }),
+            (Ending::Rejected { error: error() }, Record { error: Some(error()), ..ended(Status::Rejected) }),
+            (Ending::Released, Record { attempts: 0, ..ended(Status::Failed) }),
+            (Ending::Parked { error: error() }, Record { error: Some(error()), ..ended(Status::Parked) }),
+        ];
+        for (ending, wanted) in rows {
+            let settlement = Settlement { ending, now: s(105), policy: request("a", "m", 100).policy };
+            let decision = settle(Some(&first()), &claim(), &settlement);
+            assert_eq!(decision, SettleDecision::Write(Box::new(wanted.clone())));
+            assert_eq!(settle(Some(&wanted), &claim(), &settlement), SettleDecision::AlreadySettled);
+            assert_eq!(settle(None, &claim(), &settlement), SettleDecision::Lost);
+        }
+    }
+
+    #[test]
+    fn a_renewal_writes_every_field() {
+        let renewal = Renewal { lease_until: s(115), now: s(105), policy: request("a", "m", 100).policy };
+        let wanted = Record { lease_until: s(115), updated_at: s(105), expires_at_s: 176, ..first() };
+        assert_eq!(renew(Some(&first()), &claim(), &renewal), RenewDecision::Write(Box::new(wanted.clone())));
+        assert_eq!(renew(Some(&wanted), &claim(), &renewal), RenewDecision::AlreadyLonger);
+        assert_eq!(renew(None, &claim(), &renewal), RenewDecision::Lost);
+    }
+}
