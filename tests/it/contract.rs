@@ -80,15 +80,15 @@ async fn lock_table_on_dynamodb_local() {
     lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local()).await;
 }
 
-/// Where nobody listens, and where nobody answers.
+/// Where no server listens, and where none answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn lock_table_without_a_dynamodb() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let table = || Arc::new(LockTable::new(client(&format!("http://{address}")), "contract"));
-    println!("nobody answers: {}", contract::check_unreachable(table()).await);
+    println!("no server answers: {}", contract::check_unreachable(table()).await);
     drop(listener);
-    println!("nobody listens: {}", contract::check_unreachable(table()).await);
+    println!("no server listens: {}", contract::check_unreachable(table()).await);
 }
 
 async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
@@ -111,18 +111,18 @@ async fn redis_store_on_a_cluster() {
     redis_keeps_the_contract(&REDIS_CLUSTER, RedisStore::open_cluster(&nodes[0].url()).unwrap()).await;
 }
 
-/// Where nobody listens, and where nobody answers.
+/// Where no server listens, and where none answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_store_without_a_redis() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://claimant:claimant@{}/", listener.local_addr().unwrap());
     let stores = || [RedisStore::open(&url).unwrap(), RedisStore::open_cluster(&url).unwrap()].map(Arc::new);
     for store in stores() {
-        println!("nobody answers: {}", contract::check_unreachable(store).await);
+        println!("no server answers: {}", contract::check_unreachable(store).await);
     }
     drop(listener);
     for store in stores() {
-        println!("nobody listens: {}", contract::check_unreachable(store).await);
+        println!("no server listens: {}", contract::check_unreachable(store).await);
     }
 }
 
@@ -146,16 +146,16 @@ async fn mysql_keeps_the_contract() {
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
 
-/// Where nobody listens, and where nobody answers.
+/// Where no server listens, and where none answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn sql_stores_without_a_server() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let postgres = async || Arc::new(PostgresStore::connect(&format!("postgres://u:p@{address}/d"), 10).await.unwrap());
     let mysql = async || Arc::new(MySqlStore::connect(&format!("mysql://u:p@{address}/d"), 10).await.unwrap());
-    println!("nobody answers: {}", contract::check_unreachable(postgres().await).await);
-    println!("nobody answers: {}", contract::check_unreachable(mysql().await).await);
+    println!("no server answers: {}", contract::check_unreachable(postgres().await).await);
+    println!("no server answers: {}", contract::check_unreachable(mysql().await).await);
     drop(listener);
-    println!("nobody listens: {}", contract::check_unreachable(postgres().await).await);
-    println!("nobody listens: {}", contract::check_unreachable(mysql().await).await);
+    println!("no server listens: {}", contract::check_unreachable(postgres().await).await);
+    println!("no server listens: {}", contract::check_unreachable(mysql().await).await);
 }

@@ -286,7 +286,7 @@ async fn lost_claims_are_recognised(dynamodb: &DynamoDb) {
     assert!(matches!(answer, ClaimAnswer::Refused(_)), "the orphan holds the key until its lease ends: {answer:?}");
 }
 
-/// The engine completes in company; who completes a claim by itself has its writes committed, too.
+/// The engine completes in one request; who completes a claim by itself has its writes committed, too.
 async fn a_single_completion_commits(dynamodb: &DynamoDb) {
     let store = dynamodb.lock_table("single").await.transactions();
     let mut claim = granted(&store, "k", 0).await;
@@ -322,7 +322,7 @@ async fn a_record_deleted_in_the_middle_of_a_claim_is_absent(dynamodb: &DynamoDb
     assert!(matches!(table.settle(claim, &settlement, call()).await, Settled::Done));
 }
 
-/// A failure of which nobody knows whether it was written, and somebody who failed meanwhile: to write it now could count the
+/// A failure of which it is not known whether it was written, and somebody who failed meanwhile: to write it now could count the
 /// run twice.
 async fn an_old_failure_is_not_written_again(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "overtaken").await;
@@ -394,7 +394,7 @@ async fn a_claim_that_lands_late_takes_nothing(dynamodb: &DynamoDb) {
     for abandoned in [Abandoned::Rerun, Abandoned::Park] {
         let mut request = request(&format!("{abandoned:?}"), 0);
         request.policy.abandoned = abandoned;
-        // What comes after it is lost: nobody waits for its answer.
+        // What comes after it is lost: no caller waits for its answer.
         wire.script(&[&[Loss::Waits][..], &[Request; 24]].concat());
         let (_, ()) = tokio::join!(table.claim(&request, call()), async {
             wire.until_waiting().await;
@@ -439,7 +439,7 @@ async fn dynamodb_record(dynamodb: &DynamoDb, id: &RecordId) -> String {
     table.get(id, call()).await.unwrap().unwrap().status.to_string()
 }
 
-/// Fault 15: the table's TTL deletes the record, and its stale owner comes back, before and after somebody else.
+/// Fault 15: the table's TTL deletes the record, and its stale owner comes back, before and after another owner.
 async fn a_record_that_ttl_deleted_is_nobodys(dynamodb: &DynamoDb) {
     let table = dynamodb.lock_table("deleted").await;
     let renewal = || Renewal { lease_until: at(9_000), now: at(10), policy: request("k", 0).policy };
@@ -486,7 +486,7 @@ async fn other_attribute_names_work(dynamodb: &DynamoDb) {
     assert_eq!(table.get(&id, call()).await.unwrap().unwrap().error.as_deref(), Some("no luck"));
 }
 
-/// Bad set-up: an error that names the table and the mend.
+/// Bad set-up: an error that names the table and the fix.
 async fn bad_tables_are_named(dynamodb: &DynamoDb) {
     let missing = LockTable::new(dynamodb.client(), "no-such-table");
     let error = missing.claim(&request("k", 0), call()).await.unwrap_err();
@@ -494,7 +494,7 @@ async fn bad_tables_are_named(dynamodb: &DynamoDb) {
     for wanted in ["\"no-such-table\"", "ResourceNotFoundException", "CLAIMANT_TABLE"] {
         assert!(error.to_string().contains(wanted), "{wanted} in {error}");
     }
-    // A settlement says so at once, since no try can mend it.
+    // A settlement says so at once, since no try can fix it.
     let claim = granted(&wired(dynamodb, "not-missing").await.0, "k", 0).await;
     let meter = Meter::default();
     let settled = missing.settle(claim, &failed(), Call { within: WITHIN, meter: &meter }).await;

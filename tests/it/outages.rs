@@ -19,7 +19,7 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Barrier;
 use tokio::time::Instant;
 
-/// The invocation's time-out.
+/// The invocation's timeout.
 const INVOCATION: Duration = Duration::from_secs(30);
 
 /// Messages in a batch, and handlers at once.

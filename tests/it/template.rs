@@ -56,7 +56,7 @@ fn a_role_may_touch_the_records_of_its_own_consumer_only() {
 }
 
 /// The longest that a message of each function may wait for its process's death to be noticed, in seconds. A gateway's answer
-/// may take 15 s, so the time-out of `payment` is long, and so is all that follows from it.
+/// may take 15 s, so the timeout of `payment` is long, and so is all that follows from it.
 const BACK_AFTER_S: [(&str, &str, u64); 5] = [
     ("OrderQueue", "OrderConfirmationFunction", 60),
     ("PaymentQueue", "PaymentFunction", 180),

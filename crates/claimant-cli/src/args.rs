@@ -37,7 +37,7 @@ Exit codes:
 /// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Ctrl-C or SIGTERM
 /// stops everything.
 ///
-/// No mail is sent and nobody is charged: GET /_claimant/mails at the SES endpoint and GET /_claimant/charges at the
+/// No mail is sent and no card is charged: GET /_claimant/mails at the SES endpoint and GET /_claimant/charges at the
 /// gateway list what was received. An environment value in the template that is https://gateway.example, or a path under
 /// it, is replaced by the gateway's address.
 ///

@@ -17,7 +17,7 @@ const OWNER_TOKEN_BYTES: usize = 16;
 pub struct OwnerToken(String);
 
 impl OwnerToken {
-    /// A token that nobody else has.
+    /// A token that no other claim has.
     ///
     /// # Errors
     /// When the operating system gives no random bytes. The message must then be reported failed.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::clock::Timestamp;
 use crate::limits::{LEASE_MARGIN_MS, LEASE_MAX_MS, SETTLE_RESERVE_MAX_MS};
 
-/// No invocation lasts longer; what says so is a deadline out of its mind.
+/// No invocation lasts longer: a deadline beyond it is implausible, and clamped.
 const LONGEST: Duration = Duration::from_millis(LEASE_MAX_MS);
 
 /// The time of one invocation, fixed when it starts.

@@ -25,7 +25,7 @@ pub enum ErrorKind {
     /// A setting, an option or another value is missing or not usable. It has to be changed; trying again does not help.
     Invalid,
     /// A service refuses: a permission is missing, or what it holds is not what is needed there, such as a table with
-    /// another key. Somebody has to change that.
+    /// another key. A person has to change that.
     Refused,
     /// A service gave no answer, or too many asked it. The same can succeed later.
     Unavailable,

@@ -13,7 +13,7 @@ const FAILURE_MAX_BYTES: usize = 1_024;
 /// Why a handler failed, and whether trying again can help.
 ///
 /// Made by `?` from any error: it is then retried with backoff, which is the default. A failure that no retry can
-/// mend is said aloud with [`.terminal()`](Terminal::terminal). One after which the work may be done all the same, as
+/// fix is said aloud with [`.terminal()`](Terminal::terminal). One after which the work may be done all the same, as
 /// when the answer of the system that does it was lost, is said with [`HandlerError::uncertain`].
 ///
 /// The error's `Display` is logged and kept on the record (cut to 256 bytes), so keep payload data out of it.
@@ -52,12 +52,12 @@ impl HandlerError {
         Self { source: why.into(), kind: FailureKind::Retry, retry_after: None }
     }
 
-    /// A failure that no retry can mend, with this text.
+    /// A failure that no retry can fix, with this text.
     pub fn terminal(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { kind: FailureKind::Terminal, ..Self::retry(why) }
     }
 
-    /// A failure after which nobody knows whether the work is done: the request was sent, and no answer came. An
+    /// A failure after which it is not known whether the work is done: the request was sent, and no answer came. An
     /// [at-most-once](crate::Consumer::at_most_once) consumer parks the message, as it does with work that was cut off;
     /// any other one tries it again, as after [`retry`](Self::retry).
     ///
@@ -147,7 +147,7 @@ impl Failure {
         Self { why: why.into(), kind: FailureKind::Retry, retry_after: None }
     }
 
-    /// A failure that no retry can mend.
+    /// A failure that no retry can fix.
     pub fn terminal(why: impl Into<String>) -> Self {
         Self { kind: FailureKind::Terminal, ..Self::retry(why) }
     }

@@ -74,7 +74,7 @@ pub const SETTLE_LINGER_MS: u64 = 5;
 /// The shortest renewed lease that may be set: each is renewed three times.
 pub const LEASE_MIN_MS: u64 = 3_000;
 
-/// The longest renewed lease, and the longest time-out of a handler: as long as an invocation can last.
+/// The longest renewed lease, and the longest timeout of a handler: as long as an invocation can last.
 pub const LEASE_MAX_MS: u64 = 900_000;
 
 /// How long before the invocation's deadline the engine has returned, unless set.

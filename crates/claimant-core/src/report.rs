@@ -17,14 +17,14 @@ pub enum Outcome {
     Completed,
     /// Its key had been completed before; the handler did not run.
     Duplicate,
-    /// Somebody else works on its key, until this time at most.
+    /// Another owner works on its key, until this time at most.
     Busy {
         /// When the key is claimable at the latest.
         until: Timestamp,
     },
     /// The handler failed or panicked; its claim was released. Try again.
     Retry,
-    /// The handler was cancelled, at the deadline or its time-out; its claim was released. Try again.
+    /// The handler was cancelled, at the deadline or its timeout; its claim was released. Try again.
     Cancelled,
     /// The handler did not stop when told; its claim stays until the lease ends.
     Stuck,
@@ -32,7 +32,7 @@ pub enum Outcome {
     NotStarted,
     /// An earlier message of its ordered group did not succeed.
     Blocked,
-    /// No retry can mend it.
+    /// No retry can fix it.
     Rejected {
         /// Why.
         rejection: Rejection,

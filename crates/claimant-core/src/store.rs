@@ -73,7 +73,7 @@ pub enum Renewed {
 pub enum Settled {
     /// The record was seen to hold this ending, written under this very claim.
     Done,
-    /// The claim was no longer held: somebody else has the key, or the record is gone. Nothing was written.
+    /// The claim was no longer held: another owner has the key, or the record is gone. Nothing was written.
     Lost,
     /// The claim's transaction cannot commit, for a reason of the handler's or for now. Nothing was written and the claim is
     /// still held; without its transaction, it can only end as failed. Answers completions of a
@@ -125,7 +125,7 @@ impl Settled {
 /// 3. **Guarded.** [`renew`](Store::renew) and [`settle`](Store::settle) write only while the record shows exactly
 ///    `(IN_PROGRESS, owner, fence)` of the claim; else the record is left as it is.
 /// 4. **Own writes are recognised.** A write that applied although its answer was lost is a success when it is
-///    tried again, never "somebody else has it".
+///    tried again, never "another owner has it".
 /// 5. **Fences grow** by one with each granted claim, across release and takeover, as long as the record lives.
 /// 6. **Final.** A `COMPLETED` record changes only after its window ended.
 /// 7. **Leases never shrink** by a renewal that lands late.
@@ -137,7 +137,7 @@ impl Settled {
 ///     [`Unreachable`](StoreErrorKind::Unreachable) or [`Unknown`](Settled::Unknown), never a guess. `Unknown` gives the
 ///     claim back, and the same settlement can be tried again with it. So can a claim, with the same owner.
 /// 12. **Cancel safe.** A call that is dropped either applied or did not; it leaves nothing that a later call
-///     or the end of the lease does not mend.
+///     or the end of the lease does not fix.
 /// 13. **Silent.** Errors hold no key, payload or credential.
 pub trait Store: Send + Sync + 'static {
     /// Claims a key, within this time.
@@ -201,7 +201,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Whether a claim is seen by others while it is held, and stays when its owner dies. Where it does not, as with claims
-    /// that are open transactions, nobody can tell that work was abandoned: such a store has no at-most-once consumers, and
+    /// that are open transactions, it is not known that work was abandoned: such a store has no at-most-once consumers, and
     /// its fences and attempts count only what ended.
     fn claims_outlive_owners(&self) -> bool {
         true
@@ -253,7 +253,7 @@ impl StoreErrorKind {
     }
 }
 
-/// Why a store gave no answer. `Display` says what failed and how to mend it, and does not repeat its source.
+/// Why a store gave no answer. `Display` says what failed and how to fix it, and does not repeat its source.
 #[derive(Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,

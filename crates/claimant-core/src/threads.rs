@@ -89,7 +89,7 @@ impl HandlerThreads {
         Self::made_by(Box::new(move || Ok(Threads::Ours(Some(make()?)))))
     }
 
-    /// As [`new`](Self::new), on runtimes that somebody else drives and ends.
+    /// As [`new`](Self::new), on runtimes that the caller drives and ends.
     ///
     /// # Errors
     /// As there.
@@ -124,7 +124,7 @@ impl HandlerThreads {
         Arc::clone(&self.0.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Threads that nobody has blocked yet, in place of these; `None` where no more can be started.
+    /// Threads that no handler has blocked yet, in place of these; `None` where no more can be started.
     pub(crate) fn instead_of(&self, blocked: &Arc<Generation>) -> Option<Arc<Generation>> {
         let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&current, blocked) {

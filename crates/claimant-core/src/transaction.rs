@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A store's transaction on its way with a claim, of a type that only the store and the handler know.
 ///
-/// Behind a lock that nobody waits for, so that a claim can be looked at from several threads whatever it carries.
+/// Behind a lock that is never contended, so that a claim can be looked at from several threads whatever it carries.
 pub struct AnyTransaction(Mutex<Box<dyn Any + Send>>);
 
 impl AnyTransaction {

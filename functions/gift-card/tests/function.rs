@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The time-out of a function that is to be killed: what the next delivery waits for, and by far enough to come to the commit.
+/// The timeout of a function that is to be killed: what the next delivery waits for, and by far enough to come to the commit.
 const LEASE: Duration = Duration::from_secs(5);
 
 fn config() -> StageConfig {

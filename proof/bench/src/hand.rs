@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::AttributeValue::{N, S};
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure::AllOld;
 
-/// How long a claim is honoured; by hand, one takes the function's time-out.
+/// How long a claim is honoured; by hand, one takes the function's timeout.
 const LEASE: Duration = Duration::from_mins(15);
 /// How long a finished order keeps duplicates out.
 const WINDOW: Duration = Duration::from_hours(15 * 24);

@@ -12,7 +12,7 @@ pub(crate) enum Workload {
     Fresh,
     /// Orders that are done, sent a second time: new message ids, first delivery.
     SentAgain,
-    /// Messages that are done, delivered a second time, as after a time-out: same message ids.
+    /// Messages that are done, delivered a second time, as after a timeout: same message ids.
     Redelivered,
 }
 

@@ -217,7 +217,7 @@ fn renewals_and_windows() -> Config {
 }
 
 fn batched() -> Config {
-    Config { form: Form::Batched, losses: 1, ticks: 2, receives: 2, ..Config::new("claims in company") }
+    Config { form: Form::Batched, losses: 1, ticks: 2, receives: 2, ..Config::new("batched claims") }
 }
 
 fn optimistic() -> Config {

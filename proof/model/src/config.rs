@@ -15,7 +15,7 @@ pub enum Form {
     Atomic,
     /// The lock table: a blind conditional claim, then compare and set on what the refusal showed.
     Conditional,
-    /// The lock table with claims in company: an insert, a read, then as before.
+    /// The lock table with batched claims: an insert, a read, then as before.
     Batched,
     /// The lock table without claims: the completion finds out whether the key is still to be had.
     Optimistic,
@@ -37,7 +37,7 @@ pub enum Finish {
     Ok,
     /// It says that it failed, and had no effect.
     Fail,
-    /// It says that nothing can mend it, and had no effect.
+    /// It says that nothing can fix it, and had no effect.
     Reject,
     /// It panicked, was cancelled or timed out; it may have had its effect.
     Cut {

@@ -62,9 +62,9 @@ pub fn small() -> Vec<Checked> {
                 deaths: 1,
                 ticks: 3,
                 receives: 2,
-                ..Config::new("claims in company")
+                ..Config::new("batched claims")
             },
-            &["completed", "lost answer resolved", "a claim nobody knows of"],
+            &["completed", "lost answer resolved", "a claim whose answer was lost"],
         ),
         of(
             Config {

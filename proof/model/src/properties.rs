@@ -115,7 +115,7 @@ pub const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "own writes",
-        says: "what a worker wrote itself is never somebody else's (contract, clause 4)",
+        says: "what a worker wrote itself is never another owner's (contract, clause 4)",
         made: everywhere,
         holds: |_, state| !state.has(Flaw::OwnWrites),
     },
@@ -182,7 +182,7 @@ pub const SIGHTS: &[Sight] = &[
             redriven && running(state, |held| held.fence > 1)
         },
     },
-    Sight { name: "a claim nobody knows of", shown: orphaned },
+    Sight { name: "a claim whose answer was lost", shown: orphaned },
     Sight { name: "two effects", shown: |state| state.effects.contains(&2) },
     Sight { name: "dead letter", shown: |state| state.messages.iter().any(|message| message.copied) },
     Sight {

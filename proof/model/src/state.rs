@@ -90,7 +90,7 @@ pub enum Out {
     },
     /// Completed before.
     Duplicate,
-    /// Somebody else works on it.
+    /// Another owner works on it.
     Busy,
     /// Its claim ended as failed, or was released.
     Retry,
@@ -189,7 +189,7 @@ pub struct State {
     pub workers: [Worker; WORKERS_MAX],
     /// The messages; those beyond the configuration's are not there.
     pub messages: [Message; MESSAGES_MAX],
-    /// Writes that may still arrive, though nobody waits for them.
+    /// Writes that may still arrive, though no caller waits for them.
     pub delayed: [Option<Ask>; DELAYED_MAX],
     /// Losses that are left.
     pub losses: u8,
@@ -297,7 +297,7 @@ impl State {
         self.flaws & flaw as u16 != 0
     }
 
-    /// The smallest owner token that nobody has.
+    /// The smallest owner token that no owner has.
     #[must_use]
     pub fn fresh_owner(&self) -> u8 {
         let mut taken = 0_u32;

@@ -96,7 +96,7 @@ pub async fn deliver(world: World, environment: Environment, invocation: Invocat
             if !process.is_frozen() {
                 return process.kill("timed out");
             }
-            // A process that is stopped is not seen to end: it goes on when it is let, though nobody listens any more.
+            // A process that is stopped is not seen to end: it goes on when it is let, though no server listens any more.
             process.retire();
             tokio::spawn(async move {
                 tokio::select! {

@@ -96,7 +96,7 @@ fn queue(rng: &mut Rng, function: &FunctionSpec) -> QueueSpec {
     let fifo_groups = rarely(rng, 3).then(|| rng.u32(1..=2));
     QueueSpec {
         fifo_groups,
-        // As AWS demands, at least the function's time-out; the mapping does not look again when either is changed.
+        // As AWS demands, at least the function's timeout; the mapping does not look again when either is changed.
         visibility_s: if rarely(rng, 6) { 2 } else { function.timeout_ms / 1_000 * one(rng, &[1, 2, 6]) },
         max_receives: if rarely(rng, 6) { rng.u32(4..=7) } else { 5 },
         batch_max: if fifo_groups.is_some() { one(rng, &[1, 3, 10]) } else { one(rng, &[1, 3, 10, 30]) },

@@ -7,7 +7,7 @@ use crate::mutant::Mutant;
 use crate::sqs::Expired;
 use crate::world::World;
 
-/// The code for a message that is somebody else's to hide, or was deleted.
+/// The code for a message that is another owner's to hide, or was deleted.
 const EXPIRED: &str = "InvalidParameterValue";
 
 /// Carries out one request.

@@ -55,7 +55,7 @@ pub struct ConsumerSpec {
     pub attempts_max: Option<u32>,
     /// Messages at once.
     pub concurrency: usize,
-    /// The handler's own time-out.
+    /// The handler's own timeout.
     pub timeout_ms: Option<u64>,
     /// Whether many records go in one request.
     pub batched: bool,
@@ -147,7 +147,7 @@ pub enum Work {
     FailFor(u64),
     /// Panics after a while.
     Panic(u64),
-    /// Says that no retry can mend it.
+    /// Says that no retry can fix it.
     Permanent,
     /// Never returns.
     Hang,

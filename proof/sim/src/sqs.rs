@@ -41,7 +41,7 @@ pub struct Sqs {
     sent: u32,
 }
 
-/// Why a request was refused: the message was deleted, or, on a FIFO queue, somebody else has it, or may have.
+/// Why a request was refused: the message was deleted, or, on a FIFO queue, another owner has it, or may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired;
 

@@ -36,7 +36,7 @@ impl fmt::Display for Outcome {
             "kills",
             "stops",
             "crashes",
-            "time-outs"
+            "timeouts"
         )?;
         for row in &self.rows {
             self.row(f, row)?;

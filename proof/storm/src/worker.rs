@@ -10,7 +10,7 @@ use crate::plan::Target;
 /// Suspects run one after the other, a whole batch of them where all are: twice the time of that, with three deaths.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(12);
 
-/// As AWS demands, no less than the time-out. Renewed leases shorten it.
+/// As AWS demands, no less than the timeout. Renewed leases shorten it.
 pub(crate) const VISIBILITY: Duration = Duration::from_secs(12);
 
 /// The queue of the worker; its dead-letter queue is called after it.

@@ -41,7 +41,7 @@ pub enum Fault {
     Late(Duration),
     /// A settlement's transaction does not commit; the claim is still held. Nothing happens to other calls.
     Aborts,
-    /// A settlement finds the key completed by somebody else. Nothing happens to other calls.
+    /// A settlement finds the key completed by another owner. Nothing happens to other calls.
     Refuses,
 }
 

@@ -6,7 +6,7 @@
 //! | [`faulty`] | a store that fails as scripted |
 //! | [`fuzz`] | generated inputs for fuzz targets and properties |
 //! | [`ledger`] | a transactional store in memory |
-//! | [`queue`] | a queue that does as it is told |
+//! | [`queue`] | a queue that is scripted |
 //! | [`contract`] | the contract of a store, as checks that any store can be held to |
 //! | [`outcomes`] | every outcome of the protocol, as a table that any store can be put under |
 
@@ -22,4 +22,4 @@ mod script;
 
 pub use clock::MovableClock;
 pub use faulty::{Call, Fault, FaultyStore};
-pub use queue::{Letters, ScriptedQueue};
+pub use queue::{DeadLetterQueue, ScriptedQueue};

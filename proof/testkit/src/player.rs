@@ -15,13 +15,13 @@ use crate::script::{ClaimStep, LEASE_MS, Step, WITHIN, copy, no_answer, owner, p
 /// One store and one key, and the claims held on it.
 pub(crate) struct Player<'a> {
     store: &'a dyn Store,
-    /// Whether claims and settlements go in company, so that a store takes its path for many.
+    /// Whether claims and settlements go in one request, so that a store takes its path for many.
     pub(crate) batched: bool,
     id: RecordId,
     epoch: Timestamp,
     meter: Meter,
     held: HashMap<&'static str, Claim>,
-    /// Claims of other keys, made in company and not settled yet.
+    /// Claims of other keys, made in one request and not settled yet.
     company: Vec<Claim>,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Player<'a> {
         };
         match other {
             ClaimAnswer::Granted(claim) => self.company.push(claim),
-            ClaimAnswer::Refused(why) => return Err(format!("a fresh key in company was refused: {why:?}")),
+            ClaimAnswer::Refused(why) => return Err(format!("a fresh key in one request was refused: {why:?}")),
         }
         match answer {
             BatchedClaim::Answered(answer) => Ok(answer),
@@ -198,7 +198,7 @@ impl<'a> Player<'a> {
         match company {
             Settled::Unknown { error, .. } => Err(no_answer(&error)),
             Settled::Done => Ok(settled),
-            other => Err(format!("a claim in company was not settled: {other:?}")),
+            other => Err(format!("a claim in one request was not settled: {other:?}")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A queue that does as it is told.
+//! A scripted queue.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,19 +7,19 @@ use claimant_core::{Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
 
 /// What a [`ScriptedQueue`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Letters {
+pub enum DeadLetterQueue {
     /// There is no dead-letter queue.
     Without,
-    /// It takes every letter.
+    /// It takes every dead letter.
     Taken,
     /// It takes none.
     Refused,
 }
 
-/// A queue that does as it is told, and remembers what it was asked. Clones are the same queue.
+/// A scripted queue, which remembers what it was asked. Clones are the same queue.
 #[derive(Debug, Clone)]
 pub struct ScriptedQueue {
-    letters: Letters,
+    dead_letter_queue: DeadLetterQueue,
     /// Whether messages are still this delivery's to hide.
     pub held: bool,
     asked: Arc<Mutex<Asked>>,
@@ -35,17 +35,17 @@ struct Asked {
 impl ScriptedQueue {
     /// A queue that treats dead letters like this.
     #[must_use]
-    pub fn new(letters: Letters) -> Self {
-        Self { letters, held: true, asked: Arc::default() }
+    pub fn new(dead_letter_queue: DeadLetterQueue) -> Self {
+        Self { dead_letter_queue, held: true, asked: Arc::default() }
     }
 
-    /// The letters that it was sent, taken or not.
+    /// The dead letters that it was sent, taken or not.
     #[must_use]
-    pub fn letters(&self) -> Vec<DeadLetter> {
+    pub fn dead_letters_sent(&self) -> Vec<DeadLetter> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).letters.clone()
     }
 
-    /// How many letters there were in each request.
+    /// How many dead letters there were in each request.
     #[must_use]
     pub fn requests(&self) -> Vec<usize> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
@@ -65,16 +65,16 @@ impl Queue for ScriptedQueue {
     }
 
     fn has_dead_letters(&self) -> bool {
-        self.letters != Letters::Without
+        self.dead_letter_queue != DeadLetterQueue::Without
     }
 
     fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.letters.extend_from_slice(letters);
         asked.requests.push(letters.len());
-        let answer = match self.letters {
-            Letters::Taken => Confirmation::Confirmed,
-            Letters::Refused | Letters::Without => Confirmation::Unconfirmed,
+        let answer = match self.dead_letter_queue {
+            DeadLetterQueue::Taken => Confirmation::Confirmed,
+            DeadLetterQueue::Refused | DeadLetterQueue::Without => Confirmation::Unconfirmed,
         };
         Box::pin(std::future::ready(vec![answer; letters.len()]))
     }

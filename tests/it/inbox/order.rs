@@ -105,7 +105,12 @@ async fn a_long_group_that_is_stuck_is_in_nobodys_way() {
         world.inbox.discard(stuck, claimant::Timestamp::from_millis(0), WITHIN).await.unwrap(),
         StateChange::Applied
     );
-    assert_eq!(world.run().await.done, 1_500);
+    // As many runs as that takes on a busy machine.
+    let mut done = 0;
+    while let more @ 1.. = world.run().await.done {
+        done += more;
+    }
+    assert_eq!(done, 1_500);
 }
 
 /// What a person does about a dead message, and what of its group is done before and after that.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tracing::Dispatch;
 
-/// The time-out of an invocation: none of these tests comes near it.
+/// The timeout of an invocation: none of these tests comes near it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The queue of every test, unless it says otherwise.

@@ -24,7 +24,7 @@ async fn troubles_are_told_apart() {
         ("no password", "", &[], Denied),
         ("a user without permissions", "unable:claimant@", unable, Denied),
         ("a key that is no hash", "claimant:claimant@", strange, Misconfigured),
-        ("a hash of somebody else's", "claimant:claimant@", foreign, Corrupt),
+        ("a hash of another owner's", "claimant:claimant@", foreign, Corrupt),
         ("a full memory", "claimant:claimant@", &[&["CONFIG", "SET", "maxmemory", "1"]], Throttled),
         ("a replica", "claimant:claimant@", &[&["REPLICAOF", "127.0.0.1", "1"]], Throttled),
         ("no server", "claimant:secret-password@", &[&["SHUTDOWN", "NOSAVE"]], Unreachable),
@@ -47,7 +47,7 @@ async fn troubles_are_told_apart() {
         for answer in store.claim_all(&batch, call()).await {
             assert_eq!(answer.expect_err(what).kind(), kind, "{what}, batched");
         }
-        if !matches!(what, "a key that is no hash" | "a hash of somebody else's") {
+        if !matches!(what, "a key that is no hash" | "a hash of another owner's") {
             let settled = store.settle(claim, &failed(), call()).await;
             assert!(matches!(&settled, Settled::Unknown { error, .. } if error.kind() == kind), "{what}: {settled:?}");
         }

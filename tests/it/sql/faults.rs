@@ -70,14 +70,14 @@ const FAULTS: &[Fault] = &[
         says: "apply the migrations",
     },
     Fault {
-        name: "somebody else's record",
+        name: "another owner's record",
         sql: &["UPDATE claimant_records SET fence = -1"],
         url: AS_IT_IS,
         kind: StoreErrorKind::Corrupt,
         says: "column fence",
     },
     Fault {
-        name: "nobody listens",
+        name: "no server listens",
         sql: &[],
         url: |url| with_port(&url, "1"),
         kind: StoreErrorKind::Unreachable,

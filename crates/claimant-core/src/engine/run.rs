@@ -158,7 +158,7 @@ impl<T: Send + 'static> Run<'_, T> {
     fn cancellation(&self) -> (Instant, &'static str) {
         let own = self.cx.options().timeout.map(|timeout| Instant::now() + timeout);
         match own {
-            Some(own) if own < self.cx.schedule.cancel_at => (own, "the handler was cancelled at its time-out"),
+            Some(own) if own < self.cx.schedule.cancel_at => (own, "the handler was cancelled at its timeout"),
             _ => (self.cx.schedule.cancel_at, "the handler was cancelled at the deadline"),
         }
     }

@@ -49,7 +49,7 @@ enum Slot {
 /// What the task and the engine share.
 struct Shared {
     slot: Slot,
-    /// Where it is counted until its thread drops it, if nobody waits for it any longer.
+    /// Where it is counted until its thread drops it, if no caller waits for it any longer.
     left_behind: Option<Arc<Counts>>,
 }
 

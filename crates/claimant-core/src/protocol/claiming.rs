@@ -39,7 +39,7 @@ pub enum Refusal {
         /// What the handler returned, if it was kept: JSON.
         result: Option<String>,
     },
-    /// Somebody else works on it.
+    /// Another owner works on it.
     Busy {
         /// The end of the other's lease, as far as it is known now, and the clock-skew margin: if the lease is not renewed,
         /// the key is claimable after it.

@@ -8,10 +8,10 @@ use crate::limits;
 /// What becomes of work whose owner did not settle it before its lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Abandoned {
-    /// Somebody else claims it and runs the handler again.
+    /// Another owner claims it and runs the handler again.
     #[default]
     Rerun,
-    /// Nobody runs it again until an operator decides: at most once.
+    /// It is not run again until an operator decides: at most once.
     Park,
 }
 
@@ -21,7 +21,7 @@ pub const ABANDONED: &str = "its owner's lease ended before it was settled: the 
 /// What becomes of a message whose key belongs to work with another payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Conflicts {
-    /// It is rejected, loudly: one key with two payloads is somebody's mistake.
+    /// It is rejected, loudly: one key with two payloads is a mistake of the producer or of the key rule.
     #[default]
     Reject,
     /// The key alone says what is the same work: it is treated as a duplicate.

@@ -95,7 +95,7 @@ pub enum SettleDecision {
     Write(Box<Record>),
     /// The record shows that an earlier write of the same settlement applied and its answer was lost.
     AlreadySettled,
-    /// The claim is no longer held: somebody else has the key, or the record is gone.
+    /// The claim is no longer held: another owner has the key, or the record is gone.
     Lost,
 }
 

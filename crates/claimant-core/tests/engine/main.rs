@@ -18,13 +18,13 @@ use std::time::Duration;
 use claimant_core::{Consumer, Engine, Fingerprint, Lease, MemoryStore, Report};
 use claimant_testkit::FaultyStore;
 use claimant_testkit::outcomes::{self, Work, World};
-use claimant_testkit::queue::Letters;
+use claimant_testkit::queue::DeadLetterQueue;
 
-/// The time-out of an invocation, on paused time.
+/// The timeout of an invocation, on paused time.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn world(setting: outcomes::Setting) -> World {
-    World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Without)
+    World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, DeadLetterQueue::Without)
 }
 
 fn words(report: &Report) -> String {

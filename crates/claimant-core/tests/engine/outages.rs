@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::words;
 
-/// The invocation's time-out.
+/// The invocation's timeout.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What can be waited for.

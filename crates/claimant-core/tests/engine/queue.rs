@@ -10,25 +10,27 @@ use claimant_core::{
 use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs, Late, NotApplied};
 use claimant_testkit::outcomes::{Work, World, message};
-use claimant_testkit::queue::Letters;
+use claimant_testkit::queue::DeadLetterQueue;
 
 use super::{TIMEOUT, words};
 
 #[tokio::test(start_paused = true)]
 async fn dead_letters_say_why_and_are_successes_only_when_taken() {
-    for (letters, failed) in [(Letters::Taken, 0), (Letters::Refused, 4), (Letters::Without, 4)] {
+    for (letters, failed) in [(DeadLetterQueue::Taken, 0), (DeadLetterQueue::Refused, 4), (DeadLetterQueue::Without, 4)]
+    {
         let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, |c| c.attempts_max(1), letters);
         let report = world.deliver(&["a reject", "nonsense", "a reject", "b ok", "y:nonsense"], 0).await;
         assert_eq!(words(&report), "rejected rejected rejected completed rejected");
         assert_eq!(report.failures().len(), failed, "{letters:?}");
         // What stays in its queue comes back for another try at once, the first time.
-        let back = (letters != Letters::Taken).then_some(Duration::ZERO);
+        let back = (letters != DeadLetterQueue::Taken).then_some(Duration::ZERO);
         assert_eq!(report.entries()[0].visible_after, back, "{letters:?}");
-        if letters == Letters::Without {
-            assert!(world.queue.letters().is_empty());
+        if letters == DeadLetterQueue::Without {
+            assert!(world.queue.dead_letters_sent().is_empty());
             continue;
         }
-        let mut sent: Vec<_> = world.queue.letters().into_iter().map(|l| (l.index, l.error, l.attempt)).collect();
+        let mut sent: Vec<_> =
+            world.queue.dead_letters_sent().into_iter().map(|l| (l.index, l.error, l.attempt)).collect();
         sent.sort();
         assert_eq!(sent.len(), 4);
         assert_eq!(sent[0], (0, "no use".to_owned(), Some(1)));
@@ -39,10 +41,10 @@ async fn dead_letters_say_why_and_are_successes_only_when_taken() {
 #[tokio::test(start_paused = true)]
 async fn more_dead_letters_than_slots_are_all_sent() {
     let setting = |c: Consumer<Work>| c.concurrency(3);
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Taken);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, DeadLetterQueue::Taken);
     let report = world.deliver(&["nonsense"; 50], 0).await;
     assert_eq!((report.counts()["rejected"], report.failures().len()), (50, 0));
-    assert_eq!(world.queue.letters().len(), 50);
+    assert_eq!(world.queue.dead_letters_sent().len(), 50);
     assert_eq!(world.queue.requests(), [10; 5], "as many in a request as it takes");
 }
 
@@ -70,7 +72,7 @@ impl Queue for Slow {
 #[tokio::test(start_paused = true)]
 async fn no_dead_letter_is_begun_without_time_for_it() {
     let setting = |c: Consumer<Work>| c.concurrency(1);
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Taken);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, DeadLetterQueue::Taken);
     // Three requests of ten letters, one after the other, of which the third has no time left.
     let batch: Vec<_> = (0..30).map(|place| message(place, "nonsense", 1)).collect();
     let (queue, margin) = (Slow(TIMEOUT / 2, Mutex::default()), Duration::from_millis(500));
@@ -86,11 +88,11 @@ async fn no_dead_letter_is_begun_without_time_for_it() {
 #[tokio::test(start_paused = true)]
 async fn parked_messages_say_why_too() {
     let setting = |c: Consumer<Work>| c.at_most_once().timeout(Duration::from_secs(1));
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, Letters::Taken);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, DeadLetterQueue::Taken);
     let report = world.deliver(&["a doubt", "b hang"], 0).await;
     assert_eq!((words(&report).as_str(), report.failures().len()), ("parked parked", 0));
     world.deliver(&["a doubt @m9"], 0).await;
-    let sent: Vec<_> = world.queue.letters().into_iter().map(|l| (l.error, l.attempt)).collect();
+    let sent: Vec<_> = world.queue.dead_letters_sent().into_iter().map(|l| (l.error, l.attempt)).collect();
     assert_eq!(sent[0], ("no answer".to_owned(), Some(1)));
     assert!(sent[1].0.contains("cancelled") && sent[1].1 == Some(1), "{sent:?}");
     assert!(sent[2].0.contains("not run again") && sent[2].1.is_none(), "{sent:?}");
@@ -102,7 +104,7 @@ fn renewed(consumer: Consumer<Work>) -> Consumer<Work> {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewed_lease_goes_on_with_its_message_and_ends_with_it() {
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
     // 5 s of work under a lease of 3 s, while another copy comes twice (fault 33).
     let rival = async {
         tokio::time::sleep(Duration::from_millis(3_500)).await;
@@ -123,14 +125,14 @@ async fn a_renewed_lease_goes_on_with_its_message_and_ends_with_it() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_whose_lease_is_lost_is_cancelled() {
     // The message is no longer this delivery's to hide.
-    let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
     world.queue.held = false;
     let start = tokio::time::Instant::now();
     assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lease_lost");
     assert!(start.elapsed() < Duration::from_secs(2));
     // A renewal without an answer is tried again while the lease lasts; without any, the handler ends with the lease.
     for (faults, outcome) in [(1, "cancelled"), (9, "lease_lost")] {
-        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
         for fault in
             [AnswerLost, Hangs, NotApplied(claimant_core::StoreErrorKind::Throttled)].iter().cycle().take(faults)
         {
@@ -145,7 +147,7 @@ async fn a_handler_whose_lease_is_lost_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_ends_where_no_further_try_would_come_before_its_lease_does() {
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
     let throttled = NotApplied(claimant_core::StoreErrorKind::Throttled);
     (0..2).for_each(|_| world.store.fail_next(Renew, throttled));
     let start = tokio::time::Instant::now();
@@ -162,7 +164,7 @@ async fn a_grant_that_came_late_is_renewed_before_its_handler_runs() {
         (1_500, None, "completed", vec![Claim, Renew, Settle]),
         (1_500, Some(Hangs), "lease_lost", vec![Claim, Renew, Settle]),
     ] {
-        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
         world.store.fail_next(Claim, Late(Duration::from_millis(late_ms)));
         renewal.into_iter().for_each(|fault| world.store.fail_next(Renew, fault));
         assert_eq!(words(&world.deliver(&["a ok"], 0).await), outcome, "{late_ms} ms, {renewal:?}");
@@ -192,7 +194,7 @@ async fn duplicates_are_shown_what_the_handler_returned() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_in_a_renewed_lease_outlives_its_owner_only_briefly() {
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
     let dying = tokio::time::timeout(Duration::from_millis(1_500), world.deliver(&["a hang"], 0)).await;
     assert!(dying.is_err());
     assert_eq!(world.status("a").await, Some(Status::InProgress));
@@ -204,7 +206,7 @@ async fn a_claim_in_a_renewed_lease_outlives_its_owner_only_briefly() {
 /// A message that is back earlier costs a receive, and waits once more.
 #[tokio::test(start_paused = true)]
 async fn the_message_of_a_dead_owner_is_back_when_it_can_be_taken_over() {
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
     let (renewed_at, answers_after) = (Duration::from_secs(1), Duration::from_millis(5));
     world.store.fail_next(Renew, Late(answers_after));
     let dying = tokio::time::timeout(renewed_at + answers_after * 2, world.deliver(&["a hang"], 0)).await;
@@ -235,7 +237,7 @@ impl Queue for Mute {
 #[tokio::test(start_paused = true)]
 async fn a_renewal_under_way_holds_up_no_deadline() {
     let long = |consumer: Consumer<Work>| consumer.lease(Lease::Renewed(Duration::from_secs(18)));
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, long, Letters::Without);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, long, DeadLetterQueue::Without);
     let batch = [message(0, "a hang", 1)];
     let start = tokio::time::Instant::now();
     let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
@@ -245,7 +247,7 @@ async fn a_renewal_under_way_holds_up_no_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_handler_is_done_stays_hidden_until_its_batch_is() {
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
     world.deliver(&["a long", "b hang"], 0).await;
     let last = world.queue.hidden().into_iter().rfind(|(place, _)| *place == 0).unwrap();
     assert!(last.1 >= TIMEOUT / 2, "{last:?}");
@@ -253,7 +255,7 @@ async fn a_message_whose_handler_is_done_stays_hidden_until_its_batch_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_message_is_lost_is_let_go() {
-    let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, Letters::Without);
+    let mut world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
     world.queue.held = false;
     assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lease_lost");
     assert_eq!(world.status("a").await, Some(Status::Failed));

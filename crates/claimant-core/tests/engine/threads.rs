@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{TIMEOUT, words};
 
-/// The time-out of an invocation: what is not blocked needs a tenth of it.
+/// The timeout of an invocation: what is not blocked needs a tenth of it.
 const PERIOD: Duration = Duration::from_secs(4);
 
 /// For handlers that do not return anyway.

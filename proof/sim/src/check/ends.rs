@@ -8,7 +8,7 @@ use crate::history::Event;
 use crate::scenario::{MessageSpec, Scenario, Shape};
 use crate::timeline::Timeline;
 
-/// How much longer than the function's time-out a lease lasts, with the jitter of those who wait for its end.
+/// How much longer than the function's timeout a lease lasts, with the jitter of those who wait for its end.
 const LEASE_BEYOND_MS: u64 = 2_000;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {

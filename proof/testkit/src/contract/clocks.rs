@@ -13,7 +13,7 @@ use crate::script::Step;
 
 pub(super) async fn check(examiner: &mut Examiner) {
     for batched in [false, true] {
-        let company = if batched { ", in company" } else { "" };
+        let company = if batched { ", batched" } else { "" };
         for (name, epoch) in epochs() {
             for rule in rules().into_iter().chain(fences()) {
                 let finding = same_as_reference(examiner, epoch, &rule.steps, batched).await;

@@ -17,7 +17,7 @@ use super::scene::{
 };
 use crate::script::{copy, done, failed};
 
-/// How many keys go in company.
+/// How many keys go in one request.
 const COMPANY: usize = 4;
 
 /// How many calls are under way at once, of which every second one is dropped.
@@ -44,12 +44,12 @@ pub(super) async fn check(examiner: &mut Examiner) {
     for point in points() {
         let name = |what: &str| format!("{what} dropped at {point:?}");
         examiner.hold(12, name("a claim"), claim(store.as_ref(), point).await);
-        examiner.hold(12, name("claims in company"), claims(store.as_ref(), point).await);
+        examiner.hold(12, name("batched claims"), claims(store.as_ref(), point).await);
         for ending in [done(), failed(), Ending::Released] {
             let name = name(&format!("{ending:?}"));
             examiner.hold(12, name, settlement_of(store.as_ref(), ending, point).await);
         }
-        examiner.hold(12, name("completions in company"), settlements(store.as_ref(), point).await);
+        examiner.hold(12, name("batched completions"), settlements(store.as_ref(), point).await);
         examiner.hold(12, name("a renewal"), renewal_of(store.as_ref(), point).await);
         examiner.hold(12, name("every second of many calls"), crowd(&store, point).await);
     }
@@ -94,7 +94,7 @@ async fn claim(store: &dyn Store, point: Point) -> Finding {
 async fn claims(store: &dyn Store, point: Point) -> Finding {
     let requests: Vec<_> = (0..COMPANY).map(|_| request(&fresh_id("dropped"), 0)).collect();
     up_to(point, store.claim_all(&requests, call(&Meter::default()))).await;
-    // Tried again by the same owners, in company and then each by itself.
+    // Tried again by the same owners, in one request and then each by itself.
     answers(store, &requests).await?;
     for request in &requests {
         mended(store, request).await?;

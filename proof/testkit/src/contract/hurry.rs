@@ -15,7 +15,7 @@ use crate::script::{copy, done, no_answer};
 /// How long a call may take that was given next to nothing: far beyond what a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many keys go in company.
+/// How many keys go in one request.
 const COMPANY: usize = 30;
 
 /// From none at all to what some stores need for an answer.

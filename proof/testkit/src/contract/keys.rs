@@ -12,7 +12,7 @@ pub(super) async fn check(examiner: &mut Examiner) {
     examiner.hold(10, "an empty key is refused before it gets to a store", finding);
     for (name, alike) in families() {
         for batched in [false, true] {
-            let company = if batched { ", in company" } else { "" };
+            let company = if batched { ", batched" } else { "" };
             let finding = told_apart(examiner, &alike, batched).await;
             examiner.hold(10, format!("keys are told apart by {name}{company}"), finding);
         }

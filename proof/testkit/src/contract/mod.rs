@@ -80,7 +80,7 @@ pub async fn survey(store: Arc<dyn Store>) -> Findings {
 }
 
 /// Holds a store whose server cannot be reached to clauses 11 and 13: each call ends in time, says so, and tells nothing
-/// of keys and payloads. Give it an address where nobody listens or nobody answers.
+/// of keys and payloads. Give it an address where no server listens or none answers.
 ///
 /// # Panics
 /// At the first check that does not hold, naming it and its clause.

@@ -26,7 +26,7 @@ pub(super) const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 pub(super) async fn check(examiner: &mut Examiner) {
     let store = examiner.store.clone();
     for batched in [false, true] {
-        let company = if batched { ", in company" } else { "" };
+        let company = if batched { ", batched" } else { "" };
         for (name, steps) in variations() {
             let finding = same(store.as_ref(), &steps, batched).await;
             examiner.hold(1, format!("{name}{company}"), finding);
@@ -99,7 +99,7 @@ async fn random(store: &dyn Store, mut random: Random) -> Finding {
         now = random.later(now);
         let step = random.step(now, |who| theirs.has(who));
         ours.batched = random.below(3) == 0;
-        history.push(format!("{n}: key {key}, in company {}: {step:?}", ours.batched));
+        history.push(format!("{n}: key {key}, in one request {}: {step:?}", ours.batched));
         for step in [step, Step::Look] {
             let (seen, wanted) = (ours.step(&step).await?, theirs.step(&step).await?);
             ensure(seen == wanted, || format!("expected {wanted:?}, saw {seen:?}, after\n  {}", history.join("\n  ")))?;

@@ -20,7 +20,7 @@ pub(super) struct Rule {
 pub(super) async fn check(examiner: &mut Examiner) {
     let store = examiner.store.clone();
     for batched in [false, true] {
-        let company = if batched { ", in company" } else { "" };
+        let company = if batched { ", batched" } else { "" };
         for Rule { clause, name, steps, expected } in
             rules().into_iter().chain(own_writes()).chain(fences()).chain(endings_of_windows())
         {

@@ -72,7 +72,7 @@ pub(super) async fn granted(store: &dyn Store, request: &ClaimRequest) -> Result
     }
 }
 
-/// The answers to claims in company, each `None` followed up by itself as the engine does.
+/// The answers to batched claims, each `None` followed up by itself as the engine does.
 pub(super) async fn answers(store: &dyn Store, requests: &[ClaimRequest]) -> Result<Vec<ClaimAnswer>, String> {
     let given = store.claim_all(requests, call(&Meter::default())).await;
     if given.len() != requests.len() {

@@ -52,7 +52,7 @@ pub(super) async fn unreachable(examiner: &mut Examiner) {
 /// How many calls [`errors`] makes, by the answers that they give.
 const CALLS: usize = 8;
 
-/// The errors of one call of each kind, and of two keys in company.
+/// The errors of one call of each kind, and of two keys in one request.
 async fn errors(store: &dyn Store, within: Duration) -> Result<Vec<StoreError>, String> {
     let meter = Meter::default();
     let call = Call { within, meter: &meter };

@@ -11,10 +11,10 @@ use crate::script::{
 
 pub(super) async fn check(examiner: &mut Examiner) {
     for batched in [false, true] {
-        let company = if batched { ", in company" } else { "" };
+        let company = if batched { ", batched" } else { "" };
         for (way, steps) in ways_to_lose() {
             for (late, step) in late_calls() {
-                // A settlement in company, but a renewal has none.
+                // A settlement in one request, but a renewal has none.
                 if batched && matches!(step, Step::Renew { .. }) {
                     continue;
                 }

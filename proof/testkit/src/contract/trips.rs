@@ -80,7 +80,7 @@ async fn granted(store: &dyn Store, request: &ClaimRequest) -> (u64, Claim) {
     (requests, claim.expect("a key that is fresh, or whose lease is over, is granted"))
 }
 
-/// The requests of claims in company, with those that followed for what could not be told there.
+/// The requests of batched claims, with those that followed for what could not be told there.
 async fn claim_all(store: &dyn Store, requests: &[ClaimRequest]) -> (u64, Vec<Claim>) {
     let meter = Meter::default();
     let mut claims = Vec::new();

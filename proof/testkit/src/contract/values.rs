@@ -162,7 +162,7 @@ async fn ended(store: &dyn Store, ending: Ending, result: Option<&str>) -> Findi
         let so = matches!(&shown, ClaimAnswer::Refused(Refusal::Completed { result: Some(r) }) if r == result);
         ensure(so, || "a duplicate is not shown the result that was written".into())?;
     }
-    // The same in company: the path for many writes by other means.
+    // The same in one request: the path for many writes by other means.
     let (first, second) = (request(&fresh_id("ending"), 0), request(&fresh_id("ending"), 0));
     let claims = vec![granted(store, &first).await?, granted(store, &second).await?];
     let all = claims.into_iter().map(|claim| (claim, settlement(ending.clone(), 5))).collect();
@@ -174,5 +174,5 @@ async fn ended(store: &dyn Store, ending: Ending, result: Option<&str>) -> Findi
     }
     let seen = look(store, &first.id).await?.map(|record| (record.status, record.result, record.error));
     let wanted = wanted.map(|record| (record.status, record.result, record.error));
-    ensure(seen == wanted, || "in company, the record read back is not the one that was written".into())
+    ensure(seen == wanted, || "in one request, the record read back is not the one that was written".into())
 }

@@ -8,7 +8,7 @@ use claimant_core::{Conflicts, StoreErrorKind};
 use super::{Case, Delivery};
 use crate::faulty::Call::{Claim, Settle};
 use crate::faulty::Fault::{self, AnswerLost, Applied, Hangs, NotApplied};
-use crate::queue::Letters::{Refused, Taken, Without};
+use crate::queue::DeadLetterQueue::{Refused, Taken, Without};
 
 const UNREACHABLE: Fault = NotApplied(StoreErrorKind::Unreachable);
 
@@ -124,7 +124,7 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "or at its own time-out",
+        name: "or at its own timeout",
         setting: |consumer| consumer.timeout(Duration::from_millis(20)),
         deliveries: &[now(&["a hang", "b ok"], "cancelled completed")],
         runs: "a/1 b/1",
@@ -235,7 +235,7 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "the lease ends in mid-handler and somebody else claims (faults 13, 14)",
+        name: "the lease ends in mid-handler and another owner claims (faults 13, 14)",
         deliveries: &[now(&["a robbed"], "lease_lost")],
         runs: "a/1",
         status: Some(InProgress),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use claimant_core::{Consumer, Status, Store};
 
 use crate::faulty::{Call, Fault};
-use crate::queue::Letters;
+use crate::queue::DeadLetterQueue;
 
 pub use world::{Work, World, message};
 
@@ -38,7 +38,7 @@ pub struct Case {
     /// The consumer's settings.
     pub setting: Setting,
     /// The dead-letter queue.
-    pub letters: Letters,
+    pub letters: DeadLetterQueue,
     /// Calls of the store that go wrong, in their order.
     pub faults: &'static [(Call, Fault)],
     /// The batches, one after the other.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::Setting;
 use crate::clock::MovableClock;
 use crate::faulty::FaultyStore;
-use crate::queue::{Letters, ScriptedQueue};
+use crate::queue::{DeadLetterQueue, ScriptedQueue};
 
 /// An hour: beyond any lease here.
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -58,7 +58,7 @@ impl World {
     /// # Panics
     /// When the settings are not usable.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, timeout: Duration, setting: Setting, letters: Letters) -> Self {
+    pub fn new(store: Arc<dyn Store>, timeout: Duration, setting: Setting, letters: DeadLetterQueue) -> Self {
         let (store, clock, runs) = (FaultyStore::new(store), MovableClock::start(), Arc::default());
         let token = OwnerToken::draw().expect("a test machine has random bytes");
         let stage = Stage { store: store.clone(), clock: clock.clone(), runs: Arc::clone(&runs), timeout };
@@ -167,7 +167,7 @@ async fn act(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, Ha
 }
 
 impl Stage {
-    /// Somebody else claims the key, whose lease is over.
+    /// Another owner claims the key, whose lease is over.
     async fn rob(&self, cx: &Context) {
         let consumer = ConsumerName::new(cx.consumer()).expect("it is one");
         let now = self.clock.now();

@@ -59,8 +59,8 @@ impl Mutant {
         call.meter.request();
         let unreachable = |message: String| StoreError::new(StoreErrorKind::Unreachable, message);
         match self.bug {
-            Bug::Unreachable => return Err(unreachable("nobody answers".into())),
-            Bug::UnreachableAndTells => return Err(unreachable(format!("nobody answers about {}", id.as_str()))),
+            Bug::Unreachable => return Err(unreachable("no server answers".into())),
+            Bug::UnreachableAndTells => return Err(unreachable(format!("no server answers about {}", id.as_str()))),
             Bug::OverflowsTime => assert!(Instant::now().checked_add(call.within).is_some(), "overflow"),
             _ => {}
         }
