@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,7 +30,9 @@ Exit codes:
      message, a malformed body that was not dead-lettered, or queues that were
      not drained in time. Or it was stopped before its end.
   2  Wrong usage, something needed is missing or in use (template, binary,
-     port, directory), or standard output could not be written.";
+     port, directory), or standard output could not be written.
+With a COMMAND: its own, 128 and the number of the signal that ended it, or 1
+if the cloud was stopped before it was ready.";
 
 /// Run the functions of a SAM template on this machine, with DynamoDB, SQS, SES and a payment gateway.
 ///
@@ -47,6 +50,10 @@ Exit codes:
 ///
 /// With --workload the command sends sample messages to the functions that it knows (order-confirmation, payment,
 /// gift-card, loyalty, inventory), waits until the queues are drained, prints what became of the messages, and exits.
+///
+/// With a COMMAND the printed variables are in its environment, and the cloud ends when it ends. Ctrl-C and SIGTERM end both:
+/// the command and what it started get SIGTERM, and after 5 seconds SIGKILL. Standard output is the command's: endpoints and
+/// logs go to standard error. It cannot read from a terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Local {
@@ -74,16 +81,20 @@ pub(crate) struct Local {
     pub(crate) functions: Vec<String>,
 
     /// Also print the environment variables of the template's functions, except those whose values differ between functions:
-    /// for functions that run elsewhere
+    /// for functions that run elsewhere. A COMMAND gets those that are not set already
     #[arg(long, conflicts_with = "workload")]
     pub(crate) function_variables: bool,
 
-    /// Show neither function logs nor progress
+    /// Show neither function logs nor progress, nor the endpoints where there is a COMMAND
     #[arg(long)]
     pub(crate) quiet: bool,
 
     #[command(flatten)]
     pub(crate) work: WorkOptions,
+
+    /// Run this command beside the cloud
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "workload")]
+    pub(crate) command: Vec<OsString>,
 }
 
 // No doc comments on the two below: clap would show them as the command's own.
@@ -230,6 +241,25 @@ mod tests {
             let args = ["claimant", "local"].iter().chain(options);
             let found = Args::try_parse_from(args).ok().map(|args| match args.command {
                 Command::Local(local) => local.work.workload,
+                Command::New(new) => panic!("{new:?}"),
+            });
+            assert_eq!(found, expected, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn commands() {
+        let table: [(&[&str], Option<usize>); 5] = [
+            (&[], Some(0)),
+            (&["--", "cargo", "test", "--quiet"], Some(3)),
+            (&["--quiet", "--", "true"], Some(1)),
+            (&["true"], None),
+            (&["--workload", "--", "true"], None),
+        ];
+        for (options, expected) in table {
+            let args = ["claimant", "local"].iter().chain(options);
+            let found = Args::try_parse_from(args).ok().map(|args| match args.command {
+                Command::Local(local) => local.command.len(),
                 Command::New(new) => panic!("{new:?}"),
             });
             assert_eq!(found, expected, "{options:?}");

@@ -9,6 +9,8 @@ pub(crate) enum Ended {
     Well,
     /// The workload found a fault, or was stopped before its end.
     WithFaults,
+    /// The command that ran beside the cloud ended with this code.
+    Command(u8),
 }
 
 /// The command was used wrongly, something it needs is missing, or its output could not be written. Clap uses the same code.
@@ -19,6 +21,7 @@ impl From<Ended> for ExitCode {
         match ended {
             Ended::Well => Self::SUCCESS,
             Ended::WithFaults => Self::from(1),
+            Ended::Command(code) => Self::from(code),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `claimant local`: the local cloud, left up or with a workload.
+//! `claimant local`: the local cloud, left up, with a workload, or beside a command.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Local;
 use crate::exit::Ended;
-use crate::output::{Reader, say};
-use crate::{logs, output, progress};
+use crate::output::{Reader, note, say};
+use crate::{command, logs, output, progress};
 
-/// Runs until stopped, or until the workload is over.
+/// Runs until stopped, or until the workload or the command is over.
 pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     let mut stop = StopSignals::listen()?;
     let (sink, log_file) = log_sink(&options)?;
@@ -21,7 +21,8 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
         started = Cloud::start(config(&options, sink)?) => started?,
         () = stop.received() => {
             say("\nStopped before the cloud was ready.");
-            return Ok(if options.work.workload.is_some() { Ended::WithFaults } else { Ended::Well });
+            let nothing_to_do = options.work.workload.is_none() && options.command.is_empty();
+            return Ok(if nothing_to_do { Ended::Well } else { Ended::WithFaults });
         }
     };
     if let Some(file) = &log_file {
@@ -42,8 +43,10 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
                 }
             }
         }
+        None if !options.command.is_empty() => run_command(&cloud, &options, &mut stop).await,
         None => {
-            describe(&cloud, &options);
+            description(&cloud, &options).iter().for_each(say);
+            say("\nReady. Ctrl-C stops everything.\n");
             stop.received().await;
             say("\nStopping.");
             Ok(Ended::Well)
@@ -90,6 +93,27 @@ async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<Ende
     Ok(if report.has_faults() { Ended::WithFaults } else { Ended::Well })
 }
 
+/// Runs the command with the variables of the cloud, which standard output is not for.
+async fn run_command(cloud: &Cloud, options: &Local, stop: &mut StopSignals) -> Result<Ended, Error> {
+    if !options.quiet {
+        description(cloud, options).iter().for_each(note);
+    }
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let mut variables = cloud.function_variables();
+    variables.retain(|(name, _)| options.function_variables && !is_set(name));
+    // Those of the cloud itself last: they win.
+    variables.extend(cloud.variables());
+    // Unlike functions, the command does not end by itself when this process is gone: with its terminal, for example.
+    let mut hangup = listen(SignalKind::hangup())?;
+    let stopped = async {
+        tokio::select! {
+            () = stop.received() => {}
+            _ = hangup.recv() => {}
+        }
+    };
+    command::run(&options.command, variables, stopped).await
+}
+
 /// What the table's columns count.
 const LEGEND: &str = "\
 Work: pieces of work, each with at most one effect.
@@ -130,45 +154,37 @@ fn print_report(cloud: &Cloud, seed: u64, report: &Report) {
     }
 }
 
-/// Prints what a person needs to use the cloud.
-fn describe(cloud: &Cloud, options: &Local) {
+/// What a person needs to use the cloud, line by line.
+fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
     let endpoints = cloud.endpoints();
-    say(format!("DynamoDB  {}", endpoints.dynamodb));
-    say(format!("SQS       {}", endpoints.sqs));
-    say(format!("SES       {}   (mails: {}/_claimant/mails)", endpoints.ses, endpoints.ses));
-    say(format!("gateway   {}   (charges: {}/_claimant/charges)", endpoints.gateway, endpoints.gateway));
+    let mut lines = vec![
+        format!("DynamoDB  {}", endpoints.dynamodb),
+        format!("SQS       {}", endpoints.sqs),
+        format!("SES       {}   (mails: {}/_claimant/mails)", endpoints.ses, endpoints.ses),
+        format!("gateway   {}   (charges: {}/_claimant/charges)", endpoints.gateway, endpoints.gateway),
+    ];
     let stack = cloud.stack();
-    for queue in &stack.queues {
-        say(format!("queue     {}", cloud.sqs().queue_url(&queue.name)));
-    }
-    for table in &stack.tables {
-        say(format!("table     {}", table.name));
-    }
+    lines.extend(stack.queues.iter().map(|queue| format!("queue     {}", cloud.sqs().queue_url(&queue.name))));
+    lines.extend(stack.tables.iter().map(|table| format!("table     {}", table.name)));
     for spec in stack.functions.iter().filter(|spec| cloud.function(&spec.name).is_some()) {
         let mappings = spec.mappings.iter().filter(|mapping| mapping.enabled);
         let queues: Vec<_> = mappings.map(|mapping| mapping.queue.as_str()).collect();
         let reads = if queues.is_empty() { "no queue".to_owned() } else { queues.join(", ") };
-        say(format!("function  {}   (reads {reads})", spec.name));
+        lines.push(format!("function  {}   (reads {reads})", spec.name));
     }
-    for left_out in &stack.left_out {
-        say(format!("function  {left_out}"));
+    lines.extend(stack.left_out.iter().map(|left_out| format!("function  {left_out}")));
+    if options.function_variables {
+        lines.extend(cloud.function_variables().iter().map(|(name, value)| format!("variable  {name}={value}")));
     }
-    for (name, value) in cloud.function_variables().iter().filter(|_| options.function_variables) {
-        say(format!("variable  {name}={value}"));
+    lines.extend(cloud.waiting().iter().map(|waiting| format!("waiting   {waiting}")));
+    let not_run = stack.not_run_lines(&options.template.display().to_string());
+    if !not_run.is_empty() {
+        lines.push(String::new());
+        lines.extend(not_run);
     }
-    for waiting in cloud.waiting() {
-        say(format!("waiting   {waiting}"));
-    }
-    let lines = stack.not_run_lines(&options.template.display().to_string());
-    if !lines.is_empty() {
-        say("");
-        lines.iter().for_each(say);
-    }
-    say("\nTo point an AWS CLI or SDK here:\n");
-    for (name, value) in cloud.variables() {
-        say(format!("export {name}={value}"));
-    }
-    say("\nReady. Ctrl-C stops everything.\n");
+    lines.push("\nTo point an AWS CLI or SDK here:\n".to_owned());
+    lines.extend(cloud.variables().iter().map(|(name, value)| format!("export {name}={value}")));
+    lines
 }
 
 /// Where the logs go, and the file if it is one.
@@ -204,9 +220,6 @@ struct StopSignals {
 impl StopSignals {
     /// From here on the signals no longer end the process by themselves.
     fn listen() -> Result<Self, Error> {
-        let listen = |kind| {
-            signal(kind).map_err(|e| Error::new("the signals that stop the command cannot be handled").caused_by(e))
-        };
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
@@ -216,4 +229,8 @@ impl StopSignals {
             _ = self.terminate.recv() => {}
         }
     }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Error> {
+    signal(kind).map_err(|e| Error::new("the signals that stop the command cannot be handled").caused_by(e))
 }

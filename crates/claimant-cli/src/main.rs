@@ -1,6 +1,7 @@
 //! The `claimant` command.
 
 mod args;
+mod command;
 mod exit;
 mod local;
 mod logs;

@@ -18,6 +18,12 @@ pub(crate) fn say(line: impl Display) {
     }
 }
 
+/// Prints a line to standard error.
+pub(crate) fn note(line: impl Display) {
+    // OK to ignore: nothing depends on its being read.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Whether the reader of standard output may leave before the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {

@@ -34,7 +34,7 @@ Resources:
   Greeter:
     Type: AWS::Serverless::Function
     Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: greeter}}
-    Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3}
+    Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3, Environment: {Variables: {GREETING: hello, TONE: warm}}}
 ";
 
 #[test]
@@ -58,6 +58,7 @@ fn help_tells_everything() {
         "--seed",
         "--timeout",
         "--logs",
+        "<COMMAND>",
         "Exit codes:",
     ];
     for option in options {
@@ -91,12 +92,13 @@ fn what_is_missing_is_named_with_its_fix() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let here = stage.to_str().unwrap();
-    let table: [(&[&str], &[&str]); 5] = [
+    let table: [(&[&str], &[&str]); 6] = [
         (&["--template", "nowhere/template.yaml"], &["nowhere/template.yaml"]),
         (&["--template", template, "--binaries", "nowhere"], &["nowhere/greeter", "cargo build -p greeter"]),
         (&["--template", template, "--function", "Nobody"], &["no function Nobody", "Greeter"]),
         (&["--template", template, "--binaries", here, "--sqs-port", &port], &[&port, "--sqs-port"]),
         (&["--template", template, "--binaries", here, "--workload"], &["order-confirmation", "greeter"]),
+        (&["--template", template, "--binaries", here, "--", "./nobody"], &["./nobody cannot be started"]),
     ];
     for (options, expected) in table {
         let output = claimant(&[&["local"], options].concat());
@@ -190,6 +192,50 @@ fn a_slow_template_does_not_delay_the_stop() {
 fn terminate(child: &Child) {
     let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(sent.expect("kill can be run").success());
+}
+
+/// `claimant local OPTIONS -- sh -c SCRIPT`, with the template of `stage`.
+fn beside(name: &str, options: &[&str], script: &str) -> Command {
+    let stage = stage(name);
+    let mut local = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    local.args(["local", "--quiet", "--template"]).arg(stage.join("template.yaml")).arg("--binaries").arg(&stage);
+    local
+        .args(options)
+        .args(["--", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    local.env("TONE", "cold").env("AWS_ENDPOINT_URL_SQS", "https://sqs.example").env_remove("GREETING");
+    local
+}
+
+/// Each reads the output to its end, which is when no process of the command holds it open any more.
+#[test]
+fn a_command_has_the_clouds_variables_and_its_end_is_the_clouds() {
+    let table: [(&[&str], &str, i32, &str); 5] = [
+        (&[], "test -n \"$AWS_ENDPOINT_URL_SQS\"; exit 7", 7, ""),
+        (&[], "echo \"${AWS_ENDPOINT_URL_SQS%:*} $TONE$GREETING\"", 0, "http://127.0.0.1 cold\n"),
+        (&["--function-variables"], "echo \"$TONE $GREETING\"", 0, "cold hello\n"),
+        (&[], "kill -KILL $$", 137, ""),
+        (&[], "sleep 1000 & exit 3", 3, ""),
+    ];
+    for (options, script, code, printed) in table {
+        let output = beside("beside", options, script).output().unwrap();
+        let errors = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(code), printed), "{script}: {errors}");
+    }
+}
+
+#[test]
+fn sigterm_ends_the_command_and_what_it_started() {
+    let script = "trap 'echo told; exit 5' TERM; (trap '' TERM; echo up; exec sleep 1000) & while :; do wait; done";
+    let mut local = beside("terminated", &[], script).spawn().unwrap();
+    let mut lines = BufReader::new(local.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "up");
+    terminate(&local);
+    let rest: Vec<_> = lines.map(Result::unwrap).collect();
+    let output = local.wait_with_output().unwrap();
+    assert_eq!((rest, output.status.code()), (vec!["told".to_owned()], Some(5)), "{}", text(&output.stderr));
 }
 
 #[test]
