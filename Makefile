@@ -45,10 +45,10 @@ tests:
 # Always of the whole workspace: with -p, the SDKs would be built again for fewer features. These tests wait more than they
 # compute.
 test-servers:
-	RUST_TEST_THREADS=4 cargo test --workspace --locked --test it --test function --test servers -- --ignored
+	RUST_TEST_THREADS=4 cargo test --workspace --locked --test it --test function --test servers -- --ignored --skip lambda_round
 
 test-lambda:
-	scripts/lambda-round
+	cargo test --workspace --locked --test it -- --ignored lambda_round
 
 test-seeds:
 	cargo test --workspace --locked --test simulation -- --ignored

@@ -9,6 +9,7 @@ mod contract;
 mod inbox;
 mod kill;
 mod lambda;
+mod lambda_round;
 mod lock_table;
 mod model;
 mod outages;
