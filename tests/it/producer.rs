@@ -276,7 +276,7 @@ async fn a_queue_that_is_not_there_is_named_for_what_it_is() {
     let world = World::start().await;
     let error = world.producer("missing").send(outgoing("a")).await.unwrap_err();
     assert_eq!(error.kind(), SendErrorKind::Refused);
-    assert!(error.to_string().contains("there is no queue of this URL"), "{error}");
+    assert!(error.to_string().contains("there is no queue with this URL"), "{error}");
     let results = world.producer("missing.fifo").send_all(["a", "b"].map(outgoing)).await;
     assert_eq!(words(&results), "Refused Refused");
 }

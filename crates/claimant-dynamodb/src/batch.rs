@@ -1,7 +1,7 @@
 //! Many records in one request.
 //!
 //! A statement of `BatchExecuteStatement` succeeds or fails by itself, and a refused one does not show the record. The
-//! records of refused claims are therefore read, many in one request; what is still open goes the way of the single request.
+//! records of refused claims are therefore read, many in one request; claims that remain open are sent as single requests.
 
 use std::collections::HashMap;
 
@@ -25,28 +25,28 @@ use crate::table::{LockTable, ROUNDS_MAX};
 /// Records in one `BatchGetItem`: DynamoDB's limit.
 const READ_MAX: usize = 100;
 
-/// What one statement came to.
+/// The result of one statement.
 enum Statement {
     Applied,
-    /// Its condition did not hold, or a record was there already.
+    /// Its condition did not hold, or there was a record already.
     Refused,
     Failed(StoreErrorKind, String),
 }
 
 impl LockTable {
     /// Claims keys in one request: first deliveries with one statement each, which can only claim a key without a record.
-    /// Redeliveries, and a key that is there twice, since a request with the same key twice is refused as a whole, have
-    /// to be claimed by themselves; and so has what a statement was refused for.
+    /// Redeliveries are claimed by single requests, as is a key that occurs twice, since DynamoDB refuses a request with the same
+    /// key twice, and a key whose statement was refused.
     pub(crate) async fn claim_many(
         &self,
         requests: &[ClaimRequest],
         call: Call<'_>,
     ) -> Vec<Result<BatchedClaim, StoreError>> {
         let mut together: Vec<usize> = Vec::new();
-        for (place, request) in requests.iter().enumerate() {
+        for (index, request) in requests.iter().enumerate() {
             let repeated = together.iter().any(|other| requests[*other].id == request.id);
             if request.first_delivery && !repeated {
-                together.push(place);
+                together.push(index);
             }
         }
         let mut answers: Vec<_> = requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect();
@@ -54,44 +54,44 @@ impl LockTable {
             return answers;
         }
         let budget = Budget::of(call);
-        let chunks = together.chunks(STORE_BATCH_MAX).map(|places| async move {
-            let statements = places.iter().map(|place| self.requests.insert(&requests[*place])).collect();
-            places.iter().zip(self.execute(statements, budget).await)
+        let chunks = together.chunks(STORE_BATCH_MAX).map(|indexes| async move {
+            let statements = indexes.iter().map(|index| self.requests.insert(&requests[*index])).collect();
+            indexes.iter().zip(self.execute(statements, budget).await)
         });
         let mut refused = Vec::new();
-        for (place, outcome) in join_all(chunks).await.into_iter().flatten() {
-            answers[*place] = match outcome {
-                Statement::Applied => Ok(BatchedClaim::Answered(inserted(&requests[*place]))),
+        for (index, outcome) in join_all(chunks).await.into_iter().flatten() {
+            answers[*index] = match outcome {
+                Statement::Applied => Ok(BatchedClaim::Answered(inserted(&requests[*index]))),
                 Statement::Refused => {
-                    refused.push(*place);
+                    refused.push(*index);
                     Ok(BatchedClaim::ClaimAlone)
                 }
                 Statement::Failed(kind, why) => Err(StoreError::new(kind, why)),
             };
         }
-        let looks = refused.chunks(READ_MAX).map(|places| self.look_at_refused(requests, places, budget));
-        for (place, answer) in join_all(looks).await.into_iter().flatten() {
-            answers[place] = Ok(answer);
+        let reads = refused.chunks(READ_MAX).map(|indexes| self.resolve_refused(requests, indexes, budget));
+        for (index, answer) in join_all(reads).await.into_iter().flatten() {
+            answers[index] = Ok(answer);
         }
         answers
     }
 
-    /// What the records say for which statements were refused. Most are of finished work, which needs no write to find
-    /// out; a key that can be claimed after all is left to the single request, as is what could not be read.
-    async fn look_at_refused(
+    /// Reads the records of refused statements and answers from them. Most are of completed work, for which no write is needed; a
+    /// key that can be claimed after all is left to the single request, as is one that could not be read.
+    async fn resolve_refused(
         &self,
         requests: &[ClaimRequest],
-        places: &[usize],
+        indexes: &[usize],
         budget: Budget<'_>,
     ) -> Vec<(usize, BatchedClaim)> {
-        let records = match places {
-            // One request either way, and the single one can claim; nor is more denied than once.
+        let records = match indexes {
+            // One request either way, and the single one can claim; and once denied, no request for many is sent.
             [_] => HashMap::new(),
             _ if !self.batches() => HashMap::new(),
-            _ => self.read_many(places.iter().map(|place| &requests[*place].id), budget).await,
+            _ => self.read_many(indexes.iter().map(|index| &requests[*index].id), budget).await,
         };
-        let answer = |place: &usize| {
-            let request = &requests[*place];
+        let answer = |index: &usize| {
+            let request = &requests[*index];
             let Some(record) = records.get(request.id.as_str()) else { return BatchedClaim::ClaimAlone };
             match decide(Some(record), request) {
                 Decision::Refuse(refusal) => BatchedClaim::Answered(ClaimAnswer::Refused(refusal)),
@@ -99,10 +99,10 @@ impl LockTable {
                 Decision::Grant { .. } | Decision::Park { .. } => BatchedClaim::ClaimAlone,
             }
         };
-        places.iter().map(|place| (*place, answer(place))).collect()
+        indexes.iter().map(|index| (*index, answer(index))).collect()
     }
 
-    /// The records of these ids, as far as they could be read in one consistent request.
+    /// Reads the records of these ids in one consistent request; returns those that could be read.
     async fn read_many(&self, ids: impl Iterator<Item = &RecordId>, budget: Budget<'_>) -> HashMap<String, Record> {
         let Requests { client, table, names } = &self.requests;
         let key = |id: &RecordId| HashMap::from([(names.id.clone(), item::text(id.as_str()))]);
@@ -113,7 +113,7 @@ impl LockTable {
         let read = match budget.send(request.send()).await {
             Ok(Ok(read)) => read,
             Ok(Err(error)) => {
-                self.notice_denial(error.code());
+                self.disable_batches_if_denied(error.code());
                 return HashMap::new();
             }
             Err(_) => return HashMap::new(),
@@ -128,7 +128,7 @@ impl LockTable {
         items.into_iter().filter_map(named).collect()
     }
 
-    /// Settles claims in one request; what is refused goes by itself, which finds out why.
+    /// Settles claims in one request; a refused one is sent as a single request, which finds out why.
     pub(crate) async fn settle_many(&self, settlements: Vec<(Claim, Settlement)>, call: Call<'_>) -> Vec<Settled> {
         let budget = Budget::of(call);
         let mut chunks = Vec::new();
@@ -158,7 +158,7 @@ impl LockTable {
                 let (claim, settlement) = pair;
                 match outcome {
                     Some(Statement::Applied) => Settled::Done,
-                    // Each by itself would be as many requests more, to a table in trouble: together again, later.
+                    // Single requests would multiply the load on a table that is throttling: they are sent together again, later.
                     Some(Statement::Failed(kind, why)) if kind.is_transient() => {
                         Settled::unknown(claim, StoreError::new(kind, why))
                     }
@@ -169,8 +169,9 @@ impl LockTable {
         join_all(settled).await
     }
 
-    /// Carries out statements of different records in one request; those that were throttled, or had no answer, again, after a
-    /// while with jitter, as the SDK retries whole requests only. One that applied although its answer was lost is then refused.
+    /// Executes statements of different records in one request. Those that were throttled, or had no answer, are sent again after
+    /// a backoff with jitter, since the SDK retries whole requests only. One that applied although its answer was lost is then
+    /// refused.
     async fn execute(
         &self,
         statements: Vec<Result<BatchStatementRequest, StoreError>>,
@@ -178,10 +179,10 @@ impl LockTable {
     ) -> Vec<Statement> {
         let mut outcomes: Vec<Option<Statement>> = Vec::with_capacity(statements.len());
         let mut open = Vec::new();
-        for (place, statement) in statements.into_iter().enumerate() {
+        for (index, statement) in statements.into_iter().enumerate() {
             match statement {
                 Ok(statement) => {
-                    open.push((place, statement));
+                    open.push((index, statement));
                     outcomes.push(None);
                 }
                 Err(error) => outcomes.push(Some(Statement::Failed(error.kind(), error.to_string()))),
@@ -196,11 +197,11 @@ impl LockTable {
             }
             let sent = self.execute_once(open.iter().map(|(_, s)| s.clone()).collect(), budget).await;
             let mut unanswered = Vec::new();
-            for ((place, statement), outcome) in open.into_iter().zip(sent) {
+            for ((index, statement), outcome) in open.into_iter().zip(sent) {
                 if matches!(&outcome, Statement::Failed(kind, _) if kind.is_transient()) {
-                    unanswered.push((place, statement));
+                    unanswered.push((index, statement));
                 }
-                outcomes[place] = Some(outcome);
+                outcomes[index] = Some(outcome);
             }
             open = unanswered;
         }
@@ -223,7 +224,7 @@ impl LockTable {
             Err(error) => {
                 let code = error.code().map(str::to_owned);
                 let error = store_error("BatchExecuteStatement", self.name(), &error);
-                if self.notice_denial(code.as_deref()) {
+                if self.disable_batches_if_denied(code.as_deref()) {
                     return (0..count).map(|_| Statement::Refused).collect();
                 }
                 return failed(error);
@@ -232,7 +233,7 @@ impl LockTable {
         let units: f64 = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
         budget.meter().units(units, 0.0);
         let mut outcomes: Vec<Statement> = output.responses().iter().map(|r| self.outcome(r)).collect();
-        // DynamoDB answers each statement; an endpoint that does not has not said that the rest applied.
+        // DynamoDB answers each statement; if an endpoint does not, it is not known whether the rest applied.
         let missing =
             || Statement::Failed(StoreErrorKind::Other, "the endpoint left a statement without an answer".into());
         outcomes.resize_with(count, missing);
@@ -259,10 +260,10 @@ impl LockTable {
                 | Code::InternalServerError),
             ) => failed(StoreErrorKind::Throttled, code.as_str()),
             Some(Code::AccessDenied) => {
-                self.give_up_batches();
+                self.disable_batches();
                 Statement::Refused
             }
-            // What is wrong with the table is said best by the single request.
+            // The single request returns the better error for what is wrong with the table.
             Some(Code::ResourceNotFound | Code::ValidationError) => Statement::Refused,
             Some(code) => failed(StoreErrorKind::Other, code.as_str()),
             None => failed(StoreErrorKind::Other, "no code"),
@@ -270,7 +271,7 @@ impl LockTable {
     }
 }
 
-/// The answer to an INSERT that applied.
+/// Returns the answer to an INSERT that applied.
 fn inserted(request: &ClaimRequest) -> ClaimAnswer {
     ClaimAnswer::Granted(claim_of(request.id.clone(), &fresh_claim(request), false))
 }

@@ -20,7 +20,7 @@ impl LockTable {
                 Written::Refused(shown) => self.refused_by(&request.id, shown, budget).await?,
             };
             let Some(seen) = seen else {
-                // Deleted between the refusal and the look: it is absent now, which the blind claim takes.
+                // Deleted between the refusal and the read: the blind claim takes an absent key.
                 (write, wanted) = (self.requests.claim(request), None);
                 continue;
             };
@@ -40,8 +40,8 @@ impl LockTable {
         Err(StoreError::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
     }
 
-    /// The answer to a write that applied: the decision that it carried out, or, for the blind claim, the decision on
-    /// what it replaced.
+    /// Returns the answer to a write that applied: the decision that it carried out, or, for the blind claim, the decision on
+    /// the record that it replaced.
     fn granted(
         &self,
         request: &ClaimRequest,
@@ -61,7 +61,7 @@ impl LockTable {
         match decision {
             Decision::Grant { next, taken_over } => Ok(grant(request, &next, taken_over)),
             Decision::Park { .. } => Ok(ClaimAnswer::Refused(Refusal::Parked)),
-            // Cannot be, since the blind condition is narrower than the decision. If it were, the claim runs out unused.
+            // Cannot happen, since the blind condition is narrower than the decision. If it were, the claim runs out unused.
             Decision::Held | Decision::Refuse(_) => {
                 Err(StoreError::new(StoreErrorKind::Other, "the claim's condition and the protocol disagree"))
             }

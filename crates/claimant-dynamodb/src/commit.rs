@@ -1,5 +1,5 @@
 //! A transaction's commit: the lock record's write and the handler's own in one `TransactWriteItems`, and what its answers
-//! say.
+//! mean.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -16,38 +16,38 @@ use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 use crate::transaction::{Transaction, Write, tables};
 
-/// The next write of the lock record, or what its claim came to without one.
+/// The next write of the lock record, or how its claim was settled without one.
 pub(crate) type Next = ControlFlow<Settled, UpdateItemFluentBuilder>;
 
-/// What is known of the lock record before a try.
+/// What is known about the lock record before a try.
 pub(crate) enum Seen {
     /// Nothing was read yet.
     Nothing,
-    /// A refusal showed this.
+    /// A refusal returned this.
     Refused(Option<Record>),
     /// No answer came, and this was read: the write may still be under way.
     Read(Option<Record>),
 }
 
-/// What one try came to.
+/// The result of one try.
 enum Try {
-    /// All of it is written.
+    /// All writes applied.
     Applied,
-    /// Nothing is: the condition on the lock record did not hold for this record.
+    /// No write applied: the condition on the lock record did not hold for this record.
     Refused(Option<Record>),
-    /// Nothing is, and the same would happen again: a condition of the handler's own, or a write that DynamoDB does not take.
-    Objected(Failure),
-    /// Nothing is: another transaction was in the way.
-    InTheWay(Failure),
-    /// Nothing is: the capacity of a table was.
+    /// No write applied, and the same would happen again: a condition of the handler did not hold, or DynamoDB refuses a write.
+    Failed(Failure),
+    /// No write applied: there was a conflict with another transaction.
+    Conflict(Failure),
+    /// No write applied: the capacity of a table was exceeded.
     Throttled(StoreError),
-    /// Whether it is, is not known.
+    /// It is not known whether the writes applied.
     NoAnswer(StoreError),
 }
 
 impl LockTable {
-    /// The lock record's write and the handler's, until it is known what came of them or the time is over; `lock` gives
-    /// the write, or the answer that the record seen leads to.
+    /// Commits the lock record's write and the handler's; tries until it is known whether they applied, or the time is over. `lock`
+    /// returns the write, or the answer that follows from the record seen.
     pub(crate) async fn commit(
         &self,
         mut claim: Claim,
@@ -62,7 +62,7 @@ impl LockTable {
             Continue(write) => write,
             Break(settled) => return settled,
         };
-        let (mut unknown, mut in_the_way) = (None, None);
+        let (mut unknown, mut conflict) = (None, None);
         for round in 0..ROUNDS_MAX {
             if round > 0 {
                 tokio::time::sleep(budget.retry_wait(round)).await;
@@ -71,9 +71,9 @@ impl LockTable {
             let token = format!("{}-{}", claim.owner.as_str(), transaction.changes);
             let seen = match self.transact(&write, &transaction.writes, &token, budget).await {
                 Try::Applied => return Settled::Done,
-                Try::Objected(failure) => return Settled::Aborted { claim, failure },
-                Try::InTheWay(failure) => {
-                    in_the_way = Some(failure);
+                Try::Failed(failure) => return Settled::Aborted { claim, failure },
+                Try::Conflict(failure) => {
+                    conflict = Some(failure);
                     continue;
                 }
                 Try::Throttled(error) => {
@@ -85,7 +85,7 @@ impl LockTable {
                     unknown = Some(error);
                     match self.read(&claim.id, budget).await {
                         Ok(seen) => Ok(Seen::Read(seen)),
-                        // The table gives no answer at all: whoever has time tries again.
+                        // The table gives no answer at all: the caller tries again if it has time.
                         Err(_) => break,
                     }
                 }
@@ -99,7 +99,7 @@ impl LockTable {
                 Err(error) => unknown = Some(error),
             }
         }
-        match (unknown, in_the_way) {
+        match (unknown, conflict) {
             (None, Some(failure)) => Settled::Aborted { claim, failure },
             (unknown, _) => {
                 claim.transaction = Some(AnyTransaction::new(transaction));
@@ -113,7 +113,7 @@ impl LockTable {
     async fn transact(&self, lock: &UpdateItemFluentBuilder, writes: &[Write], token: &str, budget: Budget<'_>) -> Try {
         let lock = match as_update(lock) {
             Ok(lock) => TransactWriteItem::builder().update(lock).build(),
-            Err(error) => return Try::Objected(Failure::retry(error.to_string())),
+            Err(error) => return Try::Failed(Failure::retry(error.to_string())),
         };
         let items = std::iter::once(lock).chain(writes.iter().map(|write| write.item.clone())).collect();
         let request = self.requests.client.transact_write_items().set_transact_items(Some(items));
@@ -134,21 +134,21 @@ impl LockTable {
         match (&error, text.kind()) {
             (SdkError::ServiceError(_), StoreErrorKind::Throttled) => Try::Throttled(text),
             (SdkError::ServiceError(service), StoreErrorKind::Denied | StoreErrorKind::Misconfigured) => {
-                // Of all the tables in it, the store's own is not the likeliest to be wrong.
+                // The fault may be in any of the transaction's tables, so the error names all of them.
                 let what = service.err().message().unwrap_or("no message");
                 let code = service.err().code().unwrap_or("no code");
                 let (own, lock) = (tables(writes), self.name());
-                Try::Objected(Failure::retry(format!(
+                Try::Failed(Failure::retry(format!(
                     "DynamoDB does not take the handler's transaction: {code}: {what}. Are its tables ({own}) and {lock:?} \
                      there, and may the function's role write to each of them?"
                 )))
             }
-            // A try with this token under way, too: the next one tells what came of it.
+            // Includes a try with this token that is still in flight: the next one tells how it ended.
             _ => Try::NoAnswer(text),
         }
     }
 
-    /// What the reasons say: one for each write, the lock record's first, and that one counts most.
+    /// Interprets the reasons: one for each write, the lock record's first, which takes precedence.
     fn canceled(&self, reasons: &[CancellationReason], writes: &[Write]) -> Try {
         let code = |reason: &CancellationReason| reason.code().unwrap_or("None").to_owned();
         if let Some(reason) = reasons.first().filter(|reason| code(reason) == "ConditionalCheckFailed") {
@@ -157,39 +157,39 @@ impl LockTable {
                 Err(error) => Try::NoAnswer(error),
             };
         }
-        // Another owner is writing the lock record: what the handler's conditions met is not the last word.
+        // Another owner is writing the lock record: the handler's conditions may hold when it has finished.
         if let Some(code) = reasons.first().map(code).filter(|code| code != "None") {
             if is_throttling(&code) {
                 return Try::Throttled(throttled(&code));
             }
-            return Try::InTheWay(Failure::retry(format!("the transaction was cancelled: {code} on the lock record")));
+            return Try::Conflict(Failure::retry(format!("the transaction was cancelled: {code} on the lock record")));
         }
         let own = reasons.iter().skip(1).zip(writes).enumerate();
-        let mut in_the_way = None;
-        for (place, (reason, write)) in own {
+        let mut conflict = None;
+        for (number, (reason, write)) in own {
             match code(reason).as_str() {
                 "None" => {}
-                "ConditionalCheckFailed" => return Try::Objected(write.refused.clone()),
+                "ConditionalCheckFailed" => return Try::Failed(write.refused.clone()),
                 code @ ("ValidationError" | "ItemCollectionSizeLimitExceeded") => {
                     let what = reason.message().unwrap_or("no message");
-                    let place = place + 1;
-                    return Try::Objected(Failure::terminal(format!(
-                        "DynamoDB does not take write {place} of the handler's transaction: {code}: {what}"
+                    let number = number + 1;
+                    return Try::Failed(Failure::terminal(format!(
+                        "DynamoDB does not take write {number} of the handler's transaction: {code}: {what}"
                     )));
                 }
-                // A conflict, throttling, or something that passes as they do.
-                code => in_the_way = Some(code.to_owned()),
+                // A conflict, throttling, or something as temporary.
+                code => conflict = Some(code.to_owned()),
             }
         }
-        if let Some(code) = in_the_way.as_ref().filter(|code| is_throttling(code)) {
+        if let Some(code) = conflict.as_ref().filter(|code| is_throttling(code)) {
             return Try::Throttled(throttled(code));
         }
-        let what = in_the_way.unwrap_or_else(|| "no reason given".into());
-        Try::InTheWay(Failure::retry(format!("the transaction was cancelled: {what}")))
+        let what = conflict.unwrap_or_else(|| "no reason given".into());
+        Try::Conflict(Failure::retry(format!("the transaction was cancelled: {what}")))
     }
 }
 
-/// Whether this reason of a cancelled transaction is a table's capacity.
+/// Returns whether this reason of a cancelled transaction is a table's capacity.
 fn is_throttling(code: &str) -> bool {
     matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded" | "RequestLimitExceeded")
 }
@@ -210,7 +210,7 @@ fn canceled(error: &SdkError<TransactWriteItemsError>) -> Option<TransactionCanc
     }
 }
 
-/// The same write as part of a transaction.
+/// Converts a write to a part of a transaction.
 fn as_update(request: &UpdateItemFluentBuilder) -> Result<Update, StoreError> {
     let update = Update::builder()
         .set_table_name(request.get_table_name().clone())

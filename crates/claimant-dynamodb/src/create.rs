@@ -1,4 +1,4 @@
-//! Making the table, for local use and tests.
+//! Creates the table, for local use and tests.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use claimant_core::{StoreError, StoreErrorKind};
 use crate::error::store_error;
 use crate::requests::Requests;
 
-/// How often the table's state is looked at.
-const LOOKS_MAX: u32 = 120;
+/// How often the table's status is polled.
+const POLLS_MAX: u32 = 120;
 
-/// The time between two looks.
-const LOOK_EVERY_MS: u64 = 500;
+/// The time between two polls.
+const POLL_MS: u64 = 500;
 
 pub(crate) async fn create(requests: &Requests) -> Result<(), StoreError> {
     let Requests { client, table, names } = requests;
@@ -59,13 +59,13 @@ pub(crate) async fn create(requests: &Requests) -> Result<(), StoreError> {
 
 async fn wait_until_active(requests: &Requests) -> Result<(), StoreError> {
     let Requests { client, table, .. } = requests;
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         let described = client.describe_table().table_name(table).send().await;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
         if described.table().and_then(|t| t.table_status()) == Some(&TableStatus::Active) {
             return Ok(());
         }
-        tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
     }
     Err(StoreError::new(StoreErrorKind::Unreachable, format!("table {table:?} was not active after a minute")))
 }

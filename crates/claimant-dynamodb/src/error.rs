@@ -1,4 +1,4 @@
-//! DynamoDB's errors in the words of a store.
+//! Maps DynamoDB's errors to store errors.
 
 use std::error::Error as StdError;
 
@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
-/// What the call `operation` on `table` ran into, and how to fix it.
+/// Returns the store error of the call `operation` on `table`, with how to fix it.
 ///
 /// Built from the service's code and message and from `Display` texts only: `Debug` of an SDK error can show the request.
 pub(crate) fn store_error<E>(operation: &'static str, table: &str, error: &SdkError<E>) -> StoreError
@@ -18,7 +18,7 @@ where
             let metadata = service.err().meta();
             let code = metadata.code().unwrap_or("no code");
             let (kind, fix) = match classify(code, operation, table) {
-                // A server, or a proxy before it, that is in trouble and has no word for it.
+                // A server error without a code, from DynamoDB or a proxy in front of it.
                 (StoreErrorKind::Other, fix) if service.raw().status().is_server_error() => {
                     (StoreErrorKind::Unreachable, fix)
                 }
@@ -31,7 +31,7 @@ where
             StoreErrorKind::Unreachable,
             format!("{}. Are the region, the endpoint, the network and the credentials right?", Chain(error)),
         ),
-        // The answer broke off, or is none.
+        // The response broke off, or is malformed.
         SdkError::ResponseError(_) => (StoreErrorKind::Unreachable, Chain(error).to_string()),
         _ => (StoreErrorKind::Other, Chain(error).to_string()),
     };
@@ -46,7 +46,7 @@ fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String
         | "Throttling"
         | "RequestLimitExceeded"
         | "TransactionConflictException" => (StoreErrorKind::Throttled, String::new()),
-        // The last is an earlier try of the same transaction, of which nothing is known yet.
+        // The last is an earlier try of the same transaction, which is still in progress.
         "InternalServerError" | "ServiceUnavailable" | "TransactionInProgressException" => {
             (StoreErrorKind::Unreachable, String::new())
         }

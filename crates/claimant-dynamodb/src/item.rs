@@ -1,4 +1,4 @@
-//! Records as items, and back.
+//! Converts records to items and back.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ pub(crate) fn bytes(value: &Fingerprint) -> AttributeValue {
     AttributeValue::B(Blob::new(value.to_stored()))
 }
 
-/// The record that an item holds. Attributes that claimant does not know are left alone.
+/// Returns the record in an item. Ignores attributes that claimant does not know.
 pub(crate) fn record(item: &Item, names: &AttributeNames) -> Result<Record, StoreError> {
     let fields = Fields { item };
     Ok(Record {
@@ -47,7 +47,7 @@ pub(crate) fn record(item: &Item, names: &AttributeNames) -> Result<Record, Stor
     })
 }
 
-/// A record in full, as the values that a write sets; a field without a value is to be removed.
+/// Returns a whole record as the values that a write sets; a field without a value is to be removed.
 pub(crate) fn values<'a>(record: &Record, names: &'a AttributeNames) -> Vec<(&'a str, Option<AttributeValue>)> {
     vec![
         (&names.status, Some(text(Status::as_str(record.status)))),

@@ -6,12 +6,12 @@
 //! | `claim`, `settle` | one claim, its renewal and its end, and how ambiguous answers are resolved |
 //! | `requests`, `statements` | every request and its condition; the PartiQL statements for many |
 //! | `batch` | many records in one request |
-//! | `transaction`, `commit` | what a handler wants written, and the one request that writes it with the completion |
-//! | `transactions`, `optimistic` | the stores whose claims carry one: with a claim, and without |
-//! | `item`, `names` | records as items |
-//! | `settings` | [`Settings`]: what the environment sets |
-//! | `error` | DynamoDB's errors in the words of a store |
-//! | `create` | making the table, for local use and tests |
+//! | `transaction`, `commit` | the handler's writes, and the one request that commits them with the completion |
+//! | `transactions`, `optimistic` | the stores whose claims carry a transaction: with a claim in the table, and without |
+//! | `item`, `names` | converts records to items and back |
+//! | `settings` | [`Settings`]: read from the environment |
+//! | `error` | maps DynamoDB's errors to store errors |
+//! | `create` | creates the table, for local use and tests |
 //!
 //! # Permissions
 //!

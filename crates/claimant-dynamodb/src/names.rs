@@ -1,6 +1,6 @@
 //! The names of a record's attributes.
 
-/// The names of a record's attributes, for tables that have others already. The defaults are those of the fields.
+/// The names of a record's attributes, for tables whose attributes have other names. The defaults are the fields' names.
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }

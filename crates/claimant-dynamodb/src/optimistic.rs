@@ -1,4 +1,4 @@
-//! The lock table without claims: the transaction finds out whether its key is still to be had.
+//! The lock table without claims: the transaction detects whether another owner has completed or claimed its key.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -15,12 +15,13 @@ use crate::commit::{Next, Seen};
 use crate::table::{LockTable, ROUNDS_MAX, Written};
 use crate::transaction::{Base, Transaction};
 
-/// The same without a claim: the handler runs at once, and the transaction finds out whether its key was still to be had.
+/// A lock table whose handlers run without a claim: the transaction detects whether another owner has completed or claimed the
+/// key meanwhile.
 ///
 /// One request and one write unit less for each message. For handlers that do nothing outside the transaction: two of
-/// one key may run at once, and the one that commits second has done nothing; [`fence`](claimant_core::Context::fence)
+/// one key may run at once, and the one that commits second has no effect; [`fence`](claimant_core::Context::fence)
 /// is only the number that its completion would get. A redelivered message costs a read first, and is not run again
-/// where its key is done.
+/// if its key is completed.
 #[derive(Debug, Clone)]
 pub struct OptimisticTransactions {
     table: LockTable,
@@ -42,10 +43,10 @@ impl OptimisticTransactions {
                 claim.transaction = Some(AnyTransaction::new(Transaction { base, ..Transaction::default() }));
                 Ok(ClaimAnswer::Granted(claim))
             }
-            // What a consumer with claims left behind.
+            // A record that a consumer with claims left behind.
             Decision::Park { .. } | Decision::Held => match self.table.claim(request, call).await? {
                 ClaimAnswer::Refused(refusal) => Ok(ClaimAnswer::Refused(refusal)),
-                // It failed meanwhile: a claim like that is none of this store's.
+                // It failed meanwhile: this store does not take over such a claim.
                 ClaimAnswer::Granted(claim) => {
                     let release = Settlement { ending: Ending::Released, now: request.now, policy: request.policy };
                     let _ = self.table.settle(claim, &release, call).await;
@@ -81,14 +82,14 @@ impl OptimisticTransactions {
             }
         };
         if !matches!(settlement.ending, Ending::Completed { .. }) {
-            let settled = self.note_failure(&request, lock, in_doubt, budget).await;
+            let settled = self.record_failure(&request, lock, in_doubt, budget).await;
             return settled.unwrap_or_else(|error| {
                 let base = Base { request, seen: base, in_doubt: true };
                 Settled::unknown(starting_from(claim, transaction, base), error)
             });
         }
         match self.table.commit(claim, transaction, lock, budget).await {
-            // What its failure is to be written on top of.
+            // The record that the failure replaces.
             Settled::Aborted { claim, failure } => {
                 let base = Base { request, seen: base, in_doubt: false };
                 Settled::Aborted { claim: starting_from(claim, Transaction::default(), base), failure }
@@ -103,7 +104,7 @@ impl OptimisticTransactions {
         }
     }
 
-    /// The write that ends an attempt on top of `base`; or why there is none.
+    /// Returns the write that ends an attempt whose record was `base`; or why there is none.
     fn write(
         &self,
         request: &ClaimRequest,
@@ -131,9 +132,9 @@ impl OptimisticTransactions {
         })
     }
 
-    /// Writes that an attempt failed: its number outlives a redrive, and a rejection is not run again. An error where it is not
-    /// known whether it did.
-    async fn note_failure(
+    /// Writes that an attempt failed, so that the count outlives a redrive and a rejection is not run again. Returns an error
+    /// if it is not known whether the write applied.
+    async fn record_failure(
         &self,
         request: &ClaimRequest,
         mut lock: impl FnMut(Seen) -> Next,
@@ -173,12 +174,12 @@ impl OptimisticTransactions {
     }
 }
 
-/// The claim with a transaction that starts from `base`.
+/// Returns the claim with a transaction that starts from `base`.
 fn starting_from(claim: Claim, transaction: Transaction, base: Base) -> Claim {
     Claim { transaction: Some(AnyTransaction::new(Transaction { base: Some(base), ..transaction })), ..claim }
 }
 
-/// Whether the record shows this attempt's own ending.
+/// Returns whether the record has this attempt's own ending.
 fn is_own(seen: Option<&Record>, request: &ClaimRequest, settlement: &Settlement) -> bool {
     seen.is_some_and(|seen| seen.owner == request.owner && seen.status == settlement.ending.status())
 }

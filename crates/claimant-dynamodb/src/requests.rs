@@ -14,11 +14,11 @@ use crate::names::AttributeNames;
 
 /// Claims a key that has no record, one that failed, or one whose owner's lease is over.
 ///
-/// Not those that expired, were rejected or carry another payload, which are rare: they are decided on what the refusal
-/// shows.
+/// It does not hold for records that expired, were rejected or carry another payload, which are rare: the protocol decides on
+/// the record that the refusal returns.
 ///
-/// Nor what this very attempt wrote before its answer was lost: not where the clock says that its lease is over, nor where its run
-/// has failed since and this is a try that was given up and lands late, whose claim would have no owner.
+/// Nor does it hold for this attempt's own write whose answer was lost: not if its lease is over by the clock, and not if its
+/// run has failed since and this is an abandoned try that arrives late, whose claim would have no owner.
 const CLAIM_CONDITION: &str = "attribute_not_exists(#id) OR \
     (#fingerprint = :fingerprint AND #expires_at >= :now_s AND #owner <> :owner AND \
     (#status = :failed OR #status = :in_progress AND #lease_until < :dead))";
@@ -32,7 +32,7 @@ const CLAIM_UPDATE: &str = "SET #status = :in_progress, #owner = :owner, #lease_
     #created_at = if_not_exists(#created_at, :now), #fence = if_not_exists(#fence, :zero) + :one, \
     #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #completed_at, #result, #error";
 
-/// Exactly my claim: what every write after the claim is guarded by.
+/// Holds only under exactly this claim: guards every write after the claim.
 const HELD: &str = "#status = :in_progress AND #owner = :owner AND #fence = :fence";
 
 /// Builds requests for one table with its attribute names.
@@ -53,7 +53,7 @@ impl Requests {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// The blind claim: one request for a first delivery, a retry and a takeover. Returns the old record when it applies.
+    /// Builds the blind claim: one request for a first delivery, a retry and a takeover. Returns the old record when it applies.
     pub(crate) fn claim(&self, request: &ClaimRequest) -> UpdateItemFluentBuilder {
         let n = &self.names;
         let rerun = request.policy.abandoned == Abandoned::Rerun;
@@ -105,7 +105,7 @@ impl Requests {
             .expression_attribute_names("#id", &self.names.id)
     }
 
-    /// Writes `next` in full, if the record is still the one that was seen.
+    /// Writes `next` in full, if the record is still the one that was read.
     pub(crate) fn replace(&self, id: &RecordId, seen: &Record, next: &Record) -> UpdateItemFluentBuilder {
         self.write(id, next)
             // Owner and fence name one claim, status and lease everything that can happen to it.
@@ -125,21 +125,21 @@ impl Requests {
     fn write(&self, id: &RecordId, next: &Record) -> UpdateItemFluentBuilder {
         let (mut set, mut remove) = (Vec::new(), Vec::new());
         let mut update = self.update(id);
-        for (place, (name, value)) in values(next, &self.names).into_iter().enumerate() {
-            update = update.expression_attribute_names(format!("#n{place}"), name);
+        for (index, (name, value)) in values(next, &self.names).into_iter().enumerate() {
+            update = update.expression_attribute_names(format!("#n{index}"), name);
             match value {
                 Some(value) => {
-                    set.push(format!("#n{place} = :n{place}"));
-                    update = update.expression_attribute_values(format!(":n{place}"), value);
+                    set.push(format!("#n{index} = :n{index}"));
+                    update = update.expression_attribute_values(format!(":n{index}"), value);
                 }
-                None => remove.push(format!("#n{place}")),
+                None => remove.push(format!("#n{index}")),
             }
         }
         let remove = if remove.is_empty() { String::new() } else { format!(" REMOVE {}", remove.join(", ")) };
         update.update_expression(format!("SET {}{remove}", set.join(", ")))
     }
 
-    /// A write that applies only under exactly this claim.
+    /// Builds a write that applies only under exactly this claim.
     fn held(&self, claim: &Claim) -> UpdateItemFluentBuilder {
         self.update(&claim.id)
             .expression_attribute_names("#status", &self.names.status)

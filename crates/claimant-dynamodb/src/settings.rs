@@ -1,11 +1,11 @@
-//! What the environment sets of the lock table.
+//! The settings of the lock table, read from the environment.
 
 use claimant_core::{Error, Variables};
 
 const TABLE: &str = "CLAIMANT_TABLE";
 const BATCH: &str = "CLAIMANT_BATCH";
 
-/// What the environment sets of the lock table.
+/// The settings of the lock table, read from the environment.
 ///
 /// | variable | meaning | values | default |
 /// | --- | --- | --- | --- |

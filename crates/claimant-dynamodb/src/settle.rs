@@ -1,4 +1,4 @@
-//! How one claim is renewed and settled, and how ambiguous answers to that are resolved.
+//! Renews and settles one claim, and resolves ambiguous answers.
 
 use claimant_core::protocol::{self, RenewDecision, Renewal, SettleDecision, Settlement};
 use claimant_core::{Budget, Claim, Renewed, Settled, StoreError, StoreErrorKind};
@@ -63,7 +63,7 @@ impl LockTable {
     }
 }
 
-/// Whether trying again is of no use.
+/// Returns whether trying again is of no use.
 fn is_final(kind: StoreErrorKind) -> bool {
     matches!(kind, StoreErrorKind::Denied | StoreErrorKind::Misconfigured | StoreErrorKind::TooLarge)
 }

@@ -9,7 +9,7 @@ use crate::names::AttributeNames;
 use crate::requests::Requests;
 
 impl Requests {
-    /// Claims a key that has no record: the record that the protocol gives for one.
+    /// Claims a key that has no record, with the record that the protocol makes for it.
     pub(crate) fn insert(&self, request: &ClaimRequest) -> Result<BatchStatementRequest, StoreError> {
         let mut fields = vec![format!("{}: ?", literal(&self.names.id))];
         let mut parameters = vec![text(request.id.as_str())];
@@ -65,12 +65,12 @@ fn build(statement: String, parameters: Vec<AttributeValue>) -> Result<BatchStat
         .map_err(|e| StoreError::new(StoreErrorKind::Other, "a statement is incomplete").caused_by(e))
 }
 
-/// A name in PartiQL: quoted, since `status` and others are reserved words.
+/// Quotes a name in PartiQL, since `status` and others are reserved words.
 fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A string in PartiQL.
+/// Quotes a string in PartiQL.
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

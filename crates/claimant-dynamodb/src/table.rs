@@ -1,4 +1,4 @@
-//! The lock table as a store.
+//! The store in DynamoDB: the lock table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,21 +27,21 @@ use crate::settings::Settings;
 const TRY_MAX_MS: u64 = 2_000;
 
 /// How often a claim is tried anew where the record changed in between, and a settlement where it was not found in the record.
-/// Where the table gives no answer at all, a call ends: whoever has time makes it again.
+/// If the table gives no answer at all, a call ends: the caller makes it again if it has time.
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
 /// Records in one DynamoDB table.
 ///
-/// A claim of a fresh, failed or abandoned key is one `UpdateItem`; a refused one brings the record back with the refusal,
-/// free of read units, and the protocol decides on it. Cheap to clone; clones share connections.
+/// A claim of a fresh, failed or abandoned key is one `UpdateItem`; a refused one returns the record with the refusal,
+/// without read units, and the protocol decides on it. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct LockTable {
     pub(crate) requests: Requests,
-    /// Whether many records go in one request; off for good once that was denied.
+    /// Whether many records share a request; off for good once that was denied.
     batched: Arc<AtomicBool>,
 }
 
-/// What became of one conditional write.
+/// The result of one conditional write.
 pub(crate) enum Written {
     /// It applied; this was there before, if the request asked for it.
     Applied(Option<Item>),
@@ -65,7 +65,7 @@ impl LockTable {
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         let names = AttributeNames::default();
-        // A limit for each try, so that silence leaves time for another one; the whole call has the budget's.
+        // A timeout for each try, so that a missing answer leaves time for another one; the whole call has that of its budget.
         let old = client.config();
         let tries = old.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
         let tries = tries.operation_attempt_timeout(Duration::from_millis(TRY_MAX_MS)).build();
@@ -73,7 +73,7 @@ impl LockTable {
         Self { requests: Requests { client, table: table.into(), names }, batched: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// Opens the table that the environment names, see [`Settings`], through the function's shared AWS configuration. Does no
+    /// Opens the table that the environment names, see [`Settings`], through the function's shared AWS configuration. Sends no
     /// request unless credentials have to be fetched.
     ///
     /// ```no_run
@@ -95,20 +95,20 @@ impl LockTable {
     /// Opens the table as [`from_env`](Self::from_env) does, from these variables.
     ///
     /// # Errors
-    /// As there: one error, with the faults of what was read before among the others.
+    /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
         let (table, batched) = Settings::required(variables)?;
         Ok(Self::new(Client::new(claimant_aws::config().await), table).batched(batched))
     }
 
-    /// The same table with other attribute names.
+    /// Sets the names of the attributes.
     #[must_use]
     pub fn attribute_names(mut self, names: AttributeNames) -> Self {
         self.requests.names = names;
         self
     }
 
-    /// Whether many keys are claimed and settled in one request (default: yes). That needs `dynamodb:PartiQLInsert`,
+    /// Sets whether many keys are claimed and settled in one request (default: yes). That needs `dynamodb:PartiQLInsert`,
     /// `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`; without it, or where that is denied, each key has a request
     /// of its own. The answers are the same.
     #[must_use]
@@ -121,17 +121,17 @@ impl LockTable {
         self.batched.load(Ordering::Relaxed)
     }
 
-    /// Gives up requests for many where the role lacks them. Other denials, such as expired credentials, pass.
-    pub(crate) fn notice_denial(&self, code: Option<&str>) -> bool {
+    /// Disables requests for many keys if the role lacks the permission. Other denials, such as expired credentials, are temporary.
+    pub(crate) fn disable_batches_if_denied(&self, code: Option<&str>) -> bool {
         let denied = code == Some("AccessDeniedException");
         if denied {
-            self.give_up_batches();
+            self.disable_batches();
         }
         denied
     }
 
-    /// Requests for many were denied: each key has its own from now on.
-    pub(crate) fn give_up_batches(&self) {
+    /// Sends a request for each key from now on, since those for many were denied.
+    pub(crate) fn disable_batches(&self) {
         if self.batched.swap(false, Ordering::Relaxed) {
             tracing::warn!(
                 table = self.name(),
@@ -141,13 +141,13 @@ impl LockTable {
         }
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.requests.table
     }
 
-    /// Makes the table, with on-demand capacity and TTL, and waits until it can be used: for local use and tests.
+    /// Creates the table, with on-demand capacity and TTL, and waits until it is active: for local use and tests.
     /// A deployed table belongs in the template. Does nothing to a table that exists.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl LockTable {
                 Ok(Written::Applied(output.attributes))
             }
             Err(SdkError::ServiceError(service)) if service.err().is_conditional_check_failed_exception() => {
-                // A refused write is charged by the record's size, and a refusal does not tell: records take one unit.
+                // A refused write is charged by the record's size, which the refusal does not tell: records take one unit.
                 budget.meter().units(1.0, 0.0);
                 let UpdateItemError::ConditionalCheckFailedException(refusal) = service.into_err() else {
                     return Err(StoreError::new(StoreErrorKind::Other, "a refusal changed its kind"));
@@ -195,7 +195,7 @@ impl LockTable {
         read.item().map(|i| item::record(i, names)).transpose()
     }
 
-    /// The record that a refusal showed, read where the endpoint did not send it along (old emulators do not).
+    /// Returns the record of a refusal; reads it if the endpoint did not send it along (old emulators do not).
     pub(crate) async fn refused_by(
         &self,
         id: &RecordId,

@@ -1,4 +1,4 @@
-//! What a handler wants written together with the completion of its key.
+//! The writes of a handler that commit together with the completion of its key.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ pub const TRANSACTION_MAX_BYTES: usize = 4 * 1_024 * 1_024;
 /// The most names of tables in one error.
 const TABLES_SHOWN_MAX: usize = 8;
 
-/// What a list, a map, and each of their elements take beside their contents, in bytes.
+/// The overhead of a list or a map, and of each of its elements, in bytes.
 const NESTING_BYTES: (usize, usize) = (3, 1);
 
-/// The writes that commit together with the completion of their key, or not at all. Collects; nothing is sent before the
+/// Collects the writes that commit together with the completion of their key, or not at all. Nothing is sent before the
 /// handler has returned `Ok`.
 ///
-/// At most [`TRANSACTION_WRITES_MAX`] writes and [`TRANSACTION_MAX_BYTES`], each item once. A transaction beyond that
-/// rejects the message, as it would be too large the next time too.
+/// At most [`TRANSACTION_WRITES_MAX`] writes and [`TRANSACTION_MAX_BYTES`], each item once. A larger transaction
+/// rejects the message, since it would be too large the next time too.
 ///
 /// ```
 /// use aws_sdk_dynamodb::types::{AttributeValue, Put};
@@ -43,7 +43,7 @@ const NESTING_BYTES: (usize, usize) = (3, 1);
 pub struct Transaction {
     pub(crate) writes: Vec<Write>,
     pub(crate) base: Option<Base>,
-    /// How often the lock record was found changed: a commit over another record is another one, with a token of its own.
+    /// How often the lock record had changed: a commit over another record is a different one, with a token of its own.
     pub(crate) changes: u32,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Base {
 #[derive(Debug)]
 pub(crate) struct Write {
     pub(crate) item: TransactWriteItem,
-    /// What it means where its condition does not hold.
+    /// The failure of the message if its condition does not hold.
     pub(crate) refused: Failure,
     bytes: usize,
 }
@@ -74,7 +74,7 @@ impl Write {
     }
 }
 
-/// A write just added: says what it means where its condition does not hold. Unless said, the message is tried again.
+/// A write just added: sets what happens if its condition does not hold. By default the message is tried again.
 #[derive(Debug)]
 pub struct Condition<'a>(&'a mut Write);
 
@@ -120,27 +120,27 @@ impl Transaction {
         self.writes.iter().map(|write| &write.item)
     }
 
-    /// How many writes there are.
+    /// Returns the number of writes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.writes.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
     fn add(&mut self, item: TransactWriteItem, bytes: usize) -> Condition<'_> {
-        let place = self.writes.len();
+        let index = self.writes.len();
         let refused =
-            Failure::retry(format!("the condition of write {} of the handler's transaction did not hold", place + 1));
+            Failure::retry(format!("the condition of write {} of the handler's transaction did not hold", index + 1));
         self.writes.push(Write { item, refused, bytes });
-        Condition(&mut self.writes[place])
+        Condition(&mut self.writes[index])
     }
 
-    /// Why it is larger than DynamoDB takes, if it is.
+    /// Returns why the transaction is larger than DynamoDB's limits, if it is.
     pub(crate) fn too_large(&self) -> Option<Failure> {
         let (writes, bytes) = (self.writes.len(), self.writes.iter().map(|write| write.bytes).sum::<usize>());
         let what = if writes > TRANSACTION_WRITES_MAX {
@@ -154,7 +154,7 @@ impl Transaction {
     }
 }
 
-/// The tables of these writes, each once and only the first few, as shown in an error.
+/// Returns the tables of these writes for an error, each once and only the first few.
 pub(crate) fn tables(writes: &[Write]) -> String {
     let mut names: Vec<String> = writes.iter().filter_map(|write| Some(format!("{:?}", write.table()?))).collect();
     names.sort();
@@ -172,7 +172,7 @@ fn size(item: &HashMap<String, AttributeValue>) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of(value)).sum()
 }
 
-/// The size that DynamoDB counts: names and texts as UTF-8, a number a byte for each two significant digits and one.
+/// Returns the size that DynamoDB counts: names and texts as UTF-8, a number a byte for each two significant digits and one.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>
 fn size_of(value: &AttributeValue) -> usize {
     let number = |number: &String| significant(number).div_ceil(2) + 1;
@@ -190,7 +190,7 @@ fn size_of(value: &AttributeValue) -> usize {
     }
 }
 
-/// The digits of a number without its zeros in front and behind.
+/// Counts the digits of a number without leading and trailing zeros.
 fn significant(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();

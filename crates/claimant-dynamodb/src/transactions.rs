@@ -34,7 +34,7 @@ impl LockTable {
         TableTransactions { table: self }
     }
 
-    /// The same without claims, see [`OptimisticTransactions`].
+    /// Returns this table with transactions and without claims, see [`OptimisticTransactions`].
     #[must_use]
     pub fn optimistic_transactions(self) -> OptimisticTransactions {
         OptimisticTransactions::new(self)
@@ -59,7 +59,7 @@ impl TableTransactions {
     }
 }
 
-/// The claim without what it carries, for comparing.
+/// Returns the claim without its transaction, for comparing.
 fn claim_copy(claim: &Claim) -> Claim {
     Claim {
         id: claim.id.clone(),

@@ -1,4 +1,4 @@
-//! One attempt at one row: its transaction, its handler, its end.
+//! One attempt at one row: begins a transaction, runs the handler, and writes how it ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,43 +21,43 @@ use crate::transaction::{self, Transaction};
 use crate::values::column;
 use crate::worker::{AfterDeath, Worker};
 
-/// How much longer than its handler may take a transaction is let be by the server: a host that is gone locks no row for
-/// ever.
+/// How much longer than the handler's timeout the server keeps a transaction open. It then ends it, so that a lost host does
+/// not lock a row for ever.
 const SERVER_GRACE: Duration = Duration::from_secs(5);
 
-/// After how long a row whose handler could not be started is due again.
-const NOT_STARTED: Duration = Duration::from_secs(1);
+/// When a row whose handler could not be started is due again.
+const NOT_STARTED_DELAY: Duration = Duration::from_secs(1);
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
     /// The handler's work and the end of the row are committed.
     Done,
-    /// It is tried again later.
+    /// The row is tried again later.
     Failed,
-    /// It is left for a person to decide.
+    /// The row waits for an operator's decision.
     Dead,
     /// Another worker had the row, or no transaction could begin; no handler ran.
     NotStarted,
-    /// The server gave no answer. The row is as the last committed write left it: done, or due again after its backoff.
+    /// The server gave no answer. The row is in the state of the last committed write: done, or due again after its backoff.
     Unknown,
 }
 
-/// The end of a handler's run.
+/// How a handler's run ended.
 enum HandlerRun {
     Returned(Result<(), Failure>),
-    /// It was cancelled and did not stop. What it holds is given up when it ends, or by the server.
+    /// It was cancelled and did not stop. Its locks are released when it ends, or by the server.
     StillRunning,
 }
 
-/// A transaction that holds a row, and its number.
-struct Held {
+/// A transaction that has locked a row, and its number.
+struct LockedRow {
     transaction: Transaction,
     number: i64,
 }
 
 impl Worker {
-    /// Works on a row that was taken. Dropping the future cancels the handler and gives up what it did.
+    /// Makes one attempt at a row. Dropping the future cancels the handler and rolls back its work.
     pub(crate) async fn attempt(self: Arc<Self>, taken: Taken) -> AttemptOutcome {
         let taken = Arc::new(taken);
         let span = tracing::info_span!(
@@ -69,20 +69,20 @@ impl Worker {
 
     async fn work(&self, taken: &Arc<Taken>) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
-            let why = "its last attempt did not tell how it ended: the worker was killed, or lost its database";
+            let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
             return self.mark_dead(taken, why).await;
         }
-        let Held { transaction, number } = match self.hold(taken).await {
+        let LockedRow { transaction, number } = match self.lock_row(taken).await {
             Ok(Some(held)) => held,
             Ok(None) => {
-                let error = StoreError::new(StoreErrorKind::Throttled, "another worker held its row for a moment");
+                let error = StoreError::new(StoreErrorKind::Throttled, "another worker has locked its row");
                 return self.give_back(taken, &error).await;
             }
             Err(error) => return self.give_back(taken, &error).await,
         };
-        let home = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
-        let ran = self.run(taken, &home).await;
-        let transaction = home.take().and_then(AnyTransaction::unpack::<Transaction>);
+        let slot = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
+        let ran = self.run(taken, &slot).await;
+        let transaction = slot.take().and_then(AnyTransaction::unpack::<Transaction>);
         match (ran, transaction) {
             (HandlerRun::StillRunning, _) => {
                 tracing::error!(
@@ -105,15 +105,15 @@ impl Worker {
         }
     }
 
-    /// The row's lock, in a transaction of its own; `None` where it could not be had: a look of this worker or another one has
-    /// the row for a moment, or it is no longer this attempt's. (Giving it back writes nothing then.)
-    async fn hold(&self, taken: &Taken) -> Result<Option<Held>, StoreError> {
+    /// Locks the row in a transaction of its own. Returns `None` if it is locked, by a statement of this worker or another one
+    /// that takes rows, or if the row is no longer this attempt's; giving the attempt back then writes nothing.
+    async fn lock_row(&self, taken: &Taken) -> Result<Option<LockedRow>, StoreError> {
         let until = end_of(BEGIN_MAX);
         let mut transaction = transaction::begin(&self.pool, self.timeout + SERVER_GRACE, until).await?;
         let lock = rows::lock(taken.id, taken.fence);
         let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;
         match rows.first() {
-            Some(row) => Ok(Some(Held { number: column(row, "transaction")?, transaction })),
+            Some(row) => Ok(Some(LockedRow { number: column(row, "transaction")?, transaction })),
             None => {
                 transaction::give_up(transaction, until).await;
                 Ok(None)
@@ -121,11 +121,11 @@ impl Worker {
         }
     }
 
-    /// Runs the handler until it ends or its time is over.
-    async fn run(&self, taken: &Arc<Taken>, home: &TransactionSlot) -> HandlerRun {
+    /// Runs the handler until it ends or times out.
+    async fn run(&self, taken: &Arc<Taken>, slot: &TransactionSlot) -> HandlerRun {
         let cancel_at = Instant::now() + self.timeout;
         let cx = InboxContext::new(Arc::clone(taken), cancel_at);
-        let run = match self.handlers.run(home.clone(), cx) {
+        let run = match self.handlers.run(slot.clone(), cx) {
             Ok(run) => run,
             Err(failure) => return HandlerRun::Returned(Err(failure)),
         };
@@ -140,7 +140,7 @@ impl Worker {
         }
     }
 
-    /// Ends the row in the handler's own transaction, and commits that.
+    /// Marks the row done in the handler's own transaction, and commits that.
     async fn finish(&self, taken: &Taken, mut transaction: Transaction, number: i64) -> AttemptOutcome {
         let until = end_of(STATEMENT_MAX);
         let closing = Closing { transaction: Some(number), ..self.closing(taken, EntryStatus::Done) };
@@ -149,7 +149,7 @@ impl Worker {
             Ok(1) => {}
             Ok(_) => {
                 transaction::give_up(transaction, until).await;
-                let why = "the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker";
+                let why = "the handler ended the transaction itself: leave COMMIT and ROLLBACK to the worker";
                 return self.fail(taken, Failure::retry(why)).await;
             }
             Err(error) => {
@@ -164,7 +164,7 @@ impl Worker {
         }
     }
 
-    /// Notes why an attempt failed, and when the next one is due.
+    /// Records why an attempt failed, and when the next one is due.
     async fn fail(&self, taken: &Taken, failure: Failure) -> AttemptOutcome {
         let Failure { why, kind, retry_after } = failure;
         let is_final = kind == FailureKind::Terminal;
@@ -177,31 +177,31 @@ impl Worker {
         let delay = delay.min(Duration::from_secs(VISIBILITY_MAX_S));
         let error = bounded(&why, ERROR_MAX_BYTES);
         let statement = rows::again(taken, Some(error), false, now.plus(delay), now);
-        match link::rows(&self.pool, end_of(STATEMENT_MAX), "noting a failure", statement).await {
+        match link::rows(&self.pool, end_of(STATEMENT_MAX), "recording a failure", statement).await {
             Ok(rows) if rows.is_empty() => AttemptOutcome::Unknown,
             Ok(_) => AttemptOutcome::Failed,
-            Err(error) => unwritten(&error),
+            Err(error) => outcome_not_written(&error),
         }
     }
 
-    /// Leaves a row for a person to decide.
+    /// Marks a row dead, for an operator to decide.
     async fn mark_dead(&self, taken: &Taken, why: &str) -> AttemptOutcome {
         tracing::error!(error = why, "message is dead: it is not tried again until an operator retries it");
         let closing = Closing { error: Some(bounded(why, ERROR_MAX_BYTES)), ..self.closing(taken, EntryStatus::Dead) };
         match close(&self.pool, closing, end_of(STATEMENT_MAX)).await {
             Ok(StateChange::Applied) => AttemptOutcome::Dead,
             Ok(StateChange::WrongState) => AttemptOutcome::Unknown,
-            Err(error) => unwritten(&error),
+            Err(error) => outcome_not_written(&error),
         }
     }
 
-    /// An attempt without a transaction was none. Where this is not written either, it counts.
+    /// Does not count an attempt for which no transaction could begin. If this write fails too, the attempt counts.
     async fn give_back(&self, taken: &Taken, error: &StoreError) -> AttemptOutcome {
-        tracing::warn!(%error, "no attempt could be made");
+        tracing::warn!(%error, "the attempt could not begin");
         let now = self.clock.now();
-        let statement = rows::again(taken, None, true, now.plus(NOT_STARTED), now);
+        let statement = rows::again(taken, None, true, now.plus(NOT_STARTED_DELAY), now);
         if let Err(error) = link::rows(&self.pool, end_of(STATEMENT_MAX), "giving an attempt back", statement).await {
-            unwritten(&error);
+            outcome_not_written(&error);
         }
         AttemptOutcome::NotStarted
     }
@@ -220,9 +220,9 @@ impl Worker {
     }
 }
 
-/// The end of an attempt could not be written: the row is as it was when the attempt began, due again after its backoff.
-fn unwritten(error: &StoreError) -> AttemptOutcome {
-    tracing::warn!(%error, "how the attempt ended could not be noted");
+/// Logs that the end of an attempt could not be written: the row is then due again after the backoff of its attempt.
+fn outcome_not_written(error: &StoreError) -> AttemptOutcome {
+    tracing::warn!(%error, "how the attempt ended could not be recorded");
     AttemptOutcome::Unknown
 }
 

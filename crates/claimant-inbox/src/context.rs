@@ -1,4 +1,4 @@
-//! What a handler may know about its run.
+//! What a handler is told about its run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::rows::Taken;
 
-/// What a handler of the inbox may know about its run. Cheap to clone; gives no power over the row.
+/// Describes a run to its handler. Cheap to clone; it cannot change the row.
 #[derive(Clone)]
 pub struct InboxContext {
     run: Arc<Run>,
@@ -28,78 +28,78 @@ impl InboxContext {
         &self.run.taken.message.body
     }
 
-    /// The key of the work; its SHA-256 in hex where the inbox has only that, see
+    /// Returns the key of the work; its SHA-256 in hex if the inbox has only that, see
     /// [`hashed_keys`](claimant_core::Consumer::hashed_keys) and
-    /// [`RECORD_ID_PLAIN_MAX_BYTES`](claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES). Hand it to a system that has an effect
+    /// [`RECORD_ID_PLAIN_MAX_BYTES`](claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES). Pass it to a system that has an effect
     /// outside the transaction, so that it can recognise a repeat.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.run.taken.key
     }
 
-    /// The number of the message in the inbox, for finding it again.
+    /// Returns the number of the message in the inbox, by which it can be found.
     #[must_use]
     pub fn id(&self) -> i64 {
         self.run.taken.id
     }
 
-    /// The consumer that took it in.
+    /// Returns the consumer that stored it.
     #[must_use]
     pub fn consumer(&self) -> &str {
         &self.run.taken.consumer
     }
 
-    /// The event type that its handler was found by.
+    /// Returns the event type, which selected its handler.
     #[must_use]
     pub fn event_type(&self) -> &str {
         &self.run.taken.message.event_type
     }
 
-    /// The group whose messages are worked off in order, if it has one.
+    /// Returns the group whose messages are processed in order, if it has one.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
         self.run.taken.message.group.as_deref()
     }
 
-    /// Which attempt this is: 1 for the first, and for the first after a person's [`retry`](crate::Inbox::retry).
+    /// Returns the number of this attempt: 1 for the first, and for the first after an operator's [`retry`](crate::Inbox::retry).
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.run.taken.attempt
     }
 
-    /// Grows with each attempt, for ever, so that a system that keeps the largest one seen can refuse a late write of an
-    /// earlier one.
+    /// Returns the fencing token of this attempt. It grows with each attempt of the message, so that a system that keeps the
+    /// largest one seen can refuse a late write of an earlier one.
     #[must_use]
     pub fn fence(&self) -> Fence {
         Fence::new(self.run.taken.fence)
     }
 
-    /// The id of the message that brought the work.
+    /// Returns the id of the message that carried the work.
     #[must_use]
     pub fn message_id(&self) -> &str {
         self.run.taken.message_id.as_str()
     }
 
-    /// When it was stored, by the clock of whoever did.
+    /// Returns when it was stored, by the clock of the function that stored it.
     #[must_use]
     pub fn received_at(&self) -> Timestamp {
         self.run.taken.received_at
     }
 
-    /// The trace that the producer sent the message in, as the header that continues it.
+    /// Returns the trace that the producer sent the message in, as the header that continues it.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
         self.run.taken.message.trace.as_deref()
     }
 
-    /// How long the handler has until it is cancelled. Zero means no time, never "no limit".
+    /// Returns how long the handler has until it is cancelled. Zero means no time, never "no limit".
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.run.cancelled_at.saturating_duration_since(Instant::now())
     }
 }
 
-// Neither bodies nor keys reach a log.
+// Neither bodies nor keys are ever logged.
 impl std::fmt::Debug for InboxContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("InboxContext").field("id", &self.id()).field("attempt", &self.attempt()).finish_non_exhaustive()

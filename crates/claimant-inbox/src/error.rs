@@ -1,4 +1,4 @@
-//! What went wrong, in the words of a store.
+//! Maps database errors to store errors.
 
 use claimant_core::StoreErrorKind::{Other, Unreachable};
 use claimant_core::{Failure, StoreError};
@@ -7,9 +7,9 @@ use claimant_sql::parts::{self, Table};
 /// The inbox's table.
 const INBOX: Table = Table { name: "claimant_inbox", migrations: "claimant-inbox/migrations" };
 
-/// What `operation` ran into.
+/// Returns the error of `operation`, and how to fix it.
 pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
-    // Handlers' tables have constraints, too, and a commit can be the first to look at them.
+    // Handlers' tables have constraints too, and some are checked only at the commit.
     if let sqlx::Error::Database(answer) = error
         && let Some(code) = answer.code().filter(|code| code.starts_with("23"))
     {
@@ -19,17 +19,17 @@ pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
     parts::explain(operation, error, &INBOX)
 }
 
-/// No answer to this operation in the time it was given.
+/// Returns the error of an operation without an answer in its time.
 pub(crate) fn no_answer(operation: &str) -> StoreError {
     StoreError::new(Unreachable, format!("{operation} failed: the server gave no answer in time"))
 }
 
-/// Whether the same can succeed later.
-pub(crate) fn passes(error: &StoreError) -> bool {
+/// Returns whether the same can succeed later.
+pub(crate) fn is_transient(error: &StoreError) -> bool {
     error.kind().is_transient()
 }
 
-/// Why a handler's transaction did not commit, as if the handler had said so.
+/// Returns the failure of an attempt whose transaction did not commit, as if its handler had returned it.
 pub(crate) fn uncommitted(error: &StoreError) -> Failure {
     Failure::retry(format!("the handler returned, and its transaction did not commit: {error}"))
 }

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::context::InboxContext;
 use crate::transaction::Transaction;
 
-/// A handler's run, from the body to its end.
+/// A handler's run: decodes the body and calls the handler.
 pub(crate) type Run = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 type Handler = Arc<dyn Fn(TransactionSlot, InboxContext) -> Run + Send + Sync>;
@@ -22,7 +22,7 @@ type Handler = Arc<dyn Fn(TransactionSlot, InboxContext) -> Run + Send + Sync>;
 #[derive(Default, Clone)]
 pub(crate) struct Handlers {
     by_type: HashMap<String, Handler>,
-    /// Types that were given twice.
+    /// Event types that were added twice.
     pub(crate) repeated: Vec<String>,
 }
 
@@ -33,15 +33,15 @@ impl Handlers {
         handler: impl TransactionalHandler<P, Transaction, InboxContext, Output = ()>,
     ) {
         let handler = Arc::new(handler);
-        let run: Handler = Arc::new(move |home, cx| {
+        let run: Handler = Arc::new(move |slot, cx| {
             let handler = Arc::clone(&handler);
-            // All of it is the user's code, decoding too: it runs in the handler's task, where a panic is caught.
+            // Decoding is the user's code too: it runs in the handler's task, where a panic is caught.
             Box::pin(async move {
                 let payload =
                     decode_json::<P>(cx.body()).map_err(|rejection| Failure::terminal(rejection.to_string()))?;
-                let transaction = home.lend().ok_or_else(|| Failure::retry("the attempt has no transaction"))?;
-                // What is left of the home would keep the transaction from those who end it.
-                drop(home);
+                let transaction = slot.lend().ok_or_else(|| Failure::retry("the attempt has no transaction"))?;
+                // Another reference to the slot would keep the transaction from being ended.
+                drop(slot);
                 handler.handle(payload, transaction, cx).await.map_err(Failure::from)
             })
         });
@@ -54,19 +54,19 @@ impl Handlers {
         self.by_type.is_empty()
     }
 
-    /// The event types that have one.
+    /// Returns the event types that have a handler.
     pub(crate) fn types(&self) -> impl Iterator<Item = &str> {
         self.by_type.keys().map(String::as_str)
     }
 
-    /// The run of this message's handler.
+    /// Starts the handler of this message.
     ///
     /// # Errors
-    /// When there is none for its type. To be tried again: a worker that knows a new type may be deployed after the
-    /// first message of that type came.
-    pub(crate) fn run(&self, home: TransactionSlot, cx: InboxContext) -> Result<Run, Failure> {
+    /// When there is none for its type. The message is retried: a worker that knows a new type may be deployed after the
+    /// first message of that type arrived.
+    pub(crate) fn run(&self, slot: TransactionSlot, cx: InboxContext) -> Result<Run, Failure> {
         match self.by_type.get(cx.event_type()) {
-            Some(handler) => Ok(handler(home, cx)),
+            Some(handler) => Ok(handler(slot, cx)),
             None => {
                 let mut known: Vec<_> = self.types().collect();
                 known.sort_unstable();

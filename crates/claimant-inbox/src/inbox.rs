@@ -1,4 +1,4 @@
-//! The inbox: opening it, taking in, working off, and what people do with it.
+//! The inbox: opens it, makes consumers that store and workers that process, and what operators do with it.
 
 use std::fmt;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use crate::worker::Worker;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), claimant::Error> {
 /// let inbox = Inbox::connect("postgres://user:password@db.example/shop", 10).await?; // connects at the first call
-/// // Takes messages in: a consumer for `claimant::lambda::run`.
+/// // Stores messages: a consumer for `claimant::lambda::run`.
 /// let intake = inbox.intake("orders", |event: &Event| &event.kind).key(|event| &event.id);
 /// # Ok(())
 /// # }
@@ -46,14 +46,14 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
-    /// at most this many connections, made when they are needed: a server that is down fails the calls, not this. A worker
-    /// needs one for each message that it works on at once.
+    /// Opens the database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
+    /// at most this many connections, opened when they are needed: if the server is down, calls fail, not this. A worker
+    /// needs one for each message that it handles at once.
     ///
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is none.
+    /// When the URL is not a valid one.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         Ok(Self::opened(PostgresStore::connect(url, connections).await?.pool()))
     }
@@ -71,13 +71,13 @@ impl Inbox {
     /// Opens the database as [`from_env`](Self::from_env) does, from these variables.
     ///
     /// # Errors
-    /// As there: one error, with the faults of what was read before among the others.
+    /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
         Ok(Self::opened(PostgresStore::from_variables(variables).await?.pool()))
     }
 
-    /// The same database with connections that are tried out within a time when they come back from a transaction: one to
-    /// a host that is gone would else take up its place until the operating system gives up, a quarter of an hour later.
+    /// Opens an inbox whose connections are tested, within a time limit, when they return to the pool. Otherwise a connection to
+    /// a lost host would occupy the pool until the operating system gives up, a quarter of an hour later.
     fn opened(pool: &PgPool) -> Self {
         let options = pool.options().clone().after_release(|connection: &mut PgConnection, _| {
             Box::pin(async move {
@@ -88,22 +88,22 @@ impl Inbox {
         Self::new(options.connect_lazy_with(pool.connect_options().as_ref().clone()))
     }
 
-    /// The inbox on a pool of the caller's. Its connections need a `lock_timeout` of about a second, and READ COMMITTED, as
-    /// [`PostgresStore::pool_options`] gives them.
+    /// Creates an inbox on the caller's pool. Its connections need a `lock_timeout` of about a second, and READ COMMITTED, as
+    /// [`PostgresStore::pool_options`] sets them.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self { pool }
     }
 
-    /// The pool, for looking at and for closing.
+    /// Returns the pool, to inspect or close it.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.pool
     }
 
-    /// Makes the table `claimant_inbox`, or brings it up to date, by migrations that are noted in
+    /// Creates the table `claimant_inbox`, or brings it up to date, by migrations that are recorded in
     /// `claimant_inbox_migrations`; any number of callers may do so at once. For deployments and tests: a function's role
-    /// need not be allowed to.
+    /// does not need the permission.
     ///
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
@@ -111,13 +111,13 @@ impl Inbox {
         migrate(&self.pool, &MIGRATIONS).await
     }
 
-    /// The consumer that takes messages in: for [`Engine`](claimant_core::Engine), and so for a Lambda function. Give it a
-    /// key rule; `event_type` says where in the payload the type is that finds the handler, 1 to
-    /// [`EVENT_TYPE_MAX_BYTES`](crate::limits::EVENT_TYPE_MAX_BYTES). It must not block.
+    /// Returns a consumer that stores messages: for [`Engine`](claimant_core::Engine), and so for a Lambda function. Give it a
+    /// key rule. `event_type` returns the part of the payload that selects the handler, 1 to
+    /// [`EVENT_TYPE_MAX_BYTES`](crate::limits::EVENT_TYPE_MAX_BYTES) long; it must not block.
     ///
-    /// `T` need have no more of the body than key and type; the body is kept as it came. A message is a success once its
-    /// row was seen committed. Of the consumer's settings, those about leases, attempts and abandoned work have nothing
-    /// to do here; its window is until the row is [cleaned up](Self::delete_finished).
+    /// `T` needs only the fields of the key and the type; the body is stored as received. A message is successful once its row
+    /// was seen committed. Of the consumer's settings, those about leases, attempts and abandoned work have no effect here;
+    /// its window lasts until the row is [cleaned up](Self::delete_finished).
     #[must_use]
     pub fn intake<T>(
         &self,
@@ -129,17 +129,17 @@ impl Inbox {
     {
         let store = Intake { pool: self.pool.clone() };
         Consumer::storing(consumer, store, move |payload, message, row| {
-            pending::note(event_type(payload), message, row)
+            pending::fill_row(event_type(payload), message, row)
         })
     }
 
-    /// A worker for the messages that the consumer of this name took in; give it handlers.
+    /// Returns a worker for the messages that the consumer of this name stored; give it handlers.
     #[must_use]
     pub fn worker(&self, consumer: impl Into<String>) -> Worker {
         Worker::new(self.pool.clone(), consumer.into())
     }
 
-    /// How many messages of a consumer there are in each state. Reads as many index entries as there are messages.
+    /// Counts the messages of a consumer in each state. Reads as many index entries as there are messages.
     ///
     /// # Errors
     /// When the database gave no answer within this time.
@@ -148,8 +148,7 @@ impl Inbox {
         Counts::read(&rows)
     }
 
-    /// At most this many dead messages of a consumer, oldest first, that come after the one with the number `after`; begin
-    /// with 0.
+    /// Returns at most this many dead messages of a consumer, oldest first, after the one with the number `after`; start with 0.
     ///
     /// # Errors
     /// When the database gave no answer within this time.
@@ -165,7 +164,7 @@ impl Inbox {
         rows.iter().map(Entry::read).collect()
     }
 
-    /// What is known of the message with this number, if it is there.
+    /// Returns the message with this number, if there is one.
     ///
     /// # Errors
     /// When the database gave no answer within this time.
@@ -174,7 +173,7 @@ impl Inbox {
         rows.first().map(Entry::read).transpose()
     }
 
-    /// Lets a dead message be tried again, at once, as often as a new one.
+    /// Makes a dead message due at once, with as many attempts as a new one.
     ///
     /// # Errors
     /// When the database gave no answer within this time.
@@ -183,16 +182,16 @@ impl Inbox {
         Ok(StateChange::of(!rows.is_empty()))
     }
 
-    /// Gives up a message that is dead or pending, so that its group goes on without it.
+    /// Discards a message that is dead or pending, so that its group goes on without it.
     ///
     /// # Errors
-    /// When the database gave no answer within this time, or the message is being worked on.
+    /// When the database gave no answer within this time, or the message is being processed.
     pub async fn discard(&self, id: i64, now: Timestamp, within: Duration) -> Result<StateChange, StoreError> {
         close(&self.pool, Closing::discard(id, now), end_of(within)).await
     }
 
     /// Deletes at most `portion` messages, of all consumers, that were done or discarded before this time, and returns how many:
-    /// fewer than `portion` when there are no more. A message that comes again after that is worked on again, so
+    /// fewer than `portion` when there are no more. A message that is delivered again after that is processed again, so
     /// keep them for longer than a queue and its dead-letter queue keep messages: 15 days and more.
     ///
     /// # Errors
@@ -203,14 +202,14 @@ impl Inbox {
     }
 }
 
-// Not derived: the options of a pool are nothing to log.
+// Not derived: a pool's options are not for logs.
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox").field("connections", &self.pool.size()).finish_non_exhaustive()
     }
 }
 
-/// Ends a message outside its attempt's transaction: holds its row first, as an attempt does.
+/// Ends a message outside its attempt's transaction: locks its row first, as an attempt does.
 pub(crate) async fn close(pool: &PgPool, closing: Closing<'_>, until: Instant) -> Result<StateChange, StoreError> {
     const OPERATION: &str = "ending a message";
     let begun = timeout_at(until, pool.begin()).await.map_err(|_| error::no_answer(OPERATION))?;

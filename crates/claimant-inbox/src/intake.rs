@@ -1,6 +1,6 @@
 //! The intake: the store of a consumer that runs no handler and stores the messages.
 //!
-//! A claim costs nothing and excludes no other owner; when its row is stored, the database says whether the key is new.
+//! A claim sends no request and excludes no other owner. When the row is stored, the database tells whether the key is new.
 
 use std::collections::HashMap;
 
@@ -17,26 +17,26 @@ use crate::link::{self, end_of};
 use crate::offer;
 use crate::pending::PendingRow;
 
-/// How often a row is offered anew where no answer came.
+/// How often storing a row is tried if no answer comes.
 const ROUNDS_MAX: u32 = 4;
 
-/// The inbox as a store: what [`Inbox::intake`](crate::Inbox::intake) gives its consumer.
+/// The inbox as a store: the one of [`Inbox::intake`](crate::Inbox::intake).
 #[derive(Debug, Clone)]
 pub(crate) struct Intake {
     pub(crate) pool: PgPool,
 }
 
 impl Intake {
-    /// Stores these messages by one statement; where another transaction's lock is in the way, each by its own. An error where it is not
-    /// known whether it is stored.
+    /// Stores these messages by one statement, or each by its own if another transaction's lock prevents that. Returns an error
+    /// for a message if it is not known whether it was stored.
     async fn store_rows(
         &self,
         rows: &[(PendingRow, Settlement)],
         budget: Budget<'_>,
     ) -> Vec<Result<Settled, StoreError>> {
-        match self.shown(rows, budget).await {
+        match self.store_and_read(rows, budget).await {
             Ok(records) => rows.iter().map(|(row, _)| Ok(settled(row, &records))).collect(),
-            Err(error) if error::passes(&error) && rows.len() > 1 && !budget.left().is_zero() => {
+            Err(error) if error::is_transient(&error) && rows.len() > 1 && !budget.left().is_zero() => {
                 join_all(rows.iter().map(|row| self.store_row(row, budget))).await
             }
             Err(error) => rows.iter().map(|_| Err(StoreError::new(error.kind(), error.to_string()))).collect(),
@@ -44,12 +44,12 @@ impl Intake {
     }
 
     async fn store_row(&self, row: &(PendingRow, Settlement), budget: Budget<'_>) -> Result<Settled, StoreError> {
-        let records = self.shown(std::slice::from_ref(row), budget).await?;
+        let records = self.store_and_read(std::slice::from_ref(row), budget).await?;
         Ok(settled(&row.0, &records))
     }
 
-    /// The committed rows of these messages, by their record ids: those that this stored, and those that were there.
-    async fn shown(
+    /// Stores these messages and returns their committed rows by record id: the new ones, and those that were there before.
+    async fn store_and_read(
         &self,
         rows: &[(PendingRow, Settlement)],
         budget: Budget<'_>,
@@ -64,7 +64,7 @@ impl Intake {
                 }
                 // Another worker's row came in between: the next statement sees it.
                 Ok(_) => None,
-                Err(error) if error::passes(&error) => Some(error),
+                Err(error) if error::is_transient(&error) => Some(error),
                 Err(error) => return Err(error),
             };
             round += 1;
@@ -77,7 +77,7 @@ impl Intake {
     }
 }
 
-/// What the row that is there says of this message.
+/// Returns what the committed row means for this message.
 fn settled(row: &PendingRow, records: &HashMap<Vec<u8>, Record>) -> Settled {
     let Some(record) = records.get(row.request.id.as_str().as_bytes()) else { return Settled::Lost };
     match protocol::decide(Some(record), &row.request) {
@@ -117,25 +117,25 @@ impl Store for Intake {
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Settled>> {
         Box::pin(async move {
-            // What was not to be stored left nothing behind: its ending is there by itself.
+            // Endings other than completions need no write.
             let mut answers: Vec<Settled> = settlements.iter().map(|_| Settled::Done).collect();
             let (mut claims, mut rows) = (Vec::new(), Vec::new());
-            for (place, (mut claim, settlement)) in settlements.into_iter().enumerate() {
+            for (index, (mut claim, settlement)) in settlements.into_iter().enumerate() {
                 if !matches!(settlement.ending, Ending::Completed { .. }) {
                     continue;
                 }
                 match claim.transaction.take().and_then(AnyTransaction::unpack::<PendingRow>) {
                     Some(row) if row.message.is_some() => {
-                        claims.push((place, claim));
+                        claims.push((index, claim));
                         rows.push((row, settlement));
                     }
-                    _ => answers[place] = Settled::Lost,
+                    _ => answers[index] = Settled::Lost,
                 }
             }
             if !rows.is_empty() {
                 let stored = self.store_rows(&rows, Budget::of(call)).await;
-                for (((place, claim), (row, _)), answer) in claims.into_iter().zip(rows).zip(stored) {
-                    answers[place] = answer.unwrap_or_else(|error| {
+                for (((index, claim), (row, _)), answer) in claims.into_iter().zip(rows).zip(stored) {
+                    answers[index] = answer.unwrap_or_else(|error| {
                         Settled::unknown(Claim { transaction: Some(AnyTransaction::new(row)), ..claim }, error)
                     });
                 }

@@ -1,13 +1,13 @@
-//! claimant's inbox: messages are stored in PostgreSQL first, then worked off in transactions, with a count of attempts of
+//! claimant's inbox: messages are stored in PostgreSQL first, then processed in transactions, with an attempt count of
 //! its own.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `inbox`, `operate`, `status` | [`Inbox`]: opening it, and what people do with it |
+//! | `inbox`, `operate`, `status` | [`Inbox`]: opens it; what operators do with it |
 //! | `intake`, `pending`, `offer` | a consumer whose store is the inbox; what is stored of a message; the statement that stores it |
-//! | `worker`, `run` | [`Worker`]: its settings; when it looks for messages, and how many it takes |
-//! | `attempt`, `handlers`, `context` | one attempt, from its transaction to its end; handlers by event type; what they see |
-//! | `rows` | every statement of the worker, and what keeps the order |
+//! | `worker`, `run` | [`Worker`]: its settings; when it polls for messages, and how many it takes |
+//! | `attempt`, `handlers`, `context` | one attempt, from its transaction to its end; handlers by event type; their context |
+//! | `rows` | every statement of the worker, and how the order is kept |
 //! | `transaction`, `link` | [`Transaction`]; one statement within its time |
 //! | `values`, `error`, `migrations`, `limits` | columns, errors, the table (also as plain SQL in `migrations/`), bounds |
 //!
@@ -30,70 +30,69 @@
 //!
 //! # async fn example() -> Result<(), Error> {
 //! let inbox = Inbox::connect("postgres://user:password@host/database?sslmode=verify-full", 10).await?;
-//! // One function takes in: give this to `claimant::lambda::run`.
+//! // One function stores: pass this to `claimant::lambda::run`.
 //! let intake = inbox.intake("orders", |event: &Event| &event.kind).key(|event| &event.id);
-//! // Another one works off, on a schedule or for ever.
+//! // Another one processes, on a schedule or continuously.
 //! let worker = inbox.worker("orders").on("order.placed", placed);
 //! worker.run_once(Limits::within(std::time::Duration::from_secs(60))).await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # Taking in
+//! # Storing
 //!
 //! The intake is an ordinary consumer whose store is the inbox (`Consumer::storing`): its
-//! claims write nothing, and the completion of a claim stores the message. The other way, an intake beside the engine, was
-//! sketched too: it would have had to repeat deadlines, lanes of FIFO groups, conflicts, dead letters and reports, which
-//! here are the engine's.
+//! claims write nothing, and the completion of a claim stores the message. The alternative, an intake beside the engine,
+//! would have to repeat the engine's deadlines, lanes of FIFO groups, conflicts, dead letters and reports.
 //!
-//! A message is a success once its row, or an earlier one with the same fingerprint, was seen committed. (With
-//! `synchronous_commit = off`, that says less than it should: leave it on.)
+//! A message is successful once its row, or an earlier one with the same fingerprint, was seen committed. (With
+//! `synchronous_commit = off`, a commit can be lost in a crash: leave it on.)
 //!
-//! # Working off
+//! # Processing
 //!
 //! Each attempt is counted, in a statement of its own, before its handler runs; the same statement says when the message is due
-//! again if the end of the attempt is never written. So nothing need be noticed when a worker dies, and a message that
-//! kills its worker each time is dead when its attempts are used up. The next attempt after such an end runs alone in
-//! its worker: those that were under way beside it are tried again without it.
+//! again if the end of the attempt is never written. So the death of a worker need not be detected, and a message that
+//! kills its worker each time is dead when its attempts are exhausted. The next attempt after such an end runs alone in
+//! its worker: messages that were in flight beside it are tried again without it.
 //!
 //! The handler's transaction holds the row's lock from before the handler runs until the row's end is committed with the handler's
 //! work. A handler's failure, panic or timeout rolls it back.
 //!
-//! An event type without a handler is a failure like any other: tried again, since a worker that knows it may be on its way,
-//! and dead in the end. A body that is not of its handler's shape is dead at once.
+//! An event type without a handler is a failure like any other: retried, since a worker that knows the type may be deployed soon,
+//! and dead in the end. A message whose body does not decode as its handler's type is dead at once.
 //!
 //! # Order
 //!
-//! Messages of FIFO queues keep the order of their group: none is begun before all earlier ones of it are done or discarded.
-//! A dead one holds up its group until a person decides, unless the worker says otherwise ([`AfterDeath`]). Other
+//! Messages of FIFO queues keep the order of their group: none is begun before all earlier ones of its group are done or discarded.
+//! A dead one blocks its group until an operator decides, unless the worker says otherwise ([`AfterDeath`]). Other
 //! messages are taken oldest first, and end in any order.
 //!
 //! # Time
 //!
-//! Every time that is compared is the caller's, as everywhere in claimant. Where clocks differ, messages are begun that much
-//! later or earlier; locks, not clocks, keep two from working on one message.
+//! All times come from the caller, as everywhere in claimant. If clocks differ, messages are begun that much
+//! later or earlier; locks, not clocks, keep two workers from processing one message.
 //!
 //! # Requests
 //!
 //! | step | statements |
 //! | --- | --- |
-//! | taking in | 1 for up to 25 messages of a batch; in a FIFO queue, 1 for each place in its groups |
-//! | working off | 4 for each message, with `BEGIN` and `COMMIT`, and 1 for all that are taken together: up to the concurrency |
-//! | a failed attempt | 4, and 1 in its place among those taken together; 7 where the message is then dead |
-//! | an idle worker | 1 for each look |
+//! | storing | 1 for up to 25 messages of a batch; in a FIFO queue, 1 for each position within its groups |
+//! | processing | 4 for each message, with `BEGIN` and `COMMIT`, and 1 for all that are taken together: up to the concurrency |
+//! | a failed attempt | 4, and its share of the 1 for all that are taken together; 7 if the message is then dead |
+//! | an idle worker | 1 for each poll |
 //!
-//! Connections that come back to the pool are tried out besides, by 2 empty queries that no caller waits for. Workers look for
-//! messages; they do not listen for them: `LISTEN` takes a connection for itself, does not go through poolers, and a
-//! scheduled function is not there to hear.
+//! Connections that return to the pool are also tested, by 2 empty queries that no caller waits for. Workers poll for
+//! messages and do not use `LISTEN`: it takes a connection for itself, does not work through poolers, and a
+//! scheduled function is not running all the time.
 //!
 //! # Cleaning up
 //!
-//! [`Inbox::delete_finished`], in portions. There is no variant with partitions to be dropped: a unique index over all of
-//! them, which is what keeps duplicates out, does not exist in PostgreSQL.
+//! [`Inbox::delete_finished`], in portions. Dropping partitions instead is not possible: PostgreSQL has no unique index
+//! over all partitions, which deduplication needs.
 //!
 //! # Permissions
 //!
-//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_inbox`; `DELETE` for `delete_finished`; for `migrate` what it takes to
+//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_inbox`; `DELETE` for `delete_finished`; for `migrate` the rights to
 //! create tables.
 
 mod attempt;

@@ -3,28 +3,28 @@
 /// The longest event type, in bytes.
 pub const EVENT_TYPE_MAX_BYTES: usize = 128;
 
-/// How often a message is tried, unless set. With the backoff between, that takes two hours: longer than most outages.
+/// The default limit of attempts. With the backoff in between they take two hours: longer than most outages.
 pub const ATTEMPTS_DEFAULT: u32 = 12;
 
 /// The largest limit of attempts that may be set.
 pub const ATTEMPTS_MAX: u32 = 1_000_000;
 
-/// How long a handler may take, unless set.
+/// The default timeout of a handler.
 pub const TIMEOUT_DEFAULT_MS: u64 = 30_000;
 
-/// How often an idle worker looks for messages, unless set.
+/// The default poll interval of an idle worker.
 pub const POLL_DEFAULT_MS: u64 = 1_000;
 
-/// The shortest time between two looks of an idle worker.
+/// The shortest poll interval of an idle worker.
 pub const POLL_MIN_MS: u64 = 10;
 
-/// The longest time between two looks of an idle worker.
+/// The longest poll interval of an idle worker.
 pub const POLL_MAX_MS: u64 = 3_600_000;
 
-/// The longest that an attempt takes beside its handler: it is taken, begins, ends, or is noted as failed.
+/// The longest that an attempt takes beside its handler: its message is taken, and its transaction begins and ends.
 pub(crate) const AROUND_ATTEMPT_MAX_MS: u64 = 2 * BEGIN_MAX_MS + 2 * STATEMENT_MAX_MS;
 
-/// The longest that the beginning of something takes, which may have to open a connection first.
+/// The longest that a first statement may take, which may have to open a connection.
 pub(crate) const BEGIN_MAX_MS: u64 = 5_000;
 
 /// The longest that one short statement may take: silence on a connection that died while the function was frozen leaves
@@ -34,13 +34,13 @@ pub(crate) const STATEMENT_MAX_MS: u64 = 2_000;
 /// The longest that any call is given: no invocation lasts longer.
 pub(crate) const CALL_MAX_MS: u64 = 900_000;
 
-/// How many due messages are looked at beside those that are wanted: some stand behind others of their group.
+/// How many more due messages are read than are wanted: some wait for others of their group.
 pub(crate) const WINDOW_SPARE: u32 = 100;
 
-/// The most due messages that are looked at, where those in front are all being worked on or stand behind others.
+/// The most due messages that are read, if the first ones are all being processed or wait for others.
 pub(crate) const WINDOW_MAX: u32 = 20_000;
 
-/// How long a free place waits for others, so that several messages are taken by one statement.
+/// How long a free slot waits for others, so that several messages are taken by one statement.
 pub(crate) const GATHER_MS: u64 = 5;
 
 const _: () = assert!(ATTEMPTS_DEFAULT <= ATTEMPTS_MAX && ATTEMPTS_MAX < i32::MAX as u32);

@@ -15,21 +15,21 @@ use crate::limits::{BEGIN_MAX_MS, CALL_MAX_MS, STATEMENT_MAX_MS};
 /// A statement with its values.
 pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
-/// The time that one short statement is given.
+/// The longest that one short statement may take.
 pub(crate) const STATEMENT_MAX: Duration = Duration::from_millis(STATEMENT_MAX_MS);
 
-/// The time that the beginning of something is given.
+/// The longest that a first statement may take, which may have to open a connection.
 pub(crate) const BEGIN_MAX: Duration = Duration::from_millis(BEGIN_MAX_MS);
 
-/// When this much time is over.
+/// Returns the instant after this much time.
 pub(crate) fn end_of(within: Duration) -> Instant {
     Instant::now() + within.min(Duration::from_millis(CALL_MAX_MS))
 }
 
-/// The rows that a statement gives, committed when they are there.
+/// Runs a statement and returns its rows, which are committed by then.
 ///
-/// A statement that is cut off, by its time or because the caller dropped this, may have been carried out or not. Its
-/// connection is in the middle of an answer, so it is closed.
+/// A statement that is cut off, by its timeout or because the caller dropped the future, may have been executed or not. Its
+/// connection is in the middle of a response, so it is closed.
 pub(crate) async fn rows(
     pool: &PgPool,
     until: Instant,
@@ -44,7 +44,7 @@ pub(crate) async fn rows(
     let Some(connection) = &mut link.connection else { return Err(error::no_answer(operation)) };
     let until = until.min(end_of(STATEMENT_MAX));
     let answer = timeout_at(until, statement.fetch_all(&mut **connection)).await;
-    // After an answer of the server, an error or not, the connection is at rest, and the pool's again.
+    // After a response of the server, an error or not, the connection is clean and returns to the pool.
     if let Ok(Ok(_) | Err(sqlx::Error::Database(_))) = answer {
         link.connection = None;
     }
@@ -55,13 +55,13 @@ pub(crate) async fn rows(
     }
 }
 
-/// A connection that is under way.
+/// A connection with a statement in flight.
 struct Link {
     connection: Option<PoolConnection<Postgres>>,
 }
 
 impl Drop for Link {
-    /// Closes the socket, without a word: whoever is at the other end may not be listening.
+    /// Closes the socket without a farewell message: the server may not be reachable.
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             drop(connection.detach());

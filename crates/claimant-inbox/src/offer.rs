@@ -61,13 +61,13 @@ pub(crate) fn get(id: &RecordId) -> Statement<'_> {
     query(GET).bind(id.as_str().as_bytes())
 }
 
-/// The consumer and the key of a record id; the key is its hash where the record id has only that.
+/// Returns the consumer and the key of a record id; the key's hash if the record id has only that.
 pub(crate) fn parts(record_id: &str) -> (&str, &str) {
     // OK because every record id has one of the two, and a consumer's name has neither.
     record_id.split_once(['#', '~']).unwrap_or((record_id, ""))
 }
 
-/// Rows as the records of finished work: for whoever takes messages in, one that is stored is done.
+/// Converts rows to records of completed work: for the consumer that stores messages, a stored one is done.
 pub(crate) fn records(rows: &[PgRow]) -> Result<HashMap<Vec<u8>, Record>, StoreError> {
     let read = |row: &PgRow| {
         let fingerprint: Vec<u8> = column(row, "fingerprint")?;

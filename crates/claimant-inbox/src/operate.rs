@@ -1,4 +1,4 @@
-//! What operators see of the inbox: statements, and their answers.
+//! Statements for operators, and their results.
 
 use std::fmt;
 
@@ -39,17 +39,17 @@ const DELETE_FINISHED: &str = "WITH gone AS (DELETE FROM claimant_inbox WHERE id
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// To be worked off, now, later, or behind others of their group; those being worked on are among them.
+    /// To be processed, now, later, or after others of their group; includes those in flight.
     pub pending: u64,
-    /// Of these, those whose time has come.
+    /// Of these, those that are due.
     pub due: u64,
-    /// Worked off.
+    /// Processed.
     pub done: u64,
-    /// Left for a person to decide.
+    /// Waiting for an operator's decision.
     pub dead: u64,
-    /// Given up by a person.
+    /// Discarded by an operator.
     pub discarded: u64,
-    /// When the oldest pending one came: how far behind the workers are.
+    /// When the oldest pending one was stored: how far behind the workers are.
     pub oldest: Option<Timestamp>,
 }
 
@@ -69,33 +69,33 @@ impl Counts {
     }
 }
 
-/// One message as people see it. Its body is in the table alone: `convert_from(body, 'UTF8')`.
+/// One message as operators see it. Its body is in the table alone: `convert_from(body, 'UTF8')`.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
     /// Its number.
     pub id: i64,
-    /// The consumer that took it in.
+    /// The consumer that stored it.
     pub consumer: String,
-    /// What finds its handler.
+    /// Selects its handler.
     pub event_type: String,
-    /// Its group, where it has one.
+    /// Its group, if it has one.
     pub group: Option<String>,
-    /// The id of the message that brought it.
+    /// The id of the SQS message.
     pub message_id: String,
     /// Its state.
     pub status: EntryStatus,
-    /// Attempts so far, since a person last retried it.
+    /// Attempts so far, since an operator last retried it.
     pub attempts: u32,
-    /// When what happened or is due.
+    /// When it was stored and finished, and when its next attempt is due.
     pub times: EntryTimes,
-    /// The last failure, without payload data but what the handler put into its error.
+    /// The last failure; holds no payload data unless the handler put it into its error.
     pub error: Option<String>,
     /// The length of its body.
     pub body_bytes: u32,
 }
 
-/// The times of a message in the inbox, by the clocks of those who wrote them.
+/// The times of a message in the inbox, by the clocks of the functions and workers that wrote them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryTimes {

@@ -9,7 +9,7 @@ use crate::limits::EVENT_TYPE_MAX_BYTES;
 #[derive(Debug)]
 pub(crate) struct PendingRow {
     pub(crate) request: ClaimRequest,
-    /// There once the consumer has said what is stored.
+    /// Set by [`fill_row`].
     pub(crate) message: Option<MessageRow>,
 }
 
@@ -21,15 +21,15 @@ pub(crate) struct MessageRow {
     pub(crate) trace: Option<String>,
 }
 
-// Bodies never reach a log.
+// Bodies are never logged.
 impl std::fmt::Debug for MessageRow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MessageRow").field("body_bytes", &self.body.len()).finish_non_exhaustive()
     }
 }
 
-/// Notes what is to be stored.
-pub(crate) fn note(event_type: &str, message: &Message, row: &mut PendingRow) -> Result<(), HandlerError> {
+/// Sets what is to be stored of a message.
+pub(crate) fn fill_row(event_type: &str, message: &Message, row: &mut PendingRow) -> Result<(), HandlerError> {
     if !(1..=EVENT_TYPE_MAX_BYTES).contains(&event_type.len()) {
         return Err(HandlerError::terminal(format!(
             "the event type has {} bytes; 1 to {EVENT_TYPE_MAX_BYTES} are allowed",

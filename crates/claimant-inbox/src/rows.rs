@@ -1,8 +1,8 @@
-//! Taking rows to work on, and how their attempts end: every statement of the worker.
+//! Every statement of the worker: takes rows, and writes how their attempts end.
 //!
-//! What is open keeps later rows of its group from being taken; that alone keeps the order. `waiting` only takes rows out of
-//! the way of those who look for work: it is set on a row while its predecessor is open and no worker has that, and
-//! taken back by the transaction that closes the predecessor. So none is forgotten, whoever dies when.
+//! An open row keeps later rows of its group from being taken; that alone keeps the order. `waiting` only makes taking rows
+//! cheaper: it is set on a row while its predecessor is open and not locked by a worker, and cleared by the transaction that
+//! closes the predecessor. So no row is forgotten, whenever a worker dies.
 
 use claimant_core::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS};
 use claimant_core::{MessageId, StoreError, Timestamp};
@@ -16,7 +16,7 @@ use crate::pending::MessageRow;
 use crate::status::EntryStatus;
 use crate::values::{bigint, column, corrupt, count, number, optional_text, text, time, timestamp};
 
-/// A row that was taken: one attempt at it, which is counted.
+/// A row that a worker took: its attempt is counted.
 pub(crate) struct Taken {
     pub(crate) id: i64,
     pub(crate) fence: u64,
@@ -31,9 +31,9 @@ pub(crate) struct Taken {
 /// What a [`TakeQuery`] returned.
 pub(crate) struct TakeAnswer {
     pub(crate) taken: Vec<Taken>,
-    /// There may be more behind what was looked at.
+    /// There may be more due rows than were read.
     pub(crate) more: bool,
-    /// A row that cut off its last worker can be taken, if it was not.
+    /// A row whose last attempt ended its worker is due and was not taken.
     pub(crate) suspects: bool,
 }
 
@@ -42,16 +42,16 @@ pub(crate) struct TakeAnswer {
 pub(crate) struct TakeQuery<'a> {
     pub(crate) consumer: &'a str,
     pub(crate) now: Timestamp,
-    /// How many due rows are looked at.
+    /// How many due rows are read.
     pub(crate) window: u32,
     /// How many are taken at most.
     pub(crate) rows: usize,
-    /// Those whose last attempt did not tell how it ended, or the others.
+    /// Whether to take rows whose last attempt did not write how it ended, or the others.
     pub(crate) suspects: bool,
 }
 
-/// Counts the attempt and writes what becomes of the row if its end is never written: it is due again after the
-/// backoff. Whoever comes to be looking at the same row sees it locked, or not due.
+/// Counts the attempt, and makes the row due again after the backoff, in case its end is never written. Another worker
+/// that reads the same row finds it locked, or not due.
 const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FROM claimant_inbox \
     WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
     ORDER BY next_attempt_at, id LIMIT $3), \
@@ -69,8 +69,8 @@ const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FRO
     SELECT (SELECT count(*) FROM due) AS looked_at, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.* \
     FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id";
 
-/// Takes due rows that stand behind another one out of the way. Their predecessor is held meanwhile: no transaction that closes it
-/// can have looked for its successors before.
+/// Marks due rows that wait for a predecessor as waiting. The predecessor is locked meanwhile, so that no transaction that
+/// closes it can have read its successors before.
 const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claimant_inbox \
     WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
     ORDER BY next_attempt_at, id LIMIT $3 FOR UPDATE SKIP LOCKED), \
@@ -82,16 +82,16 @@ const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claiman
     parked AS (UPDATE claimant_inbox i SET waiting = true FROM behind b JOIN held h ON h.id = b.before \
     WHERE i.id = b.id AND i.status = 'PENDING' AND NOT i.waiting RETURNING 1) SELECT count(*) AS rows FROM parked";
 
-/// Locks a row for its attempt, until its transaction ends, however that comes about.
+/// Locks a row for its attempt, until the transaction ends.
 const LOCK: &str = "SELECT txid_current() AS transaction FROM claimant_inbox \
     WHERE id = $1 AND fence = $2 AND status = 'PENDING' FOR UPDATE";
 
-/// The same for whoever ends it without an attempt: waits for one that is under way, as long as locks are waited for.
+/// Locks a row that is ended without an attempt: waits for an attempt in flight, up to the lock timeout.
 const HOLD: &str = "SELECT id FROM claimant_inbox WHERE id = $1 FOR UPDATE";
 
-/// Ends a row that is locked, and shows the next one of its group to those who look for work: since no worker parks rows behind
-/// one that is locked, this statement sees all that were. In the transaction `$8` alone, where that is said: a handler that
-/// ended it has not ended its row.
+/// Ends a locked row, and clears `waiting` of the next one in its group. No worker parks rows behind a locked one, so this
+/// statement sees all that were parked. If `$8` is set, it applies only in that transaction: a handler that ended its
+/// transaction has not ended its row.
 const CLOSE: &str = "WITH closed AS (UPDATE claimant_inbox SET status = $3, open = $4 AND group_name IS NOT NULL, \
     waiting = false, cut_off = false, error = CASE WHEN $3 = 'DONE' THEN NULL ELSE coalesce($5, error) END, \
     attempts = least(attempts, $6), updated_at = $7, finished_at = $7 \
@@ -101,7 +101,7 @@ const CLOSE: &str = "WITH closed AS (UPDATE claimant_inbox SET status = $3, open
     JOIN claimant_inbox n ON n.consumer = c.consumer AND n.group_name = c.group_name AND n.id > c.id \
     WHERE n.group_name IS NOT NULL AND n.open AND NOT c.open ORDER BY n.id LIMIT 1)) SELECT count(*) AS rows FROM closed";
 
-/// Notes that an attempt failed, or gives it back.
+/// Records that an attempt failed, or gives it back.
 const AGAIN: &str = "UPDATE claimant_inbox SET cut_off = false, error = coalesce($3, error), attempts = attempts - $4, \
     next_attempt_at = $5, updated_at = $6 WHERE id = $1 AND fence = $2 AND status = 'PENDING' RETURNING id";
 
@@ -134,7 +134,7 @@ pub(crate) fn hold<'q>(id: i64) -> Statement<'q> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Closing<'a> {
     pub(crate) id: i64,
-    /// Of the attempt; a person has none.
+    /// Of the attempt; `None` for an operator.
     pub(crate) fence: Option<u64>,
     pub(crate) status: EntryStatus,
     /// Whether later rows of its group still have to wait.
@@ -142,12 +142,12 @@ pub(crate) struct Closing<'a> {
     pub(crate) error: Option<&'a str>,
     pub(crate) attempts_max: u32,
     pub(crate) now: Timestamp,
-    /// The only transaction that may do so.
+    /// The only transaction in which this may apply.
     pub(crate) transaction: Option<i64>,
 }
 
 impl Closing<'_> {
-    /// A person gives a message up.
+    /// Returns how an operator discards a message.
     pub(crate) fn discard(id: i64, now: Timestamp) -> Self {
         Self {
             id,
@@ -174,7 +174,7 @@ pub(crate) fn close<'q>(closing: Closing<'q>) -> Statement<'q> {
         .bind(closing.transaction)
 }
 
-/// `given_back` where the handler was not run: the attempt does not count.
+/// Ends an attempt whose row is tried again; with `given_back` the handler did not run, and the attempt does not count.
 pub(crate) fn again<'q>(
     taken: &Taken,
     error: Option<&'q str>,
@@ -191,7 +191,7 @@ pub(crate) fn again<'q>(
         .bind(time(now))
 }
 
-/// How many rows a statement says that it wrote.
+/// Returns how many rows a statement wrote.
 pub(crate) fn written(rows: &[PgRow]) -> Result<u64, StoreError> {
     rows.first().map_or(Ok(0), |row| number(row, "rows"))
 }

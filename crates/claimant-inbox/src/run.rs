@@ -1,4 +1,4 @@
-//! A worker's life: take, work, and look again.
+//! A worker's loop: takes messages, processes them, and polls again.
 
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -16,7 +16,7 @@ use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, TakeAnswer, TakeQuery};
 use crate::worker::Worker;
 
-/// How much of the work one [`run_once`](Worker::run_once) does.
+/// How much one [`run_once`](Worker::run_once) processes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     within: Duration,
@@ -24,13 +24,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// As much as is done within this time: a function's remaining time, less what it needs for itself.
+    /// Limits the time: a function's remaining time, less what it needs for itself.
     #[must_use]
     pub const fn within(time: Duration) -> Self {
         Self { within: time, messages: u64::MAX }
     }
 
-    /// And at most this many messages.
+    /// Limits the number of messages as well.
     #[must_use]
     pub const fn messages(self, messages: u64) -> Self {
         Self { messages, ..self }
@@ -42,13 +42,13 @@ impl Limits {
 pub struct Summary {
     /// Messages whose handler's work is committed.
     pub done: u64,
-    /// Attempts that failed and are tried again later.
+    /// Attempts that failed; their messages are tried again later.
     pub failed: u64,
-    /// Messages that are dead: left for a person to decide.
+    /// Messages that are dead: an operator decides.
     pub dead: u64,
     /// Attempts at which no handler ran: another worker had the message, or no transaction could begin.
     pub not_started: u64,
-    /// Attempts whose end is not known, for want of an answer: done, or due again.
+    /// Attempts whose end is not known, since the database gave no answer: their messages are done, or due again.
     pub unknown: u64,
 }
 
@@ -65,41 +65,41 @@ impl Summary {
     }
 }
 
-/// A worker at work.
+/// The state of a running worker.
 struct WorkerLoop {
     worker: Arc<Worker>,
-    under_way: JoinSet<AttemptOutcome>,
+    in_flight: JoinSet<AttemptOutcome>,
     summary: Summary,
     /// How many messages may still be taken.
     rest: u64,
-    /// Until when an attempt may begin.
+    /// When the last attempt may begin.
     until: Option<Instant>,
     /// Whether it ends when nothing is due.
     once: bool,
-    look_at: Instant,
+    next_take: Instant,
     window: u32,
-    /// A message has cut off its worker: it is tried alone, so that it takes no others with it.
+    /// A message whose last attempt ended its worker is due: it is tried alone, so that it ends no others.
     suspects: bool,
-    /// The last look found nothing, and nothing has ended since.
+    /// The last poll found nothing, and no attempt has ended since.
     idle: bool,
 }
 
 impl Worker {
-    /// Works off what is due, until nothing is or a limit is reached: for a function that runs on a schedule. Returns in time:
+    /// Processes due messages until there are none or a limit is reached: for a function that runs on a schedule. Returns in time:
     /// an attempt begins only while a handler's whole timeout is left, and the time to write its end.
     ///
     /// Does not wait for what is due later. Needs a Tokio runtime; handlers are its tasks. Cancel safe: dropping the future
-    /// cancels the handlers and gives up what they did; their attempts count.
+    /// cancels the handlers and rolls back their work; their attempts count.
     ///
     /// # Errors
-    /// When the settings are not usable, when the time given is shorter than a handler's timeout and what its end takes, or
-    /// when the database refuses or gives no answer. What was under way is then ended first.
+    /// When the settings are not usable, when the time is shorter than a handler's timeout and the writing of its end, or
+    /// when the database refuses or gives no answer. Returns after the attempts in flight have ended.
     pub async fn run_once(&self, limits: Limits) -> Result<Summary, Error> {
         let worker = self.checked()?;
         let needed = worker.timeout + Duration::from_millis(AROUND_ATTEMPT_MAX_MS);
         if limits.within <= needed {
             return Err(Error::invalid(format!(
-                "the inbox is to be worked off within {} ms, and one attempt can take {} ms with its beginning and its end: give \
+                "the inbox is to be processed within {} ms, and one attempt can take {} ms with its beginning and its end: give \
                  the function more time, or the handlers a shorter timeout (Worker::timeout)",
                 limits.within.as_millis(),
                 needed.as_millis()
@@ -109,12 +109,12 @@ impl Worker {
         WorkerLoop::new(worker, limits.messages, Some(until), true).work(pending()).await
     }
 
-    /// Works off messages until `shutdown` is ready; then takes no more, waits for those under way to end, each within its
-    /// timeout, and returns. An idle worker looks for messages each [`poll`](Self::poll). While the database cannot be
-    /// reached, it looks again as often.
+    /// Processes messages until `shutdown` is ready; then takes no more, waits for those in flight to end, each within its
+    /// timeout, and returns. An idle worker polls at the interval [`poll`](Self::poll), and so does one whose database cannot be
+    /// reached.
     ///
     /// # Errors
-    /// When the settings are not usable, or the database refuses: what no retry fixes.
+    /// When the settings are not usable, or the database refuses in a way that no retry fixes.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
         WorkerLoop::new(self.checked()?, u64::MAX, None, false).work(shutdown).await
     }
@@ -124,12 +124,12 @@ impl WorkerLoop {
     fn new(worker: Arc<Worker>, rest: u64, until: Option<Instant>, once: bool) -> Self {
         Self {
             worker,
-            under_way: JoinSet::new(),
+            in_flight: JoinSet::new(),
             summary: Summary::default(),
             rest,
             until,
             once,
-            look_at: Instant::now(),
+            next_take: Instant::now(),
             window: WINDOW_SPARE,
             suspects: false,
             idle: false,
@@ -142,59 +142,59 @@ impl WorkerLoop {
         let mut broken = None;
         loop {
             open &= self.rest > 0 && self.until.is_none_or(|until| Instant::now() < until);
-            if open && self.may_look() {
-                if let Err(error) = self.look().await {
-                    open = !self.once && error::passes(&error);
+            if open && self.may_take() {
+                if let Err(error) = self.take_due().await {
+                    open = !self.once && error::is_transient(&error);
                     tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
                     broken = (!open).then_some(error);
-                    self.look_at = Instant::now() + self.worker.poll;
+                    self.next_take = Instant::now() + self.worker.poll;
                     self.idle = true;
                 }
                 continue;
             }
-            if self.under_way.is_empty() && (!open || (self.once && self.idle)) {
+            if self.in_flight.is_empty() && (!open || (self.once && self.idle)) {
                 break;
             }
             tokio::select! {
-                Some(ended) = self.under_way.join_next() => self.end(ended),
-                () = sleep_until(self.look_at), if open && self.has_room() && !(self.once && self.idle) => {}
+                Some(ended) = self.in_flight.join_next() => self.end(ended),
+                () = sleep_until(self.next_take), if open && self.has_room() && !(self.once && self.idle) => {}
                 () = &mut shutdown, if open => open = false,
             }
         }
         let Some(error) = broken.map(Error::from) else { return Ok(self.summary) };
-        let what = format!("the inbox of {} cannot be worked off", self.worker.consumer);
+        let what = format!("the inbox of {} cannot be processed", self.worker.consumer);
         Err(Error::new(what).of_kind(error.kind()).caused_by(error))
     }
 
-    /// Whether there is a place for what a look would find.
+    /// Returns whether there is a free slot.
     fn has_room(&self) -> bool {
-        if self.suspects { self.under_way.is_empty() } else { self.under_way.len() < self.worker.concurrency }
+        if self.suspects { self.in_flight.is_empty() } else { self.in_flight.len() < self.worker.concurrency }
     }
 
-    fn may_look(&self) -> bool {
-        self.has_room() && self.look_at <= Instant::now() && !(self.once && self.idle)
+    fn may_take(&self) -> bool {
+        self.has_room() && self.next_take <= Instant::now() && !(self.once && self.idle)
     }
 
-    /// An attempt ended: its place is free, and another message of its group may be due.
+    /// Handles the end of an attempt: its slot is free, and another message of its group may be due.
     fn end(&mut self, ended: Result<AttemptOutcome, tokio::task::JoinError>) {
         // One that panicked or was aborted has not written how it ended.
         self.summary.count(ended.unwrap_or(AttemptOutcome::Unknown));
         let soon = Instant::now() + Duration::from_millis(GATHER_MS);
-        // The first of several that end together says when.
-        if self.idle || self.look_at > soon || self.look_at <= Instant::now() {
-            self.look_at = soon;
+        // The first of several that end together sets the time.
+        if self.idle || self.next_take > soon || self.next_take <= Instant::now() {
+            self.next_take = soon;
         }
         self.idle = false;
     }
 
-    /// Looks for messages once, and begins with those that it takes.
-    async fn look(&mut self) -> Result<(), StoreError> {
+    /// Takes due messages once, and begins their attempts.
+    async fn take_due(&mut self) -> Result<(), StoreError> {
         let worker = Arc::clone(&self.worker);
-        let room = if self.suspects { 1 } else { worker.concurrency - self.under_way.len() };
+        let room = if self.suspects { 1 } else { worker.concurrency - self.in_flight.len() };
         // OK because the smaller of the two fits a usize.
         let rows = self.rest.min(room as u64) as usize;
         let now = worker.clock.now();
-        // OK because there are at most as many places as the concurrency allows.
+        // OK because it is at most the concurrency.
         let window = self.window + rows as u32;
         let wanted = TakeQuery { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
         let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
@@ -203,23 +203,23 @@ impl WorkerLoop {
         // OK because usize is at most 64 bits wide.
         self.rest -= found as u64;
         for row in taken {
-            self.under_way.spawn(Arc::clone(&worker).attempt(row));
+            self.in_flight.spawn(Arc::clone(&worker).attempt(row));
         }
         let (alone, some_left) = (self.suspects, found == rows);
         self.suspects = suspects || (alone && found > 0);
-        // Fewer than wanted, though more are due: those in front are being worked on, or stand behind others.
-        let again = more && !some_left && !alone && self.make_way(wanted).await?;
+        // Fewer than wanted, though more are due: the first ones are being processed, or wait for others.
+        let again = more && !some_left && !alone && self.park_blocked(wanted).await?;
         if !again {
             self.window = WINDOW_SPARE;
         }
         self.idle = !(some_left || again || alone || suspects);
-        self.look_at = Instant::now() + if self.idle { worker.poll } else { Duration::ZERO };
+        self.next_take = Instant::now() + if self.idle { worker.poll } else { Duration::ZERO };
         Ok(())
     }
 
-    /// Takes those that stand behind others out of the way; or looks further, where that is none of them. Returns whether to
-    /// look again at once.
-    async fn make_way(&mut self, wanted: TakeQuery<'_>) -> Result<bool, StoreError> {
+    /// Parks messages that wait for others of their group; if there are none, widens the window. Returns whether to take again
+    /// at once.
+    async fn park_blocked(&mut self, wanted: TakeQuery<'_>) -> Result<bool, StoreError> {
         let pool = &self.worker.pool;
         let answer = link::rows(pool, end_of(STATEMENT_MAX), "ordering messages", rows::park(wanted)).await?;
         let (parked, looked_at) = (rows::written(&answer)?, self.window);

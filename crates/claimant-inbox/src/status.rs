@@ -10,9 +10,9 @@ pub enum EntryStatus {
     Pending,
     /// Processed.
     Done,
-    /// Its attempts are exhausted, or its failure was terminal: left for a person to decide.
+    /// Its attempts are exhausted, or its failure was terminal: an operator decides.
     Dead,
-    /// Given up by a person.
+    /// Discarded by an operator.
     Discarded,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for EntryStatus {
     }
 }
 
-/// What became of a change that an operator asked for.
+/// The result of a change that an operator asked for.
 #[must_use = "a message can be in another state by now"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateChange {

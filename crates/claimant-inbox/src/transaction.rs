@@ -15,11 +15,11 @@ use crate::link::Statement;
 /// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
 /// `query(…).execute(&mut **transaction)`, and `transaction.begin()` for a savepoint.
 ///
-/// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. Where a handler ends it by a statement
-/// of its own, such as `COMMIT`, that is noticed: its message has failed and is tried again.
+/// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. If a handler ends it by a statement
+/// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.
 pub type Transaction = PgTransaction<'static>;
 
-/// Begins one; the server ends it where a statement of it, or the wait for the next one, takes longer than `within`.
+/// Begins a transaction; the server ends it if one of its statements, or the wait for the next one, takes longer than `within`.
 pub(crate) async fn begin(pool: &PgPool, within: Duration, until: Instant) -> Result<Transaction, StoreError> {
     const OPERATION: &str = "beginning a transaction";
     let begin = format!(
@@ -27,12 +27,12 @@ pub(crate) async fn begin(pool: &PgPool, within: Duration, until: Instant) -> Re
          SET LOCAL idle_in_transaction_session_timeout = {0}",
         within.as_millis()
     );
-    // Numbers are all that is put in.
+    // Only numbers are inserted.
     let begun = timeout_at(until, pool.begin_with(AssertSqlSafe(begin))).await;
     begun.map_err(|_| no_answer(OPERATION))?.map_err(|error| explain(OPERATION, &error))
 }
 
-/// The rows of a statement in a transaction.
+/// Runs a statement in a transaction and returns its rows.
 pub(crate) async fn rows(
     transaction: &mut Transaction,
     until: Instant,
@@ -43,14 +43,14 @@ pub(crate) async fn rows(
     rows.map_err(|_| no_answer(operation))?.map_err(|error| explain(operation, &error))
 }
 
-/// Commits. After an error, it may be committed or not.
+/// Commits. After an error, the transaction may be committed or not.
 pub(crate) async fn commit(transaction: Transaction, until: Instant) -> Result<(), StoreError> {
     const OPERATION: &str = "committing";
     let committed = timeout_at(until, transaction.commit()).await;
     committed.map_err(|_| no_answer(OPERATION))?.map_err(|error| explain(OPERATION, &error))
 }
 
-/// Gives up what was done, so that its locks are gone when this returns, if the server answers in time.
+/// Rolls back, so that the locks are released when this returns, if the server answers in time.
 pub(crate) async fn give_up(transaction: Transaction, until: Instant) {
     // Where this fails, the connection has failed, and the transaction with it.
     let _ = timeout_at(until, transaction.rollback()).await;

@@ -1,4 +1,4 @@
-//! Values as columns hold them, and back.
+//! Converts values to columns and back.
 
 use claimant_core::{StoreError, StoreErrorKind, Timestamp};
 use sqlx::postgres::PgRow;
@@ -8,7 +8,7 @@ use crate::error;
 
 pub(crate) use claimant_sql::parts::{bigint, time};
 
-/// One column of a row.
+/// Returns one column of a row.
 pub(crate) fn column<'r, V>(row: &'r PgRow, name: &str) -> Result<V, StoreError>
 where
     V: Decode<'r, Postgres> + Type<Postgres>,

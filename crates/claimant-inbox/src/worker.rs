@@ -1,4 +1,4 @@
-//! A worker: handlers by event type, and how they are run.
+//! A worker: its handlers by event type, and its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::handlers::Handlers;
 use crate::limits::{self, EVENT_TYPE_MAX_BYTES, POLL_MAX_MS, POLL_MIN_MS};
 use crate::transaction::Transaction;
 
-/// What becomes of a group when one of its messages is dead.
+/// What happens to a group when one of its messages is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AfterDeath {
-    /// Its later messages wait until a person has retried or discarded the dead one: they may build on it.
+    /// Its later messages wait until an operator has retried or discarded the dead one: they may depend on it.
     #[default]
     GroupWaits,
-    /// Its later messages go on without it. A dead message that is retried then comes after those that went on.
+    /// Its later messages go on without it. A dead message that is retried is then processed after them.
     GroupGoesOn,
 }
 
-/// Works off the messages of one consumer: a handler for each event type. Any number of workers may run at once, in one
+/// Processes the messages of one consumer, with a handler for each event type. Any number of workers may run at once, in one
 /// process or in many; give them the same settings.
 ///
 /// ```no_run
@@ -78,10 +78,10 @@ impl Worker {
         }
     }
 
-    /// The handler of messages of this event type, whose bodies are JSON of the shape `P`.
+    /// Adds the handler of this event type, whose messages have JSON bodies that decode as `P`.
     ///
-    /// What it does with the transaction and the end of the message are there together, exactly once, or neither is. It
-    /// neither commits nor rolls back: it returns `Ok` or an error. A body that is no `P` is dead at once.
+    /// Its writes in the transaction and the end of the message commit together, exactly once, or not at all. It neither commits
+    /// nor rolls back: it returns `Ok` or an error. A message whose body does not decode is dead at once.
     #[must_use]
     pub fn on<P: DeserializeOwned + Send + 'static>(
         mut self,
@@ -92,7 +92,7 @@ impl Worker {
         self
     }
 
-    /// How many messages are worked on at once: 1 to [`CONCURRENCY_MAX`], and never more than the pool has
+    /// Sets how many messages are processed at once: 1 to [`CONCURRENCY_MAX`], and never more than the pool has
     /// connections, since each holds one.
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
@@ -100,7 +100,7 @@ impl Worker {
         self
     }
 
-    /// How long a handler may take before it is cancelled and the message tried again: 1 ms to [`LEASE_MAX_MS`]
+    /// Sets how long a handler may take before it is cancelled and the message tried again: 1 ms to [`LEASE_MAX_MS`]
     /// (default 30 s).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -108,35 +108,35 @@ impl Worker {
         self
     }
 
-    /// How often a message is tried before it is dead, at least once (default 12). An attempt that killed its worker counts.
+    /// Sets how often a message is tried before it is dead, at least once (default 12). An attempt that killed its worker counts.
     #[must_use]
     pub fn attempts_max(mut self, attempts: u32) -> Self {
         self.attempts_max = attempts;
         self
     }
 
-    /// How often an idle worker looks for messages: [`POLL_MIN_MS`] to [`POLL_MAX_MS`] (default 1 s).
+    /// Sets the interval at which an idle worker polls for messages: [`POLL_MIN_MS`] to [`POLL_MAX_MS`] (default 1 s).
     #[must_use]
     pub fn poll(mut self, interval: Duration) -> Self {
         self.poll = interval;
         self
     }
 
-    /// What becomes of a group when one of its messages is dead.
+    /// Sets what happens to a group when one of its messages is dead.
     #[must_use]
     pub fn after_death(mut self, after_death: AfterDeath) -> Self {
         self.after_death = after_death;
         self
     }
 
-    /// The same worker with another clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The worker, if its settings are usable.
+    /// Returns the worker, or an error with every fault of its settings.
     pub(crate) fn checked(&self) -> Result<Arc<Self>, Error> {
         let mut faults = Vec::new();
         if let Err(fault) = ConsumerName::new(self.consumer.as_str()) {
@@ -158,7 +158,7 @@ impl Worker {
             ("the concurrency", self.concurrency as u64, 1, CONCURRENCY_MAX as u64, "messages"),
             ("the timeout", millis(self.timeout), 1, LEASE_MAX_MS, "ms"),
             ("the limit of attempts", self.attempts_max.into(), 1, limits::ATTEMPTS_MAX.into(), "attempts"),
-            ("the time between two looks", millis(self.poll), POLL_MIN_MS, POLL_MAX_MS, "ms"),
+            ("the poll interval", millis(self.poll), POLL_MIN_MS, POLL_MAX_MS, "ms"),
         ];
         for (what, value, min, max, unit) in bounds {
             if !(min..=max).contains(&value) {

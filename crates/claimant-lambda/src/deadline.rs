@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use claimant_core::Timestamp;
 
-/// A deadline before 2020 is none: `cargo lambda watch` 1.9 sends one in 1970, and `Context::default()` has zero.
-/// A deadline that passed a moment ago is one, and leaves no time.
-const REAL_SINCE: Timestamp = Timestamp::from_millis(1_577_836_800_000);
+/// A deadline before 2020 is ignored: `cargo lambda watch` 1.9 sends one in 1970, and `Context::default()` has zero.
+/// A deadline that has just passed counts, and leaves no time.
+const PLAUSIBLE_SINCE: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 
-/// Tells the invocation's deadline; warns once where the runtime gives none.
+/// Returns the deadline of each invocation; warns once if the runtime provides none.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     pub(crate) local_timeout: Duration,
@@ -21,17 +21,17 @@ impl Deadlines {
         Self { local_timeout, warned: AtomicBool::new(false) }
     }
 
-    /// When the invocation ends, given the runtime's deadline in milliseconds since the epoch.
+    /// Returns when the invocation ends, given the runtime's deadline in milliseconds since the epoch.
     pub(crate) fn of(&self, deadline_ms: u64, now: Timestamp) -> Timestamp {
         let deadline = Timestamp::from_millis(deadline_ms);
-        if deadline >= REAL_SINCE {
+        if deadline >= PLAUSIBLE_SINCE {
             return deadline;
         }
         if !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 deadline_ms,
                 timeout_ms = u64::try_from(self.local_timeout.as_millis()).unwrap_or(u64::MAX),
-                "the runtime gives no real deadline, as `cargo lambda watch` does; using CLAIMANT_LOCAL_TIMEOUT_MS instead"
+                "the runtime provides no usable deadline, as under `cargo lambda watch`; using CLAIMANT_LOCAL_TIMEOUT_MS instead"
             );
         }
         now.plus(self.local_timeout)

@@ -1,4 +1,4 @@
-//! Records as messages, each checked on its own.
+//! Converts the event's records to messages, each validated on its own.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ const GROUP: &str = "MessageGroupId";
 /// The attribute that carries the producer's trace.
 pub(crate) const TRACE: &str = "AWSTraceHeader";
 
-/// A batch as delivered; `envelopes` has one entry for each message, in its place.
+/// A batch as delivered; `envelopes` has one entry for each message, at the same index.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) messages: Vec<Message>,
@@ -26,7 +26,7 @@ pub(crate) struct Batch {
     pub(crate) source: Option<Source>,
 }
 
-/// What a message came in, beside what the engine needs.
+/// What SQS delivered with a message and the engine does not need.
 ///
 /// No `Debug`: receipt handles and attributes are never logged.
 #[derive(Default)]
@@ -54,7 +54,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The queue of this ARN; `None` where it is not one.
+    /// Returns the queue with this ARN; `None` if it is not the ARN of a queue.
     pub(crate) fn of_arn(arn: &str) -> Option<Self> {
         let parts: Vec<&str> = arn.split(':').collect();
         let ["arn", partition, "sqs", region, account, name] = parts[..] else { return None };
@@ -67,14 +67,14 @@ impl Source {
     }
 }
 
-/// Where the endpoints of a partition are.
+/// Returns the DNS suffix of a partition's endpoints.
 pub(crate) fn domain(partition: &str) -> &'static str {
     if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" }
 }
 
 impl Batch {
-    /// Puts what the rule makes of each body in its place, and keeps the body. A rule that panics leaves nothing: the message is
-    /// rejected alone, as any other bad body is.
+    /// Replaces each body by the rule's result and keeps the original. If the rule panics, no body is left: the message is
+    /// rejected alone, like any other invalid body.
     pub(crate) fn rewrite(&mut self, rule: &(dyn Fn(&str) -> Option<String> + Send + Sync)) {
         for (message, envelope) in self.messages.iter_mut().zip(&mut self.envelopes) {
             let made = catch_unwind(AssertUnwindSafe(|| rule(&message.body))).unwrap_or_else(|_| Some(String::new()));
@@ -85,7 +85,7 @@ impl Batch {
     }
 }
 
-/// The event's records as messages.
+/// Converts the event's records to messages.
 ///
 /// # Errors
 /// When a record has no usable message id: it could not be reported failed, so the whole invocation has to fail,

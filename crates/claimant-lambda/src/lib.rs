@@ -2,17 +2,17 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `run` | [`run`]: the function's whole life |
-//! | `settings` | [`Settings`]: what the environment sets |
-//! | `service` | [`Service`]: one invocation |
-//! | `event`, `trace` | records as messages, each checked on its own; the producer's trace |
+//! | `run` | [`run`]: handles invocations until the runtime ends the function |
+//! | `settings` | [`Settings`]: read from the environment |
+//! | `service` | [`Service`]: handles one invocation |
+//! | `event`, `trace` | records converted to messages, each validated on its own; the producer's trace |
 //! | `response` | the report as a partial batch response |
-//! | `queue` | messages hidden longer, and copies in the dead-letter queue |
+//! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
 //! | `visibility` | when failed messages come back |
-//! | `mapping`, `list_mappings` | whether the event source mapping reports failures; the request that asks |
-//! | `observe` | the numbers of a batch: log line and metric record, and all their names |
-//! | `deadline` | when the invocation ends, also where the runtime does not say |
-//! | `logging` | logs by Lambda's variables; panics without their data |
+//! | `mapping`, `list_mappings` | checks whether the event source mapping reports failures; the request for that |
+//! | `observe` | the log line and the metric record of a batch, and all metric names |
+//! | `deadline` | when the invocation ends, also if the runtime does not say |
+//! | `logging` | log level and format from Lambda's variables; panics logged without payload data |
 //!
 //! # Dead letters
 //!
@@ -20,9 +20,9 @@
 //! done when the queue has confirmed the copy; else it is reported failed, and the redrive of its own queue moves it.
 //! The copy has the body, `claimant-error`, `claimant-outcome`, `claimant-consumer`, `claimant-record`, `claimant-message-id`,
 //! `claimant-attempt`, after a redrive `claimant-first-message-id` and `claimant-redrives`, and as many of its own
-//! attributes, by name, as SQS's limit of ten allows. SQS knows no source queue for such a copy: to
-//! redrive it, name the destination. The queue is one of the function's own Region; a copy that is larger than SQS
-//! allows, or has no body, it does not take. A copy can be there twice, where SQS's answer or the deletion was lost.
+//! attributes, by name, as SQS's limit of ten allows. SQS does not know which queue such a copy came from, so
+//! a redrive needs an explicit destination. The queue has to be in the function's Region. It does not accept a copy that is
+//! larger than SQS allows or that has no body. A copy can be sent twice, if SQS's response or the deletion is lost.
 
 mod deadline;
 mod event;

@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use crate::event::domain;
 
-/// How long the request may take: no invocation waits for it unless it has failures to report.
+/// How long the request may take; an invocation waits for it only if it has failures to report.
 const TIMEOUT_MS: u64 = 5_000;
 
 /// A page of event source mappings.
@@ -33,7 +33,7 @@ pub(crate) struct Page {
     pub(crate) next_marker: Option<String>,
 }
 
-/// What is looked at in an event source mapping.
+/// The fields of an event source mapping that are checked.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Mapping {
@@ -41,16 +41,16 @@ pub(crate) struct Mapping {
     pub(crate) function_response_types: Option<Vec<String>>,
 }
 
-/// Why there is no page.
+/// Why the mappings could not be listed.
 #[derive(Debug)]
-pub(crate) enum NoPage {
-    /// The function may not look.
+pub(crate) enum ListError {
+    /// The function's role lacks the permission.
     Denied,
-    /// No answer that can be used; the next time there may be one.
+    /// No usable response; a later request may get one.
     Failed(Error),
 }
 
-/// Where Lambda's API is, if that was set: `AWS_ENDPOINT_URL_LAMBDA` or what stands for it in a profile, else
+/// Returns the endpoint that is set for Lambda's API, if any: `AWS_ENDPOINT_URL_LAMBDA` or its equivalent in a profile, else
 /// `AWS_ENDPOINT_URL`.
 pub(crate) fn set_endpoint(config: &SdkConfig) -> Option<String> {
     let key = ServiceConfigKey::builder().service_id("Lambda").env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
@@ -58,9 +58,9 @@ pub(crate) fn set_endpoint(config: &SdkConfig) -> Option<String> {
     own.or_else(|| config.endpoint_url().map(str::to_owned))
 }
 
-/// The mappings of this function and this event source, by their ARNs.
-pub(crate) async fn list_mappings(config: &SdkConfig, function_arn: &str, source_arn: &str) -> Result<Page, NoPage> {
-    let failed = |what: &str| NoPage::Failed(Error::new(what.to_owned()));
+/// Lists the mappings of this function and this event source, by their ARNs.
+pub(crate) async fn list_mappings(config: &SdkConfig, function_arn: &str, source_arn: &str) -> Result<Page, ListError> {
+    let failed = |what: &str| ListError::Failed(Error::new(what.to_owned()));
     let mut parts = function_arn.split(':').skip(1);
     let (partition, region) = (parts.next().unwrap_or("aws"), parts.nth(1).unwrap_or_default());
     let region = config.region().map_or(region, AsRef::as_ref);
@@ -77,13 +77,13 @@ pub(crate) async fn list_mappings(config: &SdkConfig, function_arn: &str, source
     send(config, endpoint, path, headers.map_err(|e| caused("cannot sign", e))?).await
 }
 
-fn caused(what: &str, cause: impl Into<BoxError>) -> NoPage {
-    NoPage::Failed(Error::new(what.to_owned()).caused_by(cause))
+fn caused(what: &str, cause: impl Into<BoxError>) -> ListError {
+    ListError::Failed(Error::new(what.to_owned()).caused_by(cause))
 }
 
 type Headers = Vec<(String, String)>;
 
-/// The headers that sign a GET of this URL.
+/// Returns the headers that sign a GET of this URL.
 fn signature(url: &str, identity: &Identity, region: &str, config: &SdkConfig) -> Result<Headers, BoxError> {
     let time = config.time_source().ok_or("the AWS configuration has no clock")?.now();
     let params = v4::SigningParams::builder()
@@ -99,7 +99,7 @@ fn signature(url: &str, identity: &Identity, region: &str, config: &SdkConfig) -
     Ok(instructions.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-async fn send(config: &SdkConfig, endpoint: &str, path: String, headers: Headers) -> Result<Page, NoPage> {
+async fn send(config: &SdkConfig, endpoint: &str, path: String, headers: Headers) -> Result<Page, ListError> {
     let http_client = config.http_client().ok_or_else(|| caused("there is no HTTP client", "none configured"))?;
     let mut operation = Operation::builder()
         .service_name("Lambda")
@@ -132,19 +132,19 @@ async fn send(config: &SdkConfig, endpoint: &str, path: String, headers: Headers
 }
 
 #[derive(Debug)]
-struct Answer(Result<Page, NoPage>);
+struct Answer(Result<Page, ListError>);
 
 fn answer(response: &HttpResponse) -> Answer {
     let status = response.status().as_u16();
     Answer(match status {
         200 => serde_json::from_slice(response.body().bytes().unwrap_or_default())
-            .map_err(|e| caused("Lambda's API gave an answer of another form", e)),
-        401 | 403 => Err(NoPage::Denied),
-        _ => Err(NoPage::Failed(Error::new(format!("Lambda's API answered with status {status}")))),
+            .map_err(|e| caused("Lambda's API sent a malformed response", e)),
+        401 | 403 => Err(ListError::Denied),
+        _ => Err(ListError::Failed(Error::new(format!("Lambda's API answered with status {status}")))),
     })
 }
 
-/// Percent-encoded as a query value, the way that is signed.
+/// Percent-encodes a query value as the signature requires.
 fn encoded(text: &str) -> String {
     let unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
     text.bytes().map(|b| if unreserved(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()

@@ -1,4 +1,4 @@
-//! Logs by Lambda's variables; panics without their data.
+//! Log level and format from Lambda's variables; panics logged without payload data.
 
 use std::panic::PanicHookInfo;
 
@@ -10,7 +10,7 @@ const FATAL: &str = "FATAL";
 
 /// Crates that log requests and events, bodies included, below `info`. They stay at `info` where everything is asked for
 /// at `debug` or `trace`; `RUST_LOG` can still name one of them.
-const TALKATIVE: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
+const VERBOSE_CRATES: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
 
 /// Sends logs to standard output: as JSON where `AWS_LAMBDA_LOG_FORMAT` is `JSON`, from the level that
 /// `AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`, else `info` says. A subscriber that is set already stays. Panics are logged
@@ -40,7 +40,7 @@ fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> EnvFilter {
     let everything = asked.split(',').filter_map(|directive| directive.trim().parse::<LevelFilter>().ok()).next_back();
     let verbose = everything.is_some_and(|level| level > LevelFilter::INFO);
     // What is asked for comes last, so that it overrides.
-    let quiet = TALKATIVE.iter().filter(|_| verbose).map(|target| format!("{target}=info,"));
+    let quiet = VERBOSE_CRATES.iter().filter(|_| verbose).map(|target| format!("{target}=info,"));
     EnvFilter::builder().parse_lossy(quiet.chain([asked.to_owned()]).collect::<String>())
 }
 
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn talkative_crates_stay_quiet_unless_named_in_full() {
         let quiet = filter(Some("DEBUG"), None).to_string();
-        for target in TALKATIVE {
+        for target in VERBOSE_CRATES {
             assert!(quiet.contains(&format!("{target}=info")), "{quiet}");
         }
         for named in ["aws_smithy_runtime=trace", "hyper=trace"] {

@@ -1,19 +1,19 @@
-//! Strict start: does the event source mapping report failures, or would Lambda delete them?
+//! Checks whether the event source mapping reports failures; if it does not, Lambda deletes failed messages.
 //!
 //! | answer | `warn` | `refuse` |
 //! | --- | --- | --- |
 //! | it reports them | nothing | nothing |
 //! | it does not | an error in the logs | the same, and a batch with failures is failed as a whole |
-//! | the function may not look, no mapping was found, no answer | said once | the same |
+//! | no permission, no mapping found, or no response | logged once | the same |
 //!
-//! The question is put when a batch has failures, and never before: batches without any need no answer. In `warn` it waits for up
-//! to a minute, by the failed message's id, and is put in the background, since a fleet whose store is away fails all at once and
-//! Lambda's API answers few requests a second to a whole account. In `refuse` the batch waits for the answer within the
-//! time that it has left, of which at most a quarter, and at most a second, goes before the question. It is put again, a minute later at the
-//! earliest, where no answer came, and in `refuse` until the mapping reports failures.
+//! The request is sent when a batch has failures, and never before: batches without failures do not need the answer. In `warn` it
+//! is sent in the background after a delay of up to a minute, derived from the failed message's id: if the store is unavailable,
+//! a whole fleet fails at once, and Lambda's API allows an account few requests a second. In `refuse` the batch waits for the
+//! answer within the time that it has left; the delay is then at most a quarter of that time, and at most a second. The request is
+//! repeated, a minute later at the earliest, if no answer came, and in `refuse` until the mapping reports failures.
 //!
-//! In `refuse` not knowing counts as the worst: a batch that is failed as a whole comes back, a deleted message does not.
-//! What such a batch had done is seen to be done when it comes again, so only deliveries are spent.
+//! In `refuse`, an unknown answer counts as the worst: a batch that is failed as a whole is redelivered, a deleted message is not.
+//! Its completed messages are then skipped as duplicates, so only deliveries are spent.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,19 +23,19 @@ use aws_config::SdkConfig;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::list_mappings::{NoPage, Page, list_mappings, set_endpoint};
+use crate::list_mappings::{ListError, Page, list_mappings, set_endpoint};
 use crate::settings::MappingPolicy;
 
-/// How long after one question the next is put, where there has to be a next.
-const ASK_AGAIN_MS: u64 = 60_000;
+/// The shortest time between two lookups.
+const REPEAT_AFTER_MS: u64 = 60_000;
 
-/// For how long the questions of a fleet are spread, in `warn`.
+/// The longest delay of a lookup in `warn`, over which those of a fleet are spread.
 const SPREAD_MS: u64 = 60_000;
 
-/// And in `refuse`, where a batch waits for the answer: a quarter of the time that it has left, and this at most.
+/// The longest delay in `refuse`, where a batch waits for the answer; a quarter of the batch's remaining time if that is less.
 const SPREAD_REFUSING_MS: u64 = 1_000;
 
-/// What a mapping says that reports failures.
+/// The function response type of a mapping that reports failures.
 const REPORTS: &str = "ReportBatchItemFailures";
 
 /// What is known of the mappings of a function and a queue.
@@ -75,7 +75,7 @@ impl Answer {
                 "no event source mapping of this function and queue was found, so whether failed messages are deleted is not known"
             }
             Self::Denied => {
-                "whether the event source mapping deletes failed messages is not known, because the function's role may not look: \
+                "whether the event source mapping deletes failed messages is not known, because the function's role lacks a permission: \
                  allow it lambda:ListEventSourceMappings (on resource *), or set CLAIMANT_MAPPING_CHECK=off"
             }
             Self::None => {
@@ -88,40 +88,40 @@ impl Answer {
 /// Function and queue, by their ARNs.
 type Pair = (String, String);
 
-/// One question, and its answer once there is one.
-struct Question {
-    asked_at: Instant,
+/// One lookup, and its answer once that has arrived.
+struct Lookup {
+    sent_at: Instant,
     answer: watch::Receiver<Option<Answer>>,
 }
 
-/// Looks at event source mappings, once for each that invokes this process.
+/// Checks event source mappings, once for each that invokes this process.
 pub(crate) struct MappingCheck {
     refuses: bool,
     config: SdkConfig,
-    questions: Mutex<HashMap<Pair, Question>>,
-    said: Arc<Mutex<HashSet<Answer>>>,
+    lookups: Mutex<HashMap<Pair, Lookup>>,
+    logged: Arc<Mutex<HashSet<Answer>>>,
 }
 
 impl MappingCheck {
-    /// Returns a check of this policy; none where it is off.
+    /// Returns a check with this policy; `None` if it is off.
     pub(crate) fn new(policy: MappingPolicy, config: &SdkConfig) -> Option<Self> {
         let refuses = match policy {
             MappingPolicy::Off => return None,
             MappingPolicy::Warn => false,
             MappingPolicy::Refuse => true,
         };
-        Some(Self { refuses, config: config.clone(), questions: Mutex::default(), said: Arc::default() })
+        Some(Self { refuses, config: config.clone(), lookups: Mutex::default(), logged: Arc::default() })
     }
 
-    /// Whether failures may have to wait for an answer.
+    /// Returns whether a batch with failures waits for an answer.
     pub(crate) const fn refuses(&self) -> bool {
         self.refuses
     }
 
-    /// Puts the question in the background, unless it was put before or there is no API to ask: outside Lambda, as
-    /// under `claimant local` and `cargo lambda watch`, unless `AWS_ENDPOINT_URL_LAMBDA` says whom. `failed` is a message that
+    /// Starts a lookup in the background, unless there was one before or there is no API to call: outside Lambda, as
+    /// under `claimant local` and `cargo lambda watch`, unless `AWS_ENDPOINT_URL_LAMBDA` is set. `failed` is a message that
     /// failed, `within` the time left for an answer.
-    pub(crate) fn ask(
+    pub(crate) fn start(
         &self,
         (function_arn, source_arn): (&str, &str),
         failed: &str,
@@ -131,32 +131,32 @@ impl MappingCheck {
             return None;
         }
         let pair = (function_arn.to_owned(), source_arn.to_owned());
-        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        let question = match questions.get(&pair) {
-            Some(question) if !self.is_to_be_put_again(question) => question,
+        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        let lookup = match lookups.get(&pair) {
+            Some(lookup) if !self.should_repeat(lookup) => lookup,
             _ => {
                 let (sender, answer) = watch::channel(None);
-                let asked_at = Instant::now() + self.spread(failed, within);
-                tokio::spawn(self.answer(pair.clone(), asked_at, sender));
-                questions.insert(pair.clone(), Question { asked_at, answer });
-                &questions[&pair]
+                let sent_at = Instant::now() + self.spread(failed, within);
+                tokio::spawn(self.answer(pair.clone(), sent_at, sender));
+                lookups.insert(pair.clone(), Lookup { sent_at, answer });
+                &lookups[&pair]
             }
         };
-        Some(Pending(question.answer.clone()))
+        Some(Pending(lookup.answer.clone()))
     }
 
-    fn is_to_be_put_again(&self, question: &Question) -> bool {
-        let answer = *question.answer.borrow();
+    fn should_repeat(&self, lookup: &Lookup) -> bool {
+        let answer = *lookup.answer.borrow();
         let wanted = match answer {
-            // Without an answer the one who would give it may be gone.
+            // The task that should send the answer may be gone.
             Some(Answer::None) | None => true,
             Some(Answer::Reports) => false,
             Some(_) => self.refuses,
         };
-        wanted && question.asked_at.elapsed() >= Duration::from_millis(ASK_AGAIN_MS)
+        wanted && lookup.sent_at.elapsed() >= Duration::from_millis(REPEAT_AFTER_MS)
     }
 
-    /// How long the question waits.
+    /// Returns the delay before the lookup is sent.
     fn spread(&self, failed: &str, within: Duration) -> Duration {
         let most = match self.refuses {
             true => (within / 4).min(Duration::from_millis(SPREAD_REFUSING_MS)),
@@ -169,30 +169,30 @@ impl MappingCheck {
     fn answer(
         &self,
         (function_arn, source_arn): Pair,
-        asked_at: Instant,
+        sent_at: Instant,
         sender: watch::Sender<Option<Answer>>,
     ) -> impl Future<Output = ()> + use<> {
-        let (config, said, refuses) = (self.config.clone(), Arc::clone(&self.said), self.refuses);
+        let (config, logged, refuses) = (self.config.clone(), Arc::clone(&self.logged), self.refuses);
         async move {
-            sleep_until(asked_at).await;
+            sleep_until(sent_at).await;
             let answer = match list_mappings(&config, &function_arn, &source_arn).await {
                 Ok(page) => Answer::of(&page),
-                Err(NoPage::Denied) => Answer::Denied,
-                Err(NoPage::Failed(error)) => {
-                    tracing::debug!(?error, "the event source mapping could not be looked at");
+                Err(ListError::Denied) => Answer::Denied,
+                Err(ListError::Failed(error)) => {
+                    tracing::debug!(?error, "the event source mapping could not be checked");
                     Answer::None
                 }
             };
-            if said.lock().unwrap_or_else(PoisonError::into_inner).insert(answer) {
-                say(answer, refuses);
+            if logged.lock().unwrap_or_else(PoisonError::into_inner).insert(answer) {
+                log(answer, refuses);
             }
-            // No receiver is left where the invocation is over.
+            // No receiver is left if the invocation is over.
             let _ = sender.send(Some(answer));
         }
     }
 }
 
-fn say(answer: Answer, refuses: bool) {
+fn log(answer: Answer, refuses: bool) {
     let what = answer.fault();
     match answer {
         Answer::Reports => tracing::debug!("{what}"),
@@ -209,16 +209,16 @@ fn say(answer: Answer, refuses: bool) {
 pub(crate) struct Pending(watch::Receiver<Option<Answer>>);
 
 impl Pending {
-    /// Why failures must not be reported, if so, waiting this long at most for the answer.
-    pub(crate) async fn objection(&mut self, within: Duration) -> Option<&'static str> {
+    /// Waits for the answer, this long at most, and returns why failures must not be reported, if so.
+    pub(crate) async fn fault(&mut self, within: Duration) -> Option<&'static str> {
         let answer = timeout(within, self.0.wait_for(Option::is_some)).await;
-        // No time left, or the one who would answer is gone: not known.
+        // No time is left, or the task is gone: not known.
         let answer = answer.ok().and_then(Result::ok).and_then(|answer| *answer).unwrap_or(Answer::None);
         (answer != Answer::Reports).then(|| answer.fault())
     }
 }
 
-/// Whether this is the ARN of a function on Lambda: local runtimes give none, or one of the account 000000000000.
+/// Returns whether this is the ARN of a function on Lambda: local runtimes pass none, or one of the account 000000000000.
 fn is_on_lambda(function_arn: &str) -> bool {
     let parts: Vec<&str> = function_arn.splitn(7, ':').collect();
     let ["arn", _, "lambda", _, account, "function", _] = parts[..] else { return false };

@@ -1,4 +1,4 @@
-//! What happened, in numbers: one log line and one CloudWatch Embedded Metric Format record for each batch.
+//! The numbers of a batch: one log line and one CloudWatch Embedded Metric Format record for each batch.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn stdout() -> Sink {
     })
 }
 
-/// Shows what happened to each batch.
+/// Logs each batch and writes its metric record.
 pub(crate) struct Observer {
     /// Where metric records go, if anywhere.
     pub(crate) sink: Option<Sink>,
@@ -48,14 +48,14 @@ impl Observer {
     }
 }
 
-/// The one table of names: how many messages had which outcome (by the engine's word for it), other counts, and
-/// measures with their CloudWatch unit.
+/// The one table of metric names: messages by outcome (in the engine's words), other counts, measures with their CloudWatch
+/// unit, and counts that are logged only.
 macro_rules! numbers {
     (
         outcomes { $($outcome:ident = $word:literal,)* }
         counts { $($count:ident = $of_counted:expr,)* }
         measures { $($measure:ident $unit:literal = $of_measured:expr,)* }
-        beside { $($beside:ident = $of_beside:expr,)* }
+        log_only { $($log_only:ident = $of_log_only:expr,)* }
     ) => {
         /// The metric of each outcome: the engine's word and ours.
         #[cfg(test)]
@@ -67,34 +67,34 @@ macro_rules! numbers {
             $($outcome: usize,)*
             $($count: usize,)*
             $($measure: f64,)*
-            $($beside: usize,)*
+            $($log_only: usize,)*
         }
 
         impl Numbers {
-            /// The numbers of this report.
+            /// Returns the numbers of this report.
             pub(crate) fn of(report: &Report) -> Self {
                 let counts = report.counts();
                 Self {
                     $($outcome: counts.get($word).copied().unwrap_or_default(),)*
                     $($count: ($of_counted as fn(&Report) -> usize)(report),)*
                     $($measure: ($of_measured as fn(&Report) -> f64)(report),)*
-                    $($beside: ($of_beside as fn(&Report) -> usize)(report),)*
+                    $($log_only: ($of_log_only as fn(&Report) -> usize)(report),)*
                 }
             }
 
-            /// One line for each batch.
+            /// Logs one line for each batch.
             pub(crate) fn log(&self, consumer: &str) {
                 tracing::info!(
                     consumer,
                     $($count = self.$count,)*
-                    $($beside = self.$beside,)*
+                    $($log_only = self.$log_only,)*
                     $($outcome = self.$outcome,)*
                     $($measure = self.$measure,)*
                     "batch done"
                 );
             }
 
-            /// Name, unit and value of each metric. A step that no message took has no duration.
+            /// Returns name, unit and value of each metric. A step that no message reached has no duration.
             fn metrics(&self) -> Vec<(&'static str, &'static str, Value)> {
                 let mut metrics = vec![
                     $((stringify!($count), "Count", json!(self.$count)),)*
@@ -106,9 +106,9 @@ macro_rules! numbers {
                 metrics
             }
 
-            /// Numbers that are searched for and not charted: a metric costs, a field does not.
-            fn beside(&self) -> Vec<(&'static str, Value)> {
-                vec![$((stringify!($beside), json!(self.$beside)),)*]
+            /// Returns the numbers that are fields of the record and no metrics: a metric costs money, a field does not.
+            fn log_only(&self) -> Vec<(&'static str, Value)> {
+                vec![$((stringify!($log_only), json!(self.$log_only)),)*]
             }
         }
     };
@@ -144,13 +144,13 @@ numbers! {
         write_units "Count" = |report| report.usage.write_units,
         read_units "Count" = |report| report.usage.read_units,
     }
-    beside {
+    log_only {
         failed = |report| report.failures().len(),
         dead_lettered = |report| report.entries().iter().filter(|entry| is_dead_lettered(&entry.outcome)).count(),
     }
 }
 
-/// One line for each message: at `INFO` where that is asked for, else at `DEBUG`. No key, and nothing of the body.
+/// Logs one line for each message: at `INFO` if that is set, else at `DEBUG`. No key, and nothing of the body.
 fn log_messages(report: &Report, consumer: &str, at_info: bool) {
     for Entry { message_id, outcome, details, .. } in report.entries() {
         let fence = details.fence.map(|fence| fence.get());
@@ -169,7 +169,7 @@ fn log_messages(report: &Report, consumer: &str, at_info: bool) {
     }
 }
 
-/// Milliseconds, to the microsecond.
+/// Returns a duration in milliseconds, to the microsecond.
 fn millis(duration: std::time::Duration) -> f64 {
     // OK because no batch takes 2^52 microseconds.
     duration.as_micros() as f64 / 1_000.0
@@ -180,7 +180,7 @@ fn is_dead_lettered(outcome: &Outcome) -> bool {
 }
 
 impl Numbers {
-    /// The Embedded Metric Format record: one line of JSON, which CloudWatch turns into metrics.
+    /// Returns the Embedded Metric Format record: one line of JSON, which CloudWatch turns into metrics.
     pub(crate) fn record(&self, now: Timestamp, consumer: &str, function: &str) -> String {
         let metrics = self.metrics();
         let names: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
@@ -193,7 +193,7 @@ impl Numbers {
         record.insert("_aws".into(), json!({ "Timestamp": now.as_millis(), "CloudWatchMetrics": [directive] }));
         record.insert("consumer".into(), json!(consumer));
         record.insert("function".into(), json!(function));
-        let values = metrics.into_iter().map(|(name, _, value)| (name, value)).chain(self.beside());
+        let values = metrics.into_iter().map(|(name, _, value)| (name, value)).chain(self.log_only());
         record.extend(values.map(|(name, value)| (name.to_owned(), value)));
         Value::Object(record).to_string()
     }

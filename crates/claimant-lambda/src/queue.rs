@@ -1,5 +1,5 @@
-//! What the engine asks of SQS while a batch runs: messages hidden longer, deleted early, and copied to the dead-letter
-//! queue.
+//! What the engine does in SQS while a batch runs: it extends visibility timeouts, deletes messages early, and copies messages
+//! to the dead-letter queue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,21 +25,21 @@ use crate::visibility::{ENTRIES_MAX, whole_seconds};
 /// Attributes that SQS allows on one message.
 const ATTRIBUTES_MAX: usize = 10;
 
-/// How large all messages of one request may be together, as SQS counts them: the same 1 MiB as for a single message
+/// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
 /// ("SendMessageBatch" in the SQS API reference, since August 2025).
 const REQUEST_MAX_BYTES: usize = 1 << 20;
 
-/// How much of an error goes along with a dead letter.
+/// The longest error text on a dead letter.
 const ERROR_MAX_BYTES: usize = 1_024;
 
-/// The attributes that a dead letter gets from claimant: how they differ from the message's own.
-const OURS: &str = "claimant-";
+/// The prefix of the attributes that claimant adds to a dead letter.
+const PREFIX: &str = "claimant-";
 
 /// The id that the message had in its own queue: a copy has a new one.
 const MESSAGE_ID: &str = "claimant-message-id";
 /// The id that the producer's message had, where this one is a copy that was redriven from a dead-letter queue.
 const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
-/// How often it was redriven from there.
+/// How often the message was redriven from there.
 const REDRIVES: &str = "claimant-redrives";
 
 /// The queue of one batch.
@@ -53,7 +53,7 @@ pub(crate) struct SqsQueue<'a> {
 }
 
 impl<'a> SqsQueue<'a> {
-    /// The queue of this batch. Without a client it can do nothing.
+    /// Returns the queue of this batch. Without a client, no call has an effect.
     pub(crate) fn new(
         batch: &'a Batch,
         client: Option<&'a Client>,
@@ -63,7 +63,8 @@ impl<'a> SqsQueue<'a> {
         Self { batch, client, hides, dead_letters, warned: AtomicBool::new(false) }
     }
 
-    /// Whether the message is still this delivery's. Trouble on the way says nothing about that: the lease decides.
+    /// Extends the visibility timeout of one message. Only SQS's word that it is gone counts as lost; on other errors the lease
+    /// decides.
     async fn hide_one(&self, index: usize, period: Duration) -> HideAnswer {
         let (Some(client), Some(source), Some(envelope), true) =
             (self.client, &self.batch.source, self.batch.envelopes.get(index), self.hides)
@@ -79,7 +80,7 @@ impl<'a> SqsQueue<'a> {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         code = error.code().unwrap_or("none"),
-                        "a message could not be hidden longer while its handler runs; the renewed lease keeps other deliveries off. \
+                        "the visibility timeout of a message could not be extended while its handler runs; the renewed lease excludes other deliveries. \
                          Does the function's role have sqs:ChangeMessageVisibility?"
                     );
                 }
@@ -88,7 +89,7 @@ impl<'a> SqsQueue<'a> {
         }
     }
 
-    /// Deletes messages, in tens; whether SQS has confirmed each. One without a receipt handle cannot be deleted.
+    /// Deletes messages, ten in a request; returns whether SQS has confirmed each. One without a receipt handle cannot be deleted.
     async fn delete_all(&self, indexes: &[usize]) -> Confirmation {
         let (Some(client), Some(source)) = (self.client, &self.batch.source) else { return Confirmation::Unconfirmed };
         let entry = |index: &usize| {
@@ -105,7 +106,7 @@ impl<'a> SqsQueue<'a> {
                     gone = false;
                     tracing::warn!(
                         code = error.code().unwrap_or("none"),
-                        "messages that are done were not deleted before work was run again that may end the process; if it does, they \
+                        "completed messages were not deleted before work was run again that may end the process; if it does, they \
                          come back as duplicates. Does the function's role have sqs:DeleteMessage?"
                     );
                 }
@@ -114,12 +115,12 @@ impl<'a> SqsQueue<'a> {
         if gone { Confirmation::Confirmed } else { Confirmation::Unconfirmed }
     }
 
-    /// Sends copies, as many as fit into a request; the requests side by side.
-    async fn send(&self, letters: &[DeadLetter], within: Duration) -> Vec<Confirmation> {
+    /// Sends copies, as many in one request as fit, and the requests concurrently.
+    async fn send(&self, dead_letters: &[DeadLetter], within: Duration) -> Vec<Confirmation> {
         let (Some(client), Some(url)) = (self.client, self.dead_letters) else { return Vec::new() };
         let (mut requests, mut sizes) = (Vec::<Vec<_>>::new(), Vec::new());
-        for (number, letter) in letters.iter().enumerate() {
-            let Some((entry, bytes)) = self.copy_of(letter, number, url) else { continue };
+        for (number, dead_letter) in dead_letters.iter().enumerate() {
+            let Some((entry, bytes)) = self.entry_for(dead_letter, number, url) else { continue };
             let room = sizes.last().is_some_and(|sum| sum + bytes <= REQUEST_MAX_BYTES);
             match (requests.last_mut(), sizes.last_mut()) {
                 (Some(request), Some(sum)) if room && request.len() < DEAD_LETTERS_BATCH_MAX => {
@@ -132,10 +133,11 @@ impl<'a> SqsQueue<'a> {
                 }
             }
         }
-        // Each in the time for itself: a request that hangs takes no other one's confirmations with it.
-        let sent =
-            join_all(requests.into_iter().map(|entries| timeout(within, send_batch(client, url, letters, entries))));
-        let mut answers = vec![Confirmation::Unconfirmed; letters.len()];
+        // Each has its own timeout: a request that hangs does not lose the confirmations of the others.
+        let sent = join_all(
+            requests.into_iter().map(|entries| timeout(within, send_batch(client, url, dead_letters, entries))),
+        );
+        let mut answers = vec![Confirmation::Unconfirmed; dead_letters.len()];
         for number in sent.await.into_iter().filter_map(Result::ok).flatten() {
             if let Some(answer) = answers.get_mut(number) {
                 *answer = Confirmation::Confirmed;
@@ -144,12 +146,13 @@ impl<'a> SqsQueue<'a> {
         answers
     }
 
-    /// A copy with the original's own attributes, as many as fit beside ours, and its size. SQS refuses an empty body,
-    /// which only a record that is none of SQS's has: such a message stays where it is.
-    fn copy_of(&self, letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
-        let (message, envelope) = self.batch.messages.get(letter.index).zip(self.batch.envelopes.get(letter.index))?;
-        let mut attributes: Vec<_> = our_attributes(letter, &envelope.attributes);
-        let mut theirs: Vec<_> = envelope.attributes.iter().filter(|(name, _)| !name.starts_with(OURS)).collect();
+    /// Returns a copy with as many of the original's attributes as fit beside claimant's, and its size. SQS refuses an empty
+    /// body, which no message from SQS has: such a message stays where it is.
+    fn entry_for(&self, dead_letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
+        let (message, envelope) =
+            self.batch.messages.get(dead_letter.index).zip(self.batch.envelopes.get(dead_letter.index))?;
+        let mut attributes: Vec<_> = our_attributes(dead_letter, &envelope.attributes);
+        let mut theirs: Vec<_> = envelope.attributes.iter().filter(|(name, _)| !name.starts_with(PREFIX)).collect();
         theirs.sort_by_key(|(name, _)| name.as_str());
         let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name.as_str(), copied(value)?)));
         attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
@@ -168,38 +171,38 @@ impl<'a> SqsQueue<'a> {
         if url.ends_with(".fifo") {
             let group = envelope.group.as_deref().filter(|group| !group.is_empty());
             entry = entry
-                .message_group_id(group.unwrap_or(letter.consumer.as_str()))
-                .message_deduplication_id(letter.message_id.as_str());
+                .message_group_id(group.unwrap_or(dead_letter.consumer.as_str()))
+                .message_deduplication_id(dead_letter.message_id.as_str());
         }
         Some((entry.build().ok()?, size))
     }
 }
 
-/// Sends one request; the indexes of the dead letters that the queue has confirmed.
-async fn send_batch(client: &Client, url: &str, letters: &[DeadLetter], entries: Vec<Entry>) -> Vec<usize> {
+/// Sends one request, and returns the indexes of the dead letters that the queue has confirmed.
+async fn send_batch(client: &Client, url: &str, dead_letters: &[DeadLetter], entries: Vec<Entry>) -> Vec<usize> {
     let count = entries.len();
     match client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
         Ok(output) => {
             for failed in output.failed() {
-                let letter = failed.id().parse().ok().and_then(|number: usize| letters.get(number));
-                warn_not_taken(letter.map(|letter| letter.message_id.as_str()), 1, failed.code());
+                let dead_letter = failed.id().parse().ok().and_then(|number: usize| dead_letters.get(number));
+                warn_not_sent(dead_letter.map(|dead_letter| dead_letter.message_id.as_str()), 1, failed.code());
             }
             let confirmed = output.successful().iter().filter(|taken| !taken.message_id().is_empty());
             confirmed.filter_map(|taken| taken.id().parse().ok()).collect()
         }
         Err(error) => {
-            warn_not_taken(None, count, error.code().unwrap_or("none"));
+            warn_not_sent(None, count, error.code().unwrap_or("none"));
             Vec::new()
         }
     }
 }
 
-fn warn_not_taken(message_id: Option<&str>, messages: usize, code: &str) {
+fn warn_not_sent(message_id: Option<&str>, messages: usize, code: &str) {
     tracing::warn!(
         message_id,
         messages,
         code,
-        "the dead-letter queue did not take messages. Does the function's role have sqs:SendMessage for it, \
+        "messages were not copied to the dead-letter queue. Does the function's role have sqs:SendMessage for it, \
          and is CLAIMANT_DEAD_LETTER_QUEUE_URL right?"
     );
 }
@@ -217,45 +220,52 @@ impl Queue for SqsQueue<'_> {
         self.client.is_some() && self.dead_letters.is_some()
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(self.send(letters, within))
+    fn dead_letters<'a>(
+        &'a self,
+        dead_letters: &'a [DeadLetter],
+        within: Duration,
+    ) -> QueueFuture<'a, Vec<Confirmation>> {
+        Box::pin(self.send(dead_letters, within))
     }
 }
 
-/// Whether SQS says that the message was deleted, or on a FIFO queue that it is visible to others again. A standard queue says
-/// nothing of the latter: it accepts the change, and changes nothing.
+/// Returns whether SQS says that the message was deleted, or on a FIFO queue that it is visible to others again. A standard queue
+/// does not tell the latter: it accepts the change, and changes nothing.
 fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
     error.as_service_error().is_some_and(|service| {
         service.is_message_not_inflight()
             || service.is_receipt_handle_is_invalid()
-            // What a FIFO queue says of a receipt handle whose visibility timeout has ended.
+            // The code that a FIFO queue returns for a receipt handle whose visibility timeout has ended.
             || service.code() == Some("InvalidParameterValue")
     })
 }
 
-/// What claimant says of a dead letter, beside the message's own attributes (`received`).
+/// Returns the attributes that claimant adds to a dead letter, beside the message's own (`received`).
 ///
-/// | attribute | says |
+/// | attribute | holds |
 /// | --- | --- |
 /// | `claimant-error` | why, at most 1,024 bytes |
 /// | `claimant-outcome` | `rejected` or `conflict`: this message's work is not done; `parked`: it may be done |
-/// | `claimant-consumer` | by whom |
+/// | `claimant-consumer` | the consumer's name |
 /// | `claimant-record` | the id of the record of its key, as the store has it |
 /// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
 /// | `claimant-attempt` | which run of the handler rejected it, if one did |
 /// | `claimant-first-message-id`, `claimant-redrives` | the producer's id, and how often it came back from a dead-letter queue, if it did |
-fn our_attributes(letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
+fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
     let text = |name: &str| received.get(name).and_then(|attribute| attribute.string_value.as_deref());
     let redriven = text(MESSAGE_ID).is_some();
     let redrives = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default().saturating_add(1);
     let said = [
-        ("claimant-error", Some(letter.error.clone())),
-        ("claimant-outcome", Some(letter.reason.as_str().to_owned())),
-        ("claimant-consumer", Some(letter.consumer.as_str().to_owned())),
+        ("claimant-error", Some(dead_letter.error.clone())),
+        ("claimant-outcome", Some(dead_letter.reason.as_str().to_owned())),
+        ("claimant-consumer", Some(dead_letter.consumer.as_str().to_owned())),
         // An id that SQS cannot carry as it is would name another record.
-        ("claimant-record", letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id)),
-        (MESSAGE_ID, Some(letter.message_id.as_str().to_owned())),
-        ("claimant-attempt", letter.attempt.map(|attempt| attempt.to_string())),
+        (
+            "claimant-record",
+            dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id),
+        ),
+        (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
+        ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
         (FIRST_MESSAGE_ID, text(FIRST_MESSAGE_ID).or_else(|| text(MESSAGE_ID)).map(str::to_owned)),
         (REDRIVES, redriven.then(|| redrives.to_string())),
     ];
@@ -267,13 +277,13 @@ fn our_attributes(letter: &DeadLetter, received: &Attributes) -> Vec<(&'static s
     said.collect()
 }
 
-/// What an attribute counts towards the size of its message: its name, type and value.
+/// Returns what an attribute counts towards the size of its message: its name, type and value.
 fn attribute_bytes(name: &str, value: &MessageAttributeValue) -> usize {
     let binary = value.binary_value().map_or(0, |bytes| bytes.as_ref().len());
     name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
 }
 
-/// An attribute as it was received; `None` where it is not whole.
+/// Returns an attribute as it was received; `None` if it is incomplete.
 fn copied(attribute: &SqsMessageAttribute) -> Option<MessageAttributeValue> {
     let value = MessageAttributeValue::builder()
         .data_type(attribute.data_type.as_deref()?)
@@ -282,7 +292,7 @@ fn copied(attribute: &SqsMessageAttribute) -> Option<MessageAttributeValue> {
     (attribute.string_value.is_some() || attribute.binary_value.is_some()).then(|| value.build().ok()).flatten()
 }
 
-/// The text as SQS takes it: neither empty nor with characters that XML 1.0 lacks, and not too long.
+/// Returns the text in a form that SQS accepts: not empty, without characters that XML 1.0 lacks, and not too long.
 fn sendable(text: &str) -> String {
     let allowed =
         |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);

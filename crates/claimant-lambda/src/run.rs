@@ -1,4 +1,4 @@
-//! The function's life: invocations until the runtime ends it.
+//! Handles invocations until the runtime ends the function.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,9 +13,9 @@ use crate::service::Service;
 use crate::settings::Settings;
 
 /// Runs a consumer as a Lambda function until the runtime ends it: the last call in `main`. Reads its [`Settings`] from these
-/// variables; a program whose parts have all read their own gives a reader that refuses unknown ones.
+/// variables; a program whose parts have all read their own passes a reader that refuses unknown ones.
 ///
-/// Sets up logs by Lambda's variables, unless the function has a `tracing` subscriber already. On Lambda Managed
+/// Sets up logs as Lambda's variables say, unless the function has a `tracing` subscriber already. On Lambda Managed
 /// Instances (`AWS_LAMBDA_MAX_CONCURRENCY`) several invocations run in this process at once, elsewhere one after the
 /// other.
 ///
@@ -33,15 +33,15 @@ where
              `cargo lambda watch` or on Lambda, not by itself",
         ));
     }
-    // Handlers have threads of their own: however many of them block theirs, the report is back in time.
+    // Handlers have threads of their own: however many of them block theirs, the report is returned in time.
     let service = Arc::new(Service::new(&settings, consumer).await?.handlers_on_own_threads()?);
     let invocations = Arc::new(AtomicUsize::new(0));
     let invoke = service_fn(move |event: LambdaEvent<SqsEvent>| {
-        let (service, under_way) = (Arc::clone(&service), UnderWay::one_more(&invocations));
+        let (service, in_flight) = (Arc::clone(&service), InFlight::start(&invocations));
         async move {
             let LambdaEvent { payload, context } = event;
-            if service.is_worn_out() {
-                return Err(diagnostic(threads_exhausted(&under_way)));
+            if service.are_threads_exhausted() {
+                return Err(diagnostic(threads_exhausted(&in_flight)));
             }
             service.invoke(payload, context.deadline, &context.invoked_function_arn).await.map_err(diagnostic)
         }
@@ -49,11 +49,11 @@ where
     lambda_runtime::run_concurrent(invoke).await.map_err(|e| Error::new("the Lambda runtime ended").caused_by(e))
 }
 
-/// An invocation that is under way in this process.
-struct UnderWay(Arc<AtomicUsize>);
+/// An invocation that is in flight in this process.
+struct InFlight(Arc<AtomicUsize>);
 
-impl UnderWay {
-    fn one_more(all: &Arc<AtomicUsize>) -> Self {
+impl InFlight {
+    fn start(all: &Arc<AtomicUsize>) -> Self {
         all.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(all))
     }
@@ -63,23 +63,23 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Ends the process, so that Lambda starts a fresh one; while other invocations are under way, says why this one fails.
+/// Ends the process, so that Lambda starts a fresh one; while other invocations are in flight, returns why this one fails.
 ///
 /// An invocation that is refused here has claimed nothing: its messages come back after the queue's visibility timeout, at
 /// the cost of a receive. There is no better moment: a process that ends after its response and before it has asked for the
 /// next event fails the invocation that it has just finished, and once it has asked, an event may be on its way.
-fn threads_exhausted(under_way: &UnderWay) -> Error {
+fn threads_exhausted(in_flight: &InFlight) -> Error {
     let error = Error::new(format!(
         "{BLOCKED_MAX} or more handlers of this process never returned and block their threads for good: this process takes no \
          more messages. Give what they wait for a time limit, or the consumer a timeout"
     ));
-    if under_way.is_alone() {
+    if in_flight.is_alone() {
         tracing::error!("{error}; the process ends");
         std::process::exit(1);
     }

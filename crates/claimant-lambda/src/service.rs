@@ -20,13 +20,13 @@ use crate::queue::SqsQueue;
 use crate::settings::{MappingPolicy, Settings};
 use crate::{logging, response, visibility};
 
-/// The part of an invocation kept for what follows the report: visibility changes, and a look at the mapping.
+/// The part of an invocation reserved for what follows the report: visibility changes, and the check of the mapping.
 const AFTER_REPORT_MS: u64 = 300;
 
 /// No invocation lasts longer.
 const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 
-/// What is made of a body before it is decoded.
+/// Rewrites a body before it is decoded.
 type Rewrite = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// One consumer, ready for any number of invocations at once. [`run`](crate::run) drives it; tests can do so without a
@@ -51,7 +51,7 @@ impl<T> Service<T>
 where
     T: for<'de> serde::Deserialize<'de> + Send + 'static,
 {
-    /// A service for this consumer, with AWS as the environment says. Sets up logs and the panic hook as [`run`](crate::run)
+    /// Creates a service for this consumer, with AWS as the environment says. Sets up logs and the panic hook as [`run`](crate::run)
     /// does: a panic's message can quote a payload, and is left out.
     ///
     /// # Errors
@@ -65,11 +65,12 @@ where
         Self::with_aws(settings, consumer, config)
     }
 
-    /// As [`new`](Self::new), without setting up logs and the panic hook, and with this AWS; or with none: visibility stays as it is, rejected messages go to the
-    /// dead-letter queue by redrive, and the mapping is not checked.
+    /// Creates a service as [`new`](Self::new) does, without setting up logs and the panic hook, and with this AWS configuration.
+    /// Without one, visibility stays as it is, rejected messages go to the dead-letter queue by redrive, and the mapping is not
+    /// checked.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`new`](Self::new).
     pub fn with_aws(settings: &Settings, consumer: Consumer<T>, config: Option<&SdkConfig>) -> Result<Self, Error> {
         let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
         Ok(Self {
@@ -86,8 +87,8 @@ where
         })
     }
 
-    /// The same service with each body rewritten by `rule` before it is decoded, its key and its fingerprint included, as to
-    /// take a payload out of an envelope; `None` leaves a body as it is. Dead letters carry the body as it was received, so that
+    /// Rewrites each body by `rule` before its key and fingerprint are taken and it is decoded, for example to
+    /// extract a payload from an envelope; `None` leaves a body as it is. Dead letters carry the body as it was received, so that
     /// a redriven message is rewritten anew, to the same key. Rewriting the event before [`invoke`](Self::invoke) instead puts
     /// the new body into dead letters: after a redrive it would be rewritten twice. A rule that panics rejects the
     /// message.
@@ -97,14 +98,14 @@ where
         self
     }
 
-    /// The same service with another clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.engine = self.engine.clock(clock);
         self
     }
 
-    /// The same service with its handlers on these threads, see [`Engine::handlers_on`].
+    /// Runs handlers on these threads, see [`Engine::handlers_on`].
     #[must_use]
     pub fn handlers_on(mut self, threads: impl Into<HandlerThreads>) -> Self {
         let threads = threads.into();
@@ -113,7 +114,7 @@ where
         self
     }
 
-    /// The same service with threads of their own for its handlers: one for each message that is worked on at once, and at
+    /// Runs handlers on threads of their own: one for each message that is handled at once, and at
     /// most [`THREADS_MAX`]. They are replaced when handlers block them.
     ///
     /// # Errors
@@ -126,23 +127,22 @@ where
         Ok(self.handlers_on(HandlerThreads::new(make)?))
     }
 
-    /// Whether handlers have blocked so many threads for good that the process should end, see
+    /// Returns whether handlers have blocked so many threads for good that the process should end, see
     /// [`HandlerThreads::are_exhausted`].
     #[must_use]
-    pub fn is_worn_out(&self) -> bool {
+    pub fn are_threads_exhausted(&self) -> bool {
         self.threads.as_ref().is_some_and(HandlerThreads::are_exhausted)
     }
 
-    /// The same service with metric records given to `sink`, a line of JSON for each batch, instead of written to
-    /// standard output.
+    /// Passes metric records to `sink`, a line of JSON for each batch, instead of writing them to standard output.
     #[must_use]
     pub fn metrics(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.observer.sink = Some(Arc::new(sink));
         self
     }
 
-    /// One invocation: the event's records in, a partial batch response out, before the deadline (in milliseconds since
-    /// the epoch, as the runtime gives it). `function_arn` is the ARN that was invoked; empty where there is none.
+    /// Handles one invocation: the event's records in, a partial batch response out, before the deadline (in milliseconds since
+    /// the epoch, as the runtime passes it). `function_arn` is the ARN that was invoked; empty where there is none.
     ///
     /// # Errors
     /// When a record has no usable message id, or when `CLAIMANT_MAPPING_CHECK=refuse` and messages failed that the
@@ -164,7 +164,7 @@ where
         let report = self.engine.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch)).await;
         self.observer.show(&report, self.engine.name().as_str(), self.engine.now());
         let within = return_by.saturating_duration_since(Instant::now());
-        let pending = self.look_at_mapping(&batch, &report, function_arn, within);
+        let pending = self.check_mapping(&batch, &report, function_arn, within);
         let (allowed, ()) =
             tokio::join!(self.allowed(&report, pending, within), self.change_visibility(&batch, &report, within));
         allowed.map(|()| response::response(&report))
@@ -184,18 +184,18 @@ where
         SqsQueue::new(batch, self.client.as_ref(), self.changes_visibility, self.dead_letters.as_deref())
     }
 
-    /// Asks whether the mapping deletes failures, where there are any.
-    fn look_at_mapping(&self, batch: &Batch, report: &Report, function: &str, within: Duration) -> Option<Pending> {
+    /// Starts to check whether the mapping deletes failures, if there are any.
+    fn check_mapping(&self, batch: &Batch, report: &Report, function: &str, within: Duration) -> Option<Pending> {
         let failed = *report.failures().first()?;
-        self.mapping.as_ref()?.ask((function, &batch.source.as_ref()?.arn), failed.as_str(), within)
+        self.mapping.as_ref()?.start((function, &batch.source.as_ref()?.arn), failed.as_str(), within)
     }
 
-    /// Whether this report may be given to a mapping that would delete failures.
+    /// Returns an error if this report must not be given to the mapping, which would delete the failures.
     async fn allowed(&self, report: &Report, pending: Option<Pending>, within: Duration) -> Result<(), Error> {
         let failed = report.failures().len();
         let refuses = self.mapping.as_ref().is_some_and(MappingCheck::refuses);
         let (true, Some(mut pending)) = (refuses && failed > 0, pending) else { return Ok(()) };
-        match pending.objection(within).await {
+        match pending.fault(within).await {
             None => Ok(()),
             Some(why) => Err(Error::new(format!(
                 "{failed} of {} messages failed, and {why}. The whole batch is failed, so that nothing is deleted \

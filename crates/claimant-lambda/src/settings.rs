@@ -1,4 +1,4 @@
-//! What a function's environment sets of its invocations.
+//! The settings of a function's invocations, read from its environment.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) enum MappingPolicy {
     Refuse,
 }
 
-/// What a function's environment sets of its invocations.
+/// The settings of a function's invocations, read from its environment.
 ///
 /// | variable | meaning | bounds | default |
 /// | --- | --- | --- | --- |

@@ -1,9 +1,9 @@
 //! The producer's trace, checked before it goes anywhere.
 
-/// The longest header that is looked at; X-Ray's own have about 100 bytes.
+/// The longest header that is parsed; X-Ray's own have about 100 bytes.
 const HEADER_MAX_BYTES: usize = 256;
 
-/// The part of an `AWSTraceHeader` that continues its trace: `Root`, `Parent` and `Sampled`, in this order.
+/// Returns the part of an `AWSTraceHeader` that continues its trace: `Root`, `Parent` and `Sampled`, in this order.
 ///
 /// It comes from whoever sent the message and ends in logs and in other systems' headers, so what is not exactly of
 /// the documented form is dropped: fields of other names, and the whole header where `Root` is missing or one of the

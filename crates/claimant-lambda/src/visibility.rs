@@ -16,10 +16,10 @@ use crate::event::Batch;
 /// Entries in one SQS batch request.
 pub(crate) const ENTRIES_MAX: usize = 10;
 
-/// Requests under way at once: a batch of 10,000 failures takes 1,000 requests.
+/// Requests in flight at once: a batch of 10,000 failures takes 1,000 requests.
 const REQUESTS_MAX: usize = 32;
 
-/// Shows failed messages again after the time that their entries ask for, within this time.
+/// Makes failed messages visible again after the delays in their entries; takes no longer than `within`.
 ///
 /// A failure to do so changes no outcome: the message then comes back after the queue's own visibility timeout.
 pub(crate) async fn change(client: &Client, batch: &Batch, report: &Report, within: Duration) {
@@ -66,7 +66,7 @@ async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> usize {
     }
 }
 
-/// SQS counts in whole seconds, within bounds; rounded up, so that a message never comes back too early.
+/// Returns a delay in SQS's whole seconds, within its bounds; rounded up, so that a message never comes back too early.
 pub(crate) fn whole_seconds(delay: Duration) -> i32 {
     let seconds = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
     // OK because the limit fits an i32.

@@ -5,21 +5,21 @@ use std::fmt;
 
 use claimant_core::{Error, ErrorKind};
 
-/// What is to be done about a message that was not sent.
+/// Why a message was not sent, and so what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendErrorKind {
-    /// SQS does not take it as it is; sending it again is of no use.
+    /// SQS refuses the message; sending it again is of no use.
     Refused,
-    /// SQS did not take it, for reasons of its own, to the last try. It was not sent.
+    /// SQS failed, up to the last try. The message was not sent.
     Failed,
-    /// No answer came, to the last try. It may have been sent: send it again with the same key.
+    /// No answer came, up to the last try. The message may have been sent: send it again with the same key.
     Unknown,
     /// An earlier message of its group was not sent, so neither was this one.
     HeldBack,
 }
 
-/// Why a message was not sent. `Display` says what is wrong and how to fix it, and shows nothing of the message.
+/// Why a message was not sent. `Display` says what is wrong and how to fix it, and contains nothing of the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendError {
     kind: SendErrorKind,
@@ -31,7 +31,7 @@ impl SendError {
         Self { kind, message: message.into() }
     }
 
-    /// What is to be done about it.
+    /// Returns the kind of the error, which tells what to do about it.
     #[must_use]
     pub const fn kind(&self) -> SendErrorKind {
         self.kind

@@ -7,10 +7,10 @@ use sha2::{Digest as _, Sha256};
 /// The longest deduplication id and the longest message group id, in characters.
 const ID_LENGTH_MAX: usize = 128;
 
-/// What an id begins with that holds a hash.
+/// The prefix of an id that is a hash.
 const HASHED: &str = "sha256:";
 
-/// The text itself where SQS takes it for an id: 1 to 128 letters, digits and punctuation marks of ASCII. Else its SHA-256,
+/// Returns the text itself if SQS accepts it as an id: 1 to 128 letters, digits and punctuation marks of ASCII. Else its SHA-256,
 /// marked as such; a text that only looks like one is hashed as well, so that no two texts share an id.
 pub(crate) fn of(text: &str) -> String {
     let fits = (1..=ID_LENGTH_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());

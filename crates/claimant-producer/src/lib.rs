@@ -1,7 +1,7 @@
-//! Messages to SQS, sent so that sending them again makes no second piece of work.
+//! Sends messages to SQS so that sending them again makes no second piece of work.
 //!
 //! What makes two messages the same work is their business key, on the producer's side as on the consumer's. On a FIFO queue
-//! it gives the deduplication id and, by default, the message group. It never comes from a clock or from chance: a
+//! it gives the deduplication id and, by default, the message group. It never comes from a clock or a random number: a
 //! producer that crashes and starts over sends the same ids.
 //!
 //! ```no_run
@@ -20,14 +20,14 @@
 //! }
 //! for (index, sent) in producer.send_all(orders).await.into_iter().enumerate() {
 //!     if let Err(error) = sent {
-//!         eprintln!("order {index} is to be sent again: {error}");
+//!         eprintln!("send order {index} again: {error}");
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What comes of sending again
+//! # What happens to a second copy
 //!
 //! | queue | the second copy |
 //! | --- | --- |
@@ -39,10 +39,10 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `outgoing` | [`Outgoing`]: what is sent, and what SQS would refuse of it |
+//! | `outgoing` | [`Outgoing`]: a message to send, and what SQS would refuse of it |
 //! | `id` | ids made from keys |
-//! | `plan` | pure: what is sent next, and with what |
-//! | `producer` | [`Producer`]: requests, and what their answers come to |
+//! | `plan` | pure: which messages are sent next, and in which batch |
+//! | `producer` | [`Producer`]: the requests, and what their answers mean |
 //! | `sent`, `error` | [`Sent`], [`SendError`] |
 
 mod error;

@@ -1,4 +1,4 @@
-//! What is sent.
+//! A message to send.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ pub(crate) const BYTES_MAX: usize = 1_048_576;
 /// A message to be sent: its business key and its body.
 ///
 /// The key names the piece of work, as the consumer's rule for keys does. Two messages of one key with different bodies are
-/// a mistake: a FIFO queue drops the second in silence, a consumer calls it a conflict.
+/// a mistake: a FIFO queue drops the second silently, a consumer reports a conflict.
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod producer { pub use claimant_producer::*; } }
@@ -44,22 +44,22 @@ impl Outgoing {
     /// Sets the message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its
     /// own. On a standard queue, it is a tenant for fair queues, and without this there is none.
     ///
-    /// Any text: what SQS does not take as it is, is hashed. Give a key the same group each time: queues that deduplicate by
-    /// group know a key again only there.
+    /// Any text; one that SQS does not accept as a group id is hashed. Use the same group for a key each time: queues that
+    /// deduplicate by group recognise a key only within its group.
     #[must_use]
     pub fn group(mut self, group: impl AsRef<str>) -> Self {
         self.group = Some(id::of(group.as_ref()));
         self
     }
 
-    /// Adds a message attribute. SQS takes at most ten.
+    /// Adds a message attribute. SQS accepts at most ten.
     #[must_use]
     pub fn attribute(mut self, name: impl Into<String>, value: MessageAttributeValue) -> Self {
         self.attributes.insert(name.into(), value);
         self
     }
 
-    /// What counts towards the limits of SQS: the body, and names, types and values of the attributes.
+    /// Returns the size that counts towards the limits of SQS: the body, and names, types and values of the attributes.
     pub(crate) fn bytes(&self) -> usize {
         let attribute = |(name, value): (&String, &MessageAttributeValue)| {
             let text = value.string_value().map_or(0, str::len);
@@ -69,7 +69,7 @@ impl Outgoing {
         self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
     }
 
-    /// What SQS would refuse the whole batch for, so that one message's fault is not another's.
+    /// Checks for what SQS would refuse the whole batch, so that one message cannot fail the others.
     pub(crate) fn check(&self) -> Result<(), SendError> {
         let refused = |why: String| Err(SendError::new(SendErrorKind::Refused, why));
         if self.body.is_empty() {

@@ -1,4 +1,4 @@
-//! What is sent next, and with what. Pure.
+//! Plans which messages are sent next, and in which batch. Pure.
 
 use std::collections::HashSet;
 
@@ -9,24 +9,24 @@ use crate::sent::Sent;
 /// The most messages of a batch.
 pub(crate) const BATCH_MAX: usize = 10;
 
-/// The most batches under way at once.
+/// The most batches in flight at once.
 pub(crate) const REQUESTS_MAX: usize = 8;
 
 /// How often a message is tried.
 pub(crate) const TRIES_MAX: u32 = 5;
 
-/// What one try came to.
+/// The result of one try.
 #[derive(Debug, Clone)]
-pub(crate) enum Tried {
+pub(crate) enum TryResult {
     Sent(Sent),
     /// It can be tried again; this is the error if it is not.
     Again(SendError),
-    /// The whole request was refused, for this: perhaps for another message's sake, so it is tried by itself.
-    RefusedTogether(SendError),
+    /// The whole request was refused, for this reason; possibly because of another message, so this one is tried alone.
+    RequestRefused(SendError),
     Refused(SendError),
 }
 
-/// Messages on their way, each with what became of it.
+/// Messages to send, each with its result once it has one.
 #[derive(Debug)]
 pub(crate) struct Plan {
     messages: Vec<Planned>,
@@ -53,39 +53,39 @@ impl Plan {
             Planned { message, tries: 0, alone: false, result: None }
         };
         let mut plan = Self { messages: messages.into_iter().map(planned).collect(), ordered };
-        for place in 0..plan.messages.len() {
-            if let (None, Err(error)) = (&plan.messages[place].result, plan.messages[place].message.check()) {
-                plan.end(place, Err(error));
+        for index in 0..plan.messages.len() {
+            if let (None, Err(error)) = (&plan.messages[index].result, plan.messages[index].message.check()) {
+                plan.end(index, Err(error));
             }
         }
         plan
     }
 
-    pub(crate) fn message(&self, place: usize) -> &Outgoing {
-        &self.messages[place].message
+    pub(crate) fn message(&self, index: usize) -> &Outgoing {
+        &self.messages[index].message
     }
 
-    /// The batches to be sent now, by places; none when all is done.
+    /// Returns the batches to send now, by the indexes of their messages; none when all is done.
     ///
-    /// Of an ordered group only the first message: SQS takes and refuses the messages of a batch one by one, so that of two
-    /// in one batch the second could be in the queue without the first.
+    /// An ordered group has at most one message in flight: SQS accepts and refuses the messages of a batch one by one, so that of
+    /// two in one batch the second could be in the queue without the first.
     pub(crate) fn next_batches(&self) -> Vec<Vec<usize>> {
         let mut batches: Vec<Vec<usize>> = Vec::new();
         let (mut open, mut open_bytes) = (Vec::new(), 0);
         let mut groups = HashSet::new();
-        for (place, planned) in self.messages.iter().enumerate().filter(|(_, planned)| planned.result.is_none()) {
+        for (index, planned) in self.messages.iter().enumerate().filter(|(_, planned)| planned.result.is_none()) {
             if self.ordered && !groups.insert(planned.message.group.as_deref()) {
                 continue;
             }
             let bytes = planned.message.bytes();
             if planned.alone {
-                batches.push(vec![place]);
+                batches.push(vec![index]);
             } else {
                 if open.len() == BATCH_MAX || open_bytes + bytes > BYTES_MAX {
                     batches.push(std::mem::take(&mut open));
                     open_bytes = 0;
                 }
-                open.push(place);
+                open.push(index);
                 open_bytes += bytes;
             }
             if batches.len() >= REQUESTS_MAX {
@@ -97,32 +97,32 @@ impl Plan {
         batches
     }
 
-    /// Takes in what a try of one message came to; whether it is to be tried again, after a wait.
-    pub(crate) fn take_in(&mut self, place: usize, tried: Tried) -> bool {
-        let planned = &mut self.messages[place];
+    /// Applies the result of one message's try; returns whether to try it again, after a backoff.
+    pub(crate) fn apply(&mut self, index: usize, result: TryResult) -> bool {
+        let planned = &mut self.messages[index];
         planned.tries += 1;
-        let result = match tried {
-            Tried::Sent(sent) => Ok(sent),
-            Tried::Again(_) if planned.tries < TRIES_MAX => return true,
-            Tried::RefusedTogether(_) if !planned.alone => {
+        let result = match result {
+            TryResult::Sent(sent) => Ok(sent),
+            TryResult::Again(_) if planned.tries < TRIES_MAX => return true,
+            TryResult::RequestRefused(_) if !planned.alone => {
                 planned.alone = true;
                 return false;
             }
-            Tried::Again(error) | Tried::RefusedTogether(error) | Tried::Refused(error) => Err(error),
+            TryResult::Again(error) | TryResult::RequestRefused(error) | TryResult::Refused(error) => Err(error),
         };
-        self.end(place, result);
+        self.end(index, result);
         false
     }
 
     /// Ends a message; one that is not sent holds back what follows in its group.
-    fn end(&mut self, place: usize, result: Result<Sent, SendError>) {
+    fn end(&mut self, index: usize, result: Result<Sent, SendError>) {
         let failed = result.is_err();
-        self.messages[place].result = Some(result);
+        self.messages[index].result = Some(result);
         if !(failed && self.ordered) {
             return;
         }
-        let group = self.messages[place].message.group.clone();
-        for later in &mut self.messages[place + 1..] {
+        let group = self.messages[index].message.group.clone();
+        for later in &mut self.messages[index + 1..] {
             if later.message.group == group {
                 let why = "an earlier message of its group was not sent: send that one first, then this one";
                 later.result = Some(Err(SendError::new(SendErrorKind::HeldBack, why)));
@@ -130,9 +130,9 @@ impl Plan {
         }
     }
 
-    /// What became of each message, in their order.
+    /// Returns the result of each message, in order.
     pub(crate) fn results(self) -> Vec<Result<Sent, SendError>> {
-        let result = |planned: Planned| planned.result.expect("asked for only when no batch is left to be sent");
+        let result = |planned: Planned| planned.result.expect("called only when no batch is left to be sent");
         self.messages.into_iter().map(result).collect()
     }
 }
@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn a_group_waits_for_its_first_message() {
         let mut plan = plan("a/g/1 b/g/1 c/h/1 d/g/1", true);
-        let sent = || Tried::Sent(Sent { message_id: "m".into(), sequence_number: None });
-        assert!(plan.take_in(0, Tried::Again(error(SendErrorKind::Failed))));
-        assert!(!plan.take_in(2, sent()));
+        let sent = || TryResult::Sent(Sent { message_id: "m".into(), sequence_number: None });
+        assert!(plan.apply(0, TryResult::Again(error(SendErrorKind::Failed))));
+        assert!(!plan.apply(2, sent()));
         assert_eq!(plan.next_batches(), [[0]]);
-        plan.take_in(0, sent());
+        plan.apply(0, sent());
         assert_eq!(plan.next_batches(), [[1]]);
-        plan.take_in(1, Tried::Refused(error(SendErrorKind::Refused)));
+        plan.apply(1, TryResult::Refused(error(SendErrorKind::Refused)));
         assert!(plan.next_batches().is_empty());
         let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
         assert_eq!(kinds, [None, Some(SendErrorKind::Refused), None, Some(SendErrorKind::HeldBack)]);
@@ -193,14 +193,14 @@ mod tests {
     #[test]
     fn what_was_refused_together_is_tried_alone_and_tries_end() {
         let mut plan = plan("a/g/1 b/h/1", false);
-        for place in [0, 1] {
-            assert!(!plan.take_in(place, Tried::RefusedTogether(error(SendErrorKind::Refused))));
+        for index in [0, 1] {
+            assert!(!plan.apply(index, TryResult::RequestRefused(error(SendErrorKind::Refused))));
         }
         assert_eq!(plan.next_batches(), [[0], [1]]);
-        plan.take_in(0, Tried::RefusedTogether(error(SendErrorKind::Refused)));
+        plan.apply(0, TryResult::RequestRefused(error(SendErrorKind::Refused)));
         assert_eq!(plan.next_batches(), [[1]]);
         let again: Vec<_> =
-            (1..TRIES_MAX).map(|_| plan.take_in(1, Tried::Again(error(SendErrorKind::Unknown)))).collect();
+            (1..TRIES_MAX).map(|_| plan.apply(1, TryResult::Again(error(SendErrorKind::Unknown)))).collect();
         assert_eq!(again, [true, true, true, false]);
         assert!(plan.next_batches().is_empty());
     }

@@ -1,4 +1,4 @@
-//! Requests to SQS, and what their answers come to.
+//! Sends requests to SQS and interprets the answers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::Outgoing;
-use crate::plan::{Plan, TRIES_MAX, Tried};
+use crate::plan::{Plan, TRIES_MAX, TryResult};
 use crate::sent::Sent;
 
 /// How long one request may take, the SDK's own retries included.
@@ -22,7 +22,7 @@ const REQUEST_MAX_MS: u64 = 20_000;
 /// The first wait before a message is tried again; then doubling.
 const BACKOFF_BASE_MS: u64 = 100;
 
-/// How long a FIFO queue knows a deduplication id.
+/// How long a FIFO queue remembers a deduplication id.
 const DEDUPLICATION_MS: u64 = 300_000;
 
 // So that no retry of a FIFO message makes a second one.
@@ -36,7 +36,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer for the queue of this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`.
+    /// Creates a producer for the queue with this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self { client, queue_url: queue_url.into() }
@@ -53,7 +53,7 @@ impl Producer {
     /// Returns a producer as [`from_env`](Self::from_env) does, from these variables.
     ///
     /// # Errors
-    /// As there: one error, with the faults of what was read before among the others.
+    /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(mut variables: Variables, variable: &str) -> Result<Self, Error> {
         variables.text_or_hint(variable, "give it the URL of the queue");
         let queue_url = claimant_aws::optional_queue_url(&mut variables, variable).unwrap_or_default();
@@ -64,15 +64,15 @@ impl Producer {
     /// Sends one message.
     ///
     /// # Errors
-    /// When it was not sent, or that is not known.
+    /// When the message was not sent, or it is not known whether it was.
     pub async fn send(&self, message: Outgoing) -> Result<Sent, SendError> {
         self.send_all([message]).await.pop().expect("send_all gives a result for each message")
     }
 
     /// Sends messages, up to ten and 1 MiB in a request and eight requests at once: one result for each, in their order.
     ///
-    /// What SQS fails to take is tried five times in all, with a backoff; a request without an answer is sent again with the
-    /// same ids. What SQS refuses is not tried again, and fails alone. On a FIFO queue, groups stay in their order: a
+    /// A message that SQS fails to accept is tried five times in all, with a backoff; a request without an answer is sent again with
+    /// the same ids. A message that SQS refuses is not tried again, and fails alone. On a FIFO queue, groups stay in their order: a
     /// message goes out when SQS has confirmed the one before it in its group, so a long group takes a request for each
     /// message, and what follows one that was not sent is held back.
     ///
@@ -85,32 +85,32 @@ impl Producer {
             if batches.is_empty() {
                 return plan.results();
             }
-            let tries = join_all(batches.iter().map(|places| self.try_batch(&plan, places))).await;
+            let tries = join_all(batches.iter().map(|indexes| self.try_batch(&plan, indexes))).await;
             let mut again = false;
-            for (place, tried) in batches.iter().flatten().zip(tries.into_iter().flatten()) {
-                again |= plan.take_in(*place, tried);
+            for (index, tried) in batches.iter().flatten().zip(tries.into_iter().flatten()) {
+                again |= plan.apply(*index, tried);
             }
             failures = if again { failures + 1 } else { 0 };
             if again {
-                sleep(wait(failures, plan.message(batches[0][0]))).await;
+                sleep(backoff(failures, plan.message(batches[0][0]))).await;
             }
         }
     }
 
-    /// Sends one batch; what became of each of its messages, in their order.
-    async fn try_batch(&self, plan: &Plan, places: &[usize]) -> Vec<Tried> {
-        let all = |tried: Tried| vec![tried; places.len()];
+    /// Sends one batch, and returns the result of each of its messages, in order.
+    async fn try_batch(&self, plan: &Plan, indexes: &[usize]) -> Vec<TryResult> {
+        let all = |tried: TryResult| vec![tried; indexes.len()];
         let entries: Result<Vec<_>, _> =
-            places.iter().enumerate().map(|(n, place)| self.entry(n, plan.message(*place))).collect();
+            indexes.iter().enumerate().map(|(n, index)| self.entry(n, plan.message(*index))).collect();
         let entries = match entries {
             Ok(entries) => entries,
-            Err(error) => return all(Tried::RefusedTogether(error)),
+            Err(error) => return all(TryResult::RequestRefused(error)),
         };
         let request = self.client.send_message_batch().queue_url(&self.queue_url).set_entries(Some(entries)).send();
         match timeout(Duration::from_millis(REQUEST_MAX_MS), request).await {
-            Ok(Ok(output)) => outcomes(&output, places.len()),
+            Ok(Ok(output)) => outcomes(&output, indexes.len()),
             Ok(Err(error)) => all(refusal(&error)),
-            Err(_) => all(Tried::Again(unknown(&format!("SQS gave no answer within {REQUEST_MAX_MS} ms")))),
+            Err(_) => all(TryResult::Again(unknown(&format!("SQS gave no answer within {REQUEST_MAX_MS} ms")))),
         }
     }
 
@@ -122,59 +122,65 @@ impl Producer {
         // A standard queue refuses a deduplication id.
         let deduplication_id = self.queue_url.ends_with(".fifo").then(|| message.deduplication_id.clone());
         let entry = entry.set_message_group_id(message.group.clone()).set_message_deduplication_id(deduplication_id);
-        entry.build().map_err(|e| SendError::new(SendErrorKind::Refused, format!("the message is not whole: {e}")))
+        entry.build().map_err(|e| SendError::new(SendErrorKind::Refused, format!("the message is incomplete: {e}")))
     }
 }
 
-/// What an answer says of each message; of one that it does not name, nothing is known.
-fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<Tried> {
-    let unnamed = || Tried::Again(unknown("SQS's answer left the message out"));
+/// Returns the result of each message; for one that the answer does not name, it is unknown.
+fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<TryResult> {
+    let unnamed = || TryResult::Again(unknown("SQS's answer does not name the message"));
     let mut outcomes: Vec<_> = (0..count).map(|_| unnamed()).collect();
-    let place = |id: &str| id.parse::<usize>().ok().filter(|n| *n < count);
+    let index = |id: &str| id.parse::<usize>().ok().filter(|n| *n < count);
     for sent in output.successful() {
-        if let Some(n) = place(sent.id()) {
+        if let Some(n) = index(sent.id()) {
             let sequence_number = sent.sequence_number().map(str::to_owned);
-            outcomes[n] = Tried::Sent(Sent { message_id: sent.message_id().to_owned(), sequence_number });
+            outcomes[n] = TryResult::Sent(Sent { message_id: sent.message_id().to_owned(), sequence_number });
         }
     }
     for failed in output.failed() {
-        if let Some(n) = place(failed.id()) {
+        if let Some(n) = index(failed.id()) {
             let code = failed.code();
             outcomes[n] = if failed.sender_fault() && !is_throttle(code) {
-                Tried::Refused(SendError::new(SendErrorKind::Refused, format!("SQS refused the message: {code}")))
+                TryResult::Refused(SendError::new(SendErrorKind::Refused, format!("SQS refused the message: {code}")))
             } else {
-                Tried::Again(SendError::new(SendErrorKind::Failed, format!("SQS failed to take the message: {code}")))
+                TryResult::Again(SendError::new(
+                    SendErrorKind::Failed,
+                    format!("SQS failed to take the message: {code}"),
+                ))
             };
         }
     }
     outcomes
 }
 
-/// What a request that failed as a whole comes to.
-fn refusal(error: &SdkError<SendMessageBatchError>) -> Tried {
+/// Returns the result of a request that failed as a whole.
+fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
     let SdkError::ServiceError(service) = error else {
         return match error {
             SdkError::ConstructionFailure(_) => {
-                Tried::RefusedTogether(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
+                TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
             }
-            _ => Tried::Again(unknown(&Chain(error).to_string())),
+            _ => TryResult::Again(unknown(&Chain(error).to_string())),
         };
     };
     let code = service.err().code().unwrap_or("no code");
     if is_throttle(code) {
-        return Tried::Again(SendError::new(SendErrorKind::Failed, format!("SQS failed to take the message: {code}")));
+        return TryResult::Again(SendError::new(
+            SendErrorKind::Failed,
+            format!("SQS failed to take the message: {code}"),
+        ));
     }
     if service.raw().status().is_server_error() {
-        return Tried::Again(unknown(&format!("SQS is in trouble: {code}")));
+        return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
     }
     let hint = if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
-        ": there is no queue of this URL in the client's Region"
+        ": there is no queue with this URL in the client's Region"
     } else if code.contains("AccessDenied") {
         ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own"
     } else {
         ""
     };
-    Tried::RefusedTogether(SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}")))
+    TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}")))
 }
 
 fn unknown(why: &str) -> SendError {
@@ -188,9 +194,9 @@ fn is_throttle(code: &str) -> bool {
     code.contains("Throttl") || code == "OverLimit"
 }
 
-/// How long to wait after so many failures in a row: doubling, and spread over its upper half by the message's id, so that
-/// producers that failed together do not come back together.
-fn wait(failures: u32, first: &Outgoing) -> Duration {
+/// Returns how long to wait after so many failures in a row: doubling, and spread over the upper half by the message's id, so
+/// that producers that failed together do not retry together.
+fn backoff(failures: u32, first: &Outgoing) -> Duration {
     let full = BACKOFF_BASE_MS << failures.clamp(1, TRIES_MAX);
     let spread = first.deduplication_id.bytes().fold(u64::from(failures), |sum, b| sum.wrapping_mul(31) + u64::from(b));
     Duration::from_millis(full / 2 + spread % (full / 2 + 1))

@@ -1,11 +1,11 @@
-//! What SQS says of a message that it took.
+//! What SQS returned for a message that it accepted.
 
-/// What SQS says of a message that it took.
+/// What SQS returned for a message that it accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sent {
-    /// The id that it has in the queue.
+    /// The message's id in the queue.
     pub message_id: String,
-    /// Its place in the queue, on a FIFO queue.
+    /// The message's sequence number, on a FIFO queue.
     pub sequence_number: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What is asked of a record, and what the replies mean: the protocol says so, here it is carried out.
+//! Claims, settlements, renewals and reads of one record: the commands, and what the replies mean by the protocol.
 
 use claimant_core::protocol::{
     self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
@@ -9,12 +9,13 @@ use redis::Cmd;
 use crate::rounds::{Attempt, Next};
 use crate::write::{self, Known, Reply, Write};
 
-/// A claim: blind at first, which takes a key without a record and is shown any other; then what the protocol decides.
+/// A claim. The first write is blind: it claims a key without a record, and returns any other record. What follows is the
+/// protocol's decision on that.
 pub(crate) struct Claiming<'a> {
     key: Vec<u8>,
     request: &'a ClaimRequest,
     write: Write,
-    /// What the write carries out.
+    /// The decision that `write` carries out.
     decided: Decision,
 }
 
@@ -23,12 +24,12 @@ impl<'a> Claiming<'a> {
         Self { write: Write::fresh(&key, request), decided: protocol::decide(None, request), key, request }
     }
 
-    /// The answer where the record now is as decided.
+    /// Returns the answer once the decided record is written.
     fn done(&self) -> Result<ClaimAnswer, StoreError> {
         match &self.decided {
             Decision::Grant { next, taken_over } => Ok(self.granted(next, *taken_over)),
             Decision::Park { .. } => Ok(ClaimAnswer::Refused(Refusal::Parked)),
-            // Cannot be, since neither writes.
+            // Cannot happen, since neither writes.
             Decision::Held | Decision::Refuse(_) => {
                 Err(StoreError::new(StoreErrorKind::Other, "a write without a decision applied"))
             }
@@ -47,7 +48,7 @@ impl Attempt for Claiming<'_> {
         self.write.command(known)
     }
 
-    fn took(self, reply: Reply) -> Next<Self> {
+    fn on_reply(self, reply: Reply) -> Next<Self> {
         let seen = match reply {
             Reply::Applied => return Next::Answer(self.done()),
             Reply::Shown(seen) => seen,
@@ -64,7 +65,7 @@ impl Attempt for Claiming<'_> {
                 let (now, skew) = (self.request.now, self.request.policy.skew);
                 Next::Again(Self { write: Write::replace(&self.key, seen, next, now, skew), decided, ..self })
             }
-            // Deleted since the last look: it is absent now, which the blind claim takes.
+            // Deleted since the last read: the blind claim takes an absent key.
             (_, None) => Next::Again(Self::new(self.key, self.request)),
         }
     }
@@ -74,7 +75,7 @@ impl Attempt for Claiming<'_> {
     }
 }
 
-/// The end of a claim: blind at first; then what the protocol decides.
+/// The end of a claim. The first write is blind; what follows is the protocol's decision on the record.
 pub(crate) struct Settling<'a> {
     key: Vec<u8>,
     claim: &'a Claim,
@@ -95,7 +96,7 @@ impl Attempt for Settling<'_> {
         self.write.command(known)
     }
 
-    fn took(self, reply: Reply) -> Next<Self> {
+    fn on_reply(self, reply: Reply) -> Next<Self> {
         let seen = match reply {
             Reply::Applied => return Next::Answer(Ok(Settled::Done)),
             Reply::Shown(seen) => seen,
@@ -115,12 +116,12 @@ impl Attempt for Settling<'_> {
     }
 }
 
-/// A longer lease. Returns its end, where it is still held.
+/// A renewal. Returns the end of the lease, if the claim is still held.
 pub(crate) struct Renewing<'a> {
     key: Vec<u8>,
     claim: &'a Claim,
     renewal: Renewal,
-    /// The lease that the record is taken to have; if it has another, the protocol decides on that.
+    /// The end of the lease that the record is assumed to have; if it has another, the protocol decides on that.
     lease_seen: Timestamp,
 }
 
@@ -135,13 +136,13 @@ impl Attempt for Renewing<'_> {
 
     fn command(&self, known: Known) -> Cmd {
         if self.lease_seen >= self.renewal.lease_until {
-            // Nothing to write, but is it still held?
-            return write::look(&self.key);
+            // Nothing to write, but the claim may be lost.
+            return write::read(&self.key);
         }
         Write::renew(&self.key, self.claim, self.lease_seen, &self.renewal).command(known)
     }
 
-    fn took(self, reply: Reply) -> Next<Self> {
+    fn on_reply(self, reply: Reply) -> Next<Self> {
         let seen = match reply {
             Reply::Applied => return Next::Answer(Ok((Renewed::Held, self.renewal.lease_until))),
             Reply::Shown(seen) => seen,
@@ -158,29 +159,29 @@ impl Attempt for Renewing<'_> {
     }
 }
 
-/// A look at a record.
-pub(crate) struct Looking {
+/// A read of a record.
+pub(crate) struct Reading {
     key: Vec<u8>,
 }
 
-impl Looking {
+impl Reading {
     pub(crate) fn new(key: Vec<u8>) -> Self {
         Self { key }
     }
 }
 
-impl Attempt for Looking {
+impl Attempt for Reading {
     type Answer = Result<Option<Record>, StoreError>;
 
     fn command(&self, _: Known) -> Cmd {
-        write::look(&self.key)
+        write::read(&self.key)
     }
 
-    fn took(self, reply: Reply) -> Next<Self> {
+    fn on_reply(self, reply: Reply) -> Next<Self> {
         match reply {
             Reply::Shown(record) => Next::Answer(Ok(record)),
             Reply::Applied => {
-                Next::Answer(Err(StoreError::new(StoreErrorKind::Other, "Redis answered a look as if it were a write")))
+                Next::Answer(Err(StoreError::new(StoreErrorKind::Other, "Redis answered a read as if it were a write")))
             }
         }
     }
@@ -220,10 +221,12 @@ mod tests {
         let failed = Record { status: Status::Failed, fence: Fence::new(7), attempts: 3, ..fresh_claim(&first) };
         let mut claiming = Claiming::new(b"k".to_vec(), &second);
         for reply in [Reply::Shown(Some(failed)), Reply::Shown(None)] {
-            let Next::Again(again) = claiming.took(reply) else { panic!("it is to be written again") };
+            let Next::Again(again) = claiming.on_reply(reply) else { panic!("it is to be written again") };
             claiming = again;
         }
-        let Next::Answer(Ok(ClaimAnswer::Granted(claim))) = claiming.took(Reply::Applied) else { panic!("granted") };
+        let Next::Answer(Ok(ClaimAnswer::Granted(claim))) = claiming.on_reply(Reply::Applied) else {
+            panic!("granted")
+        };
         assert_eq!((claim.fence, claim.attempt), (Fence::FIRST, 1));
     }
 }

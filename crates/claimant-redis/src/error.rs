@@ -1,18 +1,18 @@
-//! Redis's errors in the words of a store.
+//! Maps Redis's errors to store errors.
 
 use claimant_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-const KEPT_OUT: &str =
+const LOGIN_REFUSED: &str =
     "user and password were refused (or the server has too many clients). Are those in the URL right?";
 
-/// What a request ran into, and how to fix it.
+/// Returns the store error of a request, with how to fix it.
 ///
-/// Of what the server says, only the code is shown: its texts can quote the arguments of a command.
+/// Of the server's error only the code is shown: its text can quote the arguments of a command.
 pub(crate) fn store_error(error: &RedisError) -> StoreError {
     let (kind, what) = match error.kind() {
-        ErrorKind::Io if keeps_out(error) => (StoreErrorKind::Denied, KEPT_OUT.into()),
-        ErrorKind::AuthenticationFailed => (StoreErrorKind::Denied, KEPT_OUT.into()),
+        ErrorKind::Io if is_login_refused(error) => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
+        ErrorKind::AuthenticationFailed => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
         ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => (
             StoreErrorKind::Unreachable,
             format!("{error}. Are host, port, network and TLS (`rediss://`) right, and is the server up?"),
@@ -24,15 +24,15 @@ pub(crate) fn store_error(error: &RedisError) -> StoreError {
     StoreError::new(kind, format!("Redis gave no answer: {what}"))
 }
 
-/// Whether a connection that showed this is of no more use.
+/// Returns whether the connection is unusable after this error.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
-    // Whoever is read-only was a primary once: the name leads to another server by now.
+    // A read-only server was the primary before: by now the name leads to another server.
     let demoted = error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly);
     demoted || error.is_io_error() || error.is_unrecoverable_error()
 }
 
-/// Whether a cluster's nodes refused the password, which its client tells as a failure to connect.
-fn keeps_out(error: &RedisError) -> bool {
+/// Returns whether a cluster's nodes refused the password, which its client reports as a failure to connect.
+fn is_login_refused(error: &RedisError) -> bool {
     error.detail().is_some_and(|text| text.contains("AuthenticationFailed") || text.contains("NOAUTH"))
 }
 
@@ -56,7 +56,7 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
         }
         "OOM" => (StoreErrorKind::Throttled, "the server's memory is full: give it more"),
         "READONLY" => {
-            (StoreErrorKind::Throttled, "the server is a replica: if this stays so, take the primary's endpoint")
+            (StoreErrorKind::Throttled, "the server is a replica: if this persists, use the primary's endpoint")
         }
         "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "ASK" | "BUSY" | "NOREPLICAS" => {
             (StoreErrorKind::Throttled, "it passes")
@@ -66,8 +66,8 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
     (kind, format!("{code} ({fix})"))
 }
 
-/// The error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real one; and a client that has
-/// not logged in may send short commands only, or gets a protocol error.
+/// Returns the error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real code; and a client that
+/// has not logged in may only send short commands, or gets a protocol error.
 fn code(error: &RedisError) -> &str {
     const IN_SCRIPTS: [&str; 5] = ["WRONGTYPE", "NOPERM", "READONLY", "OOM", "MISCONF"];
     match error.code() {

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-/// The policy under which the server deletes keys before their time, from its answer to `INFO memory`.
+/// Returns the policy by which the server evicts keys that have not expired, from its answer to `INFO memory`.
 pub(crate) fn policy(info: Value) -> Option<String> {
     let text: String = redis::from_redis_value(info).ok()?;
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,4 +1,4 @@
-//! Records as hashes, and back.
+//! Converts records to hashes and back.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ pub(crate) fn time(value: Timestamp) -> Vec<u8> {
     number(value.as_millis())
 }
 
-/// A record in full: the fields that a write sets, and those without a value, which it removes.
+/// Returns a whole record as the fields that a write sets and those without a value, which it removes.
 pub(crate) fn values(record: &Record) -> (Vec<Field>, Vec<&'static str>) {
     let optional = [
         (COMPLETED_AT, record.completed_at.map(time)),
@@ -64,7 +64,7 @@ pub(crate) fn values(record: &Record) -> (Vec<Field>, Vec<&'static str>) {
     (set, remove)
 }
 
-/// The record that a hash holds, none where it is empty. Fields that claimant does not know are left alone.
+/// Returns the record in a hash; `None` if the hash is empty. Ignores fields that claimant does not know.
 pub(crate) fn record(hash: Value) -> Result<Option<Record>, StoreError> {
     // Names as bytes: those of foreign fields need not be text.
     let fields: HashMap<Vec<u8>, Vec<u8>> = redis::from_redis_value(hash).map_err(|_| corrupt("any"))?;

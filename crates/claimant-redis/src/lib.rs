@@ -3,14 +3,14 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `store` | [`RedisStore`]: the store |
-//! | `attempts` | claims, renewals, settlements and looks: what is written, and what an answer means |
-//! | `rounds` | many attempts at once, tried again until they have their answers |
+//! | `attempts` | claims, renewals, settlements and reads: what is written, and what a reply means |
+//! | `rounds` | many attempts at once, retried until they have their answers |
 //! | `write` | one guarded write as a script |
 //! | `fields` | records as hashes |
-//! | `link` | the connection: made when it is needed, given up when it fails |
-//! | `eviction` | whether the server throws records away |
-//! | `settings` | [`Settings`]: what the environment sets |
-//! | `error` | Redis's errors in the words of a store |
+//! | `link` | the connection: opened when it is needed, dropped when it fails |
+//! | `eviction` | whether the server evicts records |
+//! | `settings` | [`Settings`]: read from the environment |
+//! | `error` | maps Redis's errors to store errors |
 //!
 //! ```no_run
 //! # fn main() -> Result<(), claimant_core::Error> {
@@ -30,24 +30,24 @@
 //! | failover to a replica: replication is asynchronous, and `WAIT` only makes loss less likely | the last writes before it, often milliseconds, in a partition seconds of them | completed work runs again (S2, S5), two handlers run at once (S11), a fence is given out twice (S1) |
 //! | a primary cut off from its replicas goes on answering until it notices | all that it answered since | the same |
 //! | a restart without persistence, or with `appendfsync everysec` | all records, or the last second | the same, for all keys |
-//! | eviction: any `maxmemory-policy` but `noeviction`, which is not what Amazon ElastiCache begins with | records, completed ones too | completed work runs again |
+//! | eviction: any `maxmemory-policy` but `noeviction`, which is not the default of Amazon ElastiCache | records, completed ones too | completed work runs again |
 //! | `FLUSHALL`, `DEL`, a restored snapshot | what it says | the same |
 //!
-//! Of these only the policy can be seen from outside: a new connection asks for it, and warns. What still holds after each of them: renewals
-//! and settlements apply only under exactly their own claim (S3), a message is reported successful only if its key was
+//! Of these only the policy can be read from outside: a new connection checks it, and logs a warning. What still holds
+//! after each of them: renewals and settlements apply only under exactly their own claim (S3), a message is reported successful only if its key was
 //! seen completed (S4), and no message is lost (S6).
 //!
 //! So use it where running some work twice in a rare hour is a nuisance, and the handler passes key and fence on to a
 //! system that can refuse a repeat; with `noeviction`, persistence, and replicas. Do not use it where a duplicate costs
-//! money and nothing behind the handler would notice: take DynamoDB or a database that answers after the write is safe.
+//! money and nothing behind the handler would notice: use DynamoDB or a database that answers after the write is durable.
 //! Amazon MemoryDB answers after its log has the write, and loses nothing in a failover; Amazon ElastiCache does not.
 //!
 //! # What the server needs
 //!
 //! Redis 4 or newer, or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `EXISTS`, `HGET`,
 //! `HSET`, `HDEL` and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy
-//! is to be looked at. Scripts touch one key
-//! each, so a cluster may place keys as it likes: [`RedisStore::open_cluster`].
+//! is to be checked. Each script touches one key,
+//! so a cluster may place keys anywhere: [`RedisStore::open_cluster`].
 
 mod attempts;
 mod error;

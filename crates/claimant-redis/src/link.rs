@@ -1,4 +1,4 @@
-//! The connection to the server: made when it is needed, shared by all calls, given up when it fails.
+//! The connection to the server: opened when it is needed, shared by all calls, dropped when it fails.
 //!
 //! The crate's own `ConnectionManager` keeps the error of a refused password for ever, and a connection that went silent
 //! until the operating system notices, which takes minutes. A function that was frozen finds such connections often.
@@ -23,10 +23,10 @@ use crate::eviction;
 /// handshake on a small function in about a second.
 const TRY_MAX_MS: u64 = 2_000;
 
-/// The longest that a look at the server may take.
-const LOOK_MAX_MS: u64 = 500;
+/// The longest that the check of a new connection may take.
+const CHECK_MAX_MS: u64 = 500;
 
-/// Whom the link leads to.
+/// What the link connects to.
 pub(crate) enum Server {
     One(Box<Client>),
     Cluster(Box<ClusterClient>),
@@ -65,20 +65,20 @@ impl Link {
         }
     }
 
-    /// Sends commands at once, and gives an answer for each: one request to a single server, one each to a cluster, whose
-    /// nodes they spread over. Tries once, within the budget; what got no answer may have been carried out.
+    /// Sends commands together, and returns an answer for each: one request to a single server, and one for each command to a
+    /// cluster, over whose nodes they spread. Tries once, within the budget; a command without an answer may have been executed.
     pub(crate) async fn send(&self, commands: &[Cmd], budget: Budget<'_>) -> Vec<RedisResult<Value>> {
         let until = budget.until().min(Instant::now() + Duration::from_millis(TRY_MAX_MS));
         let failed = |error: &RedisError| commands.iter().map(|_| Err(error.clone())).collect();
         let (generation, connection) = match timeout_at(until, self.connected()).await {
             Ok(Ok(connected)) => connected,
             Ok(Err(error)) => return failed(&error),
-            Err(_) => return failed(&silence()),
+            Err(_) => return failed(&timed_out()),
         };
         let answers = match timeout_at(until, connection.exchange(commands, budget.meter())).await {
             Ok(Ok(answers)) => answers,
             Ok(Err(error)) => failed(&error),
-            Err(_) => failed(&silence()),
+            Err(_) => failed(&timed_out()),
         };
         if answers.iter().any(|answer| answer.as_ref().is_err_and(ends_connection)) {
             self.give_up(generation);
@@ -86,7 +86,7 @@ impl Link {
         answers
     }
 
-    /// The connection in use, or else a new one. Cancel safe: another call that waits then makes it.
+    /// Returns the connection in use, or else opens one. Cancel safe: another call that waits then opens it.
     async fn connected(&self) -> RedisResult<(u64, Connection)> {
         if let Some(connected) = self.in_use() {
             return Ok(connected);
@@ -96,18 +96,18 @@ impl Link {
             return Ok(connected);
         }
         let connection = self.server.connect().await?;
-        self.look_at_server(&connection).await?;
+        self.check_server(&connection).await?;
         let mut current = self.current();
         current.generation += 1;
         current.connection = Some(connection.clone());
         Ok((current.generation, connection))
     }
 
-    /// A short first question: what wants a password answers a long command with a protocol error and hangs up. Whatever else
-    /// goes wrong with it is left to the commands that follow: a user without this permission can have all the others, and
-    /// one silent node of a cluster is not the cluster.
-    async fn look_at_server(&self, connection: &Connection) -> RedisResult<()> {
-        let info = match timeout(Duration::from_millis(LOOK_MAX_MS), connection.memory()).await {
+    /// Sends a short first command: a server that wants a password answers a long one with a protocol error and disconnects. Any
+    /// other error is ignored here: a user without this permission can have all the others, and one silent node of a cluster
+    /// does not mean that the cluster is down.
+    async fn check_server(&self, connection: &Connection) -> RedisResult<()> {
+        let info = match timeout(Duration::from_millis(CHECK_MAX_MS), connection.memory()).await {
             Ok(Ok(info)) => info,
             Ok(Err(error)) if error.code() == Some("NOAUTH") => return Err(error),
             Ok(Err(_)) | Err(_) => return Ok(()),
@@ -129,7 +129,7 @@ impl Link {
         current.connection.clone().map(|connection| (current.generation, connection))
     }
 
-    /// The next call makes a new connection, unless another call did so already.
+    /// Drops the connection, so that the next call opens a new one, unless another call did so already.
     fn give_up(&self, generation: u64) {
         let mut current = self.current();
         if current.generation == generation {
@@ -147,7 +147,7 @@ impl Server {
     async fn connect(&self) -> RedisResult<Connection> {
         match self {
             Self::One(client) => {
-                // Each try has its own limit of time.
+                // Each try has its own timeout.
                 let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
                 client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
             }
@@ -157,7 +157,7 @@ impl Server {
 }
 
 impl Connection {
-    /// What the server, or any one node, says of its memory.
+    /// Returns the `INFO memory` of the server, or of any one node.
     async fn memory(&self) -> RedisResult<Value> {
         let mut command = redis::cmd("INFO");
         command.arg("memory");
@@ -193,16 +193,16 @@ impl Connection {
     }
 }
 
-fn silence() -> RedisError {
+fn timed_out() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }
 
-/// Names the TLS implementation, where there is to be TLS: where another dependency of the function brings a second one,
-/// rustls would panic for not knowing which to take. A choice that the function has made stays.
+/// Chooses the TLS implementation, if TLS is used: if another dependency of the function brings a second one, rustls would
+/// panic, since it does not know which to use. A choice that the function has made stays.
 pub(crate) fn choose_ring(address: &ConnectionAddr) {
     let tls = matches!(address, ConnectionAddr::TcpTls { .. });
     if tls && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Another thread may have been faster, which is as good.
+        // Another thread may have installed one meanwhile, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }

@@ -1,11 +1,11 @@
-//! What the environment sets of Redis.
+//! The settings of Redis, read from the environment.
 
 use claimant_core::{Error, SecretUrl, Variables};
 
 const URL: &str = "CLAIMANT_REDIS_URL";
 const CLUSTER: &str = "CLAIMANT_REDIS_CLUSTER";
 
-/// What the environment sets of Redis.
+/// The settings of Redis, read from the environment.
 ///
 /// | variable | meaning | values | default |
 /// | --- | --- | --- | --- |

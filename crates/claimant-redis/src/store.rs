@@ -1,4 +1,4 @@
-//! Redis as a store.
+//! The store in Redis.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use redis::cluster::ClusterClient;
 use redis::io::tcp::TcpSettings;
 use redis::{Client, IntoConnectionInfo as _};
 
-use crate::attempts::{Claiming, Looking, Renewing, Settling};
+use crate::attempts::{Claiming, Reading, Renewing, Settling};
 use crate::link::{Link, Server, choose_ring};
-use crate::rounds::{play, play_one};
+use crate::rounds::{run_all, run_one};
 use crate::settings::Settings;
 
 /// What a record's key begins with, unless set.
@@ -29,8 +29,8 @@ const CLUSTER_RETRIES: u32 = 3;
 /// Records in Redis or Valkey. Read the [crate's documentation](crate) on what Redis can lose before you choose it.
 ///
 /// A claim of a fresh key, a refused one, a renewal and a settlement are one round trip each, a claim of a failed or
-/// abandoned key is two; many at once take as many as one. Cheap to clone; clones share one connection, made at the first
-/// call: a server that is down fails calls, never the start.
+/// abandoned key is two; many at once take no more. Cheap to clone; clones share one connection, opened at the first
+/// call: if the server is down, calls fail, never the start.
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod redis { pub use claimant_redis::*; } }
@@ -46,45 +46,45 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// Records on the server of this URL: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Connects at the
+    /// Opens the server with this URL: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Connects at the
     /// first call.
     ///
     /// # Errors
-    /// When it is no such URL. The error does not show it.
+    /// When it is not such a URL. The error does not show it.
     pub fn open(url: &str) -> Result<Self, Error> {
-        let server = url.into_connection_info().map_err(|_| not_a_url())?.set_tcp_settings(at_once());
+        let server = url.into_connection_info().map_err(|_| not_a_url())?.set_tcp_settings(without_delay());
         Client::open(server).map(Self::new).map_err(|_| not_a_url())
     }
 
-    /// As [`open`](Self::open), for a cluster that this node is part of.
+    /// Opens the cluster that this node is part of, as [`open`](Self::open) does a server.
     ///
     /// # Errors
-    /// As there; and when the URL names a database, which clusters do not have.
+    /// As for [`open`](Self::open); and when the URL names a database, which clusters do not have.
     pub fn open_cluster(url: &str) -> Result<Self, Error> {
         let node = url.into_connection_info().map_err(|_| not_a_url())?;
         if node.redis_settings().db() != 0 {
             return Err(not_a_url());
         }
         choose_ring(node.addr());
-        let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).tcp_settings(at_once()).build();
+        let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).tcp_settings(without_delay()).build();
         client.map(Self::new_cluster).map_err(|_| not_a_url())
     }
 
-    /// Records through this client, for what a URL cannot say, such as certificates.
+    /// Creates a store on this client, for what a URL cannot express, such as certificates.
     #[must_use]
     pub fn new(client: Client) -> Self {
         choose_ring(client.get_connection_info().addr());
-        Self::through(Server::One(Box::new(client)))
+        Self::from_server(Server::One(Box::new(client)))
     }
 
-    /// As [`new`](Self::new), for a cluster. With TLS, rustls has to know its provider: see
+    /// Creates a store on this client of a cluster. With TLS, rustls needs a default provider: see
     /// `rustls::crypto::CryptoProvider::install_default`.
     #[must_use]
     pub fn new_cluster(client: ClusterClient) -> Self {
-        Self::through(Server::Cluster(Box::new(client)))
+        Self::from_server(Server::Cluster(Box::new(client)))
     }
 
-    fn through(server: Server) -> Self {
+    fn from_server(server: Server) -> Self {
         Self { link: Arc::new(Link::new(server)), prefix: PREFIX_DEFAULT.into() }
     }
 
@@ -100,14 +100,14 @@ impl RedisStore {
     /// Opens the server or cluster as [`from_env`](Self::from_env) does, from these variables.
     ///
     /// # Errors
-    /// As there: one error, with the faults of what was read before among the others.
+    /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub fn from_variables(variables: Variables) -> Result<Self, Error> {
         let Settings { url, cluster } = Settings::required(variables)?;
         if cluster { Self::open_cluster(url.expose()) } else { Self::open(url.expose()) }
     }
 
-    /// The same server with another beginning of its keys (default `claimant`): `prefix:record id`. Records of different
-    /// prefixes never meet.
+    /// Sets the prefix of the keys in Redis (default `claimant`): `prefix:record id`. Stores with different prefixes share no
+    /// records.
     ///
     /// # Errors
     /// When it is not 1 to 64 letters, digits, `-`, `_`, `.`, `/` or `:`.
@@ -133,14 +133,14 @@ impl RedisStore {
     }
 }
 
-/// Requests share a connection, and none waits until an earlier one is acknowledged.
-fn at_once() -> TcpSettings {
+/// Returns TCP settings by which no request waits until an earlier one is acknowledged.
+fn without_delay() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
 
 fn not_a_url() -> Error {
     Error::invalid(
-        "the URL of Redis is none: redis://user:password@host:6379/0 is needed, or rediss:// for TLS; special characters \
+        "the URL of Redis is not valid: redis://user:password@host:6379/0 is needed, or rediss:// for TLS; special characters \
          in the password have to be percent-encoded, and a cluster has no database number",
     )
 }
@@ -158,7 +158,7 @@ impl Store for RedisStore {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(play_one(&self.link, self.claiming(request), Budget::of(call)))
+        Box::pin(run_one(&self.link, self.claiming(request), Budget::of(call)))
     }
 
     fn claim_all<'a>(
@@ -168,7 +168,7 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             let claims = requests.iter().map(|request| self.claiming(request)).collect();
-            let answers = play(&self.link, claims, Budget::of(call)).await;
+            let answers = run_all(&self.link, claims, Budget::of(call)).await;
             answers.into_iter().map(|answer| answer.map(BatchedClaim::Answered)).collect()
         })
     }
@@ -181,7 +181,7 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
             let renewing = Renewing::new(self.key(&claim.id), claim, renewal);
-            let (renewed, lease_until) = play_one(&self.link, renewing, Budget::of(call)).await?;
+            let (renewed, lease_until) = run_one(&self.link, renewing, Budget::of(call)).await?;
             claim.lease_until = lease_until;
             Ok(renewed)
         })
@@ -190,7 +190,7 @@ impl Store for RedisStore {
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         Box::pin(async move {
             let settling = Settling::new(self.key(&claim.id), &claim, settlement);
-            let settled = play_one(&self.link, settling, Budget::of(call)).await;
+            let settled = run_one(&self.link, settling, Budget::of(call)).await;
             settled.unwrap_or_else(|error| Settled::unknown(claim, error))
         })
     }
@@ -203,7 +203,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let endings = settlements.iter();
             let endings = endings.map(|(claim, settlement)| Settling::new(self.key(&claim.id), claim, settlement));
-            let settled = play(&self.link, endings.collect(), Budget::of(call)).await.into_iter().zip(settlements);
+            let settled = run_all(&self.link, endings.collect(), Budget::of(call)).await.into_iter().zip(settlements);
             settled
                 .map(|(settled, (claim, _))| settled.unwrap_or_else(|error| Settled::unknown(claim, error)))
                 .collect()
@@ -211,6 +211,6 @@ impl Store for RedisStore {
     }
 
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(play_one(&self.link, Looking::new(self.key(id)), Budget::of(call)))
+        Box::pin(run_one(&self.link, Reading::new(self.key(id)), Budget::of(call)))
     }
 }

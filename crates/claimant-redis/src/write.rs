@@ -1,4 +1,4 @@
-//! One guarded write as a script. All that Redis decides is whether fields have the values that were seen.
+//! One guarded write as a script. Redis only decides whether fields have the values that were read.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use redis::{Cmd, Script, Value};
 
 use crate::fields::{self, Field};
 
-/// Sets fields of one hash, if its guard holds; else shows it. Returns 1, or all fields and values.
+/// Sets fields of one hash and returns 1 if the guard holds; else returns all fields and values of the hash.
 ///
-/// Arguments: the time to live in ms; how many fields the guard has, none for "there is no such hash", and each with its
+/// Arguments: the time to live in ms; how many fields the guard has, 0 for "there is no such hash", and each with its
 /// value; how many fields are set, and each with its value; the fields that are removed.
 const GUARDED_WRITE: &str = "\
 local key, at = KEYS[1], 2
@@ -35,37 +35,37 @@ static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GUARDED_WRITE));
 
 /// How much longer than its window a record is kept, beside the clock-skew margin: the clock of a replica that takes over
 /// is another one, and a claim can have been under way when the record was deleted.
-const KEPT_LONGER_MS: u64 = 60_000;
+const TTL_MARGIN_MS: u64 = 60_000;
 
 /// The longest that a record is kept: Redis refuses times beyond 2^63 ms.
-const KEPT_MAX_MS: u64 = 1_000 * 365 * 86_400_000;
+const TTL_MAX_MS: u64 = 1_000 * 365 * 86_400_000;
 
-const _: () = assert!(KEPT_LONGER_MS >= limits::SKEW_MAX_MS && KEPT_LONGER_MS > limits::STORE_CALL_MAX_MS);
-const _: () = assert!(KEPT_MAX_MS > limits::WINDOW_MAX_S * 1_000 + limits::LEASE_MAX_MS);
+const _: () = assert!(TTL_MARGIN_MS >= limits::SKEW_MAX_MS && TTL_MARGIN_MS > limits::STORE_CALL_MAX_MS);
+const _: () = assert!(TTL_MAX_MS > limits::WINDOW_MAX_S * 1_000 + limits::LEASE_MAX_MS);
 
 /// Whether the server knows the script by its digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Yes,
-    /// It is sent whole, and known from then on.
+    /// The whole script is sent, and known from then on.
     No,
 }
 
 /// One write of one record, which applies only while the guard holds.
 pub(crate) struct Write {
     key: Vec<u8>,
-    /// What these fields have to hold; without any, there has to be no record.
+    /// The values that these fields must have; if empty, there must be no record.
     guard: Vec<Field>,
     set: Vec<Field>,
     remove: Vec<&'static str>,
-    kept: Duration,
+    ttl: Duration,
 }
 
-/// What a command came to.
+/// The reply to a command.
 pub(crate) enum Reply {
     /// The write applied.
     Applied,
-    /// The guard did not hold, or nothing was to be written; this is there.
+    /// The guard did not hold, or nothing was to be written; this is the record.
     Shown(Option<Record>),
 }
 
@@ -75,7 +75,7 @@ impl Write {
         Self::full(key, Vec::new(), &fresh_claim(request), request.now, request.policy.skew)
     }
 
-    /// Writes `next` in full, if the record is still the one that was seen.
+    /// Writes `next` in full, if the record is still the one that was read.
     pub(crate) fn replace(key: &[u8], seen: &Record, next: &Record, now: Timestamp, skew: Duration) -> Self {
         // Owner and fence name one claim, status and lease everything that can happen to it.
         let guard = vec![
@@ -89,7 +89,7 @@ impl Write {
 
     fn full(key: &[u8], guard: Vec<Field>, next: &Record, now: Timestamp, skew: Duration) -> Self {
         let (set, remove) = fields::values(next);
-        Self { key: key.to_vec(), guard, set, remove, kept: kept(next.expires_at_s, now, skew) }
+        Self { key: key.to_vec(), guard, set, remove, ttl: ttl(next.expires_at_s, now, skew) }
     }
 
     /// Makes the lease longer than the one that was seen.
@@ -102,12 +102,12 @@ impl Write {
             (fields::UPDATED_AT, fields::time(renewal.now)),
             (fields::EXPIRES_AT, fields::number(expires_at_s)),
         ];
-        let kept = kept(expires_at_s, renewal.now, renewal.policy.skew);
-        Self { key: key.to_vec(), guard, set, remove: Vec::new(), kept }
+        let ttl = ttl(expires_at_s, renewal.now, renewal.policy.skew);
+        Self { key: key.to_vec(), guard, set, remove: Vec::new(), ttl }
     }
 
-    /// Ends the claim. A record in progress has no result, error or time of completion that would be in the way, and as many
-    /// attempts as its claim says; where it has not, the protocol decides on what it has.
+    /// Ends the claim. A record in progress has no result, error or time of completion to be removed, and as many attempts as
+    /// its claim says; if it has another number, the protocol decides on the record.
     pub(crate) fn settle(key: &[u8], claim: &Claim, settlement: &Settlement) -> Self {
         let ending = &settlement.ending;
         let expires_at_s = window_end(settlement.now, &settlement.policy);
@@ -127,8 +127,8 @@ impl Write {
         }
         set.extend(ending.result().map(|result| (fields::RESULT, fields::text(result))));
         set.extend(ending.error().map(|error| (fields::ERROR, fields::text(error))));
-        let kept = kept(expires_at_s, settlement.now, settlement.policy.skew);
-        Self { key: key.to_vec(), guard, set, remove: Vec::new(), kept }
+        let ttl = ttl(expires_at_s, settlement.now, settlement.policy.skew);
+        Self { key: key.to_vec(), guard, set, remove: Vec::new(), ttl }
     }
 
     pub(crate) fn command(&self, known: Known) -> Cmd {
@@ -139,7 +139,7 @@ impl Write {
         let mut command = redis::cmd(name);
         command.arg(script).arg(1).arg(&self.key);
         // OK because a duration made from milliseconds that fit has no more of them.
-        command.arg(self.kept.as_millis() as u64);
+        command.arg(self.ttl.as_millis() as u64);
         for pairs in [&self.guard, &self.set] {
             command.arg(pairs.len());
             for (name, value) in pairs {
@@ -153,14 +153,14 @@ impl Write {
     }
 }
 
-/// Shows a record.
-pub(crate) fn look(key: &[u8]) -> Cmd {
+/// Reads a record.
+pub(crate) fn read(key: &[u8]) -> Cmd {
     let mut command = redis::cmd("HGETALL");
     command.arg(key);
     command
 }
 
-/// What the server's answer to a write or a look says.
+/// Parses the server's answer to a write or a read.
 pub(crate) fn reply(answer: Value) -> Result<Reply, StoreError> {
     match answer {
         Value::Int(_) => Ok(Reply::Applied),
@@ -168,7 +168,7 @@ pub(crate) fn reply(answer: Value) -> Result<Reply, StoreError> {
     }
 }
 
-/// A guard that holds only under exactly this claim.
+/// Returns the guard that holds only under exactly this claim.
 fn held(claim: &Claim) -> Vec<Field> {
     vec![
         (fields::STATUS, fields::text(Status::InProgress.as_str())),
@@ -179,10 +179,10 @@ fn held(claim: &Claim) -> Vec<Field> {
 
 /// How long a record is kept by Redis's own clock, counted from when the write arrives: until no caller, within the
 /// clock-skew margin, can find its window unfinished.
-fn kept(expires_at_s: u64, now: Timestamp, skew: Duration) -> Duration {
+fn ttl(expires_at_s: u64, now: Timestamp, skew: Duration) -> Duration {
     let window_end = Timestamp::from_millis(expires_at_s.saturating_mul(1_000));
-    let longer = skew.saturating_add(Duration::from_millis(KEPT_LONGER_MS));
-    window_end.since(now).saturating_add(longer).min(Duration::from_millis(KEPT_MAX_MS))
+    let longer = skew.saturating_add(Duration::from_millis(TTL_MARGIN_MS));
+    window_end.since(now).saturating_add(longer).min(Duration::from_millis(TTL_MAX_MS))
 }
 
 #[cfg(test)]
@@ -192,14 +192,14 @@ mod tests {
     #[test]
     fn a_record_outlives_its_window_by_the_margins() {
         let now = Timestamp::from_millis(5_000_500);
-        for (expires_at_s, skew_ms, kept_ms) in [
+        for (expires_at_s, skew_ms, ttl_ms) in [
             (5_061, 1_000, 60_500 + 1_000 + 60_000),
             (0, 0, 60_000),
-            (u64::MAX, 1_000, KEPT_MAX_MS),
-            (5_061, u64::MAX, KEPT_MAX_MS),
+            (u64::MAX, 1_000, TTL_MAX_MS),
+            (5_061, u64::MAX, TTL_MAX_MS),
         ] {
-            let kept = kept(expires_at_s, now, Duration::from_millis(skew_ms));
-            assert_eq!(kept, Duration::from_millis(kept_ms), "{expires_at_s} {skew_ms}");
+            let ttl = ttl(expires_at_s, now, Duration::from_millis(skew_ms));
+            assert_eq!(ttl, Duration::from_millis(ttl_ms), "{expires_at_s} {skew_ms}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The transaction of a session: its begin, its handler, its end.
+//! Begins, hands over and ends the transaction of a session.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl<D: Dialect> Session<'_, D> {
         D::control(self, "beginning a transaction", D::BEGIN.to_owned()).await
     }
 
-    /// From here on the transaction is the handler's, with its own lock timeout; the server ends it when nothing comes for
+    /// Hands the transaction over to the handler, with the server's own lock timeout; the server ends it if it is idle for
     /// as long as a lease. Returns the connection, and its number at the server.
     pub(crate) async fn hand_over(mut self, lease: Duration) -> Result<(Option<PoolConnection<D>>, i64), SqlError> {
         let number = D::hand_over(&mut self, lease).await?;

@@ -8,7 +8,7 @@ use claimant_core::{Claim, Record, RecordId, Timestamp};
 
 /// What differs between databases. Each statement is one step: it applies as a whole or not at all.
 pub(crate) trait Dialect: ErrorCodes {
-    /// Inserts those records whose ids have none, and shows what then is there, as far as the statement saw it.
+    /// Inserts those records whose ids have none, and returns the records that then exist, as far as the statement saw them.
     fn offer(
         session: &mut Session<'_, Self>,
         records: &[(&RecordId, Record)],
@@ -22,7 +22,7 @@ pub(crate) trait Dialect: ErrorCodes {
         next: &Record,
     ) -> impl Future<Output = Result<bool, SqlError>> + Send;
 
-    /// Makes the lease of a claim longer where that is held and ends earlier. Returns whether it did.
+    /// Extends the lease of a claim if that is held and ends earlier. Returns whether it did.
     fn renew(
         session: &mut Session<'_, Self>,
         claim: &Claim,
@@ -38,10 +38,10 @@ pub(crate) trait Dialect: ErrorCodes {
     /// Begins a transaction that sees what was committed before each statement, and waits a second for locks.
     const BEGIN: &'static str;
 
-    /// Commits, and leaves the connection as others of the pool are.
+    /// Commits, and resets the connection for the pool.
     const COMMIT: &'static str;
 
-    /// The same for rolling back.
+    /// Rolls back, and resets the connection for the pool.
     const ROLLBACK: &'static str;
 
     /// Hands the open transaction over to a handler: it waits for locks as the server's settings say, and is ended by the server
@@ -51,7 +51,7 @@ pub(crate) trait Dialect: ErrorCodes {
         lease: std::time::Duration,
     ) -> impl Future<Output = Result<i64, SqlError>> + Send;
 
-    /// Ends the statement, and with it the transaction, of a connection of this number whose client is gone.
+    /// Returns the statement that ends the transaction of the connection with this number, whose client is gone.
     fn kill(connection: i64) -> String;
 
     /// Sends one of these.
@@ -61,7 +61,7 @@ pub(crate) trait Dialect: ErrorCodes {
         text: String,
     ) -> impl Future<Output = Result<(), SqlError>> + Send;
 
-    /// The records of these ids, as they are now.
+    /// Reads the records of these ids.
     fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, SqlError>> + Send;
 
     /// Deletes at most `portion` records whose window ended before this time. Returns how many.

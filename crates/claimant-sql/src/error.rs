@@ -1,4 +1,4 @@
-//! Errors of a database as errors of a store.
+//! Maps a database's errors to store errors.
 
 use claimant_core::{StoreError, StoreErrorKind};
 use sqlx::Database;
@@ -7,7 +7,7 @@ use sqlx::error::DatabaseError;
 /// Why a statement gave no answer.
 ///
 /// Built from codes and from texts that cannot hold a value: `Debug` of a driver's error, and some messages of the servers,
-/// show keys.
+/// contain keys.
 #[derive(Debug, Clone)]
 pub(crate) struct SqlError {
     pub(crate) kind: StoreErrorKind,
@@ -16,7 +16,7 @@ pub(crate) struct SqlError {
     pub(crate) code: String,
     /// Another transaction's lock was in the way: the same statement for fewer records can go through.
     pub(crate) contended: bool,
-    /// A record with this key is there already.
+    /// There is a record with this key already.
     #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "PostgreSQL has ON CONFLICT for it"))]
     pub(crate) duplicate: bool,
 }
@@ -26,15 +26,15 @@ pub(crate) struct SqlError {
 pub struct Table {
     /// Its name.
     pub name: &'static str,
-    /// Where the files are that make it.
+    /// The directory of the files that create it.
     pub migrations: &'static str,
 }
 
-/// The stores' own.
+/// The table of the stores.
 pub(crate) const RECORDS: Table = Table { name: "claimant_records", migrations: "claimant-sql/migrations" };
 
 impl Table {
-    /// How to fix one that is missing or not as it should be.
+    /// Returns how to fix a table that is missing or has the wrong columns.
     pub(crate) fn migrate(&self) -> String {
         format!(
             "the table {} is missing or not as claimant makes it; apply the migrations: call migrate() once, or run the files \
@@ -43,7 +43,7 @@ impl Table {
         )
     }
 
-    /// What a user needs who was refused.
+    /// Returns the rights that a refused user needs.
     pub(crate) fn rights(&self) -> String {
         format!("The user needs SELECT, INSERT and UPDATE on the table {}", self.name)
     }
@@ -51,7 +51,7 @@ impl Table {
 
 /// What a database's error codes mean.
 pub(crate) trait ErrorCodes: Database {
-    /// Returns what an error that the server answered with means, where this table was used.
+    /// Returns what an error of the server means for a statement on this table.
     fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning;
 }
 
@@ -66,17 +66,17 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// A meaning of this kind, shown with the server's message.
+    /// Returns a meaning of this kind, shown with the server's message.
     pub(crate) fn of(kind: StoreErrorKind, fix: impl Into<String>) -> Self {
         Self { kind, fix: fix.into(), shows_message: true, contended: false }
     }
 
-    /// The same without the server's message, which can show values.
+    /// Hides the server's message, which can contain values.
     pub(crate) fn without_message(self) -> Self {
         Self { shows_message: false, ..self }
     }
 
-    /// Another transaction's lock.
+    /// Returns the meaning of a lock that another transaction holds.
     pub(crate) fn contended() -> Self {
         Self { contended: true, ..Self::of(StoreErrorKind::Throttled, "; it can succeed later") }
     }
@@ -87,7 +87,7 @@ impl SqlError {
         Self { kind, text: text.into(), code: String::new(), contended: false, duplicate: false }
     }
 
-    /// What `operation` ran into, on the way to this table.
+    /// Returns the error of `operation` on this table.
     pub(crate) fn of<D: ErrorCodes>(operation: &str, error: &sqlx::Error, table: &Table) -> Self {
         use StoreErrorKind::{Misconfigured, Other, TooLarge, Unreachable};
         let (kind, what) = match error {
@@ -104,7 +104,7 @@ impl SqlError {
                     duplicate: answer.is_unique_violation(),
                 };
             }
-            // rustls gives its own errors as invalid data.
+            // rustls returns its own errors as invalid data.
             sqlx::Error::Io(error) if error.kind() != std::io::ErrorKind::InvalidData => {
                 (Unreachable, format!("the connection failed: {error}"))
             }
@@ -118,7 +118,7 @@ impl SqlError {
             | sqlx::Error::ColumnIndexOutOfBounds { .. }
             | sqlx::Error::Decode(_) => (Misconfigured, table.migrate()),
             sqlx::Error::Encode(_) => (TooLarge, "a value is too large to be sent".to_owned()),
-            // Out of step after a broken connection; a fresh one starts anew.
+            // The protocol is out of step after a broken connection; a new connection is not.
             sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed | sqlx::Error::BeginFailed => {
                 (Unreachable, "the connection was out of step with the server".to_owned())
             }
@@ -127,7 +127,7 @@ impl SqlError {
         Self::new(kind, format!("{operation} failed: {what}"))
     }
 
-    /// Whether trying again is of no use.
+    /// Returns whether trying again is of no use.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self.kind, StoreErrorKind::Unreachable | StoreErrorKind::Throttled)
     }

@@ -1,29 +1,29 @@
-//! What a handler may not send in the claim's transaction: whatever would end it, or hide that it does, or set what stays
-//! with its connection. What else stays (locks of a session, temporary tables, cursors) is cleared with the commit and the
-//! rollback, by the statements that the dialects add to them.
+//! Refuses statements of a handler that would end the claim's transaction, or could hide that they do, or change a setting of
+//! the session. Other state of the session (locks, temporary tables, cursors) is cleared with the commit and the rollback, by
+//! the statements that the dialects add to them.
 
-/// What a database takes for a statement that touches the transaction itself.
+/// The statements of a database that affect the transaction itself.
 pub(crate) struct Rules {
     /// First words of statements.
     words: &'static [&'static str],
-    /// Whether these are all that is let through, or all that is not.
+    /// Whether only these words are allowed, or all but these.
     allowed: bool,
     /// The error of a handler whose statement is refused for its first word.
     why: &'static str,
-    /// Beginnings of comments that are none.
+    /// Beginnings of comments that the server executes.
     executed_comments: &'static [&'static str],
-    /// What ends a line, and with it a comment to its end.
+    /// The characters that end a line, and with it a line comment.
     line_ends: &'static [char],
     /// Whether comments nest.
     nested_comments: bool,
     /// Whether `#` begins a comment.
     hash_comments: bool,
-    /// What in the text sets something that stays with the connection, if anything does.
-    stays: fn(&str) -> Option<&'static str>,
+    /// Returns why the text would change a setting of the session, if it would.
+    session_setting: fn(&str) -> Option<&'static str>,
 }
 
-/// PostgreSQL refuses to end a transaction from inside a function, a procedure or a DO block; what is left are these, and
-/// they cannot be hidden. Definitions are part of the transaction.
+/// PostgreSQL refuses to end a transaction from inside a function, a procedure or a DO block; these words remain, and they
+/// cannot be hidden. DDL is part of the transaction.
 #[cfg(feature = "postgres")]
 pub(crate) const POSTGRES: Rules = Rules {
     words: &[
@@ -51,10 +51,10 @@ pub(crate) const POSTGRES: Rules = Rules {
     line_ends: &['\n', '\r'],
     nested_comments: true,
     hash_comments: false,
-    stays: lasting_setting,
+    session_setting: lasting_setting,
 };
 
-/// On MySQL nearly everything can commit: definitions, SET, LOCK TABLES, a procedure, a prepared statement.
+/// On MySQL nearly every statement can commit: definitions, SET, LOCK TABLES, a procedure, a prepared statement.
 #[cfg(feature = "mysql")]
 pub(crate) const MYSQL: Rules = Rules {
     words: &[
@@ -68,12 +68,13 @@ pub(crate) const MYSQL: Rules = Rules {
     line_ends: &['\n'],
     nested_comments: false,
     hash_comments: true,
-    stays: user_variable,
+    session_setting: user_variable,
 };
 
-/// Why a statement is refused, if it is. `bound`: it goes as one with bound values, of which servers take one at a time.
+/// Returns why a statement is refused, if it is. `bound`: it is sent with bound values, for which servers accept only one
+/// statement.
 pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static str> {
-    // Whatever is a literal or a comment to whom: a text that may hold several statements is not looked at more closely.
+    // A text that may hold several statements is not parsed further: databases differ in what is a literal or a comment.
     if !bound && sql.trim_end().trim_end_matches([';', ' ', '\t', '\r', '\n']).contains(';') {
         return Some(
             "several statements in one text are refused, and `;` in a text without bound values: send it by sqlx::query",
@@ -90,10 +91,12 @@ pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static 
         return (!["LOCAL", "CONSTRAINTS"].contains(&second.as_str()))
             .then_some("a setting would stay with the connection when the transaction is over: use SET LOCAL");
     }
-    (rules.words.contains(&word.as_str()) != rules.allowed).then_some(rules.why).or_else(|| (rules.stays)(sql))
+    (rules.words.contains(&word.as_str()) != rules.allowed)
+        .then_some(rules.why)
+        .or_else(|| (rules.session_setting)(sql))
 }
 
-/// A call of `set_config` whose last argument is not the word `true`.
+/// Returns why a call of `set_config` whose last argument is not the word `true` is refused.
 #[cfg(feature = "postgres")]
 fn lasting_setting(sql: &str) -> Option<&'static str> {
     let lower = sql.to_ascii_lowercase();
@@ -107,7 +110,7 @@ fn lasting_setting(sql: &str) -> Option<&'static str> {
     )
 }
 
-/// The last of a call's arguments, of which the opening parenthesis was just passed.
+/// Returns the last argument of a call; `arguments` begins after the opening parenthesis.
 #[cfg(feature = "postgres")]
 fn last_argument(arguments: &str) -> &str {
     let (mut depth, mut quoted, mut begin) = (0_u32, false, 0);
@@ -125,7 +128,7 @@ fn last_argument(arguments: &str) -> &str {
     ""
 }
 
-/// `@a := 1`, or `INTO @a`.
+/// Returns why `@a := 1` and `INTO @a` are refused.
 #[cfg(feature = "mysql")]
 fn user_variable(sql: &str) -> Option<&'static str> {
     let lower = sql.to_ascii_lowercase();
@@ -135,7 +138,7 @@ fn user_variable(sql: &str) -> Option<&'static str> {
     )
 }
 
-/// The first word of a statement, after comments, parentheses and empty statements; and what follows it.
+/// Returns the first word of a statement, after comments, parentheses and empty statements, and what follows it.
 fn first_word<'a>(sql: &'a str, rules: &Rules) -> (&'a str, &'a str) {
     let mut rest = sql;
     loop {
@@ -151,7 +154,7 @@ fn first_word<'a>(sql: &'a str, rules: &Rules) -> (&'a str, &'a str) {
     }
 }
 
-/// What follows a comment, whose beginning was just passed.
+/// Returns what follows a comment; `rest` begins after the comment's first characters.
 fn after_comment(mut rest: &str, nested: bool) -> &str {
     let mut depth = 1_u32;
     while depth > 0 {

@@ -2,23 +2,23 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `postgres`, `mysql` | [`PostgresStore`], [`MySqlStore`]: opening, the statements, what the error codes mean |
-//! | `stores` | what these are as stores; [`PostgresTransactions`], [`MySqlTransactions`] |
+//! | `postgres`, `mysql` | [`PostgresStore`], [`MySqlStore`]: how they are opened, their statements, their error codes |
+//! | `stores` | their implementations of `Store`; [`PostgresTransactions`], [`MySqlTransactions`] |
 //! | `dialect` | what a database's statements must do |
-//! | `rounds` | how claims and settlements go on until their answer is clear: the same for both |
+//! | `rounds` | tries claims and settlements until their answer is clear: the same for both |
 //! | `transactions` | claims that carry a transaction: from the claim to the commit |
-//! | `transaction`, `guard` | the transaction as its handler has it, and what is refused in it |
+//! | `transaction`, `guard` | the transaction as its handler sees it, and the statements that it refuses |
 //! | `record` | records as rows |
 //! | `session`, `control` | a connection for one call, within the time of the call; its transaction |
-//! | `settings` | [`Settings`]: what the environment sets |
-//! | `error` | what went wrong, in the words of a store |
+//! | `settings` | [`Settings`]: read from the environment |
+//! | `error` | maps a database's errors to store errors |
 //! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
-//! | `parts` | what the inbox alone shares: errors, migrations |
+//! | `parts` | what only the inbox uses: errors, migrations |
 //!
 //! # Permissions
 //!
-//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; `DELETE` for `delete_expired`; for `migrate` what it
-//! takes to create tables.
+//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; `DELETE` for `delete_expired`; for `migrate` the rights
+//! to create tables.
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod control;

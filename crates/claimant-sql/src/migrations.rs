@@ -1,4 +1,4 @@
-//! Tables, made by the files in `migrations/`.
+//! Creates tables by the files in `migrations/`.
 
 use claimant_core::{StoreError, StoreErrorKind};
 use sqlx::SqlSafeStr as _;
@@ -7,22 +7,22 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use crate::dialect::Dialect;
 use crate::error::{RECORDS, SqlError};
 
-/// What makes a table, and how it fails.
+/// The migrations of a table, and how their errors are mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct Migrations {
-    /// Where the applied ones are noted: not in sqlx's own table, which may be that of the user's migrations.
-    pub noted_in: &'static str,
+    /// The table that records the applied ones: not sqlx's default, which the user's own migrations may use.
+    pub version_table: &'static str,
     /// Their numbers, names and texts.
     pub files: &'static [(i64, &'static str, &'static str)],
-    /// Says what an operation ran into.
+    /// Returns the store error of an operation.
     pub explain: fn(&str, &sqlx::Error) -> StoreError,
 }
 
 impl Migrations {
-    /// Those of the stores' table.
+    /// Returns the migrations of the stores' table.
     pub(crate) fn of_records<D: Dialect>(files: &'static [(i64, &'static str, &'static str)]) -> Self {
         let explain = |operation: &str, error: &_| SqlError::of::<D>(operation, error, &RECORDS).into();
-        Self { noted_in: "claimant_migrations", files, explain }
+        Self { version_table: "claimant_migrations", files, explain }
     }
 
     pub(crate) fn migrator(&self) -> Migrator {
@@ -30,25 +30,25 @@ impl Migrations {
             Migration::new(*version, (*name).into(), MigrationType::Simple, (*text).into_sql_str(), false)
         };
         let mut migrator = Migrator::with_migrations(self.files.iter().map(migration).collect());
-        migrator.dangerous_set_table_name(self.noted_in);
+        migrator.dangerous_set_table_name(self.version_table);
         migrator
     }
 
     pub(crate) fn failed(&self, error: impl Into<MigrateError>) -> StoreError {
         let misconfigured = |text| StoreError::new(StoreErrorKind::Misconfigured, text);
-        let noted_in = self.noted_in;
+        let version_table = self.version_table;
         match error.into() {
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
                 (self.explain)("a migration", &error)
             }
             MigrateError::Dirty(version) => misconfigured(format!(
-                "migration {version} was cut off: undo by hand what it did, delete its row from {noted_in}, and migrate again"
+                "migration {version} was cut off: undo by hand what it did, delete its row from {version_table}, and migrate again"
             )),
             MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => misconfigured(format!(
-                "migration {version} in {noted_in} is not of this version of claimant: use the version that applied it, or a \
+                "migration {version} in {version_table} is not of this version of claimant: use the version that applied it, or a \
                  later one"
             )),
-            // The rest tells of files and targets, of which there are none here.
+            // The other errors are about files and targets, of which there are none here.
             other => StoreError::new(StoreErrorKind::Other, format!("a migration failed: {other}")),
         }
     }

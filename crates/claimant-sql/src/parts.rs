@@ -1,4 +1,4 @@
-//! What the inbox needs of this crate beside the store in PostgreSQL.
+//! The parts of this crate that the inbox uses, beside the store in PostgreSQL.
 //!
 //! Public for `claimant-inbox` alone, and no promise to anybody else: it changes without notice.
 

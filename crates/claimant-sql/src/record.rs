@@ -1,4 +1,4 @@
-//! Records as rows, and back.
+//! Converts records to rows and back.
 
 use std::collections::HashMap;
 
@@ -16,30 +16,30 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Records that a statement showed, by their ids.
+/// Records that a statement returned, by their ids.
 pub(crate) type Seen = HashMap<Vec<u8>, Record>;
 
-/// A number as `bigint` holds it. OK because no time, fence or count gets near the end of it, which stands for all beyond.
+/// Converts a number to `bigint`, with its maximum for larger ones. OK because no time, fence or count gets near it.
 pub fn bigint(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A time in milliseconds as `bigint` holds it.
+/// Converts a time to milliseconds as `bigint`.
 pub fn time(time: Timestamp) -> i64 {
     bigint(time.as_millis())
 }
 
-/// A record's id as its column holds it.
+/// Returns a record's id as its column holds it.
 pub(crate) fn key(id: &RecordId) -> &[u8] {
     id.as_str().as_bytes()
 }
 
-/// A text as its column holds it.
+/// Returns a text as its column holds it.
 pub(crate) fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
     text.map(|text| text.as_bytes().to_vec())
 }
 
-/// The records that rows of [`columns`] hold.
+/// Returns the records in rows of [`columns`].
 pub(crate) fn seen<R>(rows: &[R]) -> Result<Seen, SqlError>
 where
     R: Row,
@@ -52,7 +52,7 @@ where
     rows.iter().map(|row| Fields { row }.record()).collect()
 }
 
-/// The number that a statement gives.
+/// Returns the number that a statement returned.
 pub(crate) fn number<R>(rows: &[R]) -> Result<i64, SqlError>
 where
     R: Row,
@@ -60,7 +60,7 @@ where
     usize: ColumnIndex<R>,
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
 {
-    let row = rows.first().ok_or_else(|| SqlError::new(StoreErrorKind::Other, "the server gave no number"))?;
+    let row = rows.first().ok_or_else(|| SqlError::new(StoreErrorKind::Other, "the server returned no number"))?;
     row.try_get(0).map_err(|error| SqlError::of::<R::Database>("reading a number", &error, &RECORDS))
 }
 
@@ -101,16 +101,16 @@ where
         Ok((self.value(0)?, record))
     }
 
-    fn value<T: Decode<'r, R::Database> + Type<R::Database>>(&self, place: usize) -> Result<T, SqlError> {
-        self.row.try_get(place).map_err(|error| SqlError::of::<R::Database>("reading a record", &error, &RECORDS))
+    fn value<T: Decode<'r, R::Database> + Type<R::Database>>(&self, index: usize) -> Result<T, SqlError> {
+        self.row.try_get(index).map_err(|error| SqlError::of::<R::Database>("reading a record", &error, &RECORDS))
     }
 
-    fn number(&self, place: usize, column: &str) -> Result<u64, SqlError> {
-        unsigned(self.value(place)?, column)
+    fn number(&self, index: usize, column: &str) -> Result<u64, SqlError> {
+        unsigned(self.value(index)?, column)
     }
 
-    fn time(&self, place: usize, column: &str) -> Result<Timestamp, SqlError> {
-        self.number(place, column).map(Timestamp::from_millis)
+    fn time(&self, index: usize, column: &str) -> Result<Timestamp, SqlError> {
+        self.number(index, column).map(Timestamp::from_millis)
     }
 
     fn text(&self, column: &str, bytes: Vec<u8>) -> Result<String, SqlError> {

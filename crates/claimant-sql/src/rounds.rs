@@ -1,7 +1,7 @@
-//! How claims and settlements go on until their answer is clear: the same for every database.
+//! Tries claims and settlements until their answer is clear: the same for every database.
 //!
 //! A statement writes only under its guard. Whatever did not write, or gave no answer, is resolved from the record as it
-//! then stands, by the same pure functions that every store calls.
+//! then is, by the same pure functions that every store calls.
 
 use std::collections::HashSet;
 
@@ -22,10 +22,10 @@ use crate::session::Session;
 /// Records in one statement.
 const BATCH_MAX: usize = 50;
 
-/// How often a call is tried anew where the record changed in between, or where no answer came.
+/// How often a call is tried if the record changed in between, or if no answer came.
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
-/// What a claim came to.
+/// The result of a claim.
 pub(crate) enum Claimed {
     Granted(Box<Grant>),
     Refused(Refusal),
@@ -42,7 +42,7 @@ pub(crate) struct Grant {
     pub(crate) taken_over: bool,
 }
 
-/// What a claim is about to write over what it saw.
+/// The write of a claim, over the record that it saw.
 struct PendingWrite {
     seen: Record,
     next: Record,
@@ -63,7 +63,7 @@ pub(crate) async fn claim_on<D: Dialect>(
             }
             Some(_) => D::read(session, &[&request.id]).await?,
         };
-        // Absent: deleted, or inserted by another one, in between.
+        // Absent: deleted, or inserted by another owner, in between.
         let Some(now) = shown.remove(key(&request.id)) else {
             pending = None;
             continue;
@@ -98,7 +98,7 @@ pub(crate) async fn claim<D: Dialect>(
         match claimed {
             Ok(Claimed::Granted(grant)) => return Ok(granted(request, &grant.now, grant.taken_over)),
             Ok(Claimed::Refused(refusal)) => return Ok(ClaimAnswer::Refused(refusal)),
-            // What was written although its answer was lost is recognised by its owner.
+            // A write that applied although its answer was lost is recognised by its owner token.
             Err(error) if error.is_final() || !wait(round, budget).await => return Err(error.into()),
             Err(_) => (round, budget) = (round + 1, budget.after_failure()),
         }
@@ -106,7 +106,7 @@ pub(crate) async fn claim<D: Dialect>(
 }
 
 /// Claims keys in one request: one statement for all that have no record. A key that has one and can be claimed all the same is
-/// left to be claimed by itself, as is a key's second request, and everything where another transaction's lock is in the way.
+/// left to be claimed by itself, as is a key's second request, and each key if another transaction's lock fails the statement.
 pub(crate) async fn claim_all<D: Dialect>(
     pool: &Pool<D>,
     requests: &[ClaimRequest],
@@ -114,23 +114,23 @@ pub(crate) async fn claim_all<D: Dialect>(
 ) -> Vec<Result<BatchedClaim, StoreError>> {
     let budget = Budget::of(call);
     let mut named = HashSet::new();
-    let mut together: Vec<usize> = (0..requests.len()).filter(|place| named.insert(&requests[*place].id)).collect();
+    let mut together: Vec<usize> = (0..requests.len()).filter(|index| named.insert(&requests[*index].id)).collect();
     // In one order everywhere, so that two batches with the same keys do not wait for each other.
-    together.sort_unstable_by_key(|place| &requests[*place].id);
+    together.sort_unstable_by_key(|index| &requests[*index].id);
     let mut answers: Vec<_> = requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect();
-    let chunks = together.chunks(BATCH_MAX).map(|places| async move {
-        let fresh = |place: &usize| (&requests[*place].id, protocol::fresh_claim(&requests[*place]));
-        let records: Vec<_> = places.iter().map(fresh).collect();
+    let chunks = together.chunks(BATCH_MAX).map(|indexes| async move {
+        let fresh = |index: &usize| (&requests[*index].id, protocol::fresh_claim(&requests[*index]));
+        let records: Vec<_> = indexes.iter().map(fresh).collect();
         let shown = match Session::open(pool, budget).await {
             Ok(mut session) => D::offer(&mut session, &records).await,
             Err(error) => Err(error),
         };
-        (places, shown)
+        (indexes, shown)
     });
-    for (places, shown) in join_all(chunks).await {
-        for place in places {
-            answers[*place] = match &shown {
-                Ok(seen) => Ok(answer_of(&requests[*place], seen)),
+    for (indexes, shown) in join_all(chunks).await {
+        for index in indexes {
+            answers[*index] = match &shown {
+                Ok(seen) => Ok(answer_from(&requests[*index], seen)),
                 Err(error) if error.contended => Ok(BatchedClaim::ClaimAlone),
                 Err(error) => Err(error.clone().into()),
             };
@@ -139,7 +139,7 @@ pub(crate) async fn claim_all<D: Dialect>(
     answers
 }
 
-fn answer_of(request: &ClaimRequest, seen: &Seen) -> BatchedClaim {
+fn answer_from(request: &ClaimRequest, seen: &Seen) -> BatchedClaim {
     let Some(record) = seen.get(key(&request.id)) else { return BatchedClaim::ClaimAlone };
     match protocol::decide(Some(record), request) {
         Decision::Held => {
@@ -233,7 +233,7 @@ async fn settle_on<D: Dialect>(
     Ok(protocol::settle(seen.as_ref(), claim, settlement))
 }
 
-/// Ends claims in one request; where not all of them were held, or no answer came, each is ended by itself, which tells.
+/// Ends claims in one request; if not all of them were held, or no answer came, each is ended by itself.
 pub(crate) async fn settle_all<D: Dialect>(
     pool: &Pool<D>,
     endings: Vec<(Claim, Settlement)>,

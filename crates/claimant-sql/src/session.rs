@@ -11,25 +11,25 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::error::{ErrorCodes, RECORDS, SqlError};
 
-/// The longest that one statement may take: silence on a connection that died while the function was frozen leaves time for
+/// The longest that one statement may take: if the connection died while the function was frozen, that leaves time for
 /// another one.
 const TRY_MAX_MS: u64 = 2_000;
 
-/// A connection that was idle for longer is tried out before it is used: a frozen function's may be dead.
-const TRUSTED_IDLE_MS: u64 = 1_000;
+/// A connection that was idle for longer is tested before it is used: it may have died while the function was frozen.
+const TEST_AFTER_IDLE_MS: u64 = 1_000;
 
-/// The longest that this may take.
-const TRY_OUT_MAX_MS: u64 = 500;
+/// The longest that this test may take.
+const TEST_MAX_MS: u64 = 500;
 
-/// The options of a pool whose connections serve calls with a time of their own. In a busy function there is no trying out, so
-/// that a statement is one round trip.
+/// Returns the options of a pool for calls that have their own timeouts. In a busy function no connection is tested, so that a
+/// statement is one round trip.
 pub(crate) fn pool_options<DB: Database>() -> PoolOptions<DB> {
     PoolOptions::new()
         .acquire_timeout(Duration::from_millis(STORE_BUDGET_MAX_MS))
         .test_before_acquire(false)
         .before_acquire(|connection: &mut DB::Connection, meta| {
             Box::pin(async move {
-                if meta.idle_for < Duration::from_millis(TRUSTED_IDLE_MS) {
+                if meta.idle_for < Duration::from_millis(TEST_AFTER_IDLE_MS) {
                     return Ok(true);
                 }
                 Ok(is_alive(connection).await)
@@ -38,19 +38,19 @@ pub(crate) fn pool_options<DB: Database>() -> PoolOptions<DB> {
 }
 
 async fn is_alive(connection: &mut impl Connection) -> bool {
-    let tried = tokio::time::timeout(Duration::from_millis(TRY_OUT_MAX_MS), connection.ping()).await;
+    let tried = tokio::time::timeout(Duration::from_millis(TEST_MAX_MS), connection.ping()).await;
     tried.is_ok_and(|answer| answer.is_ok())
 }
 
 /// A connection of the pool.
 ///
-/// It goes back to the pool only when its statements came to their end: one that was cut off, by its time or because the
-/// caller dropped the call, left the connection in the middle of an answer, so it is closed.
+/// It returns to the pool only if its statements ended: one that was cut off, by its timeout or because the caller dropped
+/// the call, left the connection in the middle of a response, so it is closed.
 pub(crate) struct Session<'a, D: Database> {
-    /// There until this is dropped, or a statement broke it.
+    /// Set until this is dropped, or a statement broke it.
     pub(crate) connection: Option<PoolConnection<D>>,
     under_way: bool,
-    /// Whether a transaction is open, with which the connection must not go back.
+    /// Whether a transaction is open, with which the connection must not return to the pool.
     pub(crate) in_transaction: bool,
     /// The longest that a statement may take.
     try_max: Duration,
@@ -80,7 +80,7 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
         }
     }
 
-    /// The connection of a transaction that its handler gave back.
+    /// Resumes on the connection of a transaction that its handler returned.
     pub(crate) fn resume(connection: PoolConnection<D>, budget: Budget<'a>) -> Self {
         let connection = Some(connection);
         // There is no other connection to try it on, and a commit can have checks and replicas to wait for.
@@ -93,12 +93,12 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
         }
     }
 
-    /// Whether it has a connection that is at rest.
+    /// Returns whether it has a connection without a statement in flight.
     pub(crate) fn is_usable(&self) -> bool {
         self.connection.is_some() && !self.in_transaction
     }
 
-    /// The rows of a statement.
+    /// Runs a statement and returns its rows.
     pub(crate) async fn rows<'q, E>(&mut self, operation: &str, statement: E) -> Result<Vec<D::Row>, SqlError>
     where
         E: Execute<'q, D> + 'q,
@@ -110,7 +110,7 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
         self.end(operation, answer)
     }
 
-    /// What a statement comes to; the count of its rows is in it.
+    /// Runs a statement and returns its result, which has the number of rows.
     pub(crate) async fn execute<'q, E>(&mut self, operation: &str, statement: E) -> Result<D::QueryResult, SqlError>
     where
         E: Execute<'q, D> + 'q,
@@ -122,7 +122,7 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
         self.end(operation, answer)
     }
 
-    /// Until when a statement that is sent now may take.
+    /// Returns when a statement that is sent now times out.
     fn start(&mut self) -> Result<Instant, SqlError> {
         if self.budget.left().is_zero() {
             return Err(SqlError::new(StoreErrorKind::Unreachable, "no time was left for the statement"));
@@ -133,7 +133,7 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
     }
 
     fn end<T>(&mut self, operation: &str, answer: Result<Result<T, sqlx::Error>, Elapsed>) -> Result<T, SqlError> {
-        // After an answer of the server, an error or not, the connection is at rest, unless that was its end.
+        // After a response of the server, an error or not, the connection is clean, unless the server closed it.
         self.under_way = !matches!(answer, Ok(Ok(_) | Err(sqlx::Error::Database(_))));
         let answer = match answer {
             Ok(Ok(answer)) => Ok(answer),
@@ -151,7 +151,7 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
 }
 
 impl<D: Database> Session<'_, D> {
-    /// Closes the socket, without a word: whoever is at the other end may not be listening.
+    /// Closes the socket without a farewell message: the server may not be reachable.
     pub(crate) fn close(&mut self) {
         if let Some(connection) = self.connection.take() {
             drop(connection.detach());
@@ -171,7 +171,8 @@ fn broken(operation: &str) -> SqlError {
     SqlError::new(StoreErrorKind::Unreachable, format!("{operation}: the connection broke before it"))
 }
 
-/// No connection in time. The pool does not tell whether its connections are in use or could not be made.
+/// Returns the error of a pool without a connection in time. The pool does not tell whether its connections are in use or could
+/// not be opened.
 fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> SqlError {
     let (open, most) = (pool.size(), pool.options().get_max_connections());
     let why = if open < most {

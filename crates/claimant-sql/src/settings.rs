@@ -1,4 +1,4 @@
-//! What the environment sets of the database.
+//! The settings of the database, read from the environment.
 
 use claimant_core::{Error, SecretUrl, Variables};
 
@@ -12,7 +12,7 @@ pub(crate) const CONNECTIONS_DEFAULT: u32 = 10;
 /// The most connections that may be set.
 const CONNECTIONS_MAX: u32 = 1_000;
 
-/// What the environment sets of the database.
+/// The settings of the database, read from the environment.
 ///
 /// | variable | meaning | bounds | default |
 /// | --- | --- | --- | --- |

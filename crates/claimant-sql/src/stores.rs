@@ -1,7 +1,7 @@
-//! What `PostgresStore` and `MySqlStore`, and the stores of their transactions, have in common: all but how they are opened.
+//! What `PostgresStore` and `MySqlStore`, and their transactional stores, have in common: all but how they are opened.
 //!
-//! By macros and not by one generic type: each is a plain type to whoever uses it, under its own name, and what they ask of
-//! a database stays this crate's own matter.
+//! By macros and not by one generic type: for users each is a plain type with a name of its own, and the trait `Dialect`
+//! stays private.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::session::Session;
 use crate::transaction::SqlTransaction;
 use crate::{rounds, transactions};
 
-/// What a store does on its pool.
+/// Implements a store on its pool.
 macro_rules! store {
     ($store:ident) => {
         impl $store {
-            /// Deletes at most `portion` records whose deduplication window ended before this time, and gives how many: fewer
-            /// than `portion` when there are no more. Records that expired count as absent anyway; this gives their space back.
+            /// Deletes at most `portion` records whose deduplication window ended before this time, and returns how many: fewer
+            /// than `portion` when there are no more. Expired records count as absent anyway; this frees their space.
             ///
             /// # Errors
             /// When the database gave no answer within this time.
@@ -43,7 +43,7 @@ macro_rules! store {
             }
         }
 
-        // Not derived: the options of a pool are nothing to log.
+        // Not derived: a pool's options are not for logs.
         impl fmt::Debug for $store {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($store)).field("connections", &self.pool().size()).finish_non_exhaustive()
@@ -118,7 +118,7 @@ pub type MySqlTransaction = SqlTransaction<sqlx::MySql>;
 #[cfg(feature = "postgres")]
 pub type PgTransaction = SqlTransaction<sqlx::Postgres>;
 
-/// A store whose claims carry a transaction on the pool of another.
+/// Defines a store whose claims carry a transaction, on the pool of another store.
 macro_rules! transactional {
     ($transactions:ident, $transaction:ident, $store:ident, $database:literal) => {
         #[doc = concat!("Records in a ", $database, " database whose claims carry a transaction of it: what the handler writes")]
@@ -126,25 +126,25 @@ macro_rules! transactional {
         ///
         /// A claim takes a connection until it is settled, so no more claims are held than the pool has connections. While it is
         /// held, no other owner sees its record; a second claimant of the key waits a second for it and is then answered that the key is
-        /// busy, until the end of the lease that it asked for itself. The server rolls back what is idle for as long as a lease
-        /// lasts, as is the case when the process died without a word; a renewal changes nothing about that.
+        /// busy, until the end of the lease that it requested itself. The server rolls back a transaction that is idle for as long as
+        /// a lease, as happens when a process dies and its connection stays open; a renewal does not change that.
         ///
-        /// What died leaves no record: fences and attempts count what ended, so `attempts_max` does not stop a message that kills
-        /// its process (the queue's `maxReceiveCount` does), and work outside the transaction can be done again under the same
-        /// fence.
+        /// A process that dies leaves no record: fences and attempts only count runs that ended, so `attempts_max` does not stop a
+        /// message that kills its process (the queue's `maxReceiveCount` does), and work outside the transaction can be done again
+        /// under the same fence.
         #[derive(Debug, Clone)]
         pub struct $transactions {
             store: $store,
         }
 
         impl $transactions {
-            /// The records of this store, and transactions on its pool.
+            /// Returns a store with the records of this one, and with transactions on its pool.
             #[must_use]
             pub fn new(store: $store) -> Self {
                 Self { store }
             }
 
-            /// The store without transactions.
+            /// Returns the store without transactions.
             #[must_use]
             pub fn records(&self) -> &$store {
                 &self.store

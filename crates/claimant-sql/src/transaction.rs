@@ -1,4 +1,4 @@
-//! The transaction that a claim carries, as its handler has it.
+//! The transaction that a claim carries, as its handler sees it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,18 +15,18 @@ use crate::rounds::Grant;
 
 /// The transaction of a claim, in which its handler reads and writes: `sqlx::query(…).execute(&mut *tx)`.
 ///
-/// What is done in it is there exactly when the claim is completed. Statements that would end it, or nest another one in it,
+/// Its writes are committed exactly when the claim is completed. Statements that would end it, or nest another one in it,
 /// are refused with [`sqlx::Error::InvalidArgument`]: the handler returns `Ok` to commit, and an error to roll back. Dropping it
-/// closes its connection, at which the server rolls back.
+/// closes its connection, and the server rolls back.
 ///
 /// It is READ COMMITTED, and each statement sees what was committed before it. On MySQL, only tables with transactions (InnoDB)
 /// take part in it.
 ///
-/// What is cut off in the middle, such as a query in a timeout of the handler's own, lets the commit fail: return the error.
+/// A statement that is cut off, such as a query in a timeout of the handler's own, makes the commit fail: return the error.
 pub struct SqlTransaction<D: Database> {
-    /// There until the transaction is over.
+    /// Set until the transaction is over.
     connection: Option<PoolConnection<D>>,
-    /// Whether a statement is under way, or was dropped before its answer came.
+    /// Whether a statement is in flight, or was dropped before its answer came.
     cut_off: bool,
     /// The connection's number at the server.
     number: i64,
@@ -35,9 +35,9 @@ pub struct SqlTransaction<D: Database> {
     in_doubt: bool,
 }
 
-/// What is left of a transaction.
+/// What remains of a transaction when its handler has ended.
 pub(crate) struct Remains<D: Database> {
-    /// Its connection, if that is at rest.
+    /// Its connection, if no statement is in flight on it.
     pub(crate) connection: Option<PoolConnection<D>>,
     /// The number of a connection that was cut off: its statement may still run at the server.
     pub(crate) cut_off: Option<i64>,
@@ -51,7 +51,7 @@ impl<D: Database> SqlTransaction<D> {
         Self { connection, cut_off: false, number, grant, in_doubt: false }
     }
 
-    /// One that is over, for what is still to be written of its claim.
+    /// Returns a transaction that is over, for what is still to be written about its claim.
     pub(crate) fn over(grant: Box<Grant>, in_doubt: bool) -> Self {
         Self { connection: None, cut_off: false, number: 0, grant, in_doubt }
     }
@@ -63,7 +63,7 @@ impl<D: Database> SqlTransaction<D> {
     }
 }
 
-// Closes the connection without a word: the server rolls back, and whoever dropped this need not wait for it.
+// Closes the connection without a farewell message: the server rolls back, and the caller need not wait for it.
 impl<D: Database> Drop for SqlTransaction<D> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
@@ -78,7 +78,7 @@ impl<D: Database> fmt::Debug for SqlTransaction<D> {
     }
 }
 
-/// A statement that was looked at.
+/// A statement that the guard has allowed.
 struct Checked<D: Database> {
     sql: SqlStr,
     arguments: Option<D::Arguments>,
@@ -115,7 +115,7 @@ impl<D: Database> Execute<'_, D> for Checked<D> {
     }
 }
 
-/// A statement on its way, which notes whether it was dropped in the middle.
+/// A statement in flight; records whether it was dropped before its end.
 struct Watched<'e, F> {
     inner: F,
     cut_off: &'e mut bool,
@@ -142,7 +142,7 @@ impl<F: Stream + Unpin> Stream for Watched<'_, F> {
 }
 
 impl<D: Database> SqlTransaction<D> {
-    /// The connection, and where it is noted that a statement was cut off.
+    /// Returns the connection, and the flag that a statement was cut off.
     fn parts(&mut self) -> Result<(&mut D::Connection, &mut bool), Error> {
         match &mut self.connection {
             Some(_) if self.cut_off => Err(Error::InvalidArgument(
@@ -157,7 +157,7 @@ impl<D: Database> SqlTransaction<D> {
 
 type Step<D> = Either<<D as Database>::QueryResult, <D as Database>::Row>;
 
-/// sqlx's `Executor`, which cannot be implemented for all databases at once.
+/// Implements sqlx's `Executor`, which cannot be implemented for all databases at once.
 macro_rules! executor {
     ($database:ty, $rules:path) => {
         impl<'c> Executor<'c> for &'c mut SqlTransaction<$database> {

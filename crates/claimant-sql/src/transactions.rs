@@ -1,7 +1,7 @@
 //! Claims that carry a transaction: from the claim to the commit, the same for both databases.
 //!
 //! The record of a claim is written inside its transaction, so no other owner sees it: a second claimant waits for its lock, a
-//! short while, and is answered that the key is busy. Whatever ends the connection ends the claim and its effect together.
+//! short while, and is answered that the key is busy. If the connection ends, the claim and its effect end together.
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, Refusal, SettleDecision, Settlement};
 use claimant_core::{AnyTransaction, Budget, Claim, ClaimAnswer, Failure, Record, Settled, StoreError, StoreErrorKind};
@@ -23,12 +23,12 @@ pub(crate) async fn claim<D: Dialect>(
     loop {
         match claim_once(pool, request, budget).await {
             Ok(answer) => return Ok(answer),
-            // Whoever has the lock ends no later than a claim made now would: a lease is as long for all. Whose it is cannot be seen.
+            // The lock's owner is not visible, but it ends no later than a claim made now would: all leases are as long.
             Err(error) if error.contended => {
                 let until = request.lease_until.plus(request.policy.skew);
                 return Ok(ClaimAnswer::Refused(Refusal::Busy { until, same_message: false }));
             }
-            // Nothing was committed, so that there is nothing to find out before the next try.
+            // Nothing was committed, so there is nothing to resolve before the next try.
             Err(error) if error.is_final() || !wait(round, budget).await => return Err(error.into()),
             Err(_) => (round, budget) = (round + 1, budget.after_failure()),
         }
@@ -70,15 +70,15 @@ pub(crate) async fn settle<D: Dialect>(
     let Remains { connection, cut_off, grant, in_doubt } = transaction.into_remains();
     let mut session = connection.map(|connection| Session::resume(connection, budget));
     if let Some(number) = cut_off {
-        // Else the key is locked until the statement has ended without a client.
+        // Otherwise the key is locked until the statement ends by itself.
         if let Ok(mut other) = Session::open(pool, budget).await {
             let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;
         }
     }
     if let (Ending::Completed { .. }, true) = (&settlement.ending, in_doubt) {
         let error =
-            SqlError::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit came through");
-        return find_out(pool, claim, grant, settlement, error, budget).await;
+            SqlError::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit applied");
+        return resolve_commit(pool, claim, grant, settlement, error, budget).await;
     }
     if let Ending::Completed { .. } = settlement.ending {
         return complete(pool, claim, grant, settlement, session, budget).await;
@@ -121,7 +121,7 @@ async fn complete<D: Dialect>(
         Ok(()) => Settled::Done,
         Err(error) if error.code.is_empty() || error.kind == StoreErrorKind::Unreachable => {
             drop(session);
-            find_out(pool, ending.0, grant, settlement, error, budget.after_failure()).await
+            resolve_commit(pool, ending.0, grant, settlement, error, budget.after_failure()).await
         }
         Err(error) => {
             session.roll_back().await;
@@ -130,30 +130,30 @@ async fn complete<D: Dialect>(
     }
 }
 
-/// By its code alone: the server's message can be about the handler's own rows.
+/// Describes an error by its code alone: the server's message can be about the handler's own rows.
 fn refused(what: &str, error: &SqlError) -> String {
     match error.code.as_str() {
         "" => format!("{what} had no answer: {}", error.text),
-        "25P02" => "a statement of the handler had failed, and it went on".to_owned(),
+        "25P02" => "a statement of the handler had failed, and the handler continued".to_owned(),
         code => format!("the database refused {what} (code {code})"),
     }
 }
 
-/// The claim of a transaction that did not commit: it can still end as failed.
+/// Returns the answer for a transaction that did not commit: its claim can still end as failed.
 fn rolled_back<D: Dialect>(claim: Claim, grant: Box<Grant>, why: &str) -> Settled {
     let failure = Failure::retry(format!("the transaction was rolled back: {why}"));
     Settled::Aborted { claim: after::<D>(claim, grant, false), failure }
 }
 
-/// The claim after its transaction, for another try to write what is to be written of it.
+/// Returns the claim after its transaction, for another try to write how it ended.
 fn after<D: Dialect>(claim: Claim, grant: Box<Grant>, in_doubt: bool) -> Claim {
     Claim { transaction: Some(AnyTransaction::new(SqlTransaction::<D>::over(grant, in_doubt))), ..claim }
 }
 
-/// Whether a commit without an answer came through. A failure is written over what the claim had found: that waits for the
-/// transaction's lock, so whatever is there then is the last word. If the commit came through, it shows the completion; if it
-/// did not, it never will.
-async fn find_out<D: Dialect>(
+/// Resolves a commit without an answer. Writes a failure over the record that the claim had found: that waits for the
+/// transaction's lock, so the record that is there then is final. If the commit applied, it shows the completion; if not, the
+/// commit never will apply.
+async fn resolve_commit<D: Dialect>(
     pool: &Pool<D>,
     claim: Claim,
     grant: Box<Grant>,
@@ -181,7 +181,7 @@ async fn find_out<D: Dialect>(
                     _ => Settled::Lost,
                 };
             }
-            // Written in between; the next look shows by whom.
+            // Written in between; the next round reads by whom.
             Ok(None) => {}
             Err(new) => (error, budget) = (new, budget.after_failure()),
         }
@@ -192,7 +192,7 @@ async fn find_out<D: Dialect>(
     Settled::unknown(after::<D>(claim, grant, true), error)
 }
 
-/// Writes a record over what a claim had found, and gives what then is there, as far as the statement saw it.
+/// Writes a record over the one that a claim had found, and returns the record that then exists, as far as the statement saw it.
 async fn overwrite<D: Dialect>(
     session: &mut Session<'_, D>,
     claim: &Claim,
@@ -207,7 +207,7 @@ async fn overwrite<D: Dialect>(
     Ok(shown.remove(key(&claim.id)))
 }
 
-/// Writes how the claim ended over what it had found, in a short transaction of its own, after its own was rolled back.
+/// Writes how the claim ended over the record that it had found, by a statement of its own, after its transaction was rolled back.
 async fn record_failure<D: Dialect>(
     pool: &Pool<D>,
     claim: Claim,
@@ -238,6 +238,6 @@ async fn record_failure<D: Dialect>(
             break;
         }
     }
-    // Its own transaction is over, so whoever holds the lock has claimed the key meanwhile.
+    // Its own transaction is over, so the lock's owner has claimed the key meanwhile.
     if unknown.contended { Settled::Lost } else { Settled::unknown(after::<D>(claim, grant, false), unknown) }
 }

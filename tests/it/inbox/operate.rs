@@ -105,7 +105,7 @@ async fn settings_that_are_not_usable_are_named() {
     let world = World::start(2).await;
     let worker = world.inbox.worker("a b").concurrency(0).attempts_max(0).poll(Duration::ZERO).timeout(Duration::ZERO);
     let error = worker.run_until(std::future::pending()).await.unwrap_err().to_string();
-    for says in ["6 faults", "consumer name", "no handler", "concurrency", "attempts", "timeout", "between two looks"] {
+    for says in ["6 faults", "consumer name", "no handler", "concurrency", "attempts", "timeout", "poll interval"] {
         assert!(error.contains(says), "{says} in {error}");
     }
     let twice = world.worker().on("ok", super::world::act);

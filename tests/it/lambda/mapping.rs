@@ -99,7 +99,7 @@ async fn invoke_with(service: &Service<Work>, second: &str, action: &str) -> Res
 #[tokio::test]
 async fn a_mapping_that_deletes_failures_gets_none() {
     let deletes = "lacks ReportBatchItemFailures";
-    let may_not = "may not look";
+    let may_not = "lacks a permission";
     let no_answer = "gave no answer";
     let not_found = "no event source mapping of this function";
     // mode, status, answer, action, what is said, how many failed, or a part of the error

@@ -37,6 +37,6 @@ async fn an_invocation_after_one_whose_handlers_block_every_thread_is_worked() {
     assert!(failures(&response).is_empty());
     let records = world.metrics.lock().unwrap().clone();
     assert_eq!((&records[0]["stuck"], &records[1]["completed"]), (&8.into(), &8.into()));
-    assert!(!service.is_worn_out());
+    assert!(!service.are_threads_exhausted());
     drop(release);
 }

@@ -13,7 +13,7 @@ impl ErrorCodes for MySql {
     }
 }
 
-/// By MySQL's own number of an error, which says more than its SQLSTATE.
+/// Classifies an error by MySQL's own number, which is more specific than its SQLSTATE.
 fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
     let migrate = || format!(": {}", table.migrate());
     match answer.try_downcast_ref().map_or(0, MySqlDatabaseError::number) {

@@ -11,14 +11,14 @@ use crate::migrations::Migrations;
 use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
-/// What every connection of ours starts with: a lock of another transaction fails a statement, rather than hold it up until long
+/// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
 /// after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
-/// gaps between them; and what does not fit is refused, never cut.
+/// gaps between them; and a value that is too long is refused, never cut.
 const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 1, autocommit = 1, \
                        sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
                        SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// Makes migrations of one database wait for each other. Locks are the server's, and names of them short.
+/// Makes migrations of one database wait for each other. Lock names are global to the server, and short.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('claimant', SHA1(DATABASE())), ?)";
 
 /// How long they wait.
@@ -45,21 +45,21 @@ pub struct MySqlStore {
 }
 
 impl MySqlStore {
-    /// The database with this URL, `mysql://user:password@host:port/database?ssl-mode=VERIFY_IDENTITY&ssl-ca=…`, through
-    /// at most this many connections, made when they are needed: a server that is down fails the calls, not this.
+    /// Opens the database with this URL, `mysql://user:password@host:port/database?ssl-mode=VERIFY_IDENTITY&ssl-ca=…`, through
+    /// at most this many connections, opened when they are needed: if the server is down, calls fail, not this.
     ///
     /// MySQL's `caching_sha2_password` needs TLS.
     ///
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is none.
+    /// When the URL is not a valid one.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         let options: MySqlConnectOptions = url.parse().map_err(|e: sqlx::Error| {
             Error::invalid("the database URL is not usable: mysql://user:password@host:port/database is needed")
                 .caused_by(e)
         })?;
-        // Statements have no values in them, but they are a matter of claimant's own.
+        // Statements have no values in them, but they are internal to claimant.
         let options = options.disable_statement_logging();
         Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))
     }
@@ -76,21 +76,21 @@ impl MySqlStore {
     /// Opens the database as [`from_env`](Self::from_env) does, from these variables.
     ///
     /// # Errors
-    /// As there: one error, with the faults of what was read before among the others.
+    /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
         let Settings { url, connections } = Settings::required(variables, "MySQL", &["mysql", "mariadb"])?;
         Self::connect(url.expose(), connections).await
     }
 
-    /// The store on a pool of the caller's. Make it with [`pool_options`](Self::pool_options), or set its connections up
-    /// as that does: with an `innodb_lock_wait_timeout` of a second, READ COMMITTED, and a strict SQL mode.
+    /// Creates a store on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up
+    /// as they do: with an `innodb_lock_wait_timeout` of a second, READ COMMITTED, and a strict SQL mode.
     #[must_use]
     pub fn new(pool: MySqlPool) -> Self {
         Self { pool }
     }
 
-    /// The options of the pools that [`connect`](Self::connect) makes: connections with time limits of their own on the
-    /// server, tried out before use only after they were idle for a while.
+    /// Returns the options of the pools that [`connect`](Self::connect) makes: connections have timeouts on the server, and
+    /// are tested before use only after they were idle for a while.
     #[must_use]
     pub fn pool_options() -> MySqlPoolOptions {
         pool_options().max_connections(CONNECTIONS_DEFAULT).after_connect(|connection: &mut MySqlConnection, _| {
@@ -98,14 +98,14 @@ impl MySqlStore {
         })
     }
 
-    /// The pool, for looking at and for closing.
+    /// Returns the pool, to inspect or close it.
     #[must_use]
     pub fn pool(&self) -> &MySqlPool {
         &self.pool
     }
 
-    /// Makes the table `claimant_records`, or brings it up to date, by migrations that are noted in `claimant_migrations`;
-    /// any number of callers may do so at once. For deployments and tests: a function's role need not be allowed to.
+    /// Creates the table `claimant_records`, or brings it up to date, by migrations that are recorded in `claimant_migrations`;
+    /// any number of callers may do so at once. For deployments and tests: a function's role does not need the permission.
     ///
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
@@ -116,7 +116,7 @@ impl MySqlStore {
         ];
         let migrations = Migrations::of_records::<MySql>(files);
         let mut migrator = migrations.migrator();
-        // Its lock has a time limit that MariaDB does not understand, and then does not lock.
+        // sqlx's lock has a timeout that MariaDB does not understand; it then does not lock.
         migrator.set_locking(false);
         // A connection of its own, without the short time limit, and gone afterwards, with its lock.
         let mut connection = self.pool.acquire().await.map_err(|e| migrations.failed(e))?.detach();
@@ -126,9 +126,7 @@ impl MySqlStore {
         if locked.map_err(|e| migrations.failed(e))? != Some(1) {
             return Err(StoreError::new(
                 StoreErrorKind::Throttled,
-                format!(
-                    "another process has been migrating this database for {LOCK_WAIT_MAX_S} s: see what holds them up"
-                ),
+                format!("another process has been migrating this database for {LOCK_WAIT_MAX_S} s: see what blocks it"),
             ));
         }
         migrator.run(&mut connection).await.map_err(|e| migrations.failed(e))?;

@@ -70,7 +70,7 @@ pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) 
         .bind(time(seen.lease_until))
 }
 
-/// What an ending writes: claims that end alike share a statement.
+/// The values that an ending writes: claims with the same values share a statement.
 #[derive(PartialEq)]
 struct Written<'a> {
     status: Status,
@@ -103,7 +103,7 @@ fn end(written: &Written<'_>, claims: &[&Claim]) -> QueryBuilder<MySql> {
     text.push(", result = ").push_bind(bytes(written.result));
     text.push(", error = ").push_bind(bytes(written.error));
     text.push(", attempts = GREATEST(attempts - ").push_bind(i64::from(written.attempts_back));
-    // By the key alone for the index, which goes through it in one order everywhere.
+    // By the key alone, so that the index is read in the same order everywhere.
     text.push(", 0) WHERE status = 'IN_PROGRESS' AND id IN (");
     list(&mut text, claims.iter().map(|claim| &claim.id));
     text.push(") AND (id, owner, fence) IN ");
@@ -122,8 +122,8 @@ fn list<'a>(text: &mut QueryBuilder<MySql>, ids: impl Iterator<Item = &'a Record
     }
 }
 
-/// Of many records, the text of a statement depends on their number: it is not kept prepared, since a server keeps only so
-/// many for all its clients.
+/// Builds a statement. Its text depends on the number of records; for many records it is not kept prepared, since a server's
+/// prepared statements are limited.
 fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
     text.build().persistent(records == 1)
 }
@@ -151,7 +151,7 @@ impl Dialect for MySql {
         session.execute(operation, sqlx::AssertSqlSafe(text)).await.map(drop)
     }
 
-    /// A plain INSERT, which all fresh keys pass at once; where one is not, those that are fresh, and then a look at all.
+    /// A plain INSERT, which applies if all keys are fresh; if one is not, inserts the fresh ones, and then reads all.
     async fn offer(session: &mut Session<'_, Self>, records: &[(&RecordId, Record)]) -> Result<Seen, SqlError> {
         let mut text = insert(records);
         match session.execute("claiming", prepared(&mut text, records.len())).await {

@@ -7,7 +7,7 @@ use sqlx::error::DatabaseError;
 
 use crate::error::{ErrorCodes, Meaning, SqlError, Table};
 
-/// What `operation` ran into in PostgreSQL, on the way to this table.
+/// Returns the store error of `operation` on this table in PostgreSQL.
 #[must_use]
 pub fn explain(operation: &str, error: &sqlx::Error, table: &Table) -> StoreError {
     SqlError::of::<Postgres>(operation, error, table).into()

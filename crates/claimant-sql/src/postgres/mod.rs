@@ -13,7 +13,7 @@ use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 pub use meaning::explain;
 
-/// What every connection of ours starts with: a lock of another transaction fails a statement, rather than hold it up until long
+/// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
 /// after its caller has gone; each statement sees what was committed before it; and a statement whose client is gone ends, as
 /// far as the server's version and platform can tell.
 const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
@@ -42,13 +42,13 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// The database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
-    /// at most this many connections, made when they are needed: a server that is down fails the calls, not this.
+    /// Opens the database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
+    /// at most this many connections, opened when they are needed: if the server is down, calls fail, not this.
     ///
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is none.
+    /// When the URL is not a valid one.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         let options: PgConnectOptions = url.parse().map_err(|e: sqlx::Error| {
             Error::invalid("the database URL is not usable: postgres://user:password@host:port/database is needed")
@@ -58,7 +58,7 @@ impl PostgresStore {
             Some(_) => options,
             None => options.application_name("claimant"),
         };
-        // Statements have no values in them, but they are a matter of claimant's own.
+        // Statements have no values in them, but they are internal to claimant.
         let options = options.disable_statement_logging();
         Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))
     }
@@ -75,21 +75,21 @@ impl PostgresStore {
     /// Opens the database as [`from_env`](Self::from_env) does, from these variables.
     ///
     /// # Errors
-    /// As there: one error, with the faults of what was read before among the others.
+    /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
         let Settings { url, connections } = Settings::required(variables, "PostgreSQL", &["postgres", "postgresql"])?;
         Self::connect(url.expose(), connections).await
     }
 
-    /// The store on a pool of the caller's. Make it with [`pool_options`](Self::pool_options), or set its connections up
-    /// as that does: with a `lock_timeout` of about a second and a `statement_timeout` of a few, and READ COMMITTED.
+    /// Creates a store on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up
+    /// as they do: with a `lock_timeout` of about a second and a `statement_timeout` of a few, and READ COMMITTED.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self { pool }
     }
 
-    /// The options of the pools that [`connect`](Self::connect) makes: connections with time limits of their own on the
-    /// server, tried out before use only after they were idle for a while.
+    /// Returns the options of the pools that [`connect`](Self::connect) makes: connections have timeouts on the server, and
+    /// are tested before use only after they were idle for a while.
     #[must_use]
     pub fn pool_options() -> PgPoolOptions {
         pool_options().max_connections(CONNECTIONS_DEFAULT).after_connect(|connection: &mut PgConnection, _| {
@@ -97,14 +97,14 @@ impl PostgresStore {
         })
     }
 
-    /// The pool, for looking at and for closing.
+    /// Returns the pool, to inspect or close it.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.pool
     }
 
-    /// Makes the table `claimant_records`, or brings it up to date, by migrations that are noted in `claimant_migrations`;
-    /// any number of callers may do so at once. For deployments and tests: a function's role need not be allowed to.
+    /// Creates the table `claimant_records`, or brings it up to date, by migrations that are recorded in `claimant_migrations`;
+    /// any number of callers may do so at once. For deployments and tests: a function's role does not need the permission.
     ///
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
@@ -114,7 +114,7 @@ impl PostgresStore {
     }
 }
 
-/// Makes a table in PostgreSQL, or brings it up to date.
+/// Creates a table in PostgreSQL, or brings it up to date.
 ///
 /// # Errors
 /// When the database cannot be reached, refuses, or was migrated by a later version.

@@ -109,7 +109,7 @@ fn end<'q>(endings: &[&(Claim, Settlement)]) -> Statement<'q> {
         .bind(each(endings, |(_, s)| i64::from(s.ending.attempts_back())))
 }
 
-/// One value of each, for an array.
+/// Returns one value of each, for an array.
 fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
     all.iter().map(value).collect()
 }
@@ -117,7 +117,7 @@ fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
 impl Dialect for Postgres {
     const BEGIN: &'static str =
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
-    // A handler can leave more than its settings with the session, also from inside a function, where no guard sees it.
+    // A handler can leave more than settings in the session, also from inside a function, where no guard sees it.
     const COMMIT: &'static str = "COMMIT; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
     const ROLLBACK: &'static str = "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
 
