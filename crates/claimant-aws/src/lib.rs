@@ -22,7 +22,7 @@ const BACKOFF_BASE_MS: u64 = 50;
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT_MS: u64 = 2_000;
 
-/// The configuration, loaded from the environment at the first call and shared from then on.
+/// Returns the configuration, loaded from the environment at the first call and shared from then on.
 ///
 /// Honours the SDK's own variables: `AWS_REGION`, `AWS_ENDPOINT_URL` and `AWS_ENDPOINT_URL_<SERVICE>`, credentials, profiles.
 /// Does no request unless credentials have to be fetched.

@@ -8,7 +8,7 @@ use crate::limits::{
     STORE_RETRY_MAX_MS,
 };
 
-/// The delay before the next try after try number `attempt` (from 1): growing, capped, and spread over the upper
+/// Returns the delay before the next try after try number `attempt` (from 1): growing, capped, and spread over the upper
 /// half of it so that messages that failed together do not come back together.
 ///
 /// The spread comes from the message id, not from a random generator: the same run gives the same delays.
@@ -18,7 +18,7 @@ pub fn delay(attempt: u32, message_id: &MessageId) -> Duration {
     Duration::from_millis(half + spread(message_id, attempt) % half)
 }
 
-/// The delay before a rejected message is shown again, on its way to the dead-letter queue: at first none, then
+/// Returns the delay before a rejected message is visible again, on its way to the dead-letter queue: at first none, then
 /// growing, so that a queue without a redrive policy is not a hot loop.
 pub(crate) fn rejected_delay(receive_count: u32) -> Duration {
     match receive_count {
@@ -27,8 +27,8 @@ pub(crate) fn rejected_delay(receive_count: u32) -> Duration {
     }
 }
 
-/// The delay before a store is asked again that gave no answer to try number `tries` (from 1), for this message and those
-/// with it: growing, capped, spread over its upper half, and at most half of the time that is left, so that the last tries
+/// Returns the delay before a store that gave no answer to try number `tries` (from 1) is called again, for this message and
+/// those with it: growing, capped, spread over its upper half, and at most half of the time that is left, so that the last tries
 /// come close to its end. `None` where hardly any is left.
 pub(crate) fn store_delay(tries: u32, message_id: &MessageId, left: Duration) -> Option<Duration> {
     if left < Duration::from_millis(STORE_RETRY_LEFT_MIN_MS) {
@@ -40,7 +40,7 @@ pub(crate) fn store_delay(tries: u32, message_id: &MessageId, left: Duration) ->
     Some(delay.min(left / 2))
 }
 
-/// Up to a second, so that messages that wait for the same moment do not all come at once.
+/// Returns up to a second, so that messages that wait for the same moment do not all come at once.
 pub(crate) fn jitter(message_id: &MessageId) -> Duration {
     Duration::from_millis(spread(message_id, 0) % 1_000)
 }
@@ -49,7 +49,7 @@ fn ceiling(base: u64, factor: u64, attempt: u32) -> u64 {
     base.saturating_mul(factor.saturating_pow(attempt.saturating_sub(1))).min(BACKOFF_MAX_MS)
 }
 
-/// FNV-1a: a few instructions, and only a spread is needed.
+/// Hashes by FNV-1a: a few instructions, and only a spread is needed.
 fn spread(message_id: &MessageId, attempt: u32) -> u64 {
     let bytes = message_id.as_str().bytes().chain(attempt.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))

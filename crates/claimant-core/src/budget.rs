@@ -8,10 +8,10 @@ use crate::limits::{STORE_BUDGET_MAX_MS, STORE_TRY_BASE_MS};
 use crate::meter::Meter;
 use crate::store::{Call, StoreError};
 
-/// By how often its base a wait is doubled at most.
+/// How often a wait is doubled at most.
 const DOUBLINGS_MAX: u32 = 7;
 
-/// The time that a call to a store may take, until when, and where its requests are counted: what a store's tries share.
+/// When a call to a store must end, and where its requests are counted: shared by all tries of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget<'a> {
     until: Instant,
@@ -20,7 +20,7 @@ pub struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// Returns the budget of a call that begins now: the time it is given, and no more than an invocation can last.
+    /// Returns the budget of a call that begins now: the call's time, at most as long as an invocation can last.
     #[must_use]
     pub fn of(call: Call<'a>) -> Self {
         let within = call.within.min(Duration::from_millis(STORE_BUDGET_MAX_MS));
@@ -57,11 +57,11 @@ impl<'a> Budget<'a> {
         self.meter
     }
 
-    /// Sends a request, counted, and waits for its answer within what is left: by dropping it then, which spares a client a
-    /// configuration of its own for each request. Without time left, it is not sent.
+    /// Counts and sends a request, and waits for its answer as long as time is left; then drops it, so that clients need no
+    /// timeout of their own for each request. Without time left, it is not sent.
     ///
     /// # Errors
-    /// When no answer came in time. The request may have been carried out.
+    /// When no answer came in time. The request may have been executed.
     pub async fn send<O>(&self, request: impl Future<Output = O>) -> Result<O, StoreError> {
         let left = self.left();
         if left.is_zero() {

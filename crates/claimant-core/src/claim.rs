@@ -17,7 +17,7 @@ const OWNER_TOKEN_BYTES: usize = 16;
 pub struct OwnerToken(String);
 
 impl OwnerToken {
-    /// A token that no other claim has.
+    /// Draws a token that no other claim has.
     ///
     /// # Errors
     /// When the operating system gives no random bytes. The message must then be reported failed.
@@ -28,13 +28,13 @@ impl OwnerToken {
         Ok(Self(hex(&bytes)))
     }
 
-    /// The token as a record holds it; stores use this to read one back, tests to name one.
+    /// Returns the token as a record holds it; stores use this to read one back, tests to name one.
     #[must_use]
     pub fn from_stored(token: impl Into<String>) -> Self {
         Self(token.into())
     }
 
-    /// The token itself.
+    /// Returns the token itself.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -59,19 +59,19 @@ impl Fence {
     /// The fence of a key's first claim.
     pub const FIRST: Self = Self(1);
 
-    /// The fence with this number.
+    /// Returns the fence with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number itself.
+    /// Returns the number itself.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The fence of the next claim.
+    /// Returns the fence of the next claim.
     #[must_use]
     pub const fn next(self) -> Self {
         // OK because a key claimed a thousand times a second would take half a billion years to get there.

@@ -8,37 +8,37 @@ use std::time::Duration;
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The time this many milliseconds after the epoch.
+    /// Returns the time this many milliseconds after the epoch.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded up: the unit in which stores expire records.
+    /// Returns whole seconds since the epoch, rounded up: the unit in which stores expire records.
     #[must_use]
     pub const fn as_secs_rounded_up(self) -> u64 {
         self.0.div_ceil(1_000)
     }
 
-    /// `self` and then `duration`, or the end of time where that is too far.
+    /// Returns `self` plus `duration`, at most the largest timestamp.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// `duration` before `self`, or the epoch.
+    /// Returns `self` minus `duration`, at least the epoch.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Returns how long after `earlier` this is; zero if it is not after it.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -51,7 +51,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A duration in whole milliseconds, at most `u64::MAX` of them.
+/// Returns a duration in whole milliseconds, at most `u64::MAX` of them.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -60,7 +60,7 @@ fn millis(duration: Duration) -> u64 {
 ///
 /// A clock may jump, in either direction, at any time: safety never depends on it (S1–S10 of the protocol).
 pub trait Clock: Send + Sync + 'static {
-    /// The time now.
+    /// Returns the time now.
     fn now(&self) -> Timestamp;
 }
 

@@ -38,7 +38,7 @@ type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 /// let consumer = Consumer::new("order-confirmation", MemoryStore::new(), confirm).key(|order| &order.order_id);
 /// ```
 ///
-/// The builder checks nothing: what is wrong with a consumer is said in one error when it starts, by
+/// The builder checks nothing: all faults of a consumer are returned in one error when it starts, by
 /// [`Engine::new`](crate::Engine::new).
 pub struct Consumer<T> {
     name: String,
@@ -50,8 +50,8 @@ pub struct Consumer<T> {
 }
 
 impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
-    /// Returns a consumer of JSON bodies of the shape `T`, which is what its [`Handler`] takes. Its name keeps its keys apart from
-    /// those of other consumers.
+    /// Returns a consumer of JSON bodies that decode as `T`, the payload of its [`Handler`]. Keys of consumers with different
+    /// names never collide.
     ///
     /// What the handler returns, unless it is `()` or `None`, is kept on the record as JSON, at most
     /// [`RESULT_MAX_BYTES`](crate::record::RESULT_MAX_BYTES) of it. A larger result, or one that cannot be written as JSON,
@@ -63,9 +63,9 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Self::with_handler(name.into(), Arc::new(store), AnyHandler::plain(handler))
     }
 
-    /// Returns a consumer whose handler borrows a transaction of its store: what it does with that and the completion of its key are
-    /// there together, exactly once, or neither is, whatever is killed or lost in between. What it does besides is as
-    /// for [`new`](Self::new): done again where the commit did not come through.
+    /// Returns a consumer whose handler borrows a transaction of its store: its writes in that and the completion of its key
+    /// commit together, exactly once, or not at all, whatever is killed or lost in between. Other effects are as for
+    /// [`new`](Self::new): repeated if the commit did not apply.
     ///
     /// The handler neither commits nor rolls back: it returns `Ok` or an error. Results, keys and the rest are as for
     /// [`new`](Self::new).
@@ -77,7 +77,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Self::with_handler(name.into(), Arc::new(store), AnyHandler::transactional(handler))
     }
 
-    /// Returns a consumer that runs nothing: its store keeps the messages themselves, such as an inbox does. `note` writes into the
+    /// Returns a consumer that runs no handler: its store keeps the messages themselves, as an inbox does. `note` writes into the
     /// claim's transaction what is to be kept of a message, and the completion of the claim stores it. It must not block.
     #[doc(hidden)]
     pub fn storing<S: Transactional>(
@@ -121,10 +121,10 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         self
     }
 
-    /// Sets what of the payload must be the same in two messages of one key. Unless set, all of the body: where a producer's
-    /// second copy differs in a time stamp, say, leave that out here, or both copies are a conflict.
+    /// Sets which part of the payload must be the same in two messages with one key. Unless set, the whole body: if a producer's
+    /// second copy differs, for example in a timestamp, leave that out here, or the second copy is a conflict.
     ///
-    /// `version` is of the rule: 1 for the first one, and another number whenever it gives another fingerprint for the same
+    /// `version` is the rule's: 1 for the first one, and another number whenever it returns another fingerprint for the same
     /// payload (another field, another order, another format). It is kept with the fingerprint, and only fingerprints of
     /// the same version are compared: with work that an earlier version recorded, or none, the key alone decides, as
     /// with [`Conflicts::Ignore`](crate::Conflicts::Ignore). A rule that is changed under its old number makes a conflict of each key that is in
@@ -192,7 +192,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         Ok(name?)
     }
 
-    /// What does not go together, in words.
+    /// Returns why options contradict each other, in words.
     fn faults(&self) -> Vec<&'static str> {
         const NEEDS_OUTLIVING_CLAIMS: &str = "at most once needs a store whose claims outlive their owners, and this one's end \
             with the process: do the work in the transaction and leave at_most_once away, or use a store without transactions";
@@ -207,14 +207,14 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         faults.into_iter().flatten().collect()
     }
 
-    /// Decodes a message's body, and says what its work is.
+    /// Decodes a message's body, and identifies its work.
     pub(crate) fn read(&self, name: &ConsumerName, message: &Message) -> Result<(Identity, T), Rejection> {
         self.identity.read(name, message)
     }
 }
 
 impl<T> Consumer<T> {
-    /// Shows a duplicate to the hook, if there is one. A hook that panics changes nothing.
+    /// Calls the hook for a duplicate, if there is one. A hook that panics changes nothing.
     pub(crate) fn show_duplicate(&self, duplicate: &Duplicate<'_>) {
         if let Some(hook) = &self.on_duplicate {
             // The panic hook has logged it.

@@ -1,4 +1,4 @@
-//! What a handler may know about its run.
+//! What a handler is told about its run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::limits::LEASE_MAX_MS;
 /// The time that a context made for a test leaves its handler.
 const TEST_REMAINING: Duration = Duration::from_secs(30);
 
-/// What a handler may know about its run. Cheap to clone; gives no power over the claim.
+/// Describes a run to its handler. Cheap to clone; it cannot change the claim.
 #[derive(Debug, Clone)]
 pub struct Context {
     run: Arc<Run>,
@@ -55,7 +55,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// When the key is none: empty, or longer than 2,048 bytes.
+    /// When the key is empty, or longer than 2,048 bytes.
     pub fn for_tests(key: &str) -> Result<Self, InvalidValue> {
         Ok(Self::new(Run {
             consumer: ConsumerName::new("test")?,
@@ -94,52 +94,52 @@ impl Context {
         Self::new(run)
     }
 
-    /// The key of the work. Hand it to the system that has the effect, so that it can recognise a repeat.
+    /// Returns the key of the work. Hand it to the system that has the effect, so that it can recognise a repeat.
     #[must_use]
     pub fn key(&self) -> &str {
         self.run.key.as_str()
     }
 
-    /// The fence of this claim: grows with each claim of the key, so that a system that keeps the largest one seen
-    /// can refuse a late write of an earlier owner.
+    /// Returns the fencing token of this claim. It grows with each claim of the key, so that a system that keeps the largest
+    /// one seen can refuse a late write of an earlier owner.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.run.fence
     }
 
-    /// Which run of the handler for this key this is: 1 for the first, also after the key was rejected and
-    /// redriven. Survives redelivery under another id otherwise, unlike the receive count.
+    /// Returns which run of the handler for this key this is: 1 for the first, and for the first after the key was rejected and
+    /// redriven. Otherwise it survives redelivery under another id, unlike the receive count.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }
 
-    /// The id of the message that carries the work.
+    /// Returns the id of the message that carries the work.
     #[must_use]
     pub fn message_id(&self) -> &str {
         self.run.message_id.as_str()
     }
 
-    /// How often the queue has delivered this message, this time included.
+    /// Returns how often the queue has delivered this message, this time included.
     #[must_use]
     pub fn receive_count(&self) -> u32 {
         self.run.receive_count
     }
 
-    /// The trace that the producer sent the message in, as the header (`Root=…;Parent=…;Sampled=…`) that continues it:
+    /// Returns the trace that the producer sent the message in, as the header (`Root=…;Parent=…;Sampled=…`) that continues it:
     /// hand it to the systems you call, as `X-Amzn-Trace-Id`.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
         self.run.trace.as_deref()
     }
 
-    /// The consumer that runs.
+    /// Returns the consumer that runs.
     #[must_use]
     pub fn consumer(&self) -> &str {
         self.run.consumer.as_str()
     }
 
-    /// How long the handler has until it is cancelled. Zero means no time, never "no limit".
+    /// Returns how long the handler has until it is cancelled. Zero means no time, never "no limit".
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.run.cancelled_at.saturating_duration_since(Instant::now())

@@ -27,7 +27,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of an invocation that is ended from outside at `deadline` and must return `margin` before.
+    /// Returns the schedule of an invocation that the runtime ends at `deadline`, and that must return `margin` before.
     ///
     /// The last fifth of the time, at most [`SETTLE_RESERVE_MAX_MS`], is kept for settling. A deadline that is past
     /// leaves no time at all: nothing is started.
@@ -44,23 +44,23 @@ impl Schedule {
         }
     }
 
-    /// The time for handlers, from the beginning to their cancellation.
+    /// Returns the time for handlers, from the beginning to their cancellation.
     pub(crate) fn total(&self) -> Duration {
         self.cancel_at - self.started_at
     }
 
-    /// How long a claim of an invocation like this one can be honoured.
+    /// Returns how long a claim of an invocation like this one can be honoured.
     pub(crate) fn longest_lease(&self) -> Duration {
         self.lease_end - self.started_at
     }
 
-    /// Until when a claim made at `now` is honoured.
+    /// Returns until when a claim made at `now` is honoured.
     pub(crate) fn lease_until(&self, now: Timestamp) -> Timestamp {
         now.plus(until(self.lease_end))
     }
 }
 
-/// How long it is until `at`; zero if that is past.
+/// Returns how long it is until `at`; zero if that is past.
 pub(crate) fn until(at: Instant) -> Duration {
     at.saturating_duration_since(Instant::now())
 }

@@ -1,4 +1,4 @@
-//! A body as the payload it says it is, and what is said of one that is not: where it is wrong, never what it says.
+//! Decodes bodies, and describes what is wrong with one that does not decode: where, never its content.
 
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -14,21 +14,21 @@ const PATH_MAX_BYTES: usize = 200;
 /// The longest field name shown in it, in bytes.
 const FIELD_MAX_BYTES: usize = 40;
 
-/// The fingerprint of a body: of its JSON value where that says it all, else of its bytes.
+/// Returns the fingerprint of a body: of its JSON value if that represents it exactly, else of its bytes.
 pub(crate) fn of_body(body: &str) -> Fingerprint {
     let json = serde_json::from_str(body).ok().filter(|_| fingerprint::numbers_are_exact(body));
     json.map_or_else(|| Fingerprint::of_bytes(body.as_bytes()), |value| Fingerprint::of_json(&value))
 }
 
-/// A JSON body as a payload.
+/// Decodes a JSON body.
 ///
 /// # Errors
-/// When it is none: where it is wrong, never what it says.
+/// When the body does not decode. The error says where it is wrong, and never quotes it.
 pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
     read_json("body", body).map_err(|fault| Rejection::new(fault.0))
 }
 
-/// A JSON text as a value. The error names the text by this word.
+/// Decodes a JSON text, which the error calls by this word.
 pub(crate) fn read_json<T: DeserializeOwned>(word: &str, text: &str) -> Result<T, InvalidValue> {
     let mut json = serde_json::Deserializer::from_str(text);
     let value =
@@ -37,8 +37,8 @@ pub(crate) fn read_json<T: DeserializeOwned>(word: &str, text: &str) -> Result<T
     Ok(value)
 }
 
-/// serde's own messages quote the offending value, so they are not passed on; its "missing field" names only a
-/// field of `T`.
+/// Describes a JSON error. serde's own messages quote the offending value, so they are not passed on; its "missing field"
+/// names only a field of `T`.
 fn describe(word: &str, error: &serde_json::Error, path: &str) -> InvalidValue {
     let at = format!("line {} column {}", error.line(), error.column());
     if !error.is_data() {
@@ -53,7 +53,7 @@ fn describe(word: &str, error: &serde_json::Error, path: &str) -> InvalidValue {
     InvalidValue(format!("the {word} has the wrong shape at JSON path {path}: {missing} ({at})"))
 }
 
-/// A JSON path of fields and places; a segment that is no plain name can be a map's key, which is data.
+/// Returns a JSON path of fields and indexes. A segment that is not a plain name is hidden: it can be a map's key, which is data.
 fn field_path(path: &serde_path_to_error::Path) -> String {
     let plain = |name: &str| {
         name.len() <= FIELD_MAX_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')

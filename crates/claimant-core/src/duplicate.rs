@@ -16,8 +16,8 @@ pub struct Duplicate<'a> {
 }
 
 impl<'a> Duplicate<'a> {
-    /// Returns a duplicate of this work, with what was kept of its result, as JSON. The engine makes them; by itself for a
-    /// test of a hook.
+    /// Returns a duplicate of this work, with what was kept of its result, as JSON. The engine creates them; call this in
+    /// tests of a hook.
     ///
     /// ```
     /// # use claimant_core as claimant;
@@ -52,8 +52,8 @@ impl<'a> Duplicate<'a> {
     /// or `None`, or more than [`RESULT_MAX_BYTES`](crate::record::RESULT_MAX_BYTES).
     ///
     /// # Errors
-    /// When what was kept is no `R`, as after a deployment that changed what the handler returns. The error says where it
-    /// differs, never what it holds.
+    /// When what was kept does not decode as `R`, as after a deployment that changed what the handler returns. The error says
+    /// where it differs, never its content.
     pub fn result<R: DeserializeOwned>(&self) -> Result<Option<R>, InvalidValue> {
         self.result.map(|json| read_json("kept result", json)).transpose()
     }

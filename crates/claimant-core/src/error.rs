@@ -70,7 +70,7 @@ impl Error {
         Self::new(message).of_kind(ErrorKind::Invalid)
     }
 
-    /// Returns the same error with this kind.
+    /// Sets the kind.
     #[must_use]
     pub fn of_kind(mut self, kind: ErrorKind) -> Self {
         self.kind = kind;
@@ -95,7 +95,7 @@ impl Error {
         }
     }
 
-    /// The same error with its cause.
+    /// Sets the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());

@@ -46,18 +46,18 @@ pub enum FailureKind {
 }
 
 impl HandlerError {
-    /// A failure to be tried again, with this text. The work is not done: an
+    /// Returns a failure to be tried again, with this text. The work is not done: an
     /// [at-most-once](crate::Consumer::at_most_once) consumer tries it again too.
     pub fn retry(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { source: why.into(), kind: FailureKind::Retry, retry_after: None }
     }
 
-    /// A failure that no retry can fix, with this text.
+    /// Returns a failure that no retry can fix, with this text.
     pub fn terminal(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { kind: FailureKind::Terminal, ..Self::retry(why) }
     }
 
-    /// A failure after which it is not known whether the work is done: the request was sent, and no answer came. An
+    /// Returns a failure after which it is not known whether the work is done: the request was sent, and no answer came. An
     /// [at-most-once](crate::Consumer::at_most_once) consumer parks the message, as it does with work that was cut off;
     /// any other one tries it again, as after [`retry`](Self::retry).
     ///
@@ -86,19 +86,19 @@ impl HandlerError {
         self
     }
 
-    /// Whether the message is rejected for good.
+    /// Returns whether the message is rejected for good.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
         matches!(self.kind, FailureKind::Terminal)
     }
 
-    /// Whether the work may be done all the same.
+    /// Returns whether the work may be done all the same.
     #[must_use]
     pub const fn is_uncertain(&self) -> bool {
         matches!(self.kind, FailureKind::Uncertain)
     }
 
-    /// The delay asked for, if any.
+    /// Returns the delay asked for, if any.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -113,7 +113,7 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
 }
 
 impl fmt::Display for HandlerError {
-    /// The error and its causes, each once.
+    /// Writes the error and its causes, each once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Chain(self.source.as_ref()), f)
     }
@@ -142,12 +142,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure to be tried again.
+    /// Returns a failure to be tried again.
     pub fn retry(why: impl Into<String>) -> Self {
         Self { why: why.into(), kind: FailureKind::Retry, retry_after: None }
     }
 
-    /// A failure that no retry can fix.
+    /// Returns a failure that no retry can fix.
     pub fn terminal(why: impl Into<String>) -> Self {
         Self { kind: FailureKind::Terminal, ..Self::retry(why) }
     }

@@ -13,8 +13,8 @@ const DIGEST_BYTES: usize = 32;
 /// The most bytes that a stored fingerprint has: the hash, its form, and the version of the consumer's rule.
 pub const FINGERPRINT_MAX_BYTES: usize = DIGEST_BYTES + 1 + 4;
 
-/// How values are fed to the hash. To change anything that the golden tests below pin is to make a new form, with a new number:
-/// records of the one before are then not compared, instead of all being conflicts.
+/// How values are fed to the hash. Any change to what the golden tests below pin needs a new form, with a new number: records of
+/// the form before are then not compared, instead of all being conflicts.
 const FORM: u8 = 1;
 
 /// A SHA-256 of the payload that identifies the work, and by what rule it was made.
@@ -31,7 +31,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of these very bytes.
+    /// Returns the fingerprint of exactly these bytes.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         let mut hash = Sha256::new();
@@ -40,7 +40,7 @@ impl Fingerprint {
         Self::of_hash(hash)
     }
 
-    /// The fingerprint of a JSON value: white space and the order of an object's fields do not count.
+    /// Returns the fingerprint of a JSON value: white space and the order of an object's fields do not count.
     #[must_use]
     pub fn of_json(value: &Value) -> Self {
         let mut hash = Sha256::new();
@@ -52,20 +52,20 @@ impl Fingerprint {
         Self { digest: hash.finalize().into(), form: FORM, rule: 0 }
     }
 
-    /// The same hash as made by this version of a consumer's rule; 0 says that it is of the whole body.
+    /// Marks the fingerprint as made by this version of a consumer's rule; 0 means the whole body.
     #[must_use]
     pub const fn of_rule(self, version: u32) -> Self {
         Self { rule: version, ..self }
     }
 
-    /// Whether the two are of one rule and one form, and of different payloads. All that tells a conflict.
+    /// Returns whether both have the same rule and form, and different payloads. This alone makes a conflict.
     #[must_use]
     pub fn contradicts(&self, other: &Self) -> bool {
         (self.form, self.rule) == (other.form, other.rule) && self.digest != other.digest
     }
 
-    /// The bytes that a record holds, at most [`FINGERPRINT_MAX_BYTES`]: the hash, and unless it is of the first form and of
-    /// the whole body, its form and the version of the rule. Equal exactly where the fingerprints are.
+    /// Returns the bytes that a record holds, at most [`FINGERPRINT_MAX_BYTES`]: the hash, and unless it is of the first form
+    /// and of the whole body, its form and the version of the rule. Equal exactly where the fingerprints are.
     #[must_use]
     pub fn to_stored(&self) -> Vec<u8> {
         let mut bytes = self.digest.to_vec();
@@ -76,10 +76,10 @@ impl Fingerprint {
         bytes
     }
 
-    /// The fingerprint that a record holds.
+    /// Returns the fingerprint that a record holds.
     ///
     /// # Errors
-    /// When they are no bytes that [`to_stored`](Self::to_stored) gives.
+    /// When [`to_stored`](Self::to_stored) does not return such bytes.
     pub fn from_stored(bytes: &[u8]) -> Result<Self, InvalidValue> {
         let parsed = bytes.split_first_chunk().and_then(|(digest, rest)| match *rest {
             [] => Some(Self { digest: *digest, form: 1, rule: 0 }),
@@ -98,7 +98,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Whether each number of a JSON text is one that a `u64`, an `i64` or an `f64` tells from every other: else two
+/// Returns whether each number of a JSON text is one that a `u64`, an `i64` or an `f64` distinguishes from every other: else two
 /// payloads that differ would have one fingerprint.
 pub(crate) fn numbers_are_exact(json: &str) -> bool {
     let mut rest = json.as_bytes();
@@ -119,7 +119,7 @@ pub(crate) fn numbers_are_exact(json: &str) -> bool {
     true
 }
 
-/// What follows the string whose opening quote was just passed.
+/// Returns what follows the string whose opening quote was just passed.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     loop {
         rest = match rest {
@@ -130,7 +130,8 @@ fn after_string(mut rest: &[u8]) -> &[u8] {
     }
 }
 
-/// Fifteen digits survive the way into an `f64` and back; with an exponent, a number can also become zero.
+/// Returns whether a number is exact: fifteen digits survive the conversion to an `f64` and back; with an exponent, a number
+/// can also become zero.
 fn is_exact(number: &[u8]) -> bool {
     let text = std::str::from_utf8(number).unwrap_or_default();
     let digits = number.iter().filter(|b| b.is_ascii_digit()).count();

@@ -16,7 +16,7 @@ use crate::transaction::{TransactionGuard, TransactionSlot};
 /// A handler's run: what it returns is the result to keep, as JSON.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
 
-/// A store that is not as its type says.
+/// The error for a store that does not keep to its type.
 const NO_TRANSACTION: &str = "the store gave the claim no transaction";
 
 /// A handler of payloads `T`: for [`Consumer::new`](crate::Consumer::new).
@@ -59,8 +59,8 @@ const NO_TRANSACTION: &str = "the store gave the claim no transaction";
 ///
 /// # Contract
 ///
-/// - It may run more than once for a message, and for one key at the same time as a run that was cut off and does not know
-///   it: hand [`Context::key`] to the system that has the effect, so that it can recognise a repeat.
+/// - It may run more than once for a message, and at the same time as an earlier run for its key that was cut off and is still
+///   running: pass [`Context::key`] to the system that has the effect, so that it can recognise a repeat.
 /// - It is cancelled by being dropped at an `await`, at its timeout or shortly before the invocation's deadline. What blocks
 ///   its thread cannot be cancelled: use `tokio::task::spawn_blocking` for it.
 /// - It may panic: that fails this message alone.
@@ -115,7 +115,7 @@ pub trait TransactionalHandler<T, X: Send + 'static, C = Context>: Send + Sync +
     /// Does the work of one message.
     ///
     /// # Errors
-    /// As for [`Handler::handle`]; nothing that was done in the transaction is there then.
+    /// As for [`Handler::handle`]; the transaction is then rolled back.
     fn handle(
         &self,
         payload: T,
@@ -153,7 +153,7 @@ pub(crate) struct AnyHandler<T> {
 }
 
 impl<T: Send + 'static> AnyHandler<T> {
-    /// One that has no transaction.
+    /// Wraps a handler without a transaction.
     pub(crate) fn plain(handler: impl Handler<T>) -> Self {
         let handler = Arc::new(handler);
         let start: Start<T> = Box::new(move |payload, _, _, cx| {
@@ -163,7 +163,7 @@ impl<T: Send + 'static> AnyHandler<T> {
         Self { start, transactional: false }
     }
 
-    /// One that borrows the claim's transaction.
+    /// Wraps a handler that borrows the claim's transaction.
     pub(crate) fn transactional<X: Send + 'static>(handler: impl TransactionalHandler<T, X>) -> Self {
         let handler = Arc::new(handler);
         let start: Start<T> = Box::new(move |payload, _, home, cx| match home.lend() {
@@ -176,7 +176,7 @@ impl<T: Send + 'static> AnyHandler<T> {
         Self { start, transactional: true }
     }
 
-    /// One that only notes in the claim's transaction what is to be kept of a message.
+    /// Wraps a function that only writes into the claim's transaction what is to be kept of a message.
     pub(crate) fn storing<X: Send + 'static>(
         note: impl Fn(&T, &Message, &mut X) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Self {
@@ -190,15 +190,15 @@ impl<T: Send + 'static> AnyHandler<T> {
         Self { start, transactional: true }
     }
 
-    /// The handler's run for this message, with the transaction in `home`. Of a handler's own code nothing runs until it is
+    /// Returns the handler's run for this message, with the transaction in `home`. No code of the handler runs before it is
     /// polled.
     pub(crate) fn start(&self, payload: T, message: &Message, home: &TransactionSlot, cx: Context) -> HandlerFuture {
         (self.start)(payload, message, home, cx)
     }
 }
 
-/// What a handler returned, as it is kept. The work is done, so what is wrong with its result must not make it look as if it
-/// were not.
+/// Converts what a handler returned to what is kept. The work is done, so a result that cannot be kept must not make it look
+/// undone.
 fn to_keep<R: Serialize>(returned: Result<R, HandlerError>, cx: &Context) -> Result<Option<String>, Failure> {
     Ok(kept(returned?).unwrap_or_else(|why| {
         tracing::error!(consumer = cx.consumer(), message_id = cx.message_id(), attempt = cx.attempt(), reason = %why, "handler's result is left out of the record");
@@ -206,7 +206,7 @@ fn to_keep<R: Serialize>(returned: Result<R, HandlerError>, cx: &Context) -> Res
     }))
 }
 
-/// A handler's result as it is kept: nothing for `()` and `None`. Else why it cannot be kept.
+/// Returns a handler's result as it is kept: nothing for `()` and `None`. Else why it cannot be kept.
 fn kept<R: Serialize>(result: R) -> Result<Option<String>, String> {
     // Serialising and dropping the result are the user's code.
     let json = catch_unwind(AssertUnwindSafe(move || serde_json::to_string(&result).ok()));

@@ -21,7 +21,7 @@ pub(crate) struct Identity {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// How a consumer tells one piece of work from another.
+/// How a consumer distinguishes one piece of work from another.
 pub(crate) struct IdentityRules<T> {
     key: Option<KeyRule<T>>,
     fingerprint: Option<(u32, FingerprintRule<T>)>,
@@ -43,12 +43,12 @@ impl<T> IdentityRules<T> {
         self.fingerprint = Some((version, Box::new(rule)));
     }
 
-    /// Whether keys come from payloads, not from message ids.
+    /// Returns whether keys come from payloads, not from message ids.
     pub(crate) fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    /// What is wrong with the rules, in words.
+    /// Returns what is wrong with the rules, in words.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         const VERSION_ZERO: &str =
             "the version of the fingerprint rule is 0, which stands for the whole body: count from 1";
@@ -57,7 +57,7 @@ impl<T> IdentityRules<T> {
 }
 
 impl<T: DeserializeOwned> IdentityRules<T> {
-    /// Decodes a body, and says what its work is. Both are the user's code: a panic in them rejects this message alone.
+    /// Decodes a body, and identifies its work. Both are the user's code: a panic in them rejects this message alone.
     pub(crate) fn read(&self, consumer: &ConsumerName, message: &Message) -> Result<(Identity, T), Rejection> {
         catch_unwind(AssertUnwindSafe(|| {
             let payload = decode_json(&message.body)?;

@@ -46,7 +46,7 @@ impl From<InvalidValue> for Error {
 pub struct Key(String);
 
 impl Key {
-    /// Takes a key as it is.
+    /// Creates a key from this text, unchanged.
     ///
     /// # Errors
     /// When it is empty or longer than [`KEY_MAX_BYTES`].
@@ -61,7 +61,7 @@ impl Key {
         }
     }
 
-    /// The key itself.
+    /// Returns the key itself.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -80,7 +80,7 @@ impl fmt::Debug for Key {
 pub struct ConsumerName(String);
 
 impl ConsumerName {
-    /// Takes a name as it is.
+    /// Creates a name from this text, unchanged.
     ///
     /// # Errors
     /// When it is empty, too long, or has another character.
@@ -95,7 +95,7 @@ impl ConsumerName {
         )))
     }
 
-    /// The name itself.
+    /// Returns the name itself.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -113,7 +113,7 @@ impl fmt::Display for ConsumerName {
 pub struct MessageId(String);
 
 impl MessageId {
-    /// Takes an id as it is.
+    /// Creates an id from this text, unchanged.
     ///
     /// # Errors
     /// When it is empty or longer than [`MESSAGE_ID_MAX_BYTES`].
@@ -125,7 +125,7 @@ impl MessageId {
         Err(InvalidValue(format!("the message id has {} bytes; 1 to {MESSAGE_ID_MAX_BYTES} are allowed", id.len())))
     }
 
-    /// The id itself.
+    /// Returns the id itself.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -146,7 +146,7 @@ impl fmt::Display for MessageId {
 pub struct RecordId(String);
 
 impl RecordId {
-    /// The id with the key in the clear, or hashed where that is longer than [`RECORD_ID_PLAIN_MAX_BYTES`].
+    /// Creates the id with the key in the clear, or hashed where that is longer than [`RECORD_ID_PLAIN_MAX_BYTES`].
     #[must_use]
     pub fn new(consumer: &ConsumerName, key: &Key) -> Self {
         if consumer.0.len() + 1 + key.0.len() > RECORD_ID_PLAIN_MAX_BYTES {
@@ -155,14 +155,14 @@ impl RecordId {
         Self(format!("{}#{}", consumer.0, key.0))
     }
 
-    /// The id with a SHA-256 of the key, for keys that are personal data. A hash hides a key only as far as
+    /// Creates the id with a SHA-256 of the key, for keys that are personal data. A hash hides a key only as far as
     /// keys cannot be guessed.
     #[must_use]
     pub fn hashed(consumer: &ConsumerName, key: &Key) -> Self {
         Self(format!("{}~{}", consumer.0, hex(&Sha256::digest(key.0.as_bytes()))))
     }
 
-    /// The id as the store holds it.
+    /// Returns the id as the store holds it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -176,7 +176,7 @@ impl fmt::Debug for RecordId {
     }
 }
 
-/// Lower-case hexadecimal.
+/// Returns the bytes in lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, b| {

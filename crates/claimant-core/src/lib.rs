@@ -7,12 +7,12 @@
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
 //! | [`transaction`] | a transaction that a claim carries and its handler borrows |
 //! | [`message`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
-//! | [`consumer`], `identity`, `options`, `tuning` | a named handler: its key rule and its fingerprint rule, and what it may be told |
+//! | [`consumer`], `identity`, `options`, `tuning` | a named handler: its key rule, its fingerprint rule and its options |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
-//! | [`decode`], [`rejection`], [`backoff`], [`budget`] | bodies, and what is said of a bad one; when what failed is tried again |
+//! | [`decode`], [`rejection`], [`backoff`], [`budget`] | decoding of bodies, and errors of invalid ones; when failed calls and messages are tried again |
 //! | [`threads`] | the threads that handlers run on and can block |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
-//! | [`settings`], [`secret`], [`limits`], [`error`] | what can be set, within which bounds, and what is wrong with it |
+//! | [`settings`], [`secret`], [`limits`], [`error`] | settings, their bounds and their errors |
 
 pub mod backoff;
 pub mod budget;

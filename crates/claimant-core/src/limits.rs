@@ -19,7 +19,7 @@ pub const WINDOW_MIN_S: u64 = 60;
 pub const WINDOW_MAX_S: u64 = 10 * 365 * 86_400;
 
 /// The last time that every store keeps exactly, in milliseconds since the epoch: the largest whole number below which an
-/// `f64`, in which some servers reckon, has every other one. It is in the year 287396.
+/// `f64`, in which some servers calculate, holds every whole number. It is in the year 287396.
 pub const TIME_MAX_MS: u64 = (1 << 53) - 1;
 
 /// How many messages a process works on at once, unless set.
@@ -34,7 +34,7 @@ pub const STORE_BATCH_MAX: usize = 25;
 /// Claims are taken ahead of free slots only as far as their messages then wait no longer than this.
 pub const CLAIM_AHEAD_MAX_MS: u64 = 100;
 
-/// And no more of them than this, so that memory and open claims are bounded.
+/// The most claims that are taken ahead of free slots, so that memory and open claims are bounded.
 pub const CLAIM_AHEAD_MAX: usize = 4 * STORE_BATCH_MAX;
 
 /// As many endings as this may wait for their answer, beside the concurrency; with more, nothing else is claimed.
@@ -49,7 +49,7 @@ pub const STORE_CALL_MAX_MS: u64 = 5_000;
 /// How much earlier a store has to answer than the engine gives up on it, so that the answers which it has by then count.
 pub const STORE_GUARD_MS: u64 = 50;
 
-/// How long the engine waits before it asks a store again that gave no answer; then twice as long each time.
+/// How long the engine waits before it calls a store again that gave no answer; then twice as long each time.
 pub const STORE_RETRY_BASE_MS: u64 = 50;
 
 /// The longest such wait: a store that is back is noticed about as soon. In an outage of 20 s, each request is sent again at
@@ -62,7 +62,7 @@ pub const STORE_BUDGET_MAX_MS: u64 = LEASE_MAX_MS;
 /// The first wait between the tries of one call to a store; then doubling.
 pub const STORE_TRY_BASE_MS: u64 = 24;
 
-/// With less time than this left, a store is not asked again.
+/// With less time than this left, a call to a store is not tried again.
 pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 
 /// How many dead letters are sent in one request: the queue's limit.
@@ -92,7 +92,7 @@ pub const CANCEL_GRACE_MS: u64 = 100;
 /// How long a handler waits for a thread before it gets a fresh one: the threads are then taken to be blocked.
 pub const THREAD_WAIT_MS: u64 = 250;
 
-/// How often threads are looked after while handlers run on them.
+/// How often the engine checks the threads that handlers run on.
 pub const THREADS_LOOK_MS: u64 = 100;
 
 /// The most threads that handlers are given at once; a consumer with a larger concurrency shares them.

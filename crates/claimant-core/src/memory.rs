@@ -9,16 +9,16 @@ use crate::protocol::{self, ClaimRequest, Decision, Refusal, RenewDecision, Rene
 use crate::record::Record;
 use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreFuture};
 
-/// A store in memory: the shortest way to keep the contract, for tests and for trying things out.
+/// A store in memory: the shortest implementation of the contract, for tests and experiments.
 ///
-/// It protects nothing across processes, of which a function has many.
+/// It does not deduplicate across processes, of which a function has many.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     records: Mutex<HashMap<RecordId, Record>>,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -29,10 +29,10 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns a message of no group and no trace, delivered for the first time.
+    /// Returns a message without group and trace, delivered for the first time.
     ///
     /// # Errors
-    /// When the id is none: empty, or longer than [`MESSAGE_ID_MAX_BYTES`](crate::key::MESSAGE_ID_MAX_BYTES).
+    /// When the id is empty, or longer than [`MESSAGE_ID_MAX_BYTES`](crate::key::MESSAGE_ID_MAX_BYTES).
     pub fn new(id: impl Into<String>, body: impl Into<String>) -> Result<Self, InvalidValue> {
         let id = MessageId::new(id)?;
         Ok(Self { id, body: body.into(), receive_count: 1, ordered_group: None, trace: None })

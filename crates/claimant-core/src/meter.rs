@@ -10,25 +10,25 @@ pub struct Meter {
     read_milliunits: AtomicU64,
 }
 
-/// What a [`Meter`] shows.
+/// What a [`Meter`] has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Usage {
     /// Requests sent, without those that an SDK repeats by itself.
     pub requests: u64,
-    /// Write units, where the store tells; a refused write, of which it does not, counts as one.
+    /// Write units, if the store tells them; a refused write, for which it does not, counts as one.
     pub write_units: f64,
-    /// Read units, where the store tells.
+    /// Read units, if the store tells them.
     pub read_units: f64,
 }
 
 impl Meter {
-    /// One request was sent.
+    /// Counts one request.
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The store says that this many units were consumed.
+    /// Counts the units that the store says were consumed.
     pub fn units(&self, write: f64, read: f64) {
         // OK because units are small, not negative, and counted in halves.
         let milli = |units: f64| (units * 1_000.0).round() as u64;
@@ -36,7 +36,7 @@ impl Meter {
         self.read_milliunits.fetch_add(milli(read), Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         // OK because the counts stay far below 2^52.

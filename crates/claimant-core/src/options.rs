@@ -1,4 +1,4 @@
-//! What a consumer may be told beside its handler and its rules, and within which bounds.
+//! The options of a consumer beside its handler and its rules, and their bounds.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum Lease {
     Renewed(Duration),
 }
 
-/// A consumer's options; `None` where it does not say.
+/// A consumer's options; `None` where it sets none.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) concurrency: Option<usize>,
@@ -31,7 +31,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Each option that is out of bounds, in words.
+    /// Returns each option that is out of bounds, in words.
     pub(crate) fn faults(&self) -> Vec<String> {
         let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
         let lease = match self.lease {

@@ -39,14 +39,14 @@ pub trait Queue: Send + Sync {
     /// again (a standard queue accepts the change); there, the lease alone keeps others off.
     fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer>;
 
-    /// Deletes messages that are done, before the report does: so that a process which dies on the next one takes none of
-    /// them back to the queue. [`Confirmation::Confirmed`] only once the queue has confirmed that all are gone.
+    /// Deletes completed messages before the report does, so that none of them is redelivered if the process dies on the next
+    /// one. [`Confirmation::Confirmed`] only once the queue has confirmed that all are gone.
     fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
         let _ = indexes;
         Box::pin(std::future::ready(Confirmation::Unconfirmed))
     }
 
-    /// Whether rejected messages can be sent to a dead-letter queue from here.
+    /// Returns whether rejected messages can be sent to a dead-letter queue from here.
     fn has_dead_letters(&self) -> bool;
 
     /// Sends copies of messages to the dead-letter queue, at most [`DEAD_LETTERS_BATCH_MAX`], within this time. Answers for
@@ -59,7 +59,7 @@ pub trait Queue: Send + Sync {
     ) -> QueueFuture<'a, Vec<Confirmation>>;
 }
 
-/// A queue that can do nothing: rejected messages go to their dead-letter queue by redrive.
+/// A queue without any of these calls: rejected messages go to their dead-letter queue by redrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoQueue;
 

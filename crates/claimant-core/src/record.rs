@@ -14,7 +14,7 @@ pub const ERROR_MAX_BYTES: usize = 256;
 /// The largest result kept on a record, in bytes of JSON. Each KB of it costs a write unit.
 pub const RESULT_MAX_BYTES: usize = 65_536;
 
-/// Where a key stands.
+/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Claimed, and being worked on until its lease ends.
@@ -25,7 +25,7 @@ pub enum Status {
     Failed,
     /// The last run failed for good: not run again for the same message.
     Rejected,
-    /// Abandoned work of an at-most-once consumer: left for a person to decide.
+    /// Abandoned work of an at-most-once consumer: an operator decides.
     Parked,
 }
 
@@ -33,7 +33,7 @@ impl Status {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::InProgress, Self::Completed, Self::Failed, Self::Rejected, Self::Parked];
 
-    /// The word that a record holds.
+    /// Returns the word that a record holds.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl FromStr for Status {
         Self::ALL
             .into_iter()
             .find(|s| s.as_str() == word)
-            .ok_or_else(|| InvalidValue("the status is none that claimant writes".into()))
+            .ok_or_else(|| InvalidValue("the status is not one that claimant writes".into()))
     }
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Status {
 /// One record: the state of one (consumer, key).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Where the key stands.
+    /// The state of the key.
     pub status: Status,
     /// Who made the last claim.
     pub owner: OwnerToken,
@@ -94,7 +94,7 @@ pub struct Record {
     pub error: Option<String>,
 }
 
-/// `text` cut to at most `max` bytes, at a character boundary.
+/// Returns `text` cut to at most `max` bytes, at a character boundary.
 #[must_use]
 pub fn bounded(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]

@@ -26,7 +26,7 @@ pub enum Outcome {
     Retry,
     /// The handler was cancelled, at the deadline or its timeout; its claim was released. Try again.
     Cancelled,
-    /// The handler did not stop when told; its claim stays until the lease ends.
+    /// The handler did not stop when it was cancelled; its claim stays until the lease ends.
     Stuck,
     /// There was no time left to start it.
     NotStarted,
@@ -53,7 +53,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the message may be deleted: only if its key was observed completed, or a copy of it observed in the
+    /// Returns whether the message may be deleted: only if its key was observed completed, or a copy of it observed in the
     /// dead-letter queue.
     #[must_use]
     pub const fn is_success(&self) -> bool {
@@ -64,7 +64,7 @@ impl Outcome {
         }
     }
 
-    /// One word for logs and metrics.
+    /// Returns the word for logs and metrics.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Outcome {
     }
 }
 
-/// Every word that [`Outcome::word`] can give.
+/// Every word that [`Outcome::word`] can return.
 pub const OUTCOME_WORDS: [&str; 14] = [
     "completed",
     "duplicate",
@@ -112,9 +112,9 @@ pub struct DeadLetter {
     pub index: usize,
     /// Its id.
     pub message_id: MessageId,
-    /// Who rejected it.
+    /// The consumer that rejected it.
     pub consumer: ConsumerName,
-    /// Why, without payload data but what the handler put into its error.
+    /// Why; without payload data, unless the handler put it into its error.
     pub error: String,
     /// Which run of the handler rejected it, if one did.
     pub attempt: Option<u32>,
@@ -137,7 +137,7 @@ pub enum DeadLetterReason {
 }
 
 impl DeadLetterReason {
-    /// The outcome's word for it, by [`Outcome::word`].
+    /// Returns the outcome's word for it, by [`Outcome::word`].
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -156,9 +156,9 @@ pub struct Entry {
     pub message_id: MessageId,
     /// What became of it.
     pub outcome: Outcome,
-    /// For a failure: after how long the queue should show the message again; `None` leaves it as it is.
+    /// For a failure: after how long the queue should make the message visible again; `None` leaves that as it is.
     pub visible_after: Option<Duration>,
-    /// How it came to that.
+    /// The steps that led to the outcome.
     pub details: Details,
 }
 
@@ -170,7 +170,7 @@ impl Entry {
     }
 }
 
-/// What is known of a message's way to its outcome. A step that it did not take has no duration.
+/// The steps of a message and their durations. A step that it did not take has no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Details {
@@ -208,24 +208,24 @@ pub struct Report {
     pub taken_over: usize,
     /// How long the steps took.
     pub latencies: Latencies,
-    /// What was asked of the store.
+    /// The requests to the store.
     pub usage: Usage,
 }
 
 impl Report {
-    /// A report of these entries, in the batch's order, of which nothing else is known.
+    /// Creates a report of these entries, in the batch's order, without latencies and usage.
     #[must_use]
     pub fn new(entries: Vec<Entry>) -> Self {
         Self { entries, ..Self::default() }
     }
 
-    /// All entries, in the batch's order.
+    /// Returns all entries, in the batch's order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The ids to report failed, each once: a queue can deliver one message twice in a batch, and if any copy
+    /// Returns the ids to report failed, each once: a queue can deliver one message twice in a batch, and if any copy
     /// failed, it failed.
     #[must_use]
     pub fn failures(&self) -> Vec<&MessageId> {
@@ -234,7 +234,7 @@ impl Report {
         failed.map(|e| &e.message_id).filter(|id| seen.insert(*id)).collect()
     }
 
-    /// How many messages had each outcome, by [`Outcome::word`].
+    /// Returns how many messages had each outcome, by [`Outcome::word`].
     #[must_use]
     pub fn counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What must not end up in a log.
+//! Values that must never be logged.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use std::fmt;
 pub struct SecretUrl(String);
 
 impl SecretUrl {
-    /// Takes a URL as it is.
+    /// Wraps a URL, unchanged.
     pub fn new(url: impl Into<String>) -> Self {
         Self(url.into())
     }
 
-    /// The URL itself, for a driver.
+    /// Returns the URL itself, for a driver.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether it begins with one of these and `://`.
+    /// Returns whether it begins with one of these and `://`.
     #[must_use]
     pub fn has_scheme(&self, schemes: &[&str]) -> bool {
         self.0.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme))

@@ -56,7 +56,7 @@ pub struct Variables {
     unknown: Unknown,
 }
 
-/// What becomes of a variable with claimant's prefix that nothing has read.
+/// What to do about a variable with claimant's prefix that nothing has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     /// It can be another part's, unless it is nearly the name of a known one.
@@ -78,9 +78,8 @@ impl Variables {
         Self { vars, known: BTreeSet::new(), faults: Vec::new(), unknown: Unknown::RefusedIfMisspelt }
     }
 
-    /// Returns the same reader, which refuses every `CLAIMANT_` variable that was not read when it finishes. For a program
-    /// each of whose parts has read its settings by then; otherwise only those are refused that are nearly the name of a
-    /// variable that was read.
+    /// Makes [`finish`](Self::finish) refuse every `CLAIMANT_` variable that was not read: for a program whose parts have all read
+    /// their settings by then. Otherwise it refuses only names that differ from a known one by a letter or two.
     pub fn refuse_unknown(mut self) -> Self {
         self.unknown = Unknown::Refused;
         self
@@ -153,8 +152,8 @@ impl Variables {
         self.optional_choice(name, SWITCH)
     }
 
-    /// Notes a fault that only the caller can see, such as a URL of another scheme; once, however often it is noted. The text
-    /// is shown: leave out values that are secret.
+    /// Records a fault that only the caller can detect, such as a URL of another scheme; once, however often it is recorded.
+    /// The text is shown: leave out values that are secret.
     pub fn fault(&mut self, fault: impl Into<String>) {
         let fault = fault.into();
         if !self.faults.contains(&fault) {

@@ -21,7 +21,7 @@ use crate::record::Record;
 /// What a store's methods return: object safe, so that a consumer can hold any store.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What one call may take, and where it is counted.
+/// How long one call may take, and where it is counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// How long the call may take.
@@ -35,21 +35,21 @@ pub struct Call<'a> {
 pub enum ClaimAnswer {
     /// The claim is held: run the handler, then settle.
     Granted(Claim),
-    /// It is not, and why.
+    /// The claim is not held, for this reason.
     Refused(Refusal),
 }
 
-/// What a batched claim says of one of its keys.
+/// The answer of a batched claim for one of its keys.
 #[derive(Debug)]
 pub enum BatchedClaim {
-    /// What [`Store::claim`] would answer.
+    /// The answer that [`Store::claim`] would return.
     Answered(ClaimAnswer),
     /// The batched request cannot tell: the key is to be claimed by itself, with the same request.
     ClaimAlone,
 }
 
 impl BatchedClaim {
-    /// Returns the same with its answer, if there is one, changed.
+    /// Changes the answer, if there is one.
     #[must_use]
     pub fn map(self, change: impl FnOnce(ClaimAnswer) -> ClaimAnswer) -> Self {
         match self {
@@ -68,10 +68,10 @@ pub enum Renewed {
     Lost,
 }
 
-/// What became of a settlement.
+/// The result of a settlement.
 #[derive(Debug)]
 pub enum Settled {
-    /// The record was seen to hold this ending, written under this very claim.
+    /// The record was seen to hold this ending, written under exactly this claim.
     Done,
     /// The claim was no longer held: another owner has the key, or the record is gone. Nothing was written.
     Lost,
@@ -81,7 +81,7 @@ pub enum Settled {
     Aborted {
         /// The claim.
         claim: Claim,
-        /// Why, and whether trying again can help: treated as if the handler had said so.
+        /// Why, and whether trying again can help: treated as if the handler had returned it.
         failure: Failure,
     },
     /// The key was not claimable after all, and this is why: the answer of a store that claims and completes in one step.
@@ -98,13 +98,13 @@ pub enum Settled {
 }
 
 impl Settled {
-    /// Not known for this reason; the claim can be settled again.
+    /// Returns `Unknown` for this reason; the claim can be settled again.
     #[must_use]
     pub fn unknown(claim: Claim, error: impl Into<StoreError>) -> Self {
         Self::Unknown { claim: Some(claim), error: error.into() }
     }
 
-    /// Not known: a call that had the claim was given up after this time.
+    /// Returns `Unknown` without the claim, which was lost with a call that was abandoned after this time.
     #[must_use]
     pub fn given_up(within: Duration) -> Self {
         Self::Unknown { claim: None, error: StoreError::no_answer(within) }
@@ -194,20 +194,20 @@ pub trait Store: Send + Sync + 'static {
     /// Ends a claim, within this time.
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled>;
 
-    /// The most claims that may be held at once, where each takes up something scarce, such as a connection. Keys are then
+    /// Returns the most claims that may be held at once, where each takes up something scarce, such as a connection. Keys are then
     /// claimed only as handlers become free.
     fn claims_max(&self) -> Option<usize> {
         None
     }
 
-    /// Whether a claim is seen by others while it is held, and stays when its owner dies. Where it does not, as with claims
+    /// Returns whether a claim is seen by others while it is held, and stays when its owner dies. Where it does not, as with claims
     /// that are open transactions, it is not known that work was abandoned: such a store has no at-most-once consumers, and
     /// its fences and attempts count only what ended.
     fn claims_outlive_owners(&self) -> bool {
         true
     }
 
-    /// Reads a record, within this time: for people and tests, not for deciding.
+    /// Reads a record, within this time: for operators and tests, not for decisions.
     ///
     /// # Errors
     /// When the store did not give an answer.
@@ -218,14 +218,14 @@ pub trait Store: Send + Sync + 'static {
 ///
 /// To the clauses of [`Store`] it adds: the claim that [`claim`](Store::claim) grants carries a `Transaction`; settling it
 /// as completed commits that and the completion in one step, or neither; any other ending, and dropping the claim or
-/// the transaction, leaves no trace of what the handler did with it. A claim that comes to be settled as completed
+/// the transaction, leaves no trace of what the handler did with it. A claim that is settled as completed
 /// without its transaction is [`Lost`](Settled::Lost).
 pub trait Transactional: Store {
-    /// What the handler works with. Dropping it gives up what was done with it.
+    /// The transaction that the handler borrows. Dropping it discards the handler's writes.
     type Transaction: Send + 'static;
 }
 
-/// What kind of trouble a store is in.
+/// The kind of a store's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
@@ -246,7 +246,7 @@ pub enum StoreErrorKind {
 }
 
 impl StoreErrorKind {
-    /// Whether the same call can succeed later, without anybody's help: the engine tries it again as long as it has time.
+    /// Returns whether the same call can succeed later: the engine tries it again as long as it has time.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         matches!(self, Self::Unreachable | Self::Throttled)
@@ -262,25 +262,25 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// The same error with its cause.
+    /// Sets the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// No answer within the time given.
+    /// Creates the error of a call without an answer in this time.
     #[must_use]
     pub fn no_answer(within: Duration) -> Self {
         Self::new(StoreErrorKind::Unreachable, format!("the store gave no answer within {} ms", within.as_millis()))
     }
 
-    /// What kind of trouble it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub const fn kind(&self) -> StoreErrorKind {
         self.kind

@@ -63,7 +63,7 @@ struct Shared {
     counts: Arc<Counts>,
 }
 
-/// What there is of the threads that were made.
+/// Counts the threads in use.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Runtimes that are not shut down.
@@ -73,7 +73,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// One that was left behind has returned.
+    /// Counts a handler that was left behind as returned.
     pub(crate) fn returned(&self) {
         self.blocked.fetch_sub(1, Ordering::Relaxed);
     }
@@ -89,10 +89,10 @@ impl HandlerThreads {
         Self::made_by(Box::new(move || Ok(Threads::Ours(Some(make()?)))))
     }
 
-    /// As [`new`](Self::new), on runtimes that the caller drives and ends.
+    /// Uses runtimes that the caller drives and ends; otherwise as [`new`](Self::new).
     ///
     /// # Errors
-    /// As there.
+    /// As for [`new`](Self::new).
     pub fn on_handles(make: impl Fn() -> io::Result<Handle> + Send + Sync + 'static) -> Result<Self, Error> {
         Self::made_by(Box::new(move || make().map(Threads::Theirs)))
     }
@@ -108,13 +108,14 @@ impl HandlerThreads {
         Self(Arc::new(Shared { make, current, counts }))
     }
 
-    /// How many handlers were left behind, since they did not stop when they were cancelled, and still block a thread each.
+    /// Returns how many handlers were left behind, since they did not stop when they were cancelled, and still block a thread
+    /// each.
     #[must_use]
     pub fn blocked(&self) -> usize {
         self.0.counts.blocked.load(Ordering::Relaxed)
     }
 
-    /// Whether so many threads are blocked that they are not replaced any more: the process should end.
+    /// Returns whether so many threads are blocked that they are not replaced any more: the process should end.
     #[must_use]
     pub fn are_exhausted(&self) -> bool {
         self.blocked() >= BLOCKED_MAX
@@ -124,7 +125,7 @@ impl HandlerThreads {
         Arc::clone(&self.0.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Threads that no handler has blocked yet, in place of these; `None` where no more can be started.
+    /// Returns threads that no handler has blocked yet, in place of these; `None` where no more can be started.
     pub(crate) fn instead_of(&self, blocked: &Arc<Generation>) -> Option<Arc<Generation>> {
         let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&current, blocked) {
@@ -160,7 +161,7 @@ impl HandlerThreads {
 }
 
 impl From<Handle> for HandlerThreads {
-    /// The threads of this runtime, whatever blocks them: there are no others.
+    /// Returns the threads of this runtime, whatever blocks them: there are no others.
     fn from(handle: Handle) -> Self {
         Self::starting_with(Threads::Theirs(handle), None)
     }
@@ -176,7 +177,7 @@ impl fmt::Debug for HandlerThreads {
 pub(crate) struct Generation {
     threads: Threads,
     began: Instant,
-    /// When its threads were last made to look at their timers, in milliseconds since it began.
+    /// When its threads were last made to poll their timers, in milliseconds since it began.
     tended_ms: AtomicU64,
     counts: Arc<Counts>,
 }
@@ -198,7 +199,7 @@ impl Generation {
         Arc::clone(&self.counts)
     }
 
-    /// Makes one of the threads look at timers and sockets, if none was asked to of late.
+    /// Makes one of the threads poll timers and sockets, if none was made to recently.
     ///
     /// In Tokio one thread at a time waits for them. If the handler that it then polls blocks it, no other thread takes its
     /// place until it is woken, by a new task: without one, all other handlers would wait as well.

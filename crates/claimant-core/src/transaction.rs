@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A store's transaction on its way with a claim, of a type that only the store and the handler know.
+/// A store's transaction that a claim carries, of a type that only the store and the handler know.
 ///
 /// Behind a lock that is never contended, so that a claim can be looked at from several threads whatever it carries.
 pub struct AnyTransaction(Mutex<Box<dyn Any + Send>>);
@@ -23,7 +23,7 @@ impl AnyTransaction {
         Self(Mutex::new(Box::new(transaction)))
     }
 
-    /// The transaction, if it is of this type.
+    /// Returns the transaction, if it is of this type.
     #[must_use]
     pub fn unpack<X: 'static>(self) -> Option<X> {
         let transaction = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -41,14 +41,13 @@ impl fmt::Debug for AnyTransaction {
 /// handler ends; the runtime then commits it, or drops it. A handler that keeps it longer has failed.
 #[derive(Debug)]
 pub struct TransactionGuard<X: Send + 'static> {
-    /// There until it is dropped.
+    /// Set until it is dropped.
     transaction: Option<X>,
     home: TransactionSlot,
 }
 
 impl<X: Send + 'static> TransactionGuard<X> {
-    /// Lends a transaction that a test has made by itself, and returns with it where it goes back to when the handler drops
-    /// it.
+    /// Lends a transaction that a test has created, and returns it with the slot to which it goes back when the handler drops it.
     ///
     /// ```
     /// # use claimant_core as claimant;
@@ -95,18 +94,18 @@ impl<X: Send + 'static> Drop for TransactionGuard<X> {
     }
 }
 
-/// Where a transaction waits before its handler has it, and where it goes back to: for whoever runs handlers.
+/// Holds a transaction before its handler borrows it and after it has returned it: for code that runs handlers.
 #[derive(Debug, Clone, Default)]
 pub struct TransactionSlot(Arc<Mutex<Option<AnyTransaction>>>);
 
 impl TransactionSlot {
-    /// A place with what a claim carries, if anything.
+    /// Creates a slot with what a claim carries, if anything.
     #[must_use]
     pub fn of(transaction: Option<AnyTransaction>) -> Self {
         Self(Arc::new(Mutex::new(transaction)))
     }
 
-    /// What is there: nothing while a handler has it.
+    /// Takes the transaction out; `None` while a handler has it.
     #[must_use]
     pub fn take(&self) -> Option<AnyTransaction> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -123,7 +122,7 @@ impl TransactionSlot {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(transaction);
     }
 
-    /// The transaction for its handler; `None` where there is none of this type.
+    /// Lends the transaction to its handler; `None` if there is none of this type.
     #[must_use]
     pub fn lend<X: Send + 'static>(&self) -> Option<TransactionGuard<X>> {
         let transaction = self.take()?.unpack()?;

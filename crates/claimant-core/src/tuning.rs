@@ -85,11 +85,12 @@ impl<T> Consumer<T> {
     }
 
     /// Never runs work again that may be done: whose owner died, whose handler panicked, was cancelled or timed out, or
-    /// said [`HandlerError::uncertain`](crate::HandlerError::uncertain). It is parked for a person to decide. What the handler reports failed by
-    /// [`HandlerError::retry`](crate::HandlerError::retry) or `?` is tried again, so a handler must say `uncertain` of everything that can go wrong
-    /// after its request may have arrived. For effects that must not be repeated and whose system cannot recognise a
-    /// repeat. Needs a store whose claims [outlive their owners](crate::Store::claims_outlive_owners), and a [`key`](Self::key)
-    /// from the payload: a redrive gives a message a new id, and under the id as the key its parked work would run again.
+    /// returned [`HandlerError::uncertain`](crate::HandlerError::uncertain). It is parked, and an operator decides. What the
+    /// handler reports failed by [`HandlerError::retry`](crate::HandlerError::retry) or `?` is tried again, so a handler must
+    /// return `uncertain` for everything that can go wrong after its request may have arrived. For effects that must not be
+    /// repeated and whose system cannot recognise a repeat. Needs a store whose claims [outlive their
+    /// owners](crate::Store::claims_outlive_owners), and a [`key`](Self::key) from the payload: a redrive gives a message a new
+    /// id, and under the id as the key its parked work would run again.
     ///
     /// ```
     /// # use claimant_core as claimant;
@@ -103,7 +104,7 @@ impl<T> Consumer<T> {
         self
     }
 
-    /// Sets what becomes of a message whose key belongs to work with another payload: by default it is rejected.
+    /// Sets what happens to a message whose key belongs to work with another payload: by default it is rejected.
     ///
     /// ```
     /// # use claimant_core as claimant;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::limits::{CLAIM_AHEAD_MAX, CLAIM_AHEAD_MAX_MS, START_MIN_MS, STORE_BATCH_MAX};
 
-/// How many keys to claim now.
+/// Returns how many keys to claim now.
 ///
 /// `in_hand` counts the claims that are under way, waiting for a slot or running; `ahead` is how many may wait for a
 /// slot. Where some may, claims are taken in whole requests; where none may, only as slots become free, so that no lease
@@ -15,32 +15,32 @@ pub(crate) fn to_claim(waiting: usize, in_hand: usize, concurrency: usize, ahead
     if waiting <= room || ahead == 0 { waiting.min(room) } else { room / STORE_BATCH_MAX * STORE_BATCH_MAX }
 }
 
-/// How many endings to write now: whole requests, and the rest once nothing else will end soon.
+/// Returns how many endings to write now: whole requests, and the rest once nothing else will end soon.
 pub(crate) fn to_settle(ended: usize, others_will_end: bool, lingered: bool) -> usize {
     if others_will_end && !lingered { ended / STORE_BATCH_MAX * STORE_BATCH_MAX } else { ended }
 }
 
-/// Whether a handler that is expected to take `expected` may start with `left` of `total` to go.
+/// Returns whether a handler that is expected to take `expected` may start with `left` of `total` to go.
 ///
 /// At the beginning of an invocation anything may: what would not fit there fits nowhere.
 pub(crate) fn fits(left: Duration, total: Duration, expected: Duration) -> bool {
     !left.is_zero() && left >= needed(total, expected)
 }
 
-/// How much time has to be left for that.
+/// Returns how much time has to be left for that.
 pub(crate) fn needed(total: Duration, expected: Duration) -> Duration {
     expected.max(Duration::from_millis(START_MIN_MS)).min(total / 10 * 9)
 }
 
-/// How many suspects run at once: one, unless they would then not fit into the time that is `left`.
+/// Returns how many suspects run at once: one, unless they would then not fit into the time that is `left`.
 pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurrency: usize) -> usize {
     let turns = if takes.is_zero() { suspects as u128 } else { left.as_nanos() / takes.as_nanos() };
     // OK because a number of messages fits both.
     suspects.div_ceil(turns.clamp(1, suspects.max(1) as u128) as usize).min(concurrency)
 }
 
-/// How much of the time is kept for suspects: what they take one after the other, where the last of them must still fit, and
-/// what the handler may take that was started just before. At most `most`.
+/// Returns how much of the time is kept for suspects: what they take one after the other, where the last of them must still
+/// fit, and what the handler may take that was started just before. At most `most`.
 pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
     let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
     takes.saturating_mul(others).saturating_add(expected * 2).min(most)
@@ -54,7 +54,8 @@ pub(crate) struct Durations {
 }
 
 impl Durations {
-    /// A handler returned after this long. The estimate moves an eighth of the way, as TCP's of its round trips does.
+    /// Learns from a handler that returned after this long. The estimate moves an eighth of the way, as TCP's of its round
+    /// trips does.
     pub(crate) fn learn(&self, took: Duration) {
         let took = took.as_secs_f64() * 1_000.0;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,23 +71,23 @@ impl Durations {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long a handler takes, on the safe side; zero while nothing is known.
+    /// Returns how long a handler takes, on the safe side; zero while nothing is known.
     pub(crate) fn expected(&self) -> Duration {
         let (mean, deviation) = self.known().unwrap_or_default();
         Duration::from_secs_f64((mean + 2.0 * deviation) / 1_000.0)
     }
 
-    /// Whether a handler has returned yet.
+    /// Returns whether a handler has returned yet.
     pub(crate) fn are_known(&self) -> bool {
         self.known().is_some()
     }
 
-    /// How long a handler takes; zero while nothing is known.
+    /// Returns how long a handler takes; zero while nothing is known.
     pub(crate) fn mean(&self) -> Duration {
         Duration::from_secs_f64(self.known().unwrap_or_default().0 / 1_000.0)
     }
 
-    /// How many claims may wait for one of `slots`: as many whole requests as the handlers get through in
+    /// Returns how many claims may wait for one of `slots`: as many whole requests as the handlers get through in
     /// [`CLAIM_AHEAD_MAX_MS`], and one request while nothing is known.
     pub(crate) fn ahead(&self, slots: usize) -> usize {
         let Some((mean, _)) = self.known() else { return STORE_BATCH_MAX };

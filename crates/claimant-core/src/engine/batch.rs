@@ -26,7 +26,7 @@ use crate::queue::Confirmation;
 use crate::report::{Details, Entry, Latencies, Outcome, Report};
 use crate::store::StoreError;
 
-/// One batch on its way.
+/// One batch in progress.
 pub(crate) struct Batch<'a, T> {
     cx: BatchContext<'a, T>,
     lanes: Lanes<'a, T>,
@@ -93,7 +93,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    /// Whether no stage has a call under way.
+    /// Returns whether no stage has a call under way.
     fn is_idle(&self) -> bool {
         self.claiming.is_idle()
             && self.running.is_idle()
@@ -146,7 +146,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    /// Work that gets no run for want of time.
+    /// Ends work that gets no run for lack of time.
     fn not_started(&mut self, work: Work<'a, ()>) {
         let answer = self.cx.not_started();
         self.conclude(work.delivery, answer);
@@ -221,7 +221,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    /// The store gave no answer to a claim.
+    /// Ends work whose claim the store did not answer.
     fn unanswered(&mut self, work: Work<'a, ()>, error: &StoreError) {
         let message_id = &work.delivery.message.id;
         tracing::warn!(consumer = %self.cx.name(), message_id = %message_id, error = %Chain(error), "the store gave no answer to a claim");

@@ -33,17 +33,17 @@ pub(crate) struct Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// How long a handler takes, on the safe side: what the consumer says, else what was learned.
+    /// Returns how long a handler takes, on the safe side: what the consumer says, else what was learned.
     pub(crate) fn expected(&self) -> Duration {
         self.consumer.options.expected.unwrap_or_else(|| self.durations.expected())
     }
 
-    /// How long a handler takes on the whole: zero while nothing is known.
+    /// Returns how long a handler takes on the whole: zero while nothing is known.
     pub(crate) fn takes(&self) -> Duration {
         self.consumer.options.expected.unwrap_or_else(|| self.durations.mean())
     }
 
-    /// How many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor
+    /// Returns how many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor
     /// where claims are scarce, nor where abandoned work is parked: a crash would park what never started.
     pub(crate) fn ahead(&self) -> usize {
         let options = &self.consumer.options;
@@ -106,37 +106,37 @@ impl<'a, T> BatchContext<'a, T> {
         }
     }
 
-    /// Whether a handler started now would end in time.
+    /// Returns whether a handler started now would end in time.
     pub(crate) fn fits(&self) -> bool {
         admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected())
     }
 
-    /// Until when a slot is worth waiting for: a millisecond later a handler does not fit into the time any more.
+    /// Returns until when a slot is worth waiting for: a millisecond later a handler does not fit into the time any more.
     pub(crate) fn slot_by(&self) -> Instant {
         let needed = admission::needed(self.schedule.total(), self.shared.expected());
         self.schedule.cancel_at - needed + Duration::from_millis(1)
     }
 
-    /// Whether a message that was received this often has one receive left at most.
+    /// Returns whether a message that was received this often has one receive left at most.
     pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
         receive_count + 1 >= self.shared.receives_max.max(2)
     }
 
-    /// When a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies
+    /// Returns when a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies
     /// do not all come at once.
     pub(crate) fn after_lease(&self, message_id: &MessageId, until: Timestamp) -> Duration {
         until.since(self.now()) + backoff::jitter(message_id)
     }
 }
 
-/// How long a store may take until `at`: for the engine, and a little less for the store itself.
+/// Returns how long a store may take until `at`: for the engine, and a little less for the store itself.
 pub(crate) fn store_time(at: Instant) -> (Duration, Duration) {
     let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
     (within, guarded(within))
 }
 
-/// A little less than `within`, so that what is called gives up before its caller does, and the answers that it has by then
-/// count.
+/// Returns a little less than `within`, so that what is called gives up before its caller does, and the answers that it has by
+/// then count.
 pub(crate) fn guarded(within: Duration) -> Duration {
     within - Duration::from_millis(STORE_GUARD_MS).min(within / 4)
 }

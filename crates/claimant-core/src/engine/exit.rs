@@ -53,7 +53,7 @@ impl Why {
 }
 
 impl<T> BatchContext<'_, T> {
-    /// A message that no retry can fix, and that has no claim to settle.
+    /// Rejects a message that no retry can fix, and that has no claim to settle.
     pub(crate) fn rejected(&self, delivery: &Delivery<'_>, rejection: Rejection) -> Exit {
         let message_id = &delivery.message.id;
         tracing::error!(consumer = %self.name(), message_id = %message_id, reason = %rejection, "message rejected");
@@ -61,14 +61,14 @@ impl<T> BatchContext<'_, T> {
         Exit::Disposed(Disposal { why: Why::Rejected(rejection), error, attempt: None })
     }
 
-    /// A message whose work may be done, and that no owner runs again by itself.
+    /// Parks a message whose work may be done, and that is not run again without an operator.
     pub(crate) fn parked(&self, delivery: &Delivery<'_>, error: String, attempt: Option<u32>) -> Exit {
         let message_id = &delivery.message.id;
         tracing::error!(consumer = %self.name(), message_id = %message_id, attempt, reason = %error, "message is parked: its work may be done, and is not run again by itself");
         Exit::Disposed(Disposal { why: Why::Parked, error, attempt })
     }
 
-    /// What a message gets for which there was no time.
+    /// Returns the answer for a message for which there was no time.
     pub(crate) fn not_started(&self) -> Answer {
         // At once, but where that would be a hot loop to the dead-letter queue: for a function that never has time, and where
         // other invocations of the process have the slots, as long as this one would have waited for them.
@@ -79,13 +79,13 @@ impl<T> BatchContext<'_, T> {
         }
     }
 
-    /// A message of a key that is parked, or that this claim found abandoned.
+    /// Parks a message whose key is parked, or was found abandoned by this claim.
     fn parked_before(&self, delivery: &Delivery<'_>) -> Exit {
         let error = "its work was abandoned by an earlier owner, or parked before, and is not run again by itself";
         self.parked(delivery, error.to_owned(), None)
     }
 
-    /// What a later message of the same work gets: what the first one got, and as a duplicate where that is done.
+    /// Returns the exit of a later message of the same work: the answer of the first one, and as a duplicate if that is completed.
     pub(crate) fn following(&self, delivery: &Delivery<'_>, key: Key, leader: Answer) -> Exit {
         match leader.outcome {
             Outcome::Completed | Outcome::Duplicate => Exit::Duplicate { key, result: leader.result },
@@ -95,7 +95,7 @@ impl<T> BatchContext<'_, T> {
         }
     }
 
-    /// What a message gets whose key cannot be claimed.
+    /// Returns the exit of a message whose key cannot be claimed.
     pub(crate) fn refused(&self, work: &Work<'_, ()>, refusal: Refusal) -> Exit {
         let delivery = &work.delivery;
         match refusal {

@@ -9,7 +9,7 @@ use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::rejection::Rejection;
 
-/// A message that came in.
+/// A message of the batch, decoded.
 pub(crate) struct Arrival<'a, T> {
     pub(crate) index: usize,
     pub(crate) message: &'a Message,
@@ -17,7 +17,7 @@ pub(crate) struct Arrival<'a, T> {
     pub(crate) content: Result<(Identity, Payload<T>), Rejection>,
 }
 
-/// Takes the messages of a batch in.
+/// Decodes the messages of a batch.
 pub(crate) fn arrivals<'a, T: DeserializeOwned + Send + 'static>(
     consumer: &Consumer<T>,
     name: &ConsumerName,

@@ -73,12 +73,12 @@ impl<'a, T> Lanes<'a, T> {
         Self { advancing: (0..lanes.len()).collect(), lanes, conflicts }
     }
 
-    /// Whether a lane may go on to its next message.
+    /// Returns whether a lane may go on to its next message.
     pub(crate) fn can_advance(&self) -> bool {
         !self.advancing.is_empty()
     }
 
-    /// The next message of a lane that may go on.
+    /// Returns the next message of a lane that may go on.
     pub(crate) fn advance(&mut self) -> Option<Next<'a, T>> {
         while let Some(number) = self.advancing.pop_front() {
             let lane = &mut self.lanes[number];
@@ -94,7 +94,7 @@ impl<'a, T> Lanes<'a, T> {
         None
     }
 
-    /// The message that a lane was at got this: later ones of the same work get it too, and the lane goes on.
+    /// Records the answer to a lane's current message: later ones of the same work get it too, and the lane goes on.
     pub(crate) fn conclude(&mut self, number: usize, answer: &Answer) {
         let lane = &mut self.lanes[number];
         if let Some(work) = lane.leading.take() {

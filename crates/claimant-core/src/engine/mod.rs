@@ -63,7 +63,7 @@ use slots::Slots;
 pub struct Engine<T>(Shared<T>);
 
 impl<T: DeserializeOwned + Send + 'static> Engine<T> {
-    /// An engine for this consumer; `concurrency` counts where the consumer does not say.
+    /// Creates an engine for this consumer; `concurrency` applies unless the consumer sets its own.
     ///
     /// # Errors
     /// When the consumer's settings are out of bounds: one error with every fault.
@@ -83,51 +83,50 @@ impl<T: DeserializeOwned + Send + 'static> Engine<T> {
         }))
     }
 
-    /// As [`new`](Self::new) with the default concurrency.
+    /// Creates an engine as [`new`](Self::new) does, with the default concurrency.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`new`](Self::new).
     pub fn with_defaults(consumer: Consumer<T>) -> Result<Self, Error> {
         Self::new(consumer, CONCURRENCY_DEFAULT)
     }
 
-    /// The same engine with another clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.0.clock = clock;
         self
     }
 
-    /// The same engine with its handlers on threads of their own: however many of them block theirs, the engine's own timers
-    /// and requests go on, the report is back in time, and later handlers get fresh threads.
+    /// Runs handlers on threads of their own: however many of them block theirs, the engine's own timers
+    /// and requests go on, the report is returned in time, and later handlers get fresh threads.
     #[must_use]
     pub fn handlers_on(mut self, threads: impl Into<HandlerThreads>) -> Self {
         self.0.threads = Some(threads.into());
         self
     }
 
-    /// How many messages this engine works on at once.
+    /// Returns how many messages this engine works on at once.
     #[must_use]
     pub fn concurrency(&self) -> usize {
         self.0.concurrency
     }
 
-    /// The same engine for a queue that gives a message to its dead-letter queue after this many receives, its
-    /// `maxReceiveCount`: 1 to [`RECEIVES_MAX`]; what is beyond is taken for the nearest of them. Unless set,
-    /// [`RECEIVES_MAX_DEFAULT`].
+    /// Sets after how many receives the queue moves a message to its dead-letter queue, its `maxReceiveCount`: clamped to 1 to
+    /// [`RECEIVES_MAX`]. Unless set, [`RECEIVES_MAX_DEFAULT`].
     #[must_use]
     pub fn receives_max(mut self, receives: u32) -> Self {
         self.0.receives_max = receives.clamp(1, RECEIVES_MAX);
         self
     }
 
-    /// The consumer's name.
+    /// Returns the consumer's name.
     #[must_use]
     pub fn name(&self) -> &ConsumerName {
         &self.0.name
     }
 
-    /// The time now, as this engine sees it.
+    /// Returns the current time by this engine's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()

@@ -1,4 +1,4 @@
-//! One handler's run: in a task of its own, cancelled in time, its lease renewed meanwhile.
+//! Runs one handler: in a task of its own, cancelled in time, its lease renewed meanwhile.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -147,14 +147,14 @@ impl<T: Send + 'static> Run<'_, T> {
         }
     }
 
-    /// The span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
+    /// Returns the span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
     /// continue the producer's trace from it.
     fn span(&self, attempt: u32) -> Span {
         let Message { id, trace, .. } = self.delivery.message;
         tracing::info_span!("message", consumer = %self.cx.name(), message_id = %id, attempt, trace = trace.as_deref())
     }
 
-    /// When the handler is cancelled, and the word for it.
+    /// Returns when the handler is cancelled, and the word for it.
     fn cancellation(&self) -> (Instant, &'static str) {
         let own = self.cx.options().timeout.map(|timeout| Instant::now() + timeout);
         match own {
@@ -163,8 +163,8 @@ impl<T: Send + 'static> Run<'_, T> {
         }
     }
 
-    /// How long what comes after a handler may take: a cancelled one's going, a last word to the queue. Settling keeps its
-    /// share of what is left.
+    /// Returns how long a cancelled handler may take to stop, and a last call to the queue may take. Settling keeps its share of
+    /// what is left.
     fn grace(&self) -> Duration {
         Duration::from_millis(CANCEL_GRACE_MS).min(until(self.cx.schedule.return_by) / 2)
     }

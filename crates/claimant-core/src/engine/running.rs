@@ -40,17 +40,17 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         self.ready.push_back(claimed);
     }
 
-    /// How many claims are here: their handlers run, or wait for a slot.
+    /// Returns how many claims are here: their handlers run, or wait for a slot.
     pub(crate) fn len(&self) -> usize {
         self.ready.len() + self.runs.len()
     }
 
-    /// Whether no claim waits for a slot.
+    /// Returns whether no claim waits for a slot.
     pub(crate) fn none_waits(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// Whether a claim that was taken ahead of the slots waits for one.
+    /// Returns whether a claim that was taken ahead of the slots waits for one.
     pub(crate) fn waits_for_slot(&self) -> bool {
         self.ready.iter().any(|claimed| !claimed.held.has_slot())
     }

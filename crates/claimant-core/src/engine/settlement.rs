@@ -62,7 +62,7 @@ impl<T> Then<T> {
 }
 
 impl<'a, T> Unsettled<'a, T> {
-    /// A claim whose handler was not run, for want of time.
+    /// Releases a claim whose handler was not run for lack of time.
     pub(crate) fn released(claimed: Claimed<'a, T>) -> Self {
         let Claimed { work, claim, held } = claimed;
         Self::not_run(work.without_payload(), claim, held, Then::answer(Outcome::NotStarted, Duration::ZERO))
@@ -73,14 +73,14 @@ impl<'a, T> Unsettled<'a, T> {
         Self { work, claim, held, ending, then }
     }
 
-    /// A claim of work that an earlier owner may have died of, which is not its turn yet.
+    /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
     pub(crate) fn set_aside(claimed: Claimed<'a, T>) -> Self {
         let Claimed { work, claim, held } = claimed;
         let (work, payload) = work.split();
         Self { work, claim, held, ending: Ending::SetAside, then: Then::LaterTurn(payload) }
     }
 
-    /// A claim of a key that was claimed as often as it may; claims whose owners died before they ran it count too.
+    /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
     pub(crate) fn attempts_exhausted(cx: BatchContext<'a, T>, claimed: Claimed<'a, T>, max: u32) -> Self {
         let Claimed { work, claim, held } = claimed;
         let work = work.without_payload();
@@ -92,7 +92,7 @@ impl<'a, T> Unsettled<'a, T> {
         Self { work, claim, held, ending: Ending::Rejected { error }, then }
     }
 
-    /// A claim whose handler returned, or whose transaction says what the handler should have.
+    /// Settles a claim by what its handler returned, or by the failure of its transaction.
     pub(crate) fn returned(
         cx: BatchContext<'a, T>,
         work: Work<'a, ()>,
@@ -133,7 +133,7 @@ fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<'_, ()>, attempt: u32, 
     }
 }
 
-/// Work that may have had its effect: at most once means that a person decides.
+/// Returns the ending of work that may have had its effect: with at most once, an operator decides.
 fn in_doubt<T>(cx: BatchContext<'_, T>, attempt: u32, error: String, then: Then<T>) -> (Ending, Then<T>) {
     match cx.policy().abandoned {
         Abandoned::Rerun => (Ending::Failed { error }, then),
@@ -141,7 +141,7 @@ fn in_doubt<T>(cx: BatchContext<'_, T>, attempt: u32, error: String, then: Then<
     }
 }
 
-/// What a run leaves to be done.
+/// Decides what follows a handler's run.
 pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran<'a>) -> AfterRun<'a, T> {
     let Ran { work, claim, held, end, .. } = ran;
     let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id, claim.attempt);

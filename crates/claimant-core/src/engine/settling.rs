@@ -93,12 +93,13 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
         self.linger_until.get_or_insert_with(linger);
     }
 
-    /// How many claims are to be settled.
+    /// Returns how many claims are to be settled.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.in_flight
     }
 
-    /// How many effects may have to be repeated: all that are not settled, while the store leaves settlements without an answer.
+    /// Returns how many effects may have to be repeated: all that are not settled, while the store leaves settlements without
+    /// an answer.
     pub(crate) fn in_doubt(&self) -> usize {
         if self.unanswered > 0 { self.len() } else { 0 }
     }
@@ -194,7 +195,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
     }
 }
 
-/// When claims that wait from now on have waited long enough.
+/// Returns when claims that wait from now on have waited long enough.
 fn linger() -> Instant {
     Instant::now() + Duration::from_millis(SETTLE_LINGER_MS)
 }
@@ -225,7 +226,7 @@ async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<'a, 
     CallEnd::Answered { results: results.collect(), tries: tries + 1, took: start.elapsed() }
 }
 
-/// What the result of a settlement leaves to be done.
+/// Decides what follows a settlement.
 pub(crate) fn after_settling<'a, T>(cx: BatchContext<'a, T>, result: SettleResult<'a, T>) -> AfterSettling<'a, T> {
     let SettleResult { settling: Settling { work, held, then, attempt, lease_end, .. }, settled } = result;
     let (message_id, word) = (&work.delivery.message.id, then.word());

@@ -42,7 +42,7 @@ impl Slots {
         Self { handlers: Arc::new(Semaphore::new(handlers)), claims, invocations: AtomicUsize::new(0) }
     }
 
-    /// A slot that is free, with a claim where they are scarce.
+    /// Takes a free slot, with a claim if claims are scarce.
     pub(crate) fn take(&self) -> Option<Held> {
         let slot = Arc::clone(&self.handlers).try_acquire_owned().ok()?;
         let claim = match &self.claims {
@@ -69,7 +69,7 @@ impl Slots {
         Entered(&self.invocations)
     }
 
-    /// How many invocations share the slots now: one at least.
+    /// Returns how many invocations share the slots now: one at least.
     pub(crate) fn invocations(&self) -> usize {
         self.invocations.load(Ordering::Relaxed).max(1)
     }
@@ -96,7 +96,7 @@ impl<'a> SlotQueue<'a> {
         Self { slots, waiting: None, spare: None }
     }
 
-    /// A free slot; where there is none, the next one is waited for until `by`.
+    /// Takes a free slot; if there is none, starts to wait for the next one until `by`.
     pub(crate) fn take(&mut self, by: Instant) -> Option<Held> {
         let held = self.spare.take().or_else(|| self.slots.take());
         if held.is_none() && self.waiting.is_none() {
@@ -109,12 +109,12 @@ impl<'a> SlotQueue<'a> {
         self.waiting.is_some()
     }
 
-    /// No message needs one.
+    /// Stops waiting, since no message needs a slot.
     pub(crate) fn stop_waiting(&mut self) {
         self.waiting = None;
     }
 
-    /// A slot that came and is not needed is another invocation's.
+    /// Gives up a slot that came and is not needed, for other invocations.
     pub(crate) fn give_back(&mut self) {
         self.spare = None;
     }

@@ -60,12 +60,12 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         self.waiting.is_empty()
     }
 
-    /// Takes down that a message is done.
+    /// Records that a message is done.
     pub(crate) fn done(&mut self, index: usize) {
         self.done.push(index);
     }
 
-    /// Whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
+    /// Returns whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
     /// trace. At the last two receives only, since what had no turn yet has as many.
     pub(crate) fn is_by_receives(&self, work: &Work<'_, Payload<T>>) -> bool {
         let (cx, receive_count) = (self.cx, work.delivery.message.receive_count);
@@ -73,13 +73,13 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         leaves_no_trace && cx.messages > 1 && receive_count > 1 && cx.receives_end(receive_count)
     }
 
-    /// Whether work is set aside that an earlier owner left. A message that is alone takes nothing along.
+    /// Returns whether work is set aside that an earlier owner left. A message that is alone takes nothing along.
     pub(crate) fn is_left(&self, work: &Work<'_, Payload<T>>, taken_over: bool) -> bool {
         taken_over && !work.its_turn && self.cx.messages > 1
     }
 
-    /// Whether nothing else may be claimed: while suspects run, and in the time that is kept for them, since in a batch that
-    /// does not fit they would never have their turn.
+    /// Returns whether nothing else may be claimed: while suspects run, and in the time that is kept for them, since in a batch
+    /// that does not fit they would never have their turn.
     pub(crate) fn have_the_time(&self) -> bool {
         let (cx, total) = (self.cx, self.cx.schedule.total());
         if self.turn || self.waiting.is_empty() {
@@ -153,9 +153,9 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
     }
 }
 
-/// Who runs first: whose work was claimed least, then who was received most. The others of this order go by their
-/// ids, upwards and downwards in turn: where a death leaves no trace, what was behind the one message that kills is in front
-/// of it the next time.
+/// Returns the order of suspects: first those whose work was claimed least, then those that were received most. The others of
+/// this order go by their ids, upwards and downwards in turn: where a death leaves no trace, what was behind the one message
+/// that kills is in front of it the next time.
 fn suspicion<T>(suspect: &Suspect<'_, T>) -> impl Ord + use<T> {
     let message = suspect.work.delivery.message;
     let id = message.id.as_str().to_owned();

@@ -94,7 +94,7 @@ impl Task {
         }
     }
 
-    /// Whether its threads can be replaced, so that it is worth looking at while it runs.
+    /// Returns whether its threads can be replaced, so that it is worth looking at while it runs.
     pub(crate) fn is_movable(&self) -> bool {
         self.on.is_some()
     }
@@ -115,7 +115,7 @@ impl Task {
         self.on = self.on.take().map(|(threads, _)| (threads, fresh));
     }
 
-    /// The run, if no thread has polled it: none will.
+    /// Takes the run back, if no thread has polled it: none will then.
     fn withdraw(&self) -> Option<HandlerFuture> {
         let mut shared = lock(&self.slot);
         match take(&mut shared) {

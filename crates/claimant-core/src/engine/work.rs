@@ -1,4 +1,4 @@
-//! A message's work on its way through the stages: a type for each step, moved from one to the next.
+//! A message's work in the stages: a type for each step, moved from one to the next.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub(crate) struct Claimed<'a, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) outcome: Outcome,
-    /// When the queue should show it again; `None` leaves it as it is.
+    /// When the queue should make it visible again; `None` leaves that as it is.
     pub(crate) visible_after: Option<Duration>,
     pub(crate) result: Option<String>,
 }
@@ -94,7 +94,7 @@ impl Answer {
         Self { outcome, visible_after: Some(visible_after), result: None }
     }
 
-    /// A failure after which the queue's own visibility timeout counts.
+    /// Returns an answer that leaves the message to the queue's own visibility timeout.
     pub(crate) fn unchanged(outcome: Outcome) -> Self {
         Self { outcome, visible_after: None, result: None }
     }

@@ -55,7 +55,7 @@ pub enum Refusal {
     Conflict,
 }
 
-/// What is to be done about a claim.
+/// The decision on a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Write `next` if what was seen is still there; then the claim is granted.
@@ -77,7 +77,7 @@ pub enum Decision {
     Refuse(Refusal),
 }
 
-/// Whether a key may be claimed, from the record seen (if any).
+/// Decides whether a key may be claimed, from the record seen (if any).
 #[must_use]
 pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     let Some(seen) = seen else {
@@ -125,7 +125,7 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     }
 }
 
-/// The record that a key without one gets when it is claimed.
+/// Returns the record that a key without one gets when it is claimed.
 #[must_use]
 pub fn fresh_claim(request: &ClaimRequest) -> Record {
     first_claim(request, Fence::FIRST)
@@ -149,7 +149,7 @@ fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
     }
 }
 
-/// The next claim of a key whose window goes on: the count of attempts goes on, and the time of creation stays.
+/// Returns the next claim of a key whose window goes on: the count of attempts goes on, and the time of creation stays.
 fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
     Decision::Grant {
         taken_over: match seen.status {
@@ -165,7 +165,7 @@ fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
     }
 }
 
-/// The claim that a granted request holds, given the record that is now in the store.
+/// Returns the claim that a granted request holds, given the record that is now in the store.
 pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
     Claim {
         id,
@@ -178,8 +178,8 @@ pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
     }
 }
 
-/// The claim that a request holds by [`Decision::Held`]: `seen` is the record, and `wanted` what this call had decided before,
-/// if anything.
+/// Returns the claim that a request holds by [`Decision::Held`]: `seen` is the record, and `wanted` what this call had decided
+/// before, if anything.
 ///
 /// Whose work an earlier call, or an earlier try below this one, took over is not in the record any more. A key that was claimed
 /// before then counts as taken over: work that merely failed before is treated with more care than it needs.

@@ -52,14 +52,14 @@ impl Default for ClaimPolicy {
     }
 }
 
-/// When the deduplication window of a record written now ends, in seconds. It begins where the lease is over, so that
+/// Returns when the deduplication window of a record written now ends, in seconds. It begins where the lease is over, so that
 /// neither a duplicate nor the table's TTL gets rid of a record while it is the evidence of abandoned work.
 #[must_use]
 pub fn expiry(now: Timestamp, lease_until: Timestamp, policy: &ClaimPolicy) -> u64 {
     now.max(lease_until.plus(policy.skew)).plus(policy.window).as_secs_rounded_up()
 }
 
-/// When the deduplication window of a record that is settled now ends, in seconds.
+/// Returns when the deduplication window of a record that is settled now ends, in seconds.
 #[must_use]
 pub fn window_end(now: Timestamp, policy: &ClaimPolicy) -> u64 {
     now.plus(policy.window).as_secs_rounded_up()

@@ -30,7 +30,7 @@ pub enum Ending {
         /// Why, without payload data.
         error: String,
     },
-    /// It is left for a person to decide.
+    /// It is parked: an operator decides.
     Parked {
         /// Why, without payload data.
         error: String,
@@ -38,7 +38,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The status that a record gets.
+    /// Returns the status that a record gets.
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
@@ -49,7 +49,7 @@ impl Ending {
         }
     }
 
-    /// The error that a record gets, cut to [`ERROR_MAX_BYTES`].
+    /// Returns the error that a record gets, cut to [`ERROR_MAX_BYTES`].
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         match self {
@@ -61,7 +61,7 @@ impl Ending {
         }
     }
 
-    /// The result that a record gets.
+    /// Returns the result that a record gets.
     #[must_use]
     pub fn result(&self) -> Option<&str> {
         match self {
@@ -70,7 +70,7 @@ impl Ending {
         }
     }
 
-    /// By how many the count of attempts goes down.
+    /// Returns by how many the count of attempts goes down.
     #[must_use]
     pub const fn attempts_back(&self) -> u32 {
         matches!(self, Self::Released | Self::SetAside) as u32
@@ -88,7 +88,7 @@ pub struct Settlement {
     pub policy: ClaimPolicy,
 }
 
-/// What is to be done about a settlement.
+/// The decision on a settlement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleDecision {
     /// Write this record if what was seen is still there.
@@ -99,7 +99,7 @@ pub enum SettleDecision {
     Lost,
 }
 
-/// Whether `claim` may end as `settlement` says, from the record seen (if any).
+/// Decides whether `claim` may end as `settlement` says, from the record seen (if any).
 #[must_use]
 pub fn settle(seen: Option<&Record>, claim: &Claim, settlement: &Settlement) -> SettleDecision {
     let Some(seen) = seen.filter(|r| r.owner == claim.owner && r.fence == claim.fence) else {
@@ -135,7 +135,7 @@ pub struct Renewal {
     pub policy: ClaimPolicy,
 }
 
-/// What is to be done about a renewal.
+/// The decision on a renewal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RenewDecision {
     /// Write this record if what was seen is still there.
@@ -146,7 +146,7 @@ pub enum RenewDecision {
     Lost,
 }
 
-/// Whether the lease of `claim` may be made longer, from the record seen (if any).
+/// Decides whether the lease of `claim` may be extended, from the record seen (if any).
 #[must_use]
 pub fn renew(seen: Option<&Record>, claim: &Claim, renewal: &Renewal) -> RenewDecision {
     let held = |r: &&Record| r.status == Status::InProgress && r.owner == claim.owner && r.fence == claim.fence;
