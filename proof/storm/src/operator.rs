@@ -17,7 +17,7 @@ const GOOD_PER_DEADLY: usize = 10;
 const REFUSED_BY: &str = "claimant-message-id";
 
 /// Messages looked at in one go: as many as a dead-letter queue can hold in the longest storm.
-const LETTERS_MAX: usize = 100_000;
+pub(crate) const LETTERS_MAX: usize = 100_000;
 
 /// Moves them back, once, as new messages, and counts them by function. Nothing but deadly messages kills after this, so that what
 /// is good has to come through.

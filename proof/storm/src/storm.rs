@@ -19,8 +19,8 @@ use crate::check::{Traffic, Verdict};
 use crate::database::Database;
 use crate::killer::{Strikes, strike};
 use crate::line::{Line, LineCounts};
-use crate::operator;
-use crate::plan::{Extent, Plan, Target};
+use crate::operator::{self, LETTERS_MAX};
+use crate::plan::{Extent, Fate, Piece, Plan, Target};
 use crate::transcript::{Found, Transcript};
 use crate::worker;
 
@@ -288,10 +288,23 @@ impl Lane {
         })
     }
 
+    /// Says of each good piece among the dead letters how it came there: that is a fault, and this is its trace.
+    async fn explain(&self, cloud: &Cloud) -> Result<(), Error> {
+        for letter in cloud.sqs().receive(&self.dead_letter_queue, LETTERS_MAX, Duration::ZERO).await? {
+            let good = |piece: &&Piece| piece.fate == Fate::Done && piece.body == letter.body;
+            if let Some(Piece { key, .. }) = self.plan.pieces.iter().find(good) {
+                let why = letter.message_attributes.get("claimant-error");
+                println!("{key} is good, and a dead letter: {}, {why:?}", letter.message_id);
+            }
+        }
+        Ok(())
+    }
+
     async fn row(&self, cloud: &Cloud, database: &Database, redriven: u64) -> Result<Row, Error> {
         let counters = cloud.sqs().counters(&self.queue)?;
         let Depth { visible, in_flight, delayed, .. } = cloud.sqs().depth(&self.queue)?;
         let letters = cloud.sqs().messages(&self.dead_letter_queue)?;
+        self.explain(cloud).await?;
         let traffic = Traffic {
             sent: counters.sent,
             redriven,
