@@ -304,7 +304,6 @@ impl Lane {
         let counters = cloud.sqs().counters(&self.queue)?;
         let Depth { visible, in_flight, delayed, .. } = cloud.sqs().depth(&self.queue)?;
         let letters = cloud.sqs().messages(&self.dead_letter_queue)?;
-        self.explain(cloud).await?;
         let traffic = Traffic {
             sent: counters.sent,
             redriven,
@@ -316,6 +315,9 @@ impl Lane {
         };
         let seen = crate::seen::Seen::of(self.target, cloud, database, &self.function).await?;
         let verdict = Verdict::new(self.target, &self.plan, &seen, &traffic);
+        if !verdict.faults.is_empty() {
+            self.explain(cloud).await?;
+        }
         let counters =
             cloud.function(&self.function.logical_id).map(|function| function.counters()).unwrap_or_default();
         Ok(Row { function: self.target.function(), verdict, traffic, counters })
