@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::Builder;
 use claimant::engine::{Engine, Message, NoQueue, Schedule};
 use claimant_local::dynamodb::DynamoDb;
@@ -36,20 +37,27 @@ where
     Ok(())
 }
 
-/// Starts an embedded DynamoDB, in memory, and returns it with a client of it.
-pub(crate) async fn dynamodb() -> Result<(DynamoDb, aws_sdk_dynamodb::Client), Box<dyn Error>> {
+/// Listens on 127.0.0.1, and returns what a client needs to talk to the endpoint that is served there.
+async fn endpoint() -> std::io::Result<(TcpListener, String, SdkConfig)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let endpoint = format!("http://{}", listener.local_addr()?);
-    let dynamodb = DynamoDb::in_memory()?;
-    tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
-    let config = aws_sdk_dynamodb::Config::builder()
+    let url = format!("http://{}", listener.local_addr()?);
+    let credentials = Credentials::new("local", "local", None, None, "examples");
+    let config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "examples"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
         .http_client(Builder::new().build_http())
-        .endpoint_url(endpoint)
+        .endpoint_url(&url)
         .build();
-    Ok((dynamodb, aws_sdk_dynamodb::Client::from_conf(config)))
+    Ok((listener, url, config))
+}
+
+/// Starts an embedded DynamoDB, in memory, and returns it with a client of it.
+pub(crate) async fn dynamodb() -> Result<(DynamoDb, aws_sdk_dynamodb::Client), Box<dyn Error>> {
+    let (listener, _, config) = endpoint().await?;
+    let dynamodb = DynamoDb::in_memory()?;
+    tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+    Ok((dynamodb, aws_sdk_dynamodb::Client::new(&config)))
 }
 
 /// Makes a table whose key is the string `id`.
@@ -62,19 +70,11 @@ pub(crate) fn create_table(dynamodb: &DynamoDb, name: &str) -> Result<(), Box<dy
 
 /// Starts a local SQS, and returns it with a client of it.
 pub(crate) async fn sqs() -> Result<(Sqs, aws_sdk_sqs::Client), Box<dyn Error>> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let endpoint = format!("http://{}", listener.local_addr()?);
+    let (listener, url, config) = endpoint().await?;
     let sqs = Sqs::new();
-    sqs.set_endpoint(&endpoint);
+    sqs.set_endpoint(&url);
     tokio::spawn(sqs.clone().serve(listener, std::future::pending()));
-    let config = aws_sdk_sqs::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "examples"))
-        .http_client(Builder::new().build_http())
-        .endpoint_url(endpoint)
-        .build();
-    Ok((sqs, aws_sdk_sqs::Client::from_conf(config)))
+    Ok((sqs, aws_sdk_sqs::Client::new(&config)))
 }
 
 /// Returns an order's id that no earlier run of an example has left in its store.
