@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use claimant_local::lambda::{EVENT_BYTES_MAX, Function, FunctionCounters, Invocation};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::{Value, json};
 use support::{Logs, build, function, until};
 
@@ -52,7 +52,18 @@ async fn works(function: &Function) {
 
 /// Sends a signal; a process that is gone already needs none.
 fn signal(pid: u32, signal: Signal) {
-    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal);
+    let _ = kill_process(id(pid), signal);
+}
+
+fn id(pid: u32) -> Pid {
+    Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
+}
+
+/// Whether a child of this process has ended with all its threads. Its state in `/proc` says so too early: it is the first
+/// thread's, and the others can still be on their way out, with its sockets open.
+fn has_ended(pid: u32) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(id(pid)), options), Ok(None))
 }
 
 /// The state of a process or thread, as `ps` shows it; nothing if there is none.
@@ -178,7 +189,7 @@ async fn a_process_that_dies_idle_costs_nobody_an_invocation() {
     works(function).await;
     let pid = function.pids()[0];
     signal(pid, Signal::KILL);
-    until("it is dead", || !lives(pid)).await;
+    until("it has ended", || has_ended(pid)).await;
     works(function).await;
     assert_eq!(function.counters().crashes, 0);
 }
@@ -323,7 +334,7 @@ async fn half_a_build_is_not_run() {
     assert_eq!(answer(function, json!({"do": "pid"})).await, pid, "the old process goes on");
 
     signal(function.pids()[0], Signal::KILL);
-    until("it is dead", || !lives(u32::try_from(pid.as_u64().unwrap()).unwrap())).await;
+    until("it has ended", || has_ended(u32::try_from(pid.as_u64().unwrap()).unwrap())).await;
     let (context, ()) = tokio::join!(answer(function, json!({"do": "context"})), async { build(&program, 2) });
     assert_eq!(context["env"]["BUILD"], "2", "the start has waited for the whole file");
     assert_eq!(function.counters().errors, 0);
