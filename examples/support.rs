@@ -32,7 +32,7 @@ where
     let report = engine.process(&batch, Schedule::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
     let outcomes = batch.iter().zip(report.entries());
     let outcomes: Vec<_> =
-        outcomes.map(|(message, entry)| format!("{} {}", message.id.as_str(), entry.outcome.word())).collect();
+        outcomes.map(|(message, entry)| format!("{} {}", message.id().as_str(), entry.outcome.word())).collect();
     println!("{}", outcomes.join(", "));
     Ok(())
 }

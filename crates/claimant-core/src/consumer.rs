@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::decode::Json;
 use crate::duplicate::Duplicate;
+use crate::envelope::Envelope;
 use crate::error::Error;
 use crate::failure::HandlerError;
 use crate::fingerprint::Fingerprint;
 use crate::handler::{AnyHandler, Handler, TransactionalHandler};
-use crate::identity::{Identity, IdentityRules};
+use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::options::Options;
 use crate::protocol::Abandoned;
+use crate::reader::Reader;
 use crate::rejection::Rejection;
 use crate::store::{Store, Transactional};
 
@@ -44,7 +47,7 @@ pub struct Consumer<T> {
     name: String,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) handler: AnyHandler<T>,
-    identity: IdentityRules<T>,
+    reader: Reader<T>,
     on_duplicate: Option<DuplicateHook>,
     pub(crate) options: Options,
 }
@@ -60,7 +63,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// Without a [`key`](Self::key), the message id is the key: that keeps redeliveries out, but not a second copy
     /// that the producer sent, nor a message that is redriven from a dead-letter queue, which gives it a new id.
     pub fn new(name: impl Into<String>, store: impl Store, handler: impl Handler<T>) -> Self {
-        Self::with_handler(name.into(), Arc::new(store), AnyHandler::plain(handler))
+        Self::with_handler(name.into(), Arc::new(store), Reader::new(Json), AnyHandler::plain(handler))
     }
 
     /// Returns a consumer whose handler borrows a transaction of its store: its writes in that and the completion of its key
@@ -74,7 +77,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         store: S,
         handler: impl TransactionalHandler<T, S::Transaction>,
     ) -> Self {
-        Self::with_handler(name.into(), Arc::new(store), AnyHandler::transactional(handler))
+        Self::with_handler(name.into(), Arc::new(store), Reader::new(Json), AnyHandler::transactional(handler))
     }
 
     /// Returns a consumer that runs no handler: its store keeps the messages themselves, as an inbox does. `note` writes into the
@@ -85,12 +88,20 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         store: S,
         note: impl Fn(&T, &Message, &mut S::Transaction) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Self {
-        Self::with_handler(name.into(), Arc::new(store), AnyHandler::storing(note))
+        Self::with_handler(name.into(), Arc::new(store), Reader::new(Json), AnyHandler::storing(note))
+    }
+}
+
+impl<T: Send + 'static> Consumer<T> {
+    pub(crate) fn with_handler(name: String, store: Arc<dyn Store>, reader: Reader<T>, handler: AnyHandler<T>) -> Self {
+        Self { name, store, handler, reader, on_duplicate: None, options: Options::default() }
     }
 
-    fn with_handler(name: String, store: Arc<dyn Store>, handler: AnyHandler<T>) -> Self {
-        let (identity, options) = (IdentityRules::default(), Options::default());
-        Self { name, store, handler, identity, on_duplicate: None, options }
+    /// Sets what the body is wrapped in. A second one is inside the first, and so on; what is decoded is in the innermost.
+    #[must_use]
+    pub fn envelope(mut self, envelope: impl Envelope) -> Self {
+        self.reader.add_envelope(envelope);
+        self
     }
 
     /// Sets where the key is in the payload: a text, a number, or anything else with a `Display`. A key that is empty, or longer
@@ -100,7 +111,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     where
         K: Display + ?Sized,
     {
-        self.identity.set_key(move |payload| rule(payload).to_string());
+        self.reader.identity.set_key(move |payload, _| rule(payload).to_string());
         self
     }
 
@@ -117,7 +128,23 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn key_of<K: Display>(mut self, rule: impl Fn(&T) -> K + Send + Sync + 'static) -> Self {
-        self.identity.set_key(move |payload| rule(payload).to_string());
+        self.reader.identity.set_key(move |payload, _| rule(payload));
+        self
+    }
+
+    /// Sets how the key is made from the payload and the message: its attributes, and what its envelopes say. Otherwise as
+    /// [`key`](Self::key). What changes when a producer sends again (the message's id, times, receive counts) makes no key.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
+    ///     .key_of_message(|order, message| format!("{}/{order}", message.attributes().text("tenant").unwrap_or("none")));
+    /// ```
+    #[must_use]
+    pub fn key_of_message<K: Display>(mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) -> Self {
+        self.reader.identity.set_key(rule);
         self
     }
 
@@ -142,7 +169,19 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn fingerprint_of(mut self, version: u32, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) -> Self {
-        self.identity.set_fingerprint(version, rule);
+        self.reader.identity.set_fingerprint(version, move |payload, _| rule(payload));
+        self
+    }
+
+    /// Sets which part of the payload and the message must be the same in two messages with one key. Otherwise as
+    /// [`fingerprint_of`](Self::fingerprint_of).
+    #[must_use]
+    pub fn fingerprint_of_message(
+        mut self,
+        version: u32,
+        rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
+    ) -> Self {
+        self.reader.identity.set_fingerprint(version, rule);
         self
     }
 
@@ -156,7 +195,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn hashed_keys(mut self) -> Self {
-        self.identity.hashed_keys = true;
+        self.reader.identity.hashed_keys = true;
         self
     }
 
@@ -201,15 +240,20 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         let parks = self.options.policy.abandoned == Abandoned::Park;
         let faults = [
             (parks && !self.store.claims_outlive_owners()).then_some(NEEDS_OUTLIVING_CLAIMS),
-            (parks && !self.identity.has_key()).then_some(NEEDS_KEY),
-            self.identity.fault(),
+            (parks && !self.reader.identity.has_key()).then_some(NEEDS_KEY),
+            self.reader.identity.fault(),
         ];
         faults.into_iter().flatten().collect()
     }
 
-    /// Decodes a message's body, and identifies its work.
+    /// Opens a message's envelopes.
+    pub(crate) fn open(&self, message: &Message) -> Result<Message, Rejection> {
+        self.reader.open(message)
+    }
+
+    /// Decodes a message that was opened, and identifies its work.
     pub(crate) fn read(&self, name: &ConsumerName, message: &Message) -> Result<(Identity, T), Rejection> {
-        self.identity.read(name, message)
+        self.reader.read(name, message)
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::claim::Fence;
-use crate::key::{ConsumerName, InvalidValue, Key, MessageId};
+use crate::key::{ConsumerName, InvalidValue, Key};
 use crate::limits::LEASE_MAX_MS;
+use crate::message::Message;
 
 /// The time that a context made for a test leaves its handler.
 const TEST_REMAINING: Duration = Duration::from_secs(30);
@@ -24,9 +25,7 @@ pub(crate) struct Run {
     pub(crate) key: Key,
     pub(crate) fence: Fence,
     pub(crate) attempt: u32,
-    pub(crate) message_id: MessageId,
-    pub(crate) receive_count: u32,
-    pub(crate) trace: Option<String>,
+    pub(crate) message: Message,
     pub(crate) cancelled_at: Instant,
 }
 
@@ -62,9 +61,7 @@ impl Context {
             key: Key::new(key)?,
             fence: Fence::FIRST,
             attempt: 1,
-            message_id: MessageId::new("test-message")?,
-            receive_count: 1,
-            trace: None,
+            message: Message::new("test-message", "")?,
             cancelled_at: Instant::now() + TEST_REMAINING,
         }))
     }
@@ -78,7 +75,13 @@ impl Context {
     /// Returns the same context, for a test, with this many deliveries.
     #[must_use]
     pub fn with_receive_count(self, receive_count: u32) -> Self {
-        self.changed(|run| run.receive_count = receive_count)
+        self.changed(|run| run.message = run.message.clone().with_receive_count(receive_count))
+    }
+
+    /// Returns the same context, for a test, of this message.
+    #[must_use]
+    pub fn with_message(self, message: Message) -> Self {
+        self.changed(|run| run.message = message)
     }
 
     /// Returns the same context, for a test, with this much time left from now on: at most [`LEASE_MAX_MS`].
@@ -114,23 +117,30 @@ impl Context {
         self.run.attempt
     }
 
+    /// Returns the message that carries the work: its attributes, group and times, what its envelopes say, and its body as
+    /// delivered.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.run.message
+    }
+
     /// Returns the id of the message that carries the work.
     #[must_use]
     pub fn message_id(&self) -> &str {
-        self.run.message_id.as_str()
+        self.run.message.id().as_str()
     }
 
     /// Returns how often the queue has delivered this message, this time included.
     #[must_use]
     pub fn receive_count(&self) -> u32 {
-        self.run.receive_count
+        self.run.message.receive_count()
     }
 
     /// Returns the trace that the producer sent the message in, as the header (`Root=…;Parent=…;Sampled=…`) that continues it:
     /// hand it to the systems you call, as `X-Amzn-Trace-Id`.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
-        self.run.trace.as_deref()
+        self.run.message.trace()
     }
 
     /// Returns the consumer that runs.
@@ -157,9 +167,7 @@ mod tests {
             key: Key::new("order-1").unwrap(),
             fence: Fence::new(7),
             attempt: 3,
-            message_id: MessageId::new("m-1").unwrap(),
-            receive_count: 5,
-            trace: Some("Root=1".to_owned()),
+            message: Message::new("m-1", "").unwrap().with_receive_count(5).with_trace("Root=1"),
             cancelled_at: Instant::now() + Duration::from_secs(9),
         });
         assert_eq!((cx.consumer(), cx.key(), cx.message_id()), ("mails", "order-1", "m-1"));

@@ -5,6 +5,7 @@ use serde_path_to_error::Segment;
 
 use crate::fingerprint::{self, Fingerprint};
 use crate::key::InvalidValue;
+use crate::message::Message;
 use crate::record::bounded;
 use crate::rejection::Rejection;
 
@@ -14,10 +15,42 @@ const PATH_MAX_BYTES: usize = 200;
 /// The longest field name shown in it, in bytes.
 const FIELD_MAX_BYTES: usize = 40;
 
-/// Returns the fingerprint of a body: of its JSON value if that represents it exactly, else of its bytes.
-pub(crate) fn of_body(body: &str) -> Fingerprint {
-    let json = serde_json::from_str(body).ok().filter(|_| fingerprint::numbers_are_exact(body));
-    json.map_or_else(|| Fingerprint::of_bytes(body.as_bytes()), |value| Fingerprint::of_json(&value))
+/// Decodes the content of messages to payloads `T`: for [`decoded_by`](crate::decoded_by).
+///
+/// A panic in it rejects the message alone.
+pub trait Decoder<T>: Send + Sync + 'static {
+    /// Returns the payload that `content` holds, which is the message's [`content`](Message::content). The message is there for
+    /// what its attributes and its envelopes say.
+    ///
+    /// # Errors
+    /// When the content does not decode: the message is rejected. The error says where it is wrong, and quotes nothing.
+    fn decode(&self, content: &[u8], message: &Message) -> Result<T, Rejection>;
+}
+
+/// Decodes JSON: what [`Consumer::new`](crate::Consumer::new) does.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Json;
+
+impl<T: DeserializeOwned> Decoder<T> for Json {
+    fn decode(&self, content: &[u8], _: &Message) -> Result<T, Rejection> {
+        decode_json(text(content)?)
+    }
+}
+
+/// Returns content as a text.
+///
+/// # Errors
+/// When it is not UTF-8. The error says from where on.
+pub(crate) fn text(content: &[u8]) -> Result<&str, Rejection> {
+    std::str::from_utf8(content)
+        .map_err(|e| Rejection::new(format!("the body is not UTF-8 (from byte {} on)", e.valid_up_to())))
+}
+
+/// Returns the fingerprint of content: of its JSON value if that represents it exactly, else of its bytes.
+pub(crate) fn of_content(content: &[u8]) -> Fingerprint {
+    let text = std::str::from_utf8(content).ok().filter(|text| fingerprint::numbers_are_exact(text));
+    let json = text.and_then(|text| serde_json::from_str(text).ok());
+    json.map_or_else(|| Fingerprint::of_bytes(content), |value| Fingerprint::of_json(&value))
 }
 
 /// Decodes a JSON body.

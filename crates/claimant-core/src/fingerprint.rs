@@ -297,7 +297,7 @@ mod tests {
         ];
         assert_eq!(FORM, 1);
         for (body, wanted) in bodies {
-            assert_eq!(crate::key::hex(&crate::decode::of_body(body).to_stored()), wanted, "{body}");
+            assert_eq!(crate::key::hex(&crate::decode::of_content(body.as_bytes()).to_stored()), wanted, "{body}");
         }
         let bytes = Fingerprint::of_bytes(b"\0\xff");
         let wanted = "8449cfbf9eae11a1fd5fa9ffe08573a814d51678ae1cd2891093bb5d220c3633";

@@ -1,17 +1,15 @@
 //! What a message's work is: its record, its key, and the fingerprint of its payload.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fmt::Display;
 
-use serde::de::DeserializeOwned;
-
-use crate::decode::{decode_json, of_body};
+use crate::decode::of_content;
 use crate::fingerprint::Fingerprint;
 use crate::key::{ConsumerName, Key, RecordId};
 use crate::message::Message;
 use crate::rejection::Rejection;
 
-type KeyRule<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
-type FingerprintRule<T> = Box<dyn Fn(&T) -> Fingerprint + Send + Sync>;
+type KeyRule<T> = Box<dyn Fn(&T, &Message) -> String + Send + Sync>;
+type FingerprintRule<T> = Box<dyn Fn(&T, &Message) -> Fingerprint + Send + Sync>;
 
 /// What a message's work is.
 #[derive(Debug, Clone)]
@@ -35,11 +33,15 @@ impl<T> Default for IdentityRules<T> {
 }
 
 impl<T> IdentityRules<T> {
-    pub(crate) fn set_key(&mut self, rule: impl Fn(&T) -> String + Send + Sync + 'static) {
-        self.key = Some(Box::new(rule));
+    pub(crate) fn set_key<K: Display>(&mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) {
+        self.key = Some(Box::new(move |payload, message| rule(payload, message).to_string()));
     }
 
-    pub(crate) fn set_fingerprint(&mut self, version: u32, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) {
+    pub(crate) fn set_fingerprint(
+        &mut self,
+        version: u32,
+        rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
+    ) {
         self.fingerprint = Some((version, Box::new(rule)));
     }
 
@@ -56,21 +58,13 @@ impl<T> IdentityRules<T> {
     }
 }
 
-impl<T: DeserializeOwned> IdentityRules<T> {
-    /// Decodes a body, and identifies its work. Both are the user's code: a panic in them rejects this message alone.
-    pub(crate) fn read(&self, consumer: &ConsumerName, message: &Message) -> Result<(Identity, T), Rejection> {
-        catch_unwind(AssertUnwindSafe(|| {
-            let payload = decode_json(&message.body)?;
-            Ok((self.identity(consumer, message, &payload)?, payload))
-        }))
-        .unwrap_or_else(|_| Err(Rejection::new("decoding the body or finding its key panicked")))
-    }
-
-    fn identity(&self, consumer: &ConsumerName, message: &Message, payload: &T) -> Result<Identity, Rejection> {
-        let key = self.key.as_ref().map_or_else(|| message.id.as_str().to_owned(), |rule| rule(payload));
+impl<T> IdentityRules<T> {
+    /// Identifies the work of a payload.
+    pub(crate) fn of(&self, consumer: &ConsumerName, message: &Message, payload: &T) -> Result<Identity, Rejection> {
+        let key = self.key.as_ref().map_or_else(|| message.id().as_str().to_owned(), |rule| rule(payload, message));
         let fingerprint = match &self.fingerprint {
-            None => of_body(&message.body),
-            Some((version, rule)) => rule(payload).of_rule(*version),
+            None => of_content(message.content()),
+            Some((version, rule)) => rule(payload, message).of_rule(*version),
         };
         let key = Key::new(key).map_err(|fault| Rejection::new(fault.to_string()))?;
         let record_id = if self.hashed_keys { RecordId::hashed(consumer, &key) } else { RecordId::new(consumer, &key) };

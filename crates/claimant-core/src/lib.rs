@@ -6,14 +6,16 @@
 //! | [`protocol`] | the pure decisions; nothing else decides |
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
 //! | [`transaction`] | a transaction that a claim carries and its handler borrows |
-//! | [`message`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
-//! | [`consumer`], `identity`, `options`, `tuning` | a named handler: its key rule, its fingerprint rule and its options |
+//! | [`message`], [`attributes`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
+//! | [`consumer`], `options`, `tuning` | a named handler and its options |
+//! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
-//! | [`decode`], [`rejection`], [`backoff`], [`budget`] | decoding of bodies, and errors of invalid ones; when failed calls and messages are tried again |
+//! | [`backoff`], [`budget`] | when failed calls and messages are tried again |
 //! | [`threads`] | the threads that handlers run on and can block |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
 //! | [`settings`], [`secret`], [`limits`], [`error`] | settings, their bounds and their errors |
 
+pub mod attributes;
 pub mod backoff;
 pub mod budget;
 pub mod claim;
@@ -22,8 +24,10 @@ pub mod consumer;
 pub mod context;
 pub mod deadline;
 pub mod decode;
+mod decoded_by;
 pub mod duplicate;
 pub mod engine;
+pub mod envelope;
 pub mod error;
 pub mod failure;
 pub mod fingerprint;
@@ -39,6 +43,7 @@ pub mod meter;
 mod options;
 pub mod protocol;
 pub mod queue;
+mod reader;
 pub mod record;
 pub mod rejection;
 pub mod report;
@@ -49,21 +54,25 @@ pub mod threads;
 pub mod transaction;
 mod tuning;
 
+pub use attributes::{AttributeValue, Attributes};
 pub use budget::Budget;
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use consumer::Consumer;
 pub use context::Context;
 pub use deadline::Schedule;
+pub use decode::Decoder;
+pub use decoded_by::{DecodedBy, decoded_by};
 pub use duplicate::Duplicate;
 pub use engine::Engine;
+pub use envelope::Envelope;
 pub use error::{Error, ErrorKind};
 pub use failure::{Failure, FailureKind, HandlerError, Terminal};
 pub use fingerprint::Fingerprint;
 pub use handler::{Handler, TransactionalHandler};
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 pub use memory::MemoryStore;
-pub use message::Message;
+pub use message::{Event, Message};
 pub use meter::{Meter, Usage};
 pub use options::Lease;
 pub use protocol::{Abandoned, Conflicts};

@@ -1,51 +1,288 @@
-//! A message as delivered.
+//! A message as delivered, and the event that its body carries.
 
+use std::fmt;
+use std::sync::Arc;
+
+use crate::attributes::{AttributeValue, Attributes};
+use crate::clock::Timestamp;
 use crate::key::{InvalidValue, MessageId};
 
-/// One message of a batch, checked at the edge: its id is there and bounded.
+/// One message of a batch, checked at the edge: its id is there and bounded. Clones are cheap: they share what was delivered.
 ///
 /// The receipt handle stays with the queue's side: nothing here needs it, and nothing can log it.
 ///
 /// ```
-/// # mod claimant { pub use claimant_core as engine; }
-/// use claimant::engine::Message;
+/// # use claimant_core as claimant;
+/// use claimant::{AttributeValue, Message};
 ///
-/// let mut message = Message::new("message-1", r#"{"order_id": "ord-1"}"#)?;
-/// message.receive_count = 3;
+/// let message = Message::new("message-1", r#"{"order_id": "ord-1"}"#)?
+///     .with_receive_count(3)
+///     .with_attribute("tenant", AttributeValue::text("acme"));
+/// assert_eq!(message.attributes().text("tenant"), Some("acme"));
 /// # Ok::<_, claimant_core::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Message {
-    /// The id that the queue gave it.
-    pub id: MessageId,
-    /// The body as delivered.
-    pub body: String,
-    /// How often the queue has delivered it, this time included; 1 where the queue did not say.
-    pub receive_count: u32,
-    /// Its group, only where the queue keeps groups in order (FIFO). A fair queue's group is not one.
-    pub ordered_group: Option<String>,
-    /// The trace that the producer sent it in, as the header that continues it; checked and bounded at the edge.
+    delivered: Arc<Delivered>,
+    /// What was found in its envelopes, if it has some.
+    inner: Option<Arc<Inner>>,
+}
+
+/// What the queue delivered.
+#[derive(Clone)]
+struct Delivered {
+    id: MessageId,
+    body: String,
+    receive_count: u32,
+    group: Option<Group>,
+    sequence_number: Option<String>,
+    source_arn: Option<String>,
+    sent_at: Option<Timestamp>,
+    first_received_at: Option<Timestamp>,
+    trace: Option<String>,
+    attributes: Attributes,
+}
+
+/// A group, and whether the queue keeps it in order.
+#[derive(Clone)]
+struct Group {
+    name: String,
+    ordered: bool,
+}
+
+/// What an envelope held.
+struct Inner {
+    content: Vec<u8>,
+    event: Event,
+}
+
+/// What envelopes say of the event that they carry: of the innermost one that says it.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// Its id, where one names the event and not the delivery: the same when a producer publishes it again.
+    pub id: Option<String>,
+    /// What kind it is: `detail-type` of EventBridge, `eventName` of S3, `type` of CloudEvents.
+    pub kind: Option<String>,
+    /// Where it comes from: `source` of EventBridge and CloudEvents, the topic's ARN of SNS, the bucket of S3.
+    pub source: Option<String>,
+    /// What it is about: `subject` of SNS and CloudEvents, the object's key of S3.
+    pub subject: Option<String>,
+    /// When it happened, as its envelope says.
+    pub time: Option<Timestamp>,
+    /// What its publisher attached to it.
+    pub attributes: Attributes,
+    /// The trace that it was published in, as the header that continues it.
     pub trace: Option<String>,
 }
 
 impl Message {
-    /// Returns a message without group and trace, delivered for the first time.
+    /// Returns a message of a standard queue without attributes, delivered for the first time.
     ///
     /// # Errors
     /// When the id is empty, or longer than [`MESSAGE_ID_MAX_BYTES`](crate::key::MESSAGE_ID_MAX_BYTES).
     pub fn new(id: impl Into<String>, body: impl Into<String>) -> Result<Self, InvalidValue> {
-        let id = MessageId::new(id)?;
-        Ok(Self { id, body: body.into(), receive_count: 1, ordered_group: None, trace: None })
+        let delivered = Delivered {
+            id: MessageId::new(id)?,
+            body: body.into(),
+            receive_count: 1,
+            group: None,
+            sequence_number: None,
+            source_arn: None,
+            sent_at: None,
+            first_received_at: None,
+            trace: None,
+            attributes: Attributes::default(),
+        };
+        Ok(Self { delivered: Arc::new(delivered), inner: None })
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Delivered)) -> Self {
+        change(Arc::make_mut(&mut self.delivered));
+        self
+    }
+
+    /// Returns the message with this receive count; 0 counts as 1.
+    #[must_use]
+    pub fn with_receive_count(self, count: u32) -> Self {
+        self.changed(|delivered| delivered.receive_count = count.max(1))
+    }
+
+    /// Returns the message in this group of a queue that keeps groups in order (FIFO).
+    #[must_use]
+    pub fn with_ordered_group(self, group: impl Into<String>) -> Self {
+        self.changed(|delivered| delivered.group = Some(Group { name: group.into(), ordered: true }))
+    }
+
+    /// Returns the message in this group of a fair queue, which is shared out among groups, and keeps no order.
+    #[must_use]
+    pub fn with_fair_group(self, group: impl Into<String>) -> Self {
+        self.changed(|delivered| delivered.group = Some(Group { name: group.into(), ordered: false }))
+    }
+
+    /// Returns the message with this sequence number in its FIFO queue.
+    #[must_use]
+    pub fn with_sequence_number(self, number: impl Into<String>) -> Self {
+        self.changed(|delivered| delivered.sequence_number = Some(number.into()))
+    }
+
+    /// Returns the message as one of the queue with this ARN.
+    #[must_use]
+    pub fn with_source_arn(self, arn: impl Into<String>) -> Self {
+        self.changed(|delivered| delivered.source_arn = Some(arn.into()))
+    }
+
+    /// Returns the message as sent at this time.
+    #[must_use]
+    pub fn with_sent_at(self, at: Timestamp) -> Self {
+        self.changed(|delivered| delivered.sent_at = Some(at))
+    }
+
+    /// Returns the message as received first at this time.
+    #[must_use]
+    pub fn with_first_received_at(self, at: Timestamp) -> Self {
+        self.changed(|delivered| delivered.first_received_at = Some(at))
+    }
+
+    /// Returns the message as sent in this trace: the header that continues it, checked and bounded by the caller.
+    #[must_use]
+    pub fn with_trace(self, header: impl Into<String>) -> Self {
+        self.changed(|delivered| delivered.trace = Some(header.into()))
+    }
+
+    /// Returns the message with this attribute; one that it has under this name is replaced.
+    #[must_use]
+    pub fn with_attribute(self, name: impl Into<String>, value: AttributeValue) -> Self {
+        self.changed(|delivered| delivered.attributes.set(name, value))
+    }
+
+    /// Returns the message with this content in place of what it had, which was an envelope, and what that said. The body stays.
+    #[must_use]
+    pub fn opened(mut self, content: impl Into<Vec<u8>>, event: Event) -> Self {
+        self.inner = Some(Arc::new(Inner { content: content.into(), event }));
+        self
+    }
+
+    /// Returns the id that the queue gave it.
+    #[must_use]
+    pub fn id(&self) -> &MessageId {
+        &self.delivered.id
+    }
+
+    /// Returns the body as delivered.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.delivered.body
+    }
+
+    /// Returns what is decoded: what the innermost envelope holds, or the body if there is none.
+    #[must_use]
+    pub fn content(&self) -> &[u8] {
+        self.inner.as_ref().map_or(self.delivered.body.as_bytes(), |inner| &inner.content)
+    }
+
+    /// Returns what its envelopes say; `None` if it has none.
+    #[must_use]
+    pub fn event(&self) -> Option<&Event> {
+        self.inner.as_ref().map(|inner| &inner.event)
+    }
+
+    /// Returns how often the queue has delivered it, this time included; 1 where the queue did not say.
+    #[must_use]
+    pub fn receive_count(&self) -> u32 {
+        self.delivered.receive_count
+    }
+
+    /// Returns its group (`MessageGroupId`), on a FIFO or a fair queue.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.delivered.group.as_ref().map(|group| group.name.as_str())
+    }
+
+    /// Returns its group, only where the queue keeps groups in order (FIFO). A fair queue's group is not one.
+    #[must_use]
+    pub fn ordered_group(&self) -> Option<&str> {
+        self.delivered.group.as_ref().filter(|group| group.ordered).map(|group| group.name.as_str())
+    }
+
+    /// Returns its number in the order of its FIFO queue (`SequenceNumber`), 20 digits.
+    #[must_use]
+    pub fn sequence_number(&self) -> Option<&str> {
+        self.delivered.sequence_number.as_deref()
+    }
+
+    /// Returns the ARN of the queue that delivered it.
+    #[must_use]
+    pub fn source_arn(&self) -> Option<&str> {
+        self.delivered.source_arn.as_deref()
+    }
+
+    /// Returns when it was sent to this queue (`SentTimestamp`). A redrive to a queue does not change it.
+    #[must_use]
+    pub fn sent_at(&self) -> Option<Timestamp> {
+        self.delivered.sent_at
+    }
+
+    /// Returns when it was first received from this queue (`ApproximateFirstReceiveTimestamp`).
+    #[must_use]
+    pub fn first_received_at(&self) -> Option<Timestamp> {
+        self.delivered.first_received_at
+    }
+
+    /// Returns the trace that its producer sent it in, as the header that continues it: the event's, if its envelope carries one.
+    #[must_use]
+    pub fn trace(&self) -> Option<&str> {
+        let inner = self.event().and_then(|event| event.trace.as_deref());
+        inner.or(self.delivered.trace.as_deref())
+    }
+
+    /// Returns the attributes that the message was sent with (`messageAttributes`). Those of an event in it are the event's.
+    #[must_use]
+    pub fn attributes(&self) -> &Attributes {
+        &self.delivered.attributes
+    }
+
+    /// Returns an attribute by its name: the event's, or else the message's. With raw delivery of SNS, and without SNS, both are
+    /// found in the same place.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&AttributeValue> {
+        self.event().and_then(|event| event.attributes.get(name)).or_else(|| self.attributes().get(name))
     }
 }
 
-// Bodies never reach a log, so they are not in `Debug` either.
-impl std::fmt::Debug for Message {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+// Bodies, groups and attributes never reach a log, so they are not in `Debug` either.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
-            .field("id", &self.id)
-            .field("body_bytes", &self.body.len())
-            .field("receive_count", &self.receive_count)
+            .field("id", self.id())
+            .field("body_bytes", &self.body().len())
+            .field("receive_count", &self.receive_count())
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event").field("time", &self.time).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_envelope_holds_takes_the_place_of_the_body_for_decoders_only() {
+        let message = Message::new("m", "outer").unwrap().with_trace("outer");
+        assert_eq!((message.content(), message.event()), (&b"outer"[..], None));
+        let mut event = Event { kind: Some("paid".to_owned()), ..Event::default() };
+        event.attributes.set("tenant", AttributeValue::text("inner"));
+        let message = message.with_attribute("tenant", AttributeValue::text("outer"));
+        let opened = message.clone().opened("inner", event.clone());
+        assert_eq!((opened.body(), opened.content(), opened.trace()), ("outer", &b"inner"[..], Some("outer")));
+        assert_eq!(opened.attribute("tenant").unwrap().as_text(), Some("inner"));
+        assert_eq!(message.attribute("tenant").unwrap().as_text(), Some("outer"));
+        event.trace = Some("inner".to_owned());
+        assert_eq!(message.opened("inner", event).trace(), Some("inner"));
     }
 }

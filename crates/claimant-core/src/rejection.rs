@@ -11,7 +11,8 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    pub(crate) fn new(why: impl Into<String>) -> Self {
+    /// Returns a rejection that says what is wrong, and where. It is logged and kept: it must not quote the body.
+    pub fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), conflict: false }
     }
 

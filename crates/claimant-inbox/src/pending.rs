@@ -37,10 +37,10 @@ pub(crate) fn fill_row(event_type: &str, message: &Message, row: &mut PendingRow
         )));
     }
     row.message = Some(MessageRow {
-        group: message.ordered_group.clone(),
+        group: message.ordered_group().map(str::to_owned),
         event_type: event_type.to_owned(),
-        body: message.body.clone(),
-        trace: message.trace.clone(),
+        body: message.body().to_owned(),
+        trace: message.trace().map(str::to_owned),
     });
     Ok(())
 }

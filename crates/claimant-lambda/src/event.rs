@@ -1,10 +1,7 @@
 //! Converts the event's records to messages, each validated on its own.
 
-use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
-use claimant_core::{Error, InvalidValue, Message, MessageId};
+use claimant_core::{AttributeValue, Error, InvalidValue, Message, Timestamp};
 
 use crate::trace;
 
@@ -14,35 +11,27 @@ const RECEIVE_COUNT: &str = "ApproximateReceiveCount";
 /// The attribute that names the group of a FIFO or fair queue.
 const GROUP: &str = "MessageGroupId";
 
+/// The attribute that gives the place in the order of a FIFO queue.
+const SEQUENCE_NUMBER: &str = "SequenceNumber";
+
+/// The attributes that say when the message was sent and first received, in milliseconds.
+const SENT_AT: &str = "SentTimestamp";
+const FIRST_RECEIVED_AT: &str = "ApproximateFirstReceiveTimestamp";
+
 /// The attribute that carries the producer's trace.
 pub(crate) const TRACE: &str = "AWSTraceHeader";
 
-/// A batch as delivered; `envelopes` has one entry for each message, at the same index.
+/// A batch as delivered.
+///
+/// No `Debug`: receipt handles are never logged.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) messages: Vec<Message>,
-    pub(crate) envelopes: Vec<Envelope>,
+    /// What changes a message's visibility, at its index; of no use once the invocation has ended.
+    pub(crate) receipts: Vec<Option<String>>,
     /// The queue that the batch comes from: a mapping has one.
     pub(crate) source: Option<Source>,
 }
-
-/// What SQS delivered with a message and the engine does not need.
-///
-/// No `Debug`: receipt handles and attributes are never logged.
-#[derive(Default)]
-pub(crate) struct Envelope {
-    /// What changes the message's visibility; of no use once the invocation has ended.
-    pub(crate) receipt: Option<String>,
-    /// Its group, where it has one, on a fair queue too.
-    pub(crate) group: Option<String>,
-    /// Its body as it was received, where a rule has put another one in its place.
-    pub(crate) received: Option<String>,
-    /// What the producer attached to it.
-    pub(crate) attributes: Attributes,
-}
-
-/// A message's attributes by their names.
-pub(crate) type Attributes = HashMap<String, SqsMessageAttribute>;
 
 /// Where a batch comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,19 +61,6 @@ pub(crate) fn domain(partition: &str) -> &'static str {
     if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" }
 }
 
-impl Batch {
-    /// Replaces each body by the rule's result and keeps the original. If the rule panics, no body is left: the message is
-    /// rejected alone, like any other invalid body.
-    pub(crate) fn rewrite(&mut self, rule: &(dyn Fn(&str) -> Option<String> + Send + Sync)) {
-        for (message, envelope) in self.messages.iter_mut().zip(&mut self.envelopes) {
-            let made = catch_unwind(AssertUnwindSafe(|| rule(&message.body))).unwrap_or_else(|_| Some(String::new()));
-            if let Some(body) = made {
-                envelope.received = Some(std::mem::replace(&mut message.body, body));
-            }
-        }
-    }
-}
-
 /// Converts the event's records to messages.
 ///
 /// # Errors
@@ -93,40 +69,75 @@ impl Batch {
 pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
     let count = event.records.len();
     let mut batch = Batch::default();
-    for (place, record) in event.records.into_iter().enumerate() {
+    for (place, mut record) in event.records.into_iter().enumerate() {
         let source = record.event_source_arn.as_deref().and_then(Source::of_arn);
         let fifo = source.as_ref().is_some_and(|q| q.fifo);
         if batch.source.is_none() {
             batch.source = source;
         }
-        let (message, envelope) = message(record, fifo).map_err(|fault| {
+        let receipt = record.receipt_handle.take();
+        let message = message(record, fifo).map_err(|fault| {
             Error::new(format!(
                 "record {} of {count} has no usable messageId ({fault}): the whole batch is failed, so that nothing is deleted",
                 place + 1
             ))
         })?;
         batch.messages.push(message);
-        batch.envelopes.push(envelope);
+        batch.receipts.push(receipt);
     }
     Ok(batch)
 }
 
-fn message(record: SqsMessage, fifo: bool) -> Result<(Message, Envelope), InvalidValue> {
-    let mut attributes = record.attributes;
-    let group = attributes.remove(GROUP);
-    let message = Message {
-        id: MessageId::new(record.message_id.unwrap_or_default())?,
-        // A record without a body is a message that will not decode: rejected alone, like any other bad body.
-        body: record.body.unwrap_or_default(),
-        receive_count: attributes.get(RECEIVE_COUNT).and_then(|n| n.parse().ok()).unwrap_or(1).max(1),
+fn message(record: SqsMessage, fifo: bool) -> Result<Message, InvalidValue> {
+    let system = &record.attributes;
+    let time = |name| system.get(name).and_then(|ms: &String| ms.parse().ok()).map(Timestamp::from_millis);
+    // A record without a body is a message that will not decode: rejected alone, like any other bad body.
+    let mut message = Message::new(record.message_id.unwrap_or_default(), record.body.unwrap_or_default())?
+        .with_receive_count(system.get(RECEIVE_COUNT).and_then(|n| n.parse().ok()).unwrap_or(1));
+    message = match system.get(GROUP) {
         // Without a group there is no order to keep but the queue's: one group for all.
-        ordered_group: fifo.then(|| group.clone().unwrap_or_default()),
-        trace: attributes.get(TRACE).and_then(|header| trace::continued(header)),
+        group if fifo => message.with_ordered_group(group.cloned().unwrap_or_default()),
+        Some(group) => message.with_fair_group(group),
+        None => message,
     };
-    Ok((
-        message,
-        Envelope { receipt: record.receipt_handle, group, received: None, attributes: record.message_attributes },
-    ))
+    if let Some(number) = system.get(SEQUENCE_NUMBER) {
+        message = message.with_sequence_number(number);
+    }
+    if let Some(arn) = record.event_source_arn {
+        message = message.with_source_arn(arn);
+    }
+    if let Some(at) = time(SENT_AT) {
+        message = message.with_sent_at(at);
+    }
+    if let Some(at) = time(FIRST_RECEIVED_AT) {
+        message = message.with_first_received_at(at);
+    }
+    if let Some(trace) = system.get(TRACE).and_then(|header| trace::continued(header)) {
+        message = message.with_trace(trace);
+    }
+    for (name, attribute) in record.message_attributes {
+        if let Some(value) = attribute_value(attribute) {
+            message = message.with_attribute(name, value);
+        }
+    }
+    Ok(message)
+}
+
+/// Returns an attribute as the engine has it; `None` if it has no value of the type that it names.
+fn attribute_value(attribute: SqsMessageAttribute) -> Option<AttributeValue> {
+    let data_type = attribute.data_type?;
+    let (basic, label) =
+        data_type.split_once('.').map_or((data_type.as_str(), None), |(basic, label)| (basic, Some(label)));
+    let value = match basic {
+        "String" => AttributeValue::text(attribute.string_value?),
+        "Number" => AttributeValue::number(attribute.string_value?),
+        "Binary" => AttributeValue::bytes(attribute.binary_value?.0),
+        _ => return None,
+    };
+    Some(match label {
+        Some(label) => value.with_label(label),
+        None => value,
+    })
 }
 
 #[cfg(test)]
@@ -149,11 +160,11 @@ mod tests {
             }])
         };
         let fair = read(record("orders")).unwrap();
-        assert_eq!((fair.messages[0].ordered_group.as_deref(), fair.messages[0].receive_count), (None, 3));
+        assert_eq!((fair.messages[0].ordered_group(), fair.messages[0].receive_count()), (None, 3));
         assert_eq!(fair.source.unwrap().url, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
-        assert_eq!((fair.envelopes[0].group.as_deref(), &fair.messages[0].trace), (Some("g"), &None));
+        assert_eq!((fair.messages[0].group(), fair.messages[0].trace()), (Some("g"), None));
         let fifo = read(record("orders.fifo")).unwrap();
-        assert_eq!(fifo.messages[0].ordered_group.as_deref(), Some("g"));
+        assert_eq!(fifo.messages[0].ordered_group(), Some("g"));
     }
 
     #[test]
@@ -173,7 +184,7 @@ mod tests {
     fn what_is_missing_beside_the_id_is_no_fault_of_the_batch() {
         let batch =
             read(json!([{ "messageId": "m-1", "attributes": null, "eventSourceARN": "arn:aws:kinesis:x" }])).unwrap();
-        assert_eq!((batch.messages[0].body.as_str(), batch.messages[0].receive_count), ("", 1));
-        assert!(batch.source.is_none() && batch.envelopes[0].receipt.is_none());
+        assert_eq!((batch.messages[0].body(), batch.messages[0].receive_count()), ("", 1));
+        assert!(batch.source.is_none() && batch.receipts[0].is_none());
     }
 }

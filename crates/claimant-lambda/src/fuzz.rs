@@ -39,15 +39,15 @@ fn check(event: SqsEvent) {
         }
     };
     assert!(ids.iter().all(|id| usable(id)), "a batch with an unusable id");
-    assert!(batch.messages.iter().map(|m| m.id.as_str()).eq(ids.iter().map(String::as_str)));
-    assert_eq!(batch.envelopes.len(), records.len());
-    for ((record, message), envelope) in records.iter().zip(&batch.messages).zip(&batch.envelopes) {
+    assert!(batch.messages.iter().map(|m| m.id().as_str()).eq(ids.iter().map(String::as_str)));
+    assert_eq!(batch.receipts.len(), records.len());
+    for ((record, message), receipt) in records.iter().zip(&batch.messages).zip(&batch.receipts) {
         let fifo = record.event_source_arn.as_deref().and_then(Source::of_arn).is_some_and(|queue| queue.fifo);
-        assert_eq!(message.body, record.body.clone().unwrap_or_default());
-        assert_eq!(message.ordered_group.is_some(), fifo);
-        assert_eq!(envelope.receipt, record.receipt_handle);
-        assert!(message.receive_count >= 1);
-        if let Some(trace) = &message.trace {
+        assert_eq!(message.body(), record.body.clone().unwrap_or_default());
+        assert_eq!(message.ordered_group().is_some(), fifo);
+        assert_eq!(*receipt, record.receipt_handle);
+        assert!(message.receive_count() >= 1);
+        if let Some(trace) = message.trace() {
             assert!(trace.starts_with("Root=1-") && trace.len() <= 100 && trace.is_ascii(), "{trace}");
         }
     }

@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use aws_lambda_events::event::sqs::SqsMessageAttribute;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
@@ -14,12 +13,12 @@ use aws_sdk_sqs::types::{
     MessageSystemAttributeValue, SendMessageBatchRequestEntry as Entry,
 };
 use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
-use claimant_core::{Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
+use claimant_core::{AttributeValue, Attributes, Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::event::{Attributes, Batch};
+use crate::event::Batch;
 use crate::visibility::{ENTRIES_MAX, whole_seconds};
 
 /// Attributes that SQS allows on one message.
@@ -66,12 +65,12 @@ impl<'a> SqsQueue<'a> {
     /// Extends the visibility timeout of one message. Only SQS's word that it is gone counts as lost; on other errors the lease
     /// decides.
     async fn hide_one(&self, index: usize, period: Duration) -> HideAnswer {
-        let (Some(client), Some(source), Some(envelope), true) =
-            (self.client, &self.batch.source, self.batch.envelopes.get(index), self.hides)
+        let (Some(client), Some(source), Some(receipt), true) =
+            (self.client, &self.batch.source, self.batch.receipts.get(index), self.hides)
         else {
             return HideAnswer::Hidden;
         };
-        let Some(receipt) = &envelope.receipt else { return HideAnswer::Hidden };
+        let Some(receipt) = receipt else { return HideAnswer::Hidden };
         let request = client.change_message_visibility().queue_url(&source.url).receipt_handle(receipt);
         match request.visibility_timeout(whole_seconds(period)).send().await {
             Ok(_) => HideAnswer::Hidden,
@@ -93,7 +92,7 @@ impl<'a> SqsQueue<'a> {
     async fn delete_all(&self, indexes: &[usize]) -> Confirmation {
         let (Some(client), Some(source)) = (self.client, &self.batch.source) else { return Confirmation::Unconfirmed };
         let entry = |index: &usize| {
-            let receipt = self.batch.envelopes.get(*index)?.receipt.as_deref()?;
+            let receipt = self.batch.receipts.get(*index)?.as_deref()?;
             DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt).build().ok()
         };
         let entries: Vec<_> = indexes.iter().filter_map(entry).collect();
@@ -149,27 +148,26 @@ impl<'a> SqsQueue<'a> {
     /// Returns a copy with as many of the original's attributes as fit beside claimant's, and its size. SQS refuses an empty
     /// body, which no message from SQS has: such a message stays where it is.
     fn entry_for(&self, dead_letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
-        let (message, envelope) =
-            self.batch.messages.get(dead_letter.index).zip(self.batch.envelopes.get(dead_letter.index))?;
-        let mut attributes: Vec<_> = our_attributes(dead_letter, &envelope.attributes);
-        let mut theirs: Vec<_> = envelope.attributes.iter().filter(|(name, _)| !name.starts_with(PREFIX)).collect();
-        theirs.sort_by_key(|(name, _)| name.as_str());
-        let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name.as_str(), copied(value)?)));
+        let message = self.batch.messages.get(dead_letter.index)?;
+        let mut attributes: Vec<_> = our_attributes(dead_letter, message.attributes());
+        let mut theirs: Vec<_> = message.attributes().iter().filter(|(name, _)| !name.starts_with(PREFIX)).collect();
+        theirs.sort_by_key(|(name, _)| *name);
+        let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name, copied(value)?)));
         attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
-        let body = envelope.received.as_ref().unwrap_or(&message.body);
+        let body = message.body();
         let size = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
         let mut entry = Entry::builder().id(number.to_string()).message_body(body);
         for (name, value) in attributes {
             entry = entry.message_attributes(name, value);
         }
-        if let Some(trace) = &message.trace {
+        if let Some(trace) = message.trace() {
             let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace).build();
             if let Ok(value) = value {
                 entry = entry.message_system_attributes(SystemAttribute::AwsTraceHeader, value);
             }
         }
         if url.ends_with(".fifo") {
-            let group = envelope.group.as_deref().filter(|group| !group.is_empty());
+            let group = message.group().filter(|group| !group.is_empty());
             entry = entry
                 .message_group_id(group.unwrap_or(dead_letter.consumer.as_str()))
                 .message_deduplication_id(dead_letter.message_id.as_str());
@@ -252,7 +250,7 @@ fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
 /// | `claimant-attempt` | which run of the handler rejected it, if one did |
 /// | `claimant-first-message-id`, `claimant-redrives` | the producer's id, and how often it came back from a dead-letter queue, if it did |
 fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
-    let text = |name: &str| received.get(name).and_then(|attribute| attribute.string_value.as_deref());
+    let text = |name: &str| received.get(name).and_then(AttributeValue::as_sent);
     let redriven = text(MESSAGE_ID).is_some();
     let redrives = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default().saturating_add(1);
     let said = [
@@ -283,13 +281,14 @@ fn attribute_bytes(name: &str, value: &MessageAttributeValue) -> usize {
     name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
 }
 
-/// Returns an attribute as it was received; `None` if it is incomplete.
-fn copied(attribute: &SqsMessageAttribute) -> Option<MessageAttributeValue> {
+/// Returns an attribute as it was received.
+fn copied(attribute: &AttributeValue) -> Option<MessageAttributeValue> {
     let value = MessageAttributeValue::builder()
-        .data_type(attribute.data_type.as_deref()?)
-        .set_string_value(attribute.string_value.clone())
-        .set_binary_value(attribute.binary_value.as_ref().map(|data| Blob::new(data.0.clone())));
-    (attribute.string_value.is_some() || attribute.binary_value.is_some()).then(|| value.build().ok()).flatten()
+        .data_type(attribute.data_type())
+        .set_string_value(attribute.as_sent().map(str::to_owned))
+        .set_binary_value(attribute.as_bytes().map(Blob::new));
+    // A value with its type always builds.
+    value.build().ok()
 }
 
 /// Returns the text in a form that SQS accepts: not empty, without characters that XML 1.0 lacks, and not too long.

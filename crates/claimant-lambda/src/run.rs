@@ -23,7 +23,7 @@ use crate::settings::Settings;
 /// When the settings of the environment or of the consumer are not usable, or there is no Lambda runtime to talk to.
 pub async fn run<T>(variables: Variables, consumer: Consumer<T>) -> Result<(), Error>
 where
-    T: for<'de> serde::Deserialize<'de> + Send + 'static,
+    T: Send + 'static,
 {
     logging::init();
     let settings = Settings::from_variables(variables)?;

@@ -26,9 +26,6 @@ const AFTER_REPORT_MS: u64 = 300;
 /// No invocation lasts longer.
 const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 
-/// Rewrites a body before it is decoded.
-type Rewrite = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
 /// One consumer, ready for any number of invocations at once. [`run`](crate::run) drives it; tests can do so without a
 /// Lambda runtime.
 ///
@@ -37,7 +34,6 @@ type Rewrite = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct Service<T> {
     engine: Engine<T>,
     threads: Option<HandlerThreads>,
-    rewrite: Option<Rewrite>,
     deadlines: Deadlines,
     margin: Duration,
     client: Option<Client>,
@@ -49,7 +45,7 @@ pub struct Service<T> {
 
 impl<T> Service<T>
 where
-    T: for<'de> serde::Deserialize<'de> + Send + 'static,
+    T: Send + 'static,
 {
     /// Creates a service for this consumer, with AWS as the environment says. Sets up logs and the panic hook as [`run`](crate::run)
     /// does: a panic's message can quote a payload, and is left out.
@@ -76,7 +72,6 @@ where
         Ok(Self {
             engine: Engine::new(consumer, settings.concurrency)?.receives_max(settings.max_receive_count),
             threads: None,
-            rewrite: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
             client: config.filter(|_| asks_sqs).map(Client::new),
@@ -85,17 +80,6 @@ where
             mapping: config.and_then(|config| MappingCheck::new(settings.mapping_check, config)),
             observer: Observer::new(settings),
         })
-    }
-
-    /// Rewrites each body by `rule` before its key and fingerprint are taken and it is decoded, for example to
-    /// extract a payload from an envelope; `None` leaves a body as it is. Dead letters carry the body as it was received, so that
-    /// a redriven message is rewritten anew, to the same key. Rewriting the event before [`invoke`](Self::invoke) instead puts
-    /// the new body into dead letters: after a redrive it would be rewritten twice. A rule that panics rejects the
-    /// message.
-    #[must_use]
-    pub fn rewrite_bodies(mut self, rule: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.rewrite = Some(Box::new(rule));
-        self
     }
 
     /// Sets the clock.
@@ -153,10 +137,7 @@ where
         deadline_ms: u64,
         function_arn: &str,
     ) -> Result<SqsBatchResponse, Error> {
-        let mut batch = event::batch(event)?;
-        if let Some(rule) = &self.rewrite {
-            batch.rewrite(rule.as_ref());
-        }
+        let batch = event::batch(event)?;
         let now = self.engine.now();
         let deadline = self.deadlines.of(deadline_ms, now);
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.

@@ -45,11 +45,11 @@ pub(crate) async fn change(client: &Client, batch: &Batch, report: &Report, with
 }
 
 fn entries(batch: &Batch, report: &Report) -> Vec<Entry> {
-    let places = report.entries().iter().zip(&batch.envelopes).enumerate();
+    let places = report.entries().iter().zip(&batch.receipts).enumerate();
     let failed = places.filter(|(_, (entry, _))| !entry.outcome.is_success());
-    let entry = failed.filter_map(|(place, (entry, envelope))| {
+    let entry = failed.filter_map(|(place, (entry, receipt))| {
         let request = Entry::builder().id(place.to_string()).visibility_timeout(whole_seconds(entry.visible_after?));
-        request.receipt_handle(envelope.receipt.as_deref()?).build().ok()
+        request.receipt_handle(receipt.as_deref()?).build().ok()
     });
     entry.collect()
 }

@@ -11,7 +11,7 @@ pub use claimant_lambda::{Service, Settings};
 /// When the settings of the environment or of the consumer are not usable, or there is no Lambda runtime to talk to.
 pub async fn run<T>(consumer: Consumer<T>) -> Result<(), Error>
 where
-    T: for<'de> serde::Deserialize<'de> + Send + 'static,
+    T: Send + 'static,
 {
     claimant_lambda::run(crate::variables(), consumer).await
 }

@@ -57,6 +57,8 @@
 //! is wrong with a consumer is said in one error when it starts.
 
 #[doc(inline)]
+pub use claimant_core::attributes::{AttributeValue, Attributes};
+#[doc(inline)]
 pub use claimant_core::clock::{Clock, SystemClock, Timestamp};
 #[doc(inline)]
 pub use claimant_core::consumer::Consumer;
@@ -64,6 +66,8 @@ pub use claimant_core::consumer::Consumer;
 pub use claimant_core::context::Context;
 #[doc(inline)]
 pub use claimant_core::duplicate::Duplicate;
+#[doc(inline)]
+pub use claimant_core::envelope::Envelope;
 #[doc(inline)]
 pub use claimant_core::error::{Error, ErrorKind};
 #[doc(inline)]
@@ -75,11 +79,15 @@ pub use claimant_core::handler::{Handler, TransactionalHandler};
 #[doc(inline)]
 pub use claimant_core::key::{InvalidValue, Key};
 #[doc(inline)]
+pub use claimant_core::message::{Event, Message};
+#[doc(inline)]
+pub use claimant_core::rejection::Rejection;
+#[doc(inline)]
 pub use claimant_core::settings::Variables;
 #[doc(inline)]
 pub use claimant_core::transaction::{TransactionGuard, TransactionSlot};
 #[doc(inline)]
-pub use claimant_core::{Conflicts, Fence, Lease};
+pub use claimant_core::{Conflicts, DecodedBy, Fence, Lease, decoded_by};
 pub use settings::variables;
 
 mod settings;
@@ -211,6 +219,12 @@ pub mod lambda;
 pub mod producer {
     #[doc(inline)]
     pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
+}
+
+/// Decoders of bodies, and the trait for one's own.
+pub mod decode {
+    #[doc(inline)]
+    pub use claimant_core::decode::{Decoder, Json};
 }
 
 /// The store in memory: for tests, and for trying things out. It forgets all when its process ends.

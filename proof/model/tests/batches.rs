@@ -32,12 +32,10 @@ fn batches() -> impl Iterator<Item = Batch> {
 }
 
 fn messages(batch: &Batch, repeated: bool) -> Vec<Message> {
-    let message = |(place, (group, key, word)): (usize, &(Option<&str>, &str, &str))| Message {
-        id: MessageId::new(if repeated && place == 2 { "m0".to_owned() } else { format!("m{place}") }).unwrap(),
-        body: format!(r#"{{"id":"{key}","do":"{word} {place}"}}"#),
-        receive_count: 1,
-        ordered_group: group.map(str::to_owned),
-        trace: None,
+    let message = |(place, (group, key, word)): (usize, &(Option<&str>, &str, &str))| {
+        let id = if repeated && place == 2 { "m0".to_owned() } else { format!("m{place}") };
+        let message = Message::new(id, format!(r#"{{"id":"{key}","do":"{word} {place}"}}"#)).unwrap();
+        group.map_or_else(|| message.clone(), |group| message.clone().with_ordered_group(group))
     };
     batch.iter().enumerate().map(message).collect()
 }

@@ -60,8 +60,8 @@ pub struct Run {
     pub start: u64,
     /// When and how it ended.
     pub end: Option<(u64, End)>,
-    /// When it had its effect.
-    pub effect: Option<u64>,
+    /// When it had its effect: more than once where a transaction of its own was carried out again, long after the first.
+    pub effects: Vec<u64>,
 }
 
 impl Run {
@@ -273,12 +273,12 @@ impl<'a> Timeline<'a> {
                     blocked: *blocked,
                     start: at,
                     end: None,
-                    effect: None,
+                    effects: Vec::new(),
                 };
                 self.runs.insert(*run, told);
             }
             Event::Effect { run, .. } => {
-                self.runs.entry(*run).and_modify(|run| run.effect = Some(at));
+                self.runs.entry(*run).and_modify(|run| run.effects.push(at));
             }
             Event::RunEnded { run, end } => {
                 self.runs.entry(*run).and_modify(|run| run.end = Some((at, *end)));

@@ -10,7 +10,7 @@
 use std::fs;
 use std::time::Duration;
 
-use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore, Message, MessageId, NoQueue, Schedule};
+use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
 
 const MESSAGES: usize = 10_000;
 const BODY_BYTES: usize = 500;
@@ -43,13 +43,8 @@ fn message(number: usize) -> Message {
         lines.join(",")
     );
     let note = "n".repeat(BODY_BYTES - start.len() - 2);
-    Message {
-        id: MessageId::new(format!("{number:08}-0000-4000-8000-000000000000")).expect("a short id"),
-        body: format!("{start}{note}\"}}"),
-        receive_count: 1,
-        ordered_group: None,
-        trace: None,
-    }
+    let id = format!("{number:08}-0000-4000-8000-000000000000");
+    Message::new(id, format!("{start}{note}\"}}")).expect("a short id")
 }
 
 /// The process's peak of resident memory, in KiB.

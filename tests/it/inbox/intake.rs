@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant::engine::{Engine, Message, MessageId, NoQueue, Outcome, Schedule};
+use claimant::engine::{Engine, Message, NoQueue, Outcome, Schedule};
 use claimant::{Clock, Conflicts};
 use claimant_tests::services::Postgres;
 use serde_json::Value;
@@ -125,13 +125,7 @@ async fn a_key_is_enough_where_the_consumer_says_so() {
 }
 
 fn message(n: usize) -> Message {
-    Message {
-        id: MessageId::new(format!("m{n}")).unwrap(),
-        body: body(&format!("k{n}"), "ok"),
-        receive_count: 1,
-        ordered_group: None,
-        trace: None,
-    }
+    Message::new(format!("m{n}"), body(&format!("k{n}"), "ok")).unwrap()
 }
 
 /// The requests that the crate's documentation counts.

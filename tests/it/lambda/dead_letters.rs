@@ -1,6 +1,6 @@
 //! Rejected messages in the dead-letter queue, and those that it does not take.
 
-use claimant::Consumer;
+use claimant::{Consumer, Envelope, Event, Message, Rejection};
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
 use claimant_tests::wire::Loss;
 
@@ -214,17 +214,25 @@ async fn a_fifo_dead_letter_queue_keeps_the_group() {
     }
 }
 
-/// F15: what a rule made of a body stays with this delivery; a redrive must not rewrite it twice.
+/// An envelope that has its payload in `detail`, and may be left out.
+struct Wrapped;
+
+impl Envelope for Wrapped {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        assert!(!message.body().contains("panic here"), "on purpose");
+        let envelope: serde_json::Value = serde_json::from_str(message.body()).unwrap_or_default();
+        let detail = envelope.get("detail").map(ToString::to_string);
+        Ok(vec![detail.map_or_else(|| message.clone(), |detail| message.clone().opened(detail, Event::default()))])
+    }
+}
+
+/// F15: what an envelope held stays with this delivery; a redrive must not open it twice.
 #[tokio::test]
 async fn a_dead_letter_has_the_body_as_it_was_received() {
     let world = World::start(&["dead"]).await;
     let url = world.sqs.queue_url("dead");
-    let unwrapped = |body: &str| {
-        assert!(!body.contains("panic here"), "on purpose");
-        let envelope: serde_json::Value = serde_json::from_str(body).ok()?;
-        Some(envelope.get("detail")?.to_string())
-    };
-    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]).rewrite_bodies(unwrapped);
+    let consumer = Consumer::new("c", world.store.clone(), work).key(|w| &w.id).envelope(Wrapped);
+    let service = world.service_of(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)], consumer);
     let wrapped = |id: &str, action: &str| format!(r#"{{"at":7,"detail":{}}}"#, body(id, action));
     let sent = [wrapped("a", "no use"), wrapped("b", "ok"), body("c", "no use"), wrapped("d", "panic here")];
     let batch = world.batch(QUEUE, sent.iter().cloned().map(NewMessage::new).collect()).await;

@@ -29,7 +29,7 @@ use crate::store::StoreError;
 /// One batch in progress.
 pub(crate) struct Batch<'a, T> {
     cx: BatchContext<'a, T>,
-    lanes: Lanes<'a, T>,
+    lanes: Lanes<T>,
     claiming: Claiming<'a, T>,
     running: Running<'a, T>,
     settling: SettleStage<'a, T>,
@@ -42,9 +42,9 @@ pub(crate) struct Batch<'a, T> {
 }
 
 impl<'a, T: Send + 'static> Batch<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>, arrivals: Vec<Arrival<'a, T>>) -> Self {
-        let entry = |arrival: &Arrival<'a, T>| Entry {
-            message_id: arrival.message.id.clone(),
+    pub(crate) fn new(cx: BatchContext<'a, T>, arrivals: Vec<Arrival<T>>) -> Self {
+        let entry = |arrival: &Arrival<T>| Entry {
+            message_id: arrival.message.id().clone(),
             outcome: Outcome::NotStarted,
             visible_after: None,
             details: Details::default(),
@@ -147,7 +147,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     }
 
     /// Ends work that gets no run for lack of time.
-    fn not_started(&mut self, work: Work<'a, ()>) {
+    fn not_started(&mut self, work: Work<()>) {
         let answer = self.cx.not_started();
         self.conclude(work.delivery, answer);
     }
@@ -192,7 +192,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn claimed(&mut self, result: ClaimResult<'a, T>) {
+    fn claimed(&mut self, result: ClaimResult<T>) {
         match result {
             ClaimResult::Granted(claimed) => self.granted(claimed),
             ClaimResult::Refused(work, refusal) => {
@@ -203,13 +203,13 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn granted(&mut self, mut claimed: Claimed<'a, T>) {
+    fn granted(&mut self, mut claimed: Claimed<T>) {
         let Claimed { work, claim, .. } = &mut claimed;
         let details = &mut work.delivery.details;
         (details.attempt, details.fence) = (Some(claim.attempt), Some(claim.fence));
         if claim.taken_over && !work.its_turn {
             self.taken_over += 1;
-            tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id, attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
+            tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id(), attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
         }
         let set_aside = self.suspects.is_left(work, claim.taken_over);
         match self.cx.options().attempts_max {
@@ -222,8 +222,8 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     }
 
     /// Ends work whose claim the store did not answer.
-    fn unanswered(&mut self, work: Work<'a, ()>, error: &StoreError) {
-        let message_id = &work.delivery.message.id;
+    fn unanswered(&mut self, work: Work<()>, error: &StoreError) {
+        let message_id = &work.delivery.message.id();
         tracing::warn!(consumer = %self.cx.name(), message_id = %message_id, error = %Chain(error), "the store gave no answer to a claim");
         // The queue's own visibility timeout: a short outage must not use up the message's receives.
         self.conclude(work.delivery, Answer::unchanged(Outcome::StoreFailed));
@@ -238,18 +238,18 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn ran(&mut self, ran: Ran<'a>) {
+    fn ran(&mut self, ran: Ran) {
         match after_run(self.cx, ran) {
             AfterRun::Settle(unsettled) => self.settling.push(unsettled),
             AfterRun::Stuck(work, claim) => {
                 let lease_end = claim.lease_until.plus(self.cx.policy().skew);
-                let delay = self.cx.after_lease(&work.delivery.message.id, lease_end);
+                let delay = self.cx.after_lease(work.delivery.message.id(), lease_end);
                 self.conclude(work.delivery, Answer::failure(Outcome::Stuck, delay));
             }
         }
     }
 
-    fn settled(&mut self, result: SettleResult<'a, T>) {
+    fn settled(&mut self, result: SettleResult<T>) {
         match after_settling(self.cx, result) {
             AfterSettling::Settle(unsettled) => self.settling.push(unsettled),
             AfterSettling::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
@@ -257,11 +257,11 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn leave(&mut self, delivery: Delivery<'a>, record: Option<RecordId>, exit: Exit) {
+    fn leave(&mut self, delivery: Delivery, record: Option<RecordId>, exit: Exit) {
         match exit {
             Exit::Answered(answer) => self.conclude(delivery, answer),
             Exit::Duplicate { key, result } => {
-                let message_id = delivery.message.id.as_str();
+                let message_id = delivery.message.id().as_str();
                 let duplicate = Duplicate::new(key.as_str(), message_id, result.as_deref());
                 self.cx.shared.consumer.show_duplicate(&duplicate);
                 self.conclude(delivery, Answer::success(Outcome::Duplicate, result));
@@ -271,7 +271,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             }
             // Back to its own queue, on the way to the dead-letter queue.
             Exit::Disposed(disposal) => {
-                let delay = backoff::rejected_delay(delivery.message.receive_count);
+                let delay = backoff::rejected_delay(delivery.message.receive_count());
                 self.conclude(delivery, Answer::failure(disposal.why.outcome(false), delay));
             }
         }
@@ -283,14 +283,14 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         self.disposed(unsent);
     }
 
-    fn disposed(&mut self, answers: Vec<(Disposed<'a>, Confirmation)>) {
+    fn disposed(&mut self, answers: Vec<(Disposed, Confirmation)>) {
         for (Disposed { delivery, disposal, .. }, confirmation) in answers {
-            let message = delivery.message;
+            let message = &delivery.message;
             let answer = match confirmation {
                 Confirmation::Confirmed => Answer::success(disposal.why.outcome(true), None),
                 Confirmation::Unconfirmed => {
-                    tracing::warn!(consumer = %self.cx.name(), message_id = %message.id, "message could not be dead-lettered: it stays in its queue");
-                    let delay = backoff::rejected_delay(message.receive_count);
+                    tracing::warn!(consumer = %self.cx.name(), message_id = %message.id(), "message could not be dead-lettered: it stays in its queue");
+                    let delay = backoff::rejected_delay(message.receive_count());
                     Answer::failure(disposal.why.outcome(false), delay)
                 }
             };
@@ -299,10 +299,10 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     }
 
     /// Gives a message its outcome, and lets its lane go on.
-    fn conclude(&mut self, delivery: Delivery<'a>, answer: Answer) {
+    fn conclude(&mut self, delivery: Delivery, answer: Answer) {
         let Delivery { index, lane, message, details } = delivery;
-        if answer.outcome == Outcome::NotStarted && self.cx.receives_end(message.receive_count) {
-            tracing::warn!(consumer = %self.cx.name(), message_id = %message.id, receive_count = message.receive_count, "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
+        if answer.outcome == Outcome::NotStarted && self.cx.receives_end(message.receive_count()) {
+            tracing::warn!(consumer = %self.cx.name(), message_id = %message.id(), receive_count = message.receive_count(), "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
         }
         if answer.outcome.is_success() {
             self.suspects.done(index);

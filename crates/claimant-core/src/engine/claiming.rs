@@ -20,38 +20,38 @@ use crate::protocol::{ClaimRequest, Refusal};
 use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
 
 /// What came of the claim of a key.
-pub(crate) enum ClaimResult<'a, T> {
-    Granted(Claimed<'a, T>),
-    Refused(Work<'a, ()>, Refusal),
+pub(crate) enum ClaimResult<T> {
+    Granted(Claimed<T>),
+    Refused(Work<()>, Refusal),
     /// The store gave no answer, and is not asked again.
-    Unanswered(Work<'a, ()>, StoreError),
+    Unanswered(Work<()>, StoreError),
 }
 
 /// A claim on its way. The owner is the same at each try, so that a claim which applied although its answer was lost is
 /// recognised.
-struct Pending<'a, T> {
-    work: Work<'a, Payload<T>>,
+struct Pending<T> {
+    work: Work<Payload<T>>,
     held: Held,
     owner: OwnerToken,
 }
 
 /// How a call for claims ended.
-enum CallEnd<'a, T> {
+enum CallEnd<T> {
     Answered {
-        answers: Vec<(Pending<'a, T>, Result<BatchedClaim, StoreError>)>,
+        answers: Vec<(Pending<T>, Result<BatchedClaim, StoreError>)>,
         tries: u32,
         took: Duration,
     },
     /// No time was left for another try.
-    GivenUp(Vec<(Pending<'a, T>, StoreError)>),
+    GivenUp(Vec<(Pending<T>, StoreError)>),
 }
 
 pub(crate) struct Claiming<'a, T> {
     cx: BatchContext<'a, T>,
-    waiting: VecDeque<Work<'a, Payload<T>>>,
+    waiting: VecDeque<Work<Payload<T>>>,
     /// Messages whose claims are on their way, or wait for their next try.
     in_flight: usize,
-    calls: FuturesUnordered<BoxFuture<'a, CallEnd<'a, T>>>,
+    calls: FuturesUnordered<BoxFuture<'a, CallEnd<T>>>,
     /// The longest that a call took.
     longest: Duration,
 }
@@ -61,11 +61,11 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         Self { cx, waiting: VecDeque::new(), in_flight: 0, calls: FuturesUnordered::new(), longest: Duration::ZERO }
     }
 
-    pub(crate) fn push(&mut self, work: Work<'a, Payload<T>>) {
+    pub(crate) fn push(&mut self, work: Work<Payload<T>>) {
         self.waiting.push_back(work);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Work<'a, Payload<T>>> {
+    pub(crate) fn pop(&mut self) -> Option<Work<Payload<T>>> {
         self.waiting.pop_front()
     }
 
@@ -86,10 +86,10 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     }
 
     /// Claims these keys; those that cannot even be asked for come back.
-    pub(crate) fn start(&mut self, admitted: Vec<(Work<'a, Payload<T>>, Held)>) -> Vec<(Work<'a, ()>, StoreError)> {
+    pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload<T>>, Held)>) -> Vec<(Work<()>, StoreError)> {
         let (mut first_deliveries, mut failed) = (Vec::new(), Vec::new());
         for (work, held) in admitted {
-            let alone = work.its_turn || work.delivery.message.receive_count > 1;
+            let alone = work.its_turn || work.delivery.message.receive_count() > 1;
             match OwnerToken::draw() {
                 Err(error) => {
                     let error = StoreError::new(StoreErrorKind::Other, error.to_string());
@@ -107,13 +107,13 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         failed
     }
 
-    fn ask(&mut self, pending: Vec<Pending<'a, T>>, tries: u32) {
+    fn ask(&mut self, pending: Vec<Pending<T>>, tries: u32) {
         self.in_flight += pending.len();
         self.calls.push(Box::pin(ask(self.cx, pending, tries)));
     }
 
     /// Waits for a call, and gives what came of its claims; `None` where there is none. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Vec<ClaimResult<'a, T>>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<ClaimResult<T>>> {
         let end = self.calls.next().await?;
         Some(match end {
             CallEnd::Answered { answers, tries, took } => self.answered(answers, tries, took),
@@ -128,10 +128,10 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     /// and not a receive of each message.
     fn answered(
         &mut self,
-        answers: Vec<(Pending<'a, T>, Result<BatchedClaim, StoreError>)>,
+        answers: Vec<(Pending<T>, Result<BatchedClaim, StoreError>)>,
         tries: u32,
         took: Duration,
-    ) -> Vec<ClaimResult<'a, T>> {
+    ) -> Vec<ClaimResult<T>> {
         self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
         let (mut results, mut unanswered) = (Vec::with_capacity(answers.len()), Vec::new());
@@ -154,10 +154,10 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         results
     }
 
-    fn try_again(&mut self, unanswered: Vec<(Pending<'a, T>, StoreError)>, tries: u32) -> Vec<ClaimResult<'a, T>> {
+    fn try_again(&mut self, unanswered: Vec<(Pending<T>, StoreError)>, tries: u32) -> Vec<ClaimResult<T>> {
         let cx = self.cx;
         let Some((first, error)) = unanswered.first() else { return Vec::new() };
-        let message_id = &first.work.delivery.message.id;
+        let message_id = &first.work.delivery.message.id();
         let Some(delay) = backoff::store_delay(tries, message_id, until(cx.schedule.cancel_at)) else {
             return give_up(unanswered);
         };
@@ -176,13 +176,13 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     }
 }
 
-fn give_up<'a, T>(unanswered: Vec<(Pending<'a, T>, StoreError)>) -> Vec<ClaimResult<'a, T>> {
-    let failed = |(pending, error): (Pending<'a, T>, _)| ClaimResult::Unanswered(pending.work.without_payload(), error);
+fn give_up<T>(unanswered: Vec<(Pending<T>, StoreError)>) -> Vec<ClaimResult<T>> {
+    let failed = |(pending, error): (Pending<T>, _)| ClaimResult::Unanswered(pending.work.without_payload(), error);
     unanswered.into_iter().map(failed).collect()
 }
 
 /// Sends claims; `tries` calls for them gave no answer before.
-async fn ask<'a, T>(cx: BatchContext<'a, T>, pending: Vec<Pending<'a, T>>, tries: u32) -> CallEnd<'a, T> {
+async fn ask<'a, T>(cx: BatchContext<'a, T>, pending: Vec<Pending<T>>, tries: u32) -> CallEnd<T> {
     let start = Instant::now();
     let (within, guarded) = store_time(cx.schedule.cancel_at);
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
@@ -199,12 +199,12 @@ async fn ask<'a, T>(cx: BatchContext<'a, T>, pending: Vec<Pending<'a, T>>, tries
     CallEnd::Answered { answers, tries: tries + 1, took: start.elapsed() }
 }
 
-fn request<T>(cx: BatchContext<'_, T>, pending: &Pending<'_, T>) -> ClaimRequest {
-    let (identity, message, now) = (&pending.work.identity, pending.work.delivery.message, cx.now());
+fn request<T>(cx: BatchContext<'_, T>, pending: &Pending<T>) -> ClaimRequest {
+    let (identity, message, now) = (&pending.work.identity, &pending.work.delivery.message, cx.now());
     ClaimRequest {
         id: identity.record_id.clone(),
         owner: pending.owner.clone(),
-        message_id: message.id.clone(),
+        message_id: message.id().clone(),
         fingerprint: identity.fingerprint,
         now,
         lease_until: match cx.options().lease {
@@ -212,6 +212,6 @@ fn request<T>(cx: BatchContext<'_, T>, pending: &Pending<'_, T>) -> ClaimRequest
             Lease::Renewed(lease) => now.plus(lease),
         },
         policy: cx.policy(),
-        first_delivery: message.receive_count <= 1,
+        first_delivery: message.receive_count() <= 1,
     }
 }

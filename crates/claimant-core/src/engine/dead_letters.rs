@@ -16,8 +16,8 @@ use crate::queue::Confirmation;
 use crate::report::DeadLetter;
 
 /// A message on its way to the dead-letter queue.
-pub(crate) struct Disposed<'a> {
-    pub(crate) delivery: Delivery<'a>,
+pub(crate) struct Disposed {
+    pub(crate) delivery: Delivery,
     /// The record of its key, if it has a key.
     pub(crate) record: Option<RecordId>,
     pub(crate) disposal: Disposal,
@@ -25,8 +25,8 @@ pub(crate) struct Disposed<'a> {
 
 pub(crate) struct DeadLetters<'a, T> {
     cx: BatchContext<'a, T>,
-    waiting: VecDeque<Disposed<'a>>,
-    calls: FuturesUnordered<BoxFuture<'a, Vec<(Disposed<'a>, Confirmation)>>>,
+    waiting: VecDeque<Disposed>,
+    calls: FuturesUnordered<BoxFuture<'a, Vec<(Disposed, Confirmation)>>>,
 }
 
 impl<'a, T> DeadLetters<'a, T> {
@@ -34,7 +34,7 @@ impl<'a, T> DeadLetters<'a, T> {
         Self { cx, waiting: VecDeque::new(), calls: FuturesUnordered::new() }
     }
 
-    pub(crate) fn push(&mut self, disposed: Disposed<'a>) {
+    pub(crate) fn push(&mut self, disposed: Disposed) {
         self.waiting.push_back(disposed);
     }
 
@@ -43,7 +43,7 @@ impl<'a, T> DeadLetters<'a, T> {
     }
 
     /// Sends copies. Those for which no time is left come back: their messages stay where they are.
-    pub(crate) fn start(&mut self) -> Vec<(Disposed<'a>, Confirmation)> {
+    pub(crate) fn start(&mut self) -> Vec<(Disposed, Confirmation)> {
         let cx = self.cx;
         while !self.waiting.is_empty() && self.calls.len() < cx.shared.concurrency {
             let left = until(cx.schedule.return_by);
@@ -63,16 +63,16 @@ impl<'a, T> DeadLetters<'a, T> {
     }
 
     /// Waits for a request, and gives what the queue answered for each copy; `None` where there is none. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Vec<(Disposed<'a>, Confirmation)>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<(Disposed, Confirmation)>> {
         self.calls.next().await
     }
 }
 
-fn dead_letter<T>(cx: BatchContext<'_, T>, disposed: &Disposed<'_>) -> DeadLetter {
+fn dead_letter<T>(cx: BatchContext<'_, T>, disposed: &Disposed) -> DeadLetter {
     let Disposed { delivery, record, disposal } = disposed;
     DeadLetter {
         index: delivery.index,
-        message_id: delivery.message.id.clone(),
+        message_id: delivery.message.id().clone(),
         consumer: cx.name().clone(),
         error: disposal.error.clone(),
         attempt: disposal.attempt,

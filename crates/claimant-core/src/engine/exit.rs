@@ -54,16 +54,16 @@ impl Why {
 
 impl<T> BatchContext<'_, T> {
     /// Rejects a message that no retry can fix, and that has no claim to settle.
-    pub(crate) fn rejected(&self, delivery: &Delivery<'_>, rejection: Rejection) -> Exit {
-        let message_id = &delivery.message.id;
+    pub(crate) fn rejected(&self, delivery: &Delivery, rejection: Rejection) -> Exit {
+        let message_id = &delivery.message.id();
         tracing::error!(consumer = %self.name(), message_id = %message_id, reason = %rejection, "message rejected");
         let error = rejection.to_string();
         Exit::Disposed(Disposal { why: Why::Rejected(rejection), error, attempt: None })
     }
 
     /// Parks a message whose work may be done, and that is not run again without an operator.
-    pub(crate) fn parked(&self, delivery: &Delivery<'_>, error: String, attempt: Option<u32>) -> Exit {
-        let message_id = &delivery.message.id;
+    pub(crate) fn parked(&self, delivery: &Delivery, error: String, attempt: Option<u32>) -> Exit {
+        let message_id = &delivery.message.id();
         tracing::error!(consumer = %self.name(), message_id = %message_id, attempt, reason = %error, "message is parked: its work may be done, and is not run again by itself");
         Exit::Disposed(Disposal { why: Why::Parked, error, attempt })
     }
@@ -80,13 +80,13 @@ impl<T> BatchContext<'_, T> {
     }
 
     /// Parks a message whose key is parked, or was found abandoned by this claim.
-    fn parked_before(&self, delivery: &Delivery<'_>) -> Exit {
+    fn parked_before(&self, delivery: &Delivery) -> Exit {
         let error = "its work was abandoned by an earlier owner, or parked before, and is not run again by itself";
         self.parked(delivery, error.to_owned(), None)
     }
 
     /// Returns the exit of a later message of the same work: the answer of the first one, and as a duplicate if that is completed.
-    pub(crate) fn following(&self, delivery: &Delivery<'_>, key: Key, leader: Answer) -> Exit {
+    pub(crate) fn following(&self, delivery: &Delivery, key: Key, leader: Answer) -> Exit {
         match leader.outcome {
             Outcome::Completed | Outcome::Duplicate => Exit::Duplicate { key, result: leader.result },
             Outcome::Rejected { rejection, .. } => self.rejected(delivery, rejection),
@@ -96,14 +96,14 @@ impl<T> BatchContext<'_, T> {
     }
 
     /// Returns the exit of a message whose key cannot be claimed.
-    pub(crate) fn refused(&self, work: &Work<'_, ()>, refusal: Refusal) -> Exit {
+    pub(crate) fn refused(&self, work: &Work<()>, refusal: Refusal) -> Exit {
         let delivery = &work.delivery;
         match refusal {
             Refusal::Completed { result } => Exit::Duplicate { key: work.identity.key.clone(), result },
             Refusal::Busy { until, same_message } => {
-                let message = delivery.message;
-                if self.receives_end(message.receive_count) {
-                    tracing::warn!(consumer = %self.name(), message_id = %message.id, receive_count = message.receive_count, "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
+                let message = &delivery.message;
+                if self.receives_end(message.receive_count()) {
+                    tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
                 }
                 // A lease that is renewed can last as long as an invocation, and each delivery meanwhile costs a copy a receive. No
                 // other message waits for the copy: if the owner dies, its own message comes back.
@@ -111,7 +111,7 @@ impl<T> BatchContext<'_, T> {
                     Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.schedule.longest_lease())),
                     Lease::Renewed(_) | Lease::UntilDeadline => until,
                 };
-                Exit::Answered(Answer::failure(Outcome::Busy { until }, self.after_lease(&message.id, back)))
+                Exit::Answered(Answer::failure(Outcome::Busy { until }, self.after_lease(message.id(), back)))
             }
             Refusal::Conflict => self.rejected(delivery, Rejection::conflict()),
             Refusal::Parked => self.parked_before(delivery),

@@ -16,45 +16,45 @@ use crate::report::Details;
 type SameWork = (RecordId, Option<Fingerprint>);
 
 /// A lane: its messages that had no turn yet, and what its earlier ones got.
-struct Lane<'a, T> {
+struct Lane<T> {
     ordered: bool,
     blocked: bool,
-    waiting: VecDeque<Arrival<'a, T>>,
+    waiting: VecDeque<Arrival<T>>,
     /// The work that the lane is at, where a later message may follow it.
     leading: Option<SameWork>,
     leaders: HashMap<SameWork, Answer>,
 }
 
 /// The next message of a lane, and what it needs.
-pub(crate) enum Next<'a, T> {
+pub(crate) enum Next<T> {
     /// A claim.
-    Claim(Work<'a, Payload<T>>),
+    Claim(Work<Payload<T>>),
     /// To be rejected.
-    Reject(Delivery<'a>, Rejection),
+    Reject(Delivery, Rejection),
     /// What an earlier message of the same work got.
-    Follow { delivery: Delivery<'a>, record: RecordId, key: Key, leader: Answer },
+    Follow { delivery: Delivery, record: RecordId, key: Key, leader: Answer },
     /// To be tried again: an earlier message of its ordered group did not succeed.
-    Blocked(Delivery<'a>),
+    Blocked(Delivery),
 }
 
 /// The lanes of a batch. Of each, one message at a time is on its way.
-pub(crate) struct Lanes<'a, T> {
-    lanes: Vec<Lane<'a, T>>,
+pub(crate) struct Lanes<T> {
+    lanes: Vec<Lane<T>>,
     /// Lanes that may go on to their next message.
     advancing: VecDeque<usize>,
     conflicts: Conflicts,
 }
 
-impl<'a, T> Lanes<'a, T> {
-    pub(crate) fn new(arrivals: Vec<Arrival<'a, T>>, conflicts: Conflicts) -> Self {
+impl<T> Lanes<T> {
+    pub(crate) fn new(arrivals: Vec<Arrival<T>>, conflicts: Conflicts) -> Self {
         let mut planned =
-            plan::lanes(arrivals.iter().map(|arrival| match (&arrival.message.ordered_group, &arrival.content) {
-                (Some(group), _) => LaneKey::Group(group.as_str()),
+            plan::lanes(arrivals.iter().map(|arrival| match (arrival.message.ordered_group(), &arrival.content) {
+                (Some(group), _) => LaneKey::Group(group),
                 (None, Ok((identity, _))) => LaneKey::Work(Ok(&identity.record_id)),
                 // Each undecodable message is alone: it has no key to share.
                 (None, Err(_)) => LaneKey::Work(Err(arrival.index)),
             }));
-        plan::by_receives(&mut planned, |index| arrivals[index].message.receive_count);
+        plan::by_receives(&mut planned, |index| arrivals[index].message.receive_count());
         let mut lane_of = vec![0; arrivals.len()];
         for (number, lane) in planned.iter().enumerate() {
             lane.indexes.iter().for_each(|index| lane_of[*index] = number);
@@ -79,11 +79,11 @@ impl<'a, T> Lanes<'a, T> {
     }
 
     /// Returns the next message of a lane that may go on.
-    pub(crate) fn advance(&mut self) -> Option<Next<'a, T>> {
+    pub(crate) fn advance(&mut self) -> Option<Next<T>> {
         while let Some(number) = self.advancing.pop_front() {
             let lane = &mut self.lanes[number];
             let Some(Arrival { index, message, content }) = lane.waiting.pop_front() else { continue };
-            let details = Details { receive_count: message.receive_count, ..Details::default() };
+            let details = Details { receive_count: message.receive_count(), ..Details::default() };
             let delivery = Delivery { index, lane: number, message, details };
             return Some(match content {
                 _ if lane.blocked => Next::Blocked(delivery),
@@ -106,14 +106,14 @@ impl<'a, T> Lanes<'a, T> {
     }
 }
 
-impl<'a, T> Lane<'a, T> {
+impl<T> Lane<T> {
     fn lead_or_follow(
         &mut self,
-        delivery: Delivery<'a>,
+        delivery: Delivery,
         identity: Identity,
         payload: Payload<T>,
         conflicts: Conflicts,
-    ) -> Next<'a, T> {
+    ) -> Next<T> {
         if !self.waiting.is_empty() || !self.leaders.is_empty() {
             let compared = (conflicts != Conflicts::Ignore).then_some(identity.fingerprint);
             let work = (identity.record_id.clone(), compared);

@@ -10,7 +10,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `batch` | the loop: it lets stages start what they may, waits for one of their calls, and routes what came of it |
-//! | `intake` | bodies decoded, once; what is rejected is known from here on |
+//! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `lanes`, `plan` | order within FIFO groups and keys; who follows whom |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `task` | handlers in slots; one handler's run; its task |
@@ -40,8 +40,6 @@ mod work;
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::consumer::Consumer;
 use crate::deadline::Schedule;
@@ -62,7 +60,7 @@ use slots::Slots;
 /// hold, and how long handlers took.
 pub struct Engine<T>(Shared<T>);
 
-impl<T: DeserializeOwned + Send + 'static> Engine<T> {
+impl<T: Send + 'static> Engine<T> {
     /// Creates an engine for this consumer; `concurrency` applies unless the consumer sets its own.
     ///
     /// # Errors

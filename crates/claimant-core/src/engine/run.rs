@@ -15,7 +15,6 @@ use crate::deadline::until;
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
-use crate::message::Message;
 use crate::options::Lease;
 use crate::protocol::Renewal;
 use crate::queue::HideAnswer;
@@ -51,7 +50,7 @@ pub(crate) enum RunEnd {
 /// One run of a handler: everything about it but its claim and its payload.
 pub(crate) struct Run<'a, T> {
     pub(crate) cx: BatchContext<'a, T>,
-    pub(crate) delivery: &'a Delivery<'a>,
+    pub(crate) delivery: &'a Delivery,
     pub(crate) key: &'a Key,
 }
 
@@ -104,15 +103,13 @@ impl<T: Send + 'static> Run<'_, T> {
         lost: impl Future<Output = ()>,
     ) -> RunEnd {
         let (cancel_at, why) = self.cancellation();
-        let (shared, message) = (self.cx.shared, self.delivery.message);
+        let (shared, message) = (self.cx.shared, &self.delivery.message);
         let context = Context::new(About {
             consumer: shared.name.clone(),
             key: self.key.clone(),
             fence,
             attempt,
-            message_id: message.id.clone(),
-            receive_count: message.receive_count,
-            trace: message.trace.clone(),
+            message: message.clone(),
             cancelled_at: cancel_at,
         });
         let run = shared.consumer.handler.start(payload.into_inner(), message, home, context);
@@ -150,8 +147,8 @@ impl<T: Send + 'static> Run<'_, T> {
     /// Returns the span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
     /// continue the producer's trace from it.
     fn span(&self, attempt: u32) -> Span {
-        let Message { id, trace, .. } = self.delivery.message;
-        tracing::info_span!("message", consumer = %self.cx.name(), message_id = %id, attempt, trace = trace.as_deref())
+        let message = &self.delivery.message;
+        tracing::info_span!("message", consumer = %self.cx.name(), message_id = %message.id(), attempt, trace = message.trace())
     }
 
     /// Returns when the handler is cancelled, and the word for it.

@@ -14,8 +14,8 @@ use super::work::{Claimed, Work, add};
 use crate::claim::Claim;
 
 /// Work whose handler was run; the payload went to the handler.
-pub(crate) struct Ran<'a> {
-    pub(crate) work: Work<'a, ()>,
+pub(crate) struct Ran {
+    pub(crate) work: Work<()>,
     pub(crate) claim: Claim,
     pub(crate) held: Held,
     pub(crate) end: RunEnd,
@@ -25,8 +25,8 @@ pub(crate) struct Ran<'a> {
 pub(crate) struct Running<'a, T> {
     cx: BatchContext<'a, T>,
     /// Claims that wait for a slot.
-    ready: VecDeque<Claimed<'a, T>>,
-    runs: FuturesUnordered<BoxFuture<'a, Ran<'a>>>,
+    ready: VecDeque<Claimed<T>>,
+    runs: FuturesUnordered<BoxFuture<'a, Ran>>,
     /// The longest that a handler took.
     longest: Duration,
 }
@@ -36,7 +36,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         Self { cx, ready: VecDeque::new(), runs: FuturesUnordered::new(), longest: Duration::ZERO }
     }
 
-    pub(crate) fn push(&mut self, claimed: Claimed<'a, T>) {
+    pub(crate) fn push(&mut self, claimed: Claimed<T>) {
         self.ready.push_back(claimed);
     }
 
@@ -64,7 +64,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
     }
 
     /// Starts handlers in free slots, until `max` run. The claims whose handlers no longer fit into the time come back.
-    pub(crate) fn start(&mut self, max: usize, slots: &mut SlotQueue<'a>) -> Vec<Claimed<'a, T>> {
+    pub(crate) fn start(&mut self, max: usize, slots: &mut SlotQueue<'a>) -> Vec<Claimed<T>> {
         if !self.cx.fits() {
             return self.ready.drain(..).collect();
         }
@@ -83,7 +83,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
     }
 
     /// Waits until a handler ends; `None` where none runs. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Ran<'a>> {
+    pub(crate) async fn next(&mut self) -> Option<Ran> {
         let mut ran = self.runs.next().await?;
         ran.held.free_slot();
         self.longest = self.longest.max(ran.took);
@@ -95,7 +95,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
     }
 }
 
-async fn run<'a, T: Send + 'static>(cx: BatchContext<'a, T>, claimed: Claimed<'a, T>) -> Ran<'a> {
+async fn run<'a, T: Send + 'static>(cx: BatchContext<'a, T>, claimed: Claimed<T>) -> Ran {
     let Claimed { work, mut claim, held } = claimed;
     let (work, payload) = work.split();
     let start = Instant::now();

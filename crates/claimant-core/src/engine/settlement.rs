@@ -16,8 +16,8 @@ use crate::rejection::Rejection;
 use crate::report::Outcome;
 
 /// A claim that is to be settled.
-pub(crate) struct Unsettled<'a, T> {
-    pub(crate) work: Work<'a, ()>,
+pub(crate) struct Unsettled<T> {
+    pub(crate) work: Work<()>,
     pub(crate) claim: Claim,
     pub(crate) held: Held,
     pub(crate) ending: Ending,
@@ -35,10 +35,10 @@ pub(crate) enum Then<T> {
 }
 
 /// What a run leaves to be done.
-pub(crate) enum AfterRun<'a, T> {
-    Settle(Unsettled<'a, T>),
+pub(crate) enum AfterRun<T> {
+    Settle(Unsettled<T>),
     /// Nothing: the handler still runs under the claim.
-    Stuck(Work<'a, ()>, Claim),
+    Stuck(Work<()>, Claim),
 }
 
 impl<T> Then<T> {
@@ -61,30 +61,30 @@ impl<T> Then<T> {
     }
 }
 
-impl<'a, T> Unsettled<'a, T> {
+impl<'a, T> Unsettled<T> {
     /// Releases a claim whose handler was not run for lack of time.
-    pub(crate) fn released(claimed: Claimed<'a, T>) -> Self {
+    pub(crate) fn released(claimed: Claimed<T>) -> Self {
         let Claimed { work, claim, held } = claimed;
         Self::not_run(work.without_payload(), claim, held, Then::answer(Outcome::NotStarted, Duration::ZERO))
     }
 
-    fn not_run(work: Work<'a, ()>, claim: Claim, held: Held, then: Then<T>) -> Self {
+    fn not_run(work: Work<()>, claim: Claim, held: Held, then: Then<T>) -> Self {
         let ending = if claim.taken_over { Ending::SetAside } else { Ending::Released };
         Self { work, claim, held, ending, then }
     }
 
     /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
-    pub(crate) fn set_aside(claimed: Claimed<'a, T>) -> Self {
+    pub(crate) fn set_aside(claimed: Claimed<T>) -> Self {
         let Claimed { work, claim, held } = claimed;
         let (work, payload) = work.split();
         Self { work, claim, held, ending: Ending::SetAside, then: Then::LaterTurn(payload) }
     }
 
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
-    pub(crate) fn attempts_exhausted(cx: BatchContext<'a, T>, claimed: Claimed<'a, T>, max: u32) -> Self {
+    pub(crate) fn attempts_exhausted(cx: BatchContext<'a, T>, claimed: Claimed<T>, max: u32) -> Self {
         let Claimed { work, claim, held } = claimed;
         let work = work.without_payload();
-        let (message_id, attempt) = (&work.delivery.message.id, claim.attempt);
+        let (message_id, attempt) = (&work.delivery.message.id(), claim.attempt);
         let error = format!("it was claimed {max} times before, which is as often as it may");
         tracing::error!(consumer = %cx.name(), message_id = %message_id, attempt, reason = %error, "message rejected");
         let why = Why::Rejected(Rejection::new(error.clone()));
@@ -95,7 +95,7 @@ impl<'a, T> Unsettled<'a, T> {
     /// Settles a claim by what its handler returned, or by the failure of its transaction.
     pub(crate) fn returned(
         cx: BatchContext<'a, T>,
-        work: Work<'a, ()>,
+        work: Work<()>,
         claim: Claim,
         held: Held,
         result: HandlerResult,
@@ -111,9 +111,9 @@ impl<'a, T> Unsettled<'a, T> {
     }
 }
 
-fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<'_, ()>, attempt: u32, failure: Failure) -> (Ending, Then<T>) {
+fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<()>, attempt: u32, failure: Failure) -> (Ending, Then<T>) {
     let Failure { why: error, kind, retry_after } = failure;
-    let (name, message_id) = (cx.name(), &work.delivery.message.id);
+    let (name, message_id) = (cx.name(), &work.delivery.message.id());
     let delay = retry_after.unwrap_or_else(|| backoff::delay(attempt, message_id));
     match kind {
         FailureKind::Terminal => {
@@ -142,9 +142,9 @@ fn in_doubt<T>(cx: BatchContext<'_, T>, attempt: u32, error: String, then: Then<
 }
 
 /// Decides what follows a handler's run.
-pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran<'a>) -> AfterRun<'a, T> {
+pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran) -> AfterRun<T> {
     let Ran { work, claim, held, end, .. } = ran;
-    let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id, claim.attempt);
+    let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id(), claim.attempt);
     let backoff = backoff::delay(attempt, message_id);
     let cut_off = |why: &str, outcome| in_doubt(cx, attempt, why.to_owned(), Then::answer(outcome, backoff));
     let (ending, then) = match end {

@@ -23,25 +23,25 @@ use crate::report::Outcome;
 use crate::store::{Call, Settled, StoreError};
 
 /// What came of the settlement of a claim.
-pub(crate) struct SettleResult<'a, T> {
-    settling: Settling<'a, T>,
+pub(crate) struct SettleResult<T> {
+    settling: Settling<T>,
     settled: Settled,
 }
 
 /// What that leaves to be done.
-pub(crate) enum AfterSettling<'a, T> {
+pub(crate) enum AfterSettling<T> {
     /// The claim is to be settled in another way.
-    Settle(Unsettled<'a, T>),
+    Settle(Unsettled<T>),
     /// It is claimed again when its turn comes; it was claimed this often.
-    LaterTurn(Work<'a, Payload<T>>, u32),
+    LaterTurn(Work<Payload<T>>, u32),
     /// The message leaves the batch.
-    Leave(Work<'a, ()>, Exit),
+    Leave(Work<()>, Exit),
 }
 
 /// A settlement on its way, without its claim: the same at each try, so that one which applied although its answer was lost
 /// is recognised.
-struct Settling<'a, T> {
-    work: Work<'a, ()>,
+struct Settling<T> {
+    work: Work<()>,
     held: Held,
     then: Then<T>,
     attempt: u32,
@@ -50,27 +50,27 @@ struct Settling<'a, T> {
 }
 
 /// How a call for settlements ended.
-enum CallEnd<'a, T> {
+enum CallEnd<T> {
     Answered {
-        results: Vec<SettleResult<'a, T>>,
+        results: Vec<SettleResult<T>>,
         tries: u32,
         took: Duration,
     },
     /// No time was left to find out.
-    GivenUp(Vec<(Claim, Settling<'a, T>, StoreError)>),
+    GivenUp(Vec<(Claim, Settling<T>, StoreError)>),
 }
 
 pub(crate) struct SettleStage<'a, T> {
     cx: BatchContext<'a, T>,
     /// Claims that wait to be settled with others.
-    waiting: Vec<Unsettled<'a, T>>,
+    waiting: Vec<Unsettled<T>>,
     /// When the oldest of them has waited long enough.
     linger_until: Option<Instant>,
     /// Claims whose settlements are on their way, or wait for their next try.
     in_flight: usize,
     /// Of those: how many went without an answer at least once.
     unanswered: usize,
-    calls: FuturesUnordered<BoxFuture<'a, CallEnd<'a, T>>>,
+    calls: FuturesUnordered<BoxFuture<'a, CallEnd<T>>>,
     /// The longest that a call took.
     longest: Duration,
 }
@@ -88,7 +88,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
         }
     }
 
-    pub(crate) fn push(&mut self, unsettled: Unsettled<'a, T>) {
+    pub(crate) fn push(&mut self, unsettled: Unsettled<T>) {
         self.waiting.push(unsettled);
         self.linger_until.get_or_insert_with(linger);
     }
@@ -136,7 +136,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
     }
 
     /// Waits for a call, and gives what came of its settlements; `None` where there is none. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Vec<SettleResult<'a, T>>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<SettleResult<T>>> {
         let end = self.calls.next().await?;
         Some(match end {
             CallEnd::Answered { results, tries, took } => self.answered(results, tries, took),
@@ -150,7 +150,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
 
     /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due:
     /// what was done and not written would be done again.
-    fn answered(&mut self, answers: Vec<SettleResult<'a, T>>, tries: u32, took: Duration) -> Vec<SettleResult<'a, T>> {
+    fn answered(&mut self, answers: Vec<SettleResult<T>>, tries: u32, took: Duration) -> Vec<SettleResult<T>> {
         self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
@@ -168,14 +168,10 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
         results
     }
 
-    fn try_again(
-        &mut self,
-        unknown: Vec<(Claim, Settling<'a, T>, StoreError)>,
-        tries: u32,
-    ) -> Vec<SettleResult<'a, T>> {
+    fn try_again(&mut self, unknown: Vec<(Claim, Settling<T>, StoreError)>, tries: u32) -> Vec<SettleResult<T>> {
         let cx = self.cx;
         let Some((_, first, error)) = unknown.first() else { return Vec::new() };
-        let message_id = &first.work.delivery.message.id;
+        let message_id = &first.work.delivery.message.id();
         let Some(delay) = backoff::store_delay(tries, message_id, until(cx.schedule.return_by)) else {
             return give_up(unknown);
         };
@@ -200,23 +196,23 @@ fn linger() -> Instant {
     Instant::now() + Duration::from_millis(SETTLE_LINGER_MS)
 }
 
-fn settling<'a, T>(cx: BatchContext<'a, T>, unsettled: Unsettled<'a, T>, now: Timestamp) -> (Claim, Settling<'a, T>) {
+fn settling<'a, T>(cx: BatchContext<'a, T>, unsettled: Unsettled<T>, now: Timestamp) -> (Claim, Settling<T>) {
     let Unsettled { work, claim, held, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
     (claim, Settling { work, held, then, attempt, lease_end, settlement })
 }
 
-fn give_up<'a, T>(unknown: Vec<(Claim, Settling<'a, T>, StoreError)>) -> Vec<SettleResult<'a, T>> {
+fn give_up<T>(unknown: Vec<(Claim, Settling<T>, StoreError)>) -> Vec<SettleResult<T>> {
     let result = |(claim, settling, error)| SettleResult { settling, settled: Settled::unknown(claim, error) };
     unknown.into_iter().map(result).collect()
 }
 
 /// Sends settlements; `tries` calls for them gave no answer before.
-async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<'a, T>)>, tries: u32) -> CallEnd<'a, T> {
+async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<T>)>, tries: u32) -> CallEnd<T> {
     let start = Instant::now();
     let (within, guarded) = store_time(cx.schedule.return_by);
-    let parts = |(claim, settling): (Claim, Settling<'a, T>)| ((claim, settling.settlement.clone()), settling);
+    let parts = |(claim, settling): (Claim, Settling<T>)| ((claim, settling.settlement.clone()), settling);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
     let settled = timeout(within, cx.store().settle_all(claims, Call { within: guarded, meter: cx.meter })).await;
     // As for claims: what is not answered is not known.
@@ -227,9 +223,9 @@ async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<'a, 
 }
 
 /// Decides what follows a settlement.
-pub(crate) fn after_settling<'a, T>(cx: BatchContext<'a, T>, result: SettleResult<'a, T>) -> AfterSettling<'a, T> {
+pub(crate) fn after_settling<'a, T>(cx: BatchContext<'a, T>, result: SettleResult<T>) -> AfterSettling<T> {
     let SettleResult { settling: Settling { work, held, then, attempt, lease_end, .. }, settled } = result;
-    let (message_id, word) = (&work.delivery.message.id, then.word());
+    let (message_id, word) = (&work.delivery.message.id(), then.word());
     let exit = match settled {
         Settled::Done => match then {
             Then::LaterTurn(payload) => return AfterSettling::LaterTurn(work.with(payload), attempt),

@@ -19,25 +19,25 @@ use crate::queue::Confirmation;
 const ATTEMPTS_CONVICTED: u32 = 3;
 
 /// Work that waits for its turn.
-struct Suspect<'a, T> {
-    work: Work<'a, Payload<T>>,
+struct Suspect<T> {
+    work: Work<Payload<T>>,
     /// How often it was claimed.
     attempt: u32,
 }
 
 /// What the next turn is.
-pub(crate) enum Turn<'a, T> {
+pub(crate) enum Turn<T> {
     /// These are claimed, and nothing else meanwhile.
-    Claim(Vec<(Work<'a, Payload<T>>, Held)>),
+    Claim(Vec<(Work<Payload<T>>, Held)>),
     /// These are not started: there is no time, or another delivery is better for them.
-    NotStarted(Vec<Work<'a, Payload<T>>>),
+    NotStarted(Vec<Work<Payload<T>>>),
     /// What is done is deleted first.
     Deleting,
 }
 
 pub(crate) struct Suspects<'a, T> {
     cx: BatchContext<'a, T>,
-    waiting: Vec<Suspect<'a, T>>,
+    waiting: Vec<Suspect<T>>,
     /// Whether some of them have their turn.
     turn: bool,
     /// Messages that are done, and that the queue was not asked to delete.
@@ -52,7 +52,7 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         Self { cx, waiting: Vec::new(), turn: false, done: Vec::new(), kept: false, deleting: None }
     }
 
-    pub(crate) fn push(&mut self, work: Work<'a, Payload<T>>, attempt: u32) {
+    pub(crate) fn push(&mut self, work: Work<Payload<T>>, attempt: u32) {
         self.waiting.push(Suspect { work, attempt });
     }
 
@@ -67,14 +67,14 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 
     /// Returns whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
     /// trace. At the last two receives only, since what had no turn yet has as many.
-    pub(crate) fn is_by_receives(&self, work: &Work<'_, Payload<T>>) -> bool {
-        let (cx, receive_count) = (self.cx, work.delivery.message.receive_count);
+    pub(crate) fn is_by_receives(&self, work: &Work<Payload<T>>) -> bool {
+        let (cx, receive_count) = (self.cx, work.delivery.message.receive_count());
         let leaves_no_trace = !cx.store().claims_outlive_owners();
         leaves_no_trace && cx.messages > 1 && receive_count > 1 && cx.receives_end(receive_count)
     }
 
     /// Returns whether work is set aside that an earlier owner left. A message that is alone takes nothing along.
-    pub(crate) fn is_left(&self, work: &Work<'_, Payload<T>>, taken_over: bool) -> bool {
+    pub(crate) fn is_left(&self, work: &Work<Payload<T>>, taken_over: bool) -> bool {
         taken_over && !work.its_turn && self.cx.messages > 1
     }
 
@@ -92,8 +92,8 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         until(cx.schedule.cancel_at) <= kept
     }
 
-    fn receives_end(&self, suspect: &Suspect<'_, T>) -> bool {
-        self.cx.receives_end(suspect.work.delivery.message.receive_count)
+    fn receives_end(&self, suspect: &Suspect<T>) -> bool {
+        self.cx.receives_end(suspect.work.delivery.message.receive_count())
     }
 
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
@@ -115,8 +115,8 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
     }
 
     /// Begins the turn of the next suspects. To be called when nothing is under way.
-    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>) -> Turn<'a, T> {
-        let works = |suspects: Vec<Suspect<'a, T>>| suspects.into_iter().map(|suspect| suspect.work).collect();
+    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>) -> Turn<T> {
+        let works = |suspects: Vec<Suspect<T>>| suspects.into_iter().map(|suspect| suspect.work).collect();
         let cx = self.cx;
         if !cx.fits() {
             return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
@@ -141,7 +141,7 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 
     /// Takes out those that are convicted: for a delivery without others, where this batch has done what the queue still has,
     /// and their receives allow it.
-    fn take_convicted(&mut self) -> Vec<Suspect<'a, T>> {
+    fn take_convicted(&mut self) -> Vec<Suspect<T>> {
         if !self.kept {
             return Vec::new();
         }
@@ -156,11 +156,12 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 /// Returns the order of suspects: first those whose work was claimed least, then those that were received most. The others of
 /// this order go by their ids, upwards and downwards in turn: where a death leaves no trace, what was behind the one message
 /// that kills is in front of it the next time.
-fn suspicion<T>(suspect: &Suspect<'_, T>) -> impl Ord + use<T> {
-    let message = suspect.work.delivery.message;
-    let id = message.id.as_str().to_owned();
-    let (up, down) = if message.receive_count.is_multiple_of(2) { (Some(id), None) } else { (None, Some(Reverse(id))) };
-    (suspect.attempt, Reverse(message.receive_count), up, down)
+fn suspicion<T>(suspect: &Suspect<T>) -> impl Ord + use<T> {
+    let message = &suspect.work.delivery.message;
+    let id = message.id().as_str().to_owned();
+    let (up, down) =
+        if message.receive_count().is_multiple_of(2) { (Some(id), None) } else { (None, Some(Reverse(id))) };
+    (suspect.attempt, Reverse(message.receive_count()), up, down)
 }
 
 fn delete<'a, T>(cx: BatchContext<'a, T>, indexes: Vec<usize>) -> BoxFuture<'a, Confirmation> {

@@ -10,37 +10,37 @@ use crate::message::Message;
 use crate::report::{Details, Outcome};
 
 /// A message of the batch, whatever is known of its body.
-pub(crate) struct Delivery<'a> {
+pub(crate) struct Delivery {
     pub(crate) index: usize,
     pub(crate) lane: usize,
-    pub(crate) message: &'a Message,
+    pub(crate) message: Message,
     pub(crate) details: Details,
 }
 
 /// A message whose body says what its work is. With a [`Payload`], its handler has not run.
-pub(crate) struct Work<'a, P> {
-    pub(crate) delivery: Delivery<'a>,
+pub(crate) struct Work<P> {
+    pub(crate) delivery: Delivery,
     pub(crate) identity: Identity,
     pub(crate) payload: P,
     /// Whether it is a suspect whose turn it is.
     pub(crate) its_turn: bool,
 }
 
-impl<'a, P> Work<'a, P> {
+impl<P> Work<P> {
     /// Returns the work without its payload, and the payload.
-    pub(crate) fn split(self) -> (Work<'a, ()>, P) {
+    pub(crate) fn split(self) -> (Work<()>, P) {
         let Self { delivery, identity, payload, its_turn } = self;
         (Work { delivery, identity, payload: (), its_turn }, payload)
     }
 
     /// Returns the work without its payload, which is dropped.
-    pub(crate) fn without_payload(self) -> Work<'a, ()> {
+    pub(crate) fn without_payload(self) -> Work<()> {
         self.split().0
     }
 }
 
-impl<'a> Work<'a, ()> {
-    pub(crate) fn with<P>(self, payload: P) -> Work<'a, P> {
+impl Work<()> {
+    pub(crate) fn with<P>(self, payload: P) -> Work<P> {
         let Self { delivery, identity, its_turn, .. } = self;
         Work { delivery, identity, payload, its_turn }
     }
@@ -70,8 +70,8 @@ impl<T> Drop for Payload<T> {
 }
 
 /// Work whose key is claimed, and whose handler has not run.
-pub(crate) struct Claimed<'a, T> {
-    pub(crate) work: Work<'a, Payload<T>>,
+pub(crate) struct Claimed<T> {
+    pub(crate) work: Work<Payload<T>>,
     pub(crate) claim: Claim,
     pub(crate) held: Held,
 }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::decode::{decode_json, of_body};
+use crate::decode::{decode_json, of_content};
 use crate::key::KEY_MAX_BYTES;
-use crate::{Consumer, ConsumerName, Context, HandlerError, MemoryStore, Message, MessageId, RecordId};
+use crate::{Consumer, ConsumerName, Context, HandlerError, MemoryStore, Message, RecordId};
 
 /// The longest that is said of a body: a path of 200 bytes, the name of a field, a place.
 const REJECTION_MAX_BYTES: usize = 400;
@@ -71,9 +71,8 @@ fn identity() {
     let name = ConsumerName::new("fuzz").unwrap();
     hold("bodies, identified", file!(), spoilt(corpus("corpus/bodies")), |bytes| {
         let body = text(&bytes);
-        let id = MessageId::new("m-1").unwrap();
-        let message = Message { id, body, receive_count: 1, ordered_group: None, trace: None };
-        let order = serde_json::from_str::<Order>(&message.body);
+        let message = Message::new("m-1", body).unwrap();
+        let order = serde_json::from_str::<Order>(message.body());
         let key = order.ok().map(|o| o.order_id).filter(|key| (1..=KEY_MAX_BYTES).contains(&key.len()));
         let (Some(key), Ok(shown), Ok(hidden)) =
             (&key, plain.read(&name, &message).map(|read| read.0), hashed.read(&name, &message).map(|read| read.0))
@@ -85,6 +84,9 @@ fn identity() {
         assert_eq!((shown.key.as_str(), hidden.key.as_str()), (key.as_str(), key.as_str()));
         assert_eq!(shown.record_id, RecordId::new(&name, &shown.key));
         assert_eq!(hidden.record_id, RecordId::hashed(&name, &shown.key));
-        assert_eq!((shown.fingerprint, hidden.fingerprint), (of_body(&message.body), of_body(&message.body)));
+        assert_eq!(
+            (shown.fingerprint, hidden.fingerprint),
+            (of_content(message.content()), of_content(message.content()))
+        );
     });
 }

@@ -15,7 +15,7 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         return;
     }
     for run in timeline.runs.values() {
-        if let Some((at, End::Good)) = run.end.filter(|_| run.effect.is_some()) {
+        if let Some((at, End::Good)) = run.end.filter(|_| !run.effects.is_empty()) {
             finished(timeline, run, at, found);
         }
     }

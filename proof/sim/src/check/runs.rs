@@ -37,7 +37,7 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
 
 /// Effects of one key beside its completions.
 fn effects(timeline: &Timeline<'_>, record: &str, runs: &[&Run], found: &mut Found) {
-    let times: Vec<u64> = runs.iter().filter_map(|run| run.effect).collect();
+    let times: Vec<u64> = runs.iter().flat_map(|run| run.effects.iter().copied()).collect();
     let completions: Vec<(u64, u64)> = timeline
         .requests
         .values()
@@ -48,7 +48,7 @@ fn effects(timeline: &Timeline<'_>, record: &str, runs: &[&Run], found: &mut Fou
         })
         .collect();
     let guarantee = timeline.scenario.consumer.guarantee;
-    let last = times.last().copied().unwrap_or_default();
+    let last = times.iter().max().copied().unwrap_or_default();
     if guarantee.is_transactional() {
         // Completions of one key beyond the first are another rule's business.
         if times.len() != completions.len() {
@@ -61,7 +61,7 @@ fn effects(timeline: &Timeline<'_>, record: &str, runs: &[&Run], found: &mut Fou
         found.add("at most once", last, format!("{record} has {} effects", times.len()));
     }
     for (at, fence) in completions {
-        if !runs.iter().any(|run| run.fence == fence && run.effect.is_some_and(|effect| effect <= at)) {
+        if !runs.iter().any(|run| run.fence == fence && run.effects.iter().any(|effect| *effect <= at)) {
             found.add("effects", at, format!("{record} is completed under fence {fence} without an effect"));
         }
     }

@@ -43,7 +43,7 @@ fn killed(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, co
     for run in timeline.runs.values().filter(|run| run.invocation == no) {
         let ended = run.end.map_or(u64::MAX, |(end, _)| end);
         coverage.add(3, usize::from(run.end.is_some_and(|(end, how)| end >= at && how == End::Dropped)));
-        let had_effect = run.effect.is_some_and(|effect| effect <= at)
+        let had_effect = run.effects.iter().any(|effect| *effect <= at)
             || ended < at && run.end.is_some_and(|(_, how)| how == End::Good);
         coverage.add(4, usize::from(had_effect && wrote("COMPLETED") == 0));
     }

@@ -44,7 +44,8 @@ fn outages(timeline: &Timeline<'_>, coverage: &mut Coverage) {
     for (no, invocation) in &timeline.invocations {
         let mine = || timeline.requests.values().filter(move |request| request.invocation == Some(*no));
         let away = mine().filter(|request| request.fate.is_some()).map(|request| request.asked).max();
-        let effects = timeline.runs.values().filter(|run| run.invocation == *no).filter_map(|run| run.effect);
+        let effects =
+            timeline.runs.values().filter(|run| run.invocation == *no).flat_map(|run| run.effects.iter().copied());
         let Some((first, last)) = effects.min().zip(away).filter(|_| invocation.returned.is_some()) else { continue };
         let later = mine().any(|request| request.asked > last && !request.changed.is_empty());
         coverage.add(38, usize::from(last > first + LONG_MS && later));

@@ -134,8 +134,11 @@ pub fn message(place: usize, text: &str, receive_count: u32) -> Message {
         Some((key, action)) if !text.starts_with('{') => format!(r#"{{"id":"{key}","do":"{action}"}}"#),
         _ => text.to_owned(),
     };
-    let id = MessageId::new(id).expect("ids in cases are short");
-    Message { id, body, receive_count, ordered_group: group, trace: None }
+    let message = Message::new(id, body).expect("ids in cases are short").with_receive_count(receive_count);
+    match group {
+        Some(group) => message.with_ordered_group(group),
+        None => message,
+    }
 }
 
 async fn act(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, HandlerError> {

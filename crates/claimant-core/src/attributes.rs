@@ -1,0 +1,174 @@
+//! What a sender attaches to a message, with its types.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The attributes of a message, by their names: ten at most.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Attributes(Vec<(String, AttributeValue)>);
+
+impl Attributes {
+    /// Sets an attribute, and replaces one of this name.
+    pub fn set(&mut self, name: impl Into<String>, value: AttributeValue) {
+        let name = name.into();
+        self.0.retain(|(other, _)| *other != name);
+        self.0.push((name, value));
+    }
+
+    /// Returns an attribute by its name, which is case-sensitive.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&AttributeValue> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+    }
+
+    /// Returns an attribute that is a text; `None` if there is none, or it is of another type.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(AttributeValue::as_text)
+    }
+
+    /// Returns an attribute that is a number, as this type; `None` if there is none, it is of another type, or does not fit.
+    #[must_use]
+    pub fn number<N: FromStr>(&self, name: &str) -> Option<N> {
+        self.get(name).and_then(AttributeValue::as_number)
+    }
+
+    /// Returns an attribute that is binary; `None` if there is none, or it is of another type.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> Option<&[u8]> {
+        self.get(name).and_then(AttributeValue::as_bytes)
+    }
+
+    /// Returns all attributes with their names, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &AttributeValue)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+// Attributes are data of users, as bodies are.
+impl fmt::Debug for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} attributes", self.0.len())
+    }
+}
+
+/// The value of an attribute, with its type: `String`, `Number` or `Binary`, and a label of the sender's own behind a dot, if
+/// it set one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AttributeValue {
+    data: Data,
+    label: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Data {
+    Text(String),
+    /// As it was sent: up to 38 digits, which no number type here holds.
+    Number(String),
+    Bytes(Vec<u8>),
+}
+
+impl AttributeValue {
+    /// Returns a text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { data: Data::Text(text.into()), label: None }
+    }
+
+    /// Returns a number.
+    #[must_use]
+    pub fn number(number: impl fmt::Display) -> Self {
+        Self { data: Data::Number(number.to_string()), label: None }
+    }
+
+    /// Returns binary data.
+    #[must_use]
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { data: Data::Bytes(bytes.into()), label: None }
+    }
+
+    /// Returns the value with this label behind its type: `String.uuid` has the label `uuid`.
+    #[must_use]
+    pub fn with_label(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
+    }
+
+    /// Returns the text; `None` of another type.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.data {
+            Data::Text(text) => Some(text),
+            Data::Number(_) | Data::Bytes(_) => None,
+        }
+    }
+
+    /// Returns the number; `None` of another type, or if it does not fit into `N`.
+    #[must_use]
+    pub fn as_number<N: FromStr>(&self) -> Option<N> {
+        match &self.data {
+            Data::Number(number) => number.parse().ok(),
+            Data::Text(_) | Data::Bytes(_) => None,
+        }
+    }
+
+    /// Returns the bytes; `None` of another type.
+    #[must_use]
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match &self.data {
+            Data::Bytes(bytes) => Some(bytes),
+            Data::Text(_) | Data::Number(_) => None,
+        }
+    }
+
+    /// Returns the text, or the number as it was sent; `None` of binary data. For keys and logs of one's own.
+    #[must_use]
+    pub fn as_sent(&self) -> Option<&str> {
+        match &self.data {
+            Data::Text(sent) | Data::Number(sent) => Some(sent),
+            Data::Bytes(_) => None,
+        }
+    }
+
+    /// Returns the type as a queue's API writes it: `String`, `Number` or `Binary`, with the label behind a dot.
+    #[must_use]
+    pub fn data_type(&self) -> String {
+        let basic = match &self.data {
+            Data::Text(_) => "String",
+            Data::Number(_) => "Number",
+            Data::Bytes(_) => "Binary",
+        };
+        self.label.as_ref().map_or_else(|| basic.to_owned(), |label| format!("{basic}.{label}"))
+    }
+}
+
+impl fmt::Debug for AttributeValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AttributeValue").field("data_type", &self.data_type()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_have_types() {
+        let mut attributes = Attributes::default();
+        attributes.set("tenant", AttributeValue::text("acme").with_label("id"));
+        attributes.set("priority", AttributeValue::number(7));
+        attributes.set("priority", AttributeValue::number(8));
+        attributes.set("digest", AttributeValue::bytes([1, 2]));
+        assert_eq!((attributes.text("tenant"), attributes.text("priority")), (Some("acme"), None));
+        assert_eq!((attributes.number("priority"), attributes.number::<u8>("tenant")), (Some(8), None));
+        assert_eq!((attributes.bytes("digest"), attributes.bytes("tenant")), (Some(&[1, 2][..]), None));
+        assert_eq!(attributes.get("tenant").unwrap().data_type(), "String.id");
+        assert_eq!((attributes.iter().count(), attributes.get("Tenant")), (3, None));
+        assert_eq!(format!("{attributes:?}"), "3 attributes");
+    }
+}
