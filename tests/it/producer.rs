@@ -5,9 +5,8 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
-use aws_sdk_sqs::types::MessageAttributeValue;
-use claimant::Key;
 use claimant::producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
+use claimant::{AttributeValue, Context, Key, Message};
 use claimant_local::sqs::{QueueSettings, Sqs};
 use claimant_tests::wire::{Loss, Wire};
 
@@ -232,10 +231,54 @@ async fn sending_again_makes_nothing_new() {
     }
 }
 
+/// What is sent beside the body, as the queue has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn attributes_traces_groups_and_delays_arrive() {
+    const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
+    let world = World::start().await;
+    let handled = Message::new("m", "").unwrap().with_trace(TRACE);
+    let cx = Context::for_tests("k").unwrap().with_message(handled);
+    let messages = || {
+        let whole = outgoing("a/tenant 7")
+            .attribute("kind", AttributeValue::text("order"))
+            .attribute("price", AttributeValue::number("1.50").with_label("eur"))
+            .attribute("digest", AttributeValue::bytes([0, 255]));
+        let later = outgoing("later").delay(Duration::from_millis(899_001));
+        [
+            whole.continuing(&cx),
+            outgoing("b").trace(TRACE),
+            outgoing("c").continuing(&Context::for_tests("k").unwrap()),
+            later,
+        ]
+    };
+    let results = world.producer(STANDARD).send_all(messages()).await;
+    assert_eq!(words(&results), "sent sent sent sent");
+    assert_eq!(world.wire.take_requests().len(), 1);
+    assert_eq!(world.sqs.depth(STANDARD).unwrap().delayed, 1);
+    let received = world.sqs.receive(STANDARD, 10, Duration::ZERO).await.unwrap();
+    assert_eq!(received.len(), 3);
+    let traces: Vec<_> =
+        received.iter().map(|message| message.attributes.get("AWSTraceHeader").map(String::as_str)).collect();
+    assert_eq!(traces, [Some(TRACE), Some(TRACE), None]);
+    assert!(received[0].attributes["MessageGroupId"].starts_with("sha256:"), "a tenant of a fair queue");
+    assert!(!received[1].attributes.contains_key("MessageGroupId"));
+    let attributes: Vec<_> = received[0]
+        .message_attributes
+        .iter()
+        .map(|(name, attribute)| (name.as_str(), attribute.data_type.as_str(), attribute.value.as_bytes()))
+        .collect();
+    let wanted: [(&str, &str, &[u8]); 3] =
+        [("digest", "Binary", &[0, 255]), ("kind", "String", b"order"), ("price", "Number.eur", b"1.50")];
+    assert_eq!(attributes, wanted);
+    // A FIFO queue delays none by itself.
+    let results = world.producer(FIFO).send_all(messages()).await;
+    assert_eq!(words(&results), "sent sent sent Refused");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_bad_message_fails_alone() {
     let world = World::start().await;
-    let text = |value: &str| MessageAttributeValue::builder().data_type("String").string_value(value).build().unwrap();
+    let text = AttributeValue::text;
     let eleven = (0..11).fold(outgoing("eleven attributes"), |m, n| m.attribute(format!("a{n}"), text("1")));
     let body = |body: String| Outgoing::new(Key::new("secret-key").unwrap(), body);
     let messages = [
@@ -244,10 +287,14 @@ async fn one_bad_message_fails_alone() {
         body("secret \u{1}".into()),
         body("secret".repeat(200_000)),
         eleven,
+        outgoing("a bad attribute").attribute("secret name", text("secret")),
+        outgoing("a long delay").delay(Duration::from_secs(901)),
+        outgoing("no trace").trace("secret"),
         outgoing("b"),
     ];
     let results = world.producer(STANDARD).send_all(messages).await;
-    assert_eq!(words(&results), "sent Refused Refused Refused Refused sent");
+    assert_eq!(words(&results), "sent Refused Refused Refused Refused Refused Refused Refused sent");
+    assert_eq!(world.wire.take_requests().len(), 1, "what is refused is not sent first");
     assert_eq!(world.bodies(STANDARD), ["a", "b"]);
     for error in results.iter().filter_map(|result| result.as_ref().err()) {
         assert!(!format!("{error} {error:?}").contains("secret"), "{error}");

@@ -39,12 +39,14 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `outgoing` | [`Outgoing`]: a message to send, and what SQS would refuse of it |
+//! | `outgoing` | [`Outgoing`]: a message to send |
+//! | `check` | what SQS would refuse of it |
 //! | `id` | ids made from keys |
 //! | `plan` | pure: which messages are sent next, and in which batch |
 //! | `producer` | [`Producer`]: the requests, and what their answers mean |
 //! | `sent`, `error` | [`Sent`], [`SendError`] |
 
+mod check;
 mod error;
 mod id;
 mod outgoing;

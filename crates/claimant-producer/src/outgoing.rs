@@ -1,16 +1,11 @@
 //! A message to send.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
-use aws_sdk_sqs::types::MessageAttributeValue;
-use claimant_core::Key;
+use claimant_core::{AttributeValue, Attributes, Context, Key};
 
-use crate::error::{SendError, SendErrorKind};
 use crate::id;
-
-/// The largest message, and the largest sum of a batch: 1 MiB of bodies and attributes.
-pub(crate) const BYTES_MAX: usize = 1_048_576;
 
 /// A message to be sent: its business key and its body.
 ///
@@ -19,10 +14,20 @@ pub(crate) const BYTES_MAX: usize = 1_048_576;
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod producer { pub use claimant_producer::*; } }
-/// use claimant::Key;
-/// use claimant::producer::Outgoing;
+/// use std::time::Duration;
 ///
-/// let order = Outgoing::new(Key::new("ord-1")?, r#"{"order_id": "ord-1"}"#).group("customer-7");
+/// use claimant::producer::Outgoing;
+/// use claimant::{AttributeValue, Context, Key};
+///
+/// fn reminder(order_id: &str, customer: &str, cx: &Context) -> Result<Outgoing, claimant::Error> {
+///     Ok(Outgoing::new(Key::new(format!("remind/{order_id}"))?, format!(r#"{{"order_id": "{order_id}"}}"#))
+///         .group(customer)
+///         .delay(Duration::from_secs(600))
+///         .attribute("kind", AttributeValue::text("reminder"))
+///         .continuing(cx))
+/// }
+///
+/// reminder("ord-1", "customer-7", &Context::for_tests("ord-1")?)?;
 /// # Ok::<_, claimant::Error>(())
 /// ```
 #[derive(Clone)]
@@ -30,7 +35,9 @@ pub struct Outgoing {
     pub(crate) body: String,
     pub(crate) deduplication_id: String,
     pub(crate) group: Option<String>,
-    pub(crate) attributes: BTreeMap<String, MessageAttributeValue>,
+    pub(crate) delay: Option<Duration>,
+    pub(crate) trace: Option<String>,
+    pub(crate) attributes: Attributes,
 }
 
 impl Outgoing {
@@ -38,11 +45,13 @@ impl Outgoing {
     #[must_use]
     pub fn new(key: Key, body: impl Into<String>) -> Self {
         let deduplication_id = id::of(key.as_str());
-        Self { body: body.into(), deduplication_id, group: None, attributes: BTreeMap::new() }
+        let attributes = Attributes::default();
+        Self { body: body.into(), deduplication_id, group: None, delay: None, trace: None, attributes }
     }
 
     /// Sets the message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its
-    /// own. On a standard queue, it is a tenant for fair queues, and without this there is none.
+    /// own. On a standard queue, it makes the queue a fair one: a tenant whose messages pile up does not hold up those of
+    /// others. Without this there is no group there.
     ///
     /// Any text; one that SQS does not accept as a group id is hashed. Use the same group for a key each time: queues that
     /// deduplicate by group recognise a key only within its group.
@@ -52,45 +61,44 @@ impl Outgoing {
         self
     }
 
-    /// Adds a message attribute. SQS accepts at most ten.
+    /// Hides the message from consumers for this long, in whole seconds, rounded up, instead of the queue's own delay: at most
+    /// 15 minutes, and on standard queues only. SQS refuses others, and so they are refused before they are sent; a
+    /// schedule (`Scheduler`, feature `scheduler`) has neither limit.
     #[must_use]
-    pub fn attribute(mut self, name: impl Into<String>, value: MessageAttributeValue) -> Self {
-        self.attributes.insert(name.into(), value);
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = Some(delay);
+        self
+    }
+
+    /// Adds a message attribute, or replaces the one of this name. SQS accepts at most ten.
+    #[must_use]
+    pub fn attribute(mut self, name: impl Into<String>, value: AttributeValue) -> Self {
+        self.attributes.set(name, value);
+        self
+    }
+
+    /// Sends the message in this trace, as its system attribute `AWSTraceHeader`: `Root=1-…;Parent=…;Sampled=1`. It counts neither
+    /// as an attribute nor towards the size.
+    #[must_use]
+    pub fn trace(mut self, header: impl Into<String>) -> Self {
+        self.trace = Some(header.into());
+        self
+    }
+
+    /// Sends the message in the trace of the message that this handler runs for, if that has one.
+    #[must_use]
+    pub fn continuing(mut self, cx: &Context) -> Self {
+        self.trace = cx.trace().map(str::to_owned).or(self.trace);
         self
     }
 
     /// Returns the size that counts towards the limits of SQS: the body, and names, types and values of the attributes.
     pub(crate) fn bytes(&self) -> usize {
-        let attribute = |(name, value): (&String, &MessageAttributeValue)| {
-            let text = value.string_value().map_or(0, str::len);
-            let binary = value.binary_value().map_or(0, |blob| blob.as_ref().len());
-            name.len() + value.data_type().len() + text + binary
+        let attribute = |(name, value): (&str, &AttributeValue)| {
+            let value_bytes = value.as_sent().map_or_else(|| value.as_bytes().map_or(0, <[u8]>::len), str::len);
+            name.len() + value.data_type().len() + value_bytes
         };
         self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
-    }
-
-    /// Checks for what SQS would refuse the whole batch, so that one message cannot fail the others.
-    pub(crate) fn check(&self) -> Result<(), SendError> {
-        let refused = |why: String| Err(SendError::new(SendErrorKind::Refused, why));
-        if self.body.is_empty() {
-            return refused("the body is empty: SQS takes no empty messages".into());
-        }
-        let bytes = self.bytes();
-        if bytes > BYTES_MAX {
-            return refused(format!(
-                "the message has {bytes} bytes with its attributes, and SQS takes {BYTES_MAX}: put the payload into S3, and \
-                 send where it is"
-            ));
-        }
-        let sendable =
-            |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
-        match self.body.chars().position(|c| !sendable(c)) {
-            None => Ok(()),
-            Some(at) => refused(format!(
-                "character {at} of the body is one that SQS does not take, a control character or U+FFFE or U+FFFF: escape it, \
-                 as JSON does, or encode the body in Base64"
-            )),
-        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use crate::check::{self, BYTES_MAX};
 use crate::error::{SendError, SendErrorKind};
-use crate::outgoing::{BYTES_MAX, Outgoing};
+use crate::outgoing::Outgoing;
 use crate::sent::Sent;
 
 /// The most messages of a batch.
@@ -54,7 +55,8 @@ impl Plan {
         };
         let mut plan = Self { messages: messages.into_iter().map(planned).collect(), ordered };
         for index in 0..plan.messages.len() {
-            if let (None, Err(error)) = (&plan.messages[index].result, plan.messages[index].message.check()) {
+            let planned = &plan.messages[index];
+            if let (None, Err(error)) = (&planned.result, check::message(&planned.message, ordered)) {
                 plan.end(index, Err(error));
             }
         }

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
+use aws_sdk_sqs::error::{BuildError, ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
+use aws_sdk_sqs::primitives::Blob;
+use aws_sdk_sqs::types::{
+    MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
+    SendMessageBatchRequestEntry as Entry,
+};
 use claimant_core::error::Chain;
-use claimant_core::{Error, Variables};
+use claimant_core::{AttributeValue, Error, Variables};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -78,7 +82,7 @@ impl Producer {
     ///
     /// Cancel safe in that sending the same messages again makes no second piece of work.
     pub async fn send_all(&self, messages: impl IntoIterator<Item = Outgoing>) -> Vec<Result<Sent, SendError>> {
-        let mut plan = Plan::new(messages, self.queue_url.ends_with(".fifo"));
+        let mut plan = Plan::new(messages, self.is_fifo());
         let mut failures = 0;
         loop {
             let batches = plan.next_batches();
@@ -114,16 +118,42 @@ impl Producer {
         }
     }
 
-    fn entry(&self, n: usize, message: &Outgoing) -> Result<Entry, SendError> {
-        let mut entry = Entry::builder().id(n.to_string()).message_body(&message.body);
-        for (name, value) in &message.attributes {
-            entry = entry.message_attributes(name, value.clone());
-        }
-        // A standard queue refuses a deduplication id.
-        let deduplication_id = self.queue_url.ends_with(".fifo").then(|| message.deduplication_id.clone());
-        let entry = entry.set_message_group_id(message.group.clone()).set_message_deduplication_id(deduplication_id);
-        entry.build().map_err(|e| SendError::new(SendErrorKind::Refused, format!("the message is incomplete: {e}")))
+    fn is_fifo(&self) -> bool {
+        self.queue_url.ends_with(".fifo")
     }
+
+    fn entry(&self, n: usize, message: &Outgoing) -> Result<Entry, SendError> {
+        let incomplete = |e| SendError::new(SendErrorKind::Refused, format!("the message is incomplete: {e}"));
+        let mut entry = Entry::builder().id(n.to_string()).message_body(&message.body);
+        for (name, value) in message.attributes.iter() {
+            entry = entry.message_attributes(name, attribute(value).map_err(incomplete)?);
+        }
+        if let Some(trace) = &message.trace {
+            let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace);
+            entry =
+                entry.message_system_attributes(SystemAttribute::AwsTraceHeader, value.build().map_err(incomplete)?);
+        }
+        let fifo = self.is_fifo();
+        // A standard queue refuses a deduplication id, and a FIFO queue a delay.
+        let deduplication_id = fifo.then(|| message.deduplication_id.clone());
+        let delay = message.delay.filter(|_| !fifo).map(whole_seconds);
+        let entry = entry.set_message_group_id(message.group.clone()).set_message_deduplication_id(deduplication_id);
+        entry.set_delay_seconds(delay).build().map_err(incomplete)
+    }
+}
+
+/// Returns an attribute in the SDK's form.
+fn attribute(value: &AttributeValue) -> Result<MessageAttributeValue, BuildError> {
+    MessageAttributeValue::builder()
+        .data_type(value.data_type())
+        .set_string_value(value.as_sent().map(str::to_owned))
+        .set_binary_value(value.as_bytes().map(Blob::new))
+        .build()
+}
+
+/// Returns a delay in whole seconds, rounded up: checked to be 900 at most.
+fn whole_seconds(delay: Duration) -> i32 {
+    i32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(i32::MAX)
 }
 
 /// Returns the result of each message; for one that the answer does not name, it is unknown.
