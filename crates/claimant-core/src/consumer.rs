@@ -17,6 +17,7 @@ use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::options::Options;
+use crate::payloads::{PayloadSource, Pointer};
 use crate::protocol::Abandoned;
 use crate::reader::Reader;
 use crate::rejection::Rejection;
@@ -101,6 +102,16 @@ impl<T: Send + 'static> Consumer<T> {
     #[must_use]
     pub fn envelope(mut self, envelope: impl Envelope) -> Self {
         self.reader.add_envelope(envelope);
+        self
+    }
+
+    /// Sets where payloads are that messages only point to. The pointer is inside the envelopes that were set before; what is fetched
+    /// is opened by those that are set after, and decoded. Keys and fingerprints are of the real payload.
+    ///
+    /// A payload that cannot be fetched now leaves its message in the queue (`fetch_failed`). One that never can be rejects it.
+    #[must_use]
+    pub fn large_payloads(mut self, source: impl PayloadSource) -> Self {
+        self.reader.set_payloads(source);
         self
     }
 
@@ -244,6 +255,15 @@ impl<T: Send + 'static> Consumer<T> {
             self.reader.identity.fault(),
         ];
         faults.into_iter().flatten().collect()
+    }
+
+    pub(crate) fn payloads(&self) -> Option<&dyn PayloadSource> {
+        self.reader.payloads()
+    }
+
+    /// Opens the envelopes around a pointer, and returns where it points to.
+    pub(crate) fn locate(&self, message: &Message) -> Result<(Message, Option<Pointer>), Rejection> {
+        self.reader.locate(message)
     }
 
     /// Opens a message's envelopes.

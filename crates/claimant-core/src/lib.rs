@@ -9,6 +9,7 @@
 //! | [`message`], [`attributes`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `options`, `tuning` | a named handler and its options |
 //! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
+//! | [`payloads`] | payloads that are kept outside of their messages |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`backoff`], [`budget`] | when failed calls and messages are tried again |
 //! | [`threads`] | the threads that handlers run on and can block |
@@ -41,6 +42,7 @@ pub mod memory;
 pub mod message;
 pub mod meter;
 mod options;
+pub mod payloads;
 pub mod protocol;
 pub mod queue;
 mod reader;
@@ -75,6 +77,7 @@ pub use memory::MemoryStore;
 pub use message::{Event, Message};
 pub use meter::{Meter, Usage};
 pub use options::Lease;
+pub use payloads::{FetchError, FetchFuture, PayloadSource, Pointer, Room};
 pub use protocol::{Abandoned, Conflicts};
 pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};

@@ -68,6 +68,12 @@ pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 /// How many dead letters are sent in one request: the queue's limit.
 pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 
+/// Payloads that messages only point to are fetched in this part of the time: the first quarter.
+pub const FETCH_PART: u32 = 4;
+
+/// How many requests at once delete messages that are done, and then remove their payloads.
+pub const REMOVALS_MAX: usize = 8;
+
 /// How long an ending waits for others to be written with.
 pub const SETTLE_LINGER_MS: u64 = 5;
 

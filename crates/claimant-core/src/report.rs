@@ -50,6 +50,8 @@ pub enum Outcome {
     SettleUnknown,
     /// The store gave no answer to the claim.
     StoreFailed,
+    /// The payload that it points to could not be fetched. Try again.
+    FetchFailed,
 }
 
 impl Outcome {
@@ -82,12 +84,13 @@ impl Outcome {
             Self::LeaseLost => "lease_lost",
             Self::SettleUnknown => "settle_unknown",
             Self::StoreFailed => "store_failed",
+            Self::FetchFailed => "fetch_failed",
         }
     }
 }
 
 /// Every word that [`Outcome::word`] can return.
-pub const OUTCOME_WORDS: [&str; 14] = [
+pub const OUTCOME_WORDS: [&str; 15] = [
     "completed",
     "duplicate",
     "busy",
@@ -102,6 +105,7 @@ pub const OUTCOME_WORDS: [&str; 14] = [
     "lease_lost",
     "settle_unknown",
     "store_failed",
+    "fetch_failed",
 ];
 
 /// A message on its way to the dead-letter queue.

@@ -130,6 +130,7 @@ numbers! {
         not_started = "not_started",
         blocked = "blocked",
         store_failed = "store_failed",
+        fetch_failed = "fetch_failed",
     }
     counts {
         received = |report| report.entries().len(),

@@ -132,6 +132,9 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
                         let exit = self.cx.following(&delivery, key, leader);
                         self.leave(delivery, Some(record), exit);
                     }
+                    // The queue's own visibility timeout, as where the store fails: an outage must not use up the receives.
+                    Next::FetchFailed(delivery) => self.conclude(delivery, Answer::unchanged(Outcome::FetchFailed)),
+                    Next::NotStarted(delivery) => self.not_started(delivery),
                     Next::Blocked(delivery) => {
                         self.conclude(delivery, Answer::failure(Outcome::Blocked, Duration::ZERO));
                     }
@@ -141,15 +144,15 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
                 return;
             }
             while let Some(work) = self.claiming.pop() {
-                self.not_started(work.without_payload());
+                self.not_started(work.without_payload().delivery);
             }
         }
     }
 
-    /// Ends work that gets no run for lack of time.
-    fn not_started(&mut self, work: Work<()>) {
+    /// Ends a message that gets no run for lack of time or room.
+    fn not_started(&mut self, delivery: Delivery) {
         let answer = self.cx.not_started();
-        self.conclude(work.delivery, answer);
+        self.conclude(delivery, answer);
     }
 
     /// Claims as many keys as admission allows.
@@ -187,7 +190,9 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
                 let failed = self.claiming.start(admitted);
                 failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
             }
-            Turn::NotStarted(works) => works.into_iter().for_each(|work| self.not_started(work.without_payload())),
+            Turn::NotStarted(works) => {
+                works.into_iter().for_each(|work| self.not_started(work.without_payload().delivery))
+            }
             Turn::Deleting => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::fetching::Unread;
 use super::intake::Arrival;
 use super::plan::{self, LaneKey};
 use super::work::{Answer, Delivery, Payload, Work};
@@ -31,6 +32,10 @@ pub(crate) enum Next<T> {
     Claim(Work<Payload<T>>),
     /// To be rejected.
     Reject(Delivery, Rejection),
+    /// To be tried again: its payload could not be fetched.
+    FetchFailed(Delivery),
+    /// To be tried again: its payload was not fetched, for lack of time or room.
+    NotStarted(Delivery),
     /// What an earlier message of the same work got.
     Follow { delivery: Delivery, record: RecordId, key: Key, leader: Answer },
     /// To be tried again: an earlier message of its ordered group did not succeed.
@@ -87,7 +92,9 @@ impl<T> Lanes<T> {
             let delivery = Delivery { index, lane: number, message, details };
             return Some(match content {
                 _ if lane.blocked => Next::Blocked(delivery),
-                Err(rejection) => Next::Reject(delivery, rejection),
+                Err(Unread::Rejected(rejection)) => Next::Reject(delivery, rejection),
+                Err(Unread::FetchFailed) => Next::FetchFailed(delivery),
+                Err(Unread::NotStarted) => Next::NotStarted(delivery),
                 Ok((identity, payload)) => lane.lead_or_follow(delivery, identity, payload, self.conflicts),
             });
         }

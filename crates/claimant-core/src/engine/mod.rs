@@ -10,6 +10,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `batch` | the loop: it lets stages start what they may, waits for one of their calls, and routes what came of it |
+//! | `fetching` | payloads that messages only point to: fetched before intake, removed when their messages are done |
 //! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `lanes`, `plan` | order within FIFO groups and keys; who follows whom |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
@@ -26,6 +27,7 @@ mod claiming;
 mod context;
 mod dead_letters;
 mod exit;
+mod fetching;
 mod intake;
 mod lanes;
 pub(crate) mod plan;
@@ -139,10 +141,16 @@ impl<T: Send + 'static> Engine<T> {
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
         let shared = &self.0;
         let _entered = shared.slots.enter();
-        let arrivals = intake::arrivals(&shared.consumer, &shared.name, batch);
+        let fetched = fetching::fetched(&shared.consumer, &shared.name, batch, schedule).await;
+        let removable = fetching::removable(&shared.consumer, &fetched);
+        let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched);
         let meter = Meter::default();
         let cx = BatchContext { shared, schedule, queue, meter: &meter, messages: batch.len() };
-        Batch::new(cx, arrivals).drive().await
+        let report = Batch::new(cx, arrivals).drive().await;
+        if !removable.is_empty() {
+            fetching::remove_finished(&shared.consumer, removable, &report, queue, schedule.return_by).await;
+        }
+        report
     }
 }
 

@@ -50,6 +50,7 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
             Outcome::LeaseLost,
             Outcome::SettleUnknown,
             Outcome::StoreFailed,
+            Outcome::FetchFailed,
         ]),
         any::<u64>().prop_map(|ms| Outcome::Busy { until: Timestamp::from_millis(ms) }),
         (select(rejections.to_vec()), any::<bool>())

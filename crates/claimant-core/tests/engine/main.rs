@@ -4,6 +4,7 @@
 mod fingerprints;
 mod many;
 mod outages;
+mod payloads;
 mod poison;
 mod queue;
 mod shared;

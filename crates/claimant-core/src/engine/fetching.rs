@@ -1,0 +1,205 @@
+//! Payloads that messages only point to: fetched before intake, and removed when their messages are done.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use tokio::time::{Instant, timeout};
+
+use crate::consumer::Consumer;
+use crate::deadline::{Schedule, until};
+use crate::key::ConsumerName;
+use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX};
+use crate::message::Message;
+use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
+use crate::queue::{Confirmation, Queue};
+use crate::rejection::Rejection;
+use crate::report::{Outcome, Report};
+
+/// Why a message's content is not there to be decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// No retry can fix it.
+    Rejected(Rejection),
+    /// Its payload could not be fetched now.
+    FetchFailed,
+    /// Its payload was not fetched, for lack of time or room.
+    NotStarted,
+}
+
+/// A message of the batch whose content is there, or why it is not.
+pub(crate) struct Fetched {
+    pub(crate) message: Message,
+    pub(crate) unread: Option<Unread>,
+    /// Where its payload is, if not in the message.
+    pointer: Option<Pointer>,
+}
+
+impl Fetched {
+    fn read(message: Message) -> Self {
+        Self { message, unread: None, pointer: None }
+    }
+
+    fn unread(message: &Message, unread: Unread) -> Self {
+        Self { message: message.clone(), unread: Some(unread), pointer: None }
+    }
+}
+
+/// Returns the messages of a batch with their contents. Without a source of payloads, that is what was delivered.
+pub(crate) async fn fetched<T: Send + 'static>(
+    consumer: &Consumer<T>,
+    name: &ConsumerName,
+    batch: &[Message],
+    schedule: Schedule,
+) -> Vec<Fetched> {
+    let Some(source) = consumer.payloads() else {
+        return batch.iter().cloned().map(Fetched::read).collect();
+    };
+    let locate = |message: &Message| match consumer.locate(message) {
+        Ok((message, pointer)) => Fetched { pointer, ..Fetched::read(message) },
+        Err(rejection) => Fetched::unread(message, Unread::Rejected(rejection)),
+    };
+    let mut all: Vec<_> = batch.iter().map(locate).collect();
+    let fetching = Fetching {
+        source,
+        name,
+        room: Room::new(source.room_bytes()),
+        by: schedule.started_at + schedule.total() / FETCH_PART,
+    };
+    // Those with the most receives first, as in the lanes: what finds no room is not passed over for ever.
+    let mut order: Vec<usize> = (0..all.len()).filter(|index| all[*index].pointer.is_some()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(all[*index].message.receive_count()));
+    let pointers: Vec<_> = order.into_iter().map(|index| (index, all[index].pointer.clone())).collect();
+    let fetches = pointers.into_iter().filter_map(|(index, pointer)| Some((index, pointer?)));
+    let fetches = fetches.map(|(index, pointer)| {
+        let (fetching, message) = (&fetching, &batch[index]);
+        async move { (index, fetching.fetch(message, &pointer).await) }
+    });
+    let contents: Vec<_> = stream::iter(fetches).buffer_unordered(source.concurrency().max(1)).collect().await;
+    for (index, content) in contents {
+        let fetched = &mut all[index];
+        match content {
+            Ok(content) => {
+                let event = fetched.message.event().cloned().unwrap_or_default();
+                fetched.message = fetched.message.clone().opened(content, event);
+            }
+            Err(unread) => fetched.unread = Some(unread),
+        }
+    }
+    all
+}
+
+/// One batch's fetches.
+struct Fetching<'a> {
+    source: &'a dyn PayloadSource,
+    name: &'a ConsumerName,
+    room: Room,
+    /// When the last of them ends: the rest of the time is for the work.
+    by: Instant,
+}
+
+impl Fetching<'_> {
+    async fn fetch(&self, message: &Message, pointer: &Pointer) -> Result<Vec<u8>, Unread> {
+        let within = until(self.by);
+        if within.is_zero() {
+            return Err(Unread::NotStarted);
+        }
+        let unavailable = |why: &str| Err(FetchError::Unavailable(why.to_owned()));
+        let fetch = AssertUnwindSafe(self.source.fetch(pointer, &self.room, within)).catch_unwind();
+        let content = match timeout(within, fetch).await {
+            Ok(Ok(content)) => content,
+            Ok(Err(_)) => unavailable("fetching it panicked"),
+            Err(_) => unavailable("there was no answer in time"),
+        };
+        match content {
+            Ok(content) => Ok(content),
+            Err(FetchError::Rejected(rejection)) => Err(Unread::Rejected(rejection)),
+            Err(FetchError::NoRoom) => {
+                tracing::info!(consumer = %self.name, message_id = %message.id(), "message waits for a later batch: the payloads of this one fill the memory that they may take; smaller batches need not wait");
+                Err(Unread::NotStarted)
+            }
+            Err(error @ FetchError::Unavailable(_)) => {
+                tracing::warn!(consumer = %self.name, message_id = %message.id(), reason = %error, "the payload of a message could not be fetched: it stays in its queue");
+                Err(Unread::FetchFailed)
+            }
+        }
+    }
+}
+
+/// Where the payloads of a batch's messages are, by their indexes: those that are to be removed when their messages are done.
+pub(crate) type Removable = Vec<(usize, Pointer)>;
+
+/// Returns the payloads that are to be removed.
+pub(crate) fn removable<T: Send + 'static>(consumer: &Consumer<T>, fetched: &[Fetched]) -> Removable {
+    if !consumer.payloads().is_some_and(|source| source.removes()) {
+        return Vec::new();
+    }
+    let of = |(index, fetched): (usize, &Fetched)| Some((index, fetched.pointer.clone()?));
+    fetched.iter().enumerate().filter_map(of).collect()
+}
+
+/// Removes the payloads of messages that are completed: the message first, and its payload only once the queue has confirmed that
+/// the message is gone. What is redelivered would find no payload otherwise, and be rejected though it is done.
+pub(crate) async fn remove_finished<T: Send + 'static>(
+    consumer: &Consumer<T>,
+    removable: Removable,
+    report: &Report,
+    queue: &dyn Queue,
+    return_by: Instant,
+) {
+    let Some(source) = consumer.payloads() else { return };
+    let finished = finished(removable, report);
+    let (total, removed) = (finished.len(), remove(source, &finished, queue, return_by).await);
+    if removed < total {
+        tracing::warn!(
+            payloads = total - removed,
+            "payloads of completed messages were not removed, since their deletion, or that of their messages, was not confirmed in time: a rule that lets them expire removes them"
+        );
+    }
+}
+
+/// Returns what may be removed: of messages whose own work is completed, where no other message of the batch needs the same payload
+/// and no other copy of the message failed. A dead letter is a copy of its message: it still points to its payload.
+fn finished(removable: Removable, report: &Report) -> Vec<(usize, Pointer)> {
+    let failed: HashSet<_> = report.failures().into_iter().collect();
+    let done = |index: usize| {
+        let entry = report.entries().get(index);
+        entry.is_some_and(|entry| {
+            matches!(entry.outcome, Outcome::Completed | Outcome::Duplicate) && !failed.contains(&entry.message_id)
+        })
+    };
+    let (finished, kept): (Vec<_>, Vec<_>) = removable.into_iter().partition(|(index, _)| done(*index));
+    let kept: HashSet<_> = kept.into_iter().map(|(_, pointer)| pointer).collect();
+    finished.into_iter().filter(|(_, pointer)| !kept.contains(pointer)).collect()
+}
+
+/// Returns how many are removed, of which each is confirmed.
+async fn remove(
+    source: &dyn PayloadSource,
+    finished: &[(usize, Pointer)],
+    queue: &dyn Queue,
+    return_by: Instant,
+) -> usize {
+    let within = until(return_by);
+    let delete = |chunk: &[(usize, Pointer)]| {
+        let chunk = chunk.to_vec();
+        async move {
+            let indexes: Vec<_> = chunk.iter().map(|(index, _)| *index).collect();
+            let gone = confirmed(within, queue.delete(&indexes)).await;
+            if gone { chunk } else { Vec::new() }
+        }
+    };
+    let chunks: Vec<_> = finished.chunks(DEAD_LETTERS_BATCH_MAX).map(delete).collect();
+    let deleted: Vec<_> = stream::iter(chunks).buffer_unordered(REMOVALS_MAX).collect().await;
+    let within = until(return_by);
+    let removals = deleted
+        .into_iter()
+        .flatten()
+        .map(|(_, pointer)| async move { confirmed(within, source.remove(&pointer, within)).await });
+    stream::iter(removals).buffer_unordered(REMOVALS_MAX).filter(|gone| std::future::ready(*gone)).count().await
+}
+
+async fn confirmed(within: Duration, call: impl Future<Output = Confirmation>) -> bool {
+    timeout(within, call).await.is_ok_and(|answer| answer == Confirmation::Confirmed)
+}

@@ -1,0 +1,278 @@
+//! Payloads that messages only point to: fetched before they are decoded, and removed when their messages are done.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::envelope::Envelope;
+use claimant_core::{
+    Confirmation, Consumer, DeadLetter, Engine, Event, FetchError, FetchFuture, HandlerError, HideAnswer, MemoryStore,
+    Message, PayloadSource, Pointer, Queue, QueueFuture, Rejection, Report, Room, Schedule,
+};
+
+use super::{TIMEOUT, words};
+
+/// What happened, in its order.
+type Log = Arc<Mutex<Vec<String>>>;
+
+fn log(log: &Log, what: impl Into<String>) {
+    log.lock().unwrap().push(what.into());
+}
+
+/// Payloads by their names. A name that begins with `hang`, `away`, `panic` or `huge` does as it says.
+#[derive(Clone)]
+struct Shelf {
+    payloads: Arc<Mutex<BTreeMap<String, String>>>,
+    log: Log,
+    removes: bool,
+    room: usize,
+}
+
+impl Shelf {
+    fn new(payloads: &[(&str, &str)]) -> Self {
+        let payloads = payloads.iter().map(|(name, payload)| ((*name).to_owned(), (*payload).to_owned())).collect();
+        Self { payloads: Arc::new(Mutex::new(payloads)), log: Log::default(), removes: false, room: 1_000 }
+    }
+
+    fn logged(&self) -> String {
+        self.log.lock().unwrap().join(" ")
+    }
+
+    fn left(&self) -> String {
+        self.payloads.lock().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl PayloadSource for Shelf {
+    fn pointer(&self, message: &Message) -> Result<Option<Pointer>, Rejection> {
+        let content = std::str::from_utf8(message.content()).unwrap();
+        match content.strip_prefix("at ") {
+            Some("elsewhere") => Err(Rejection::new("nothing may be fetched from there")),
+            Some("a place that panics") => panic!("no such place"),
+            Some(name) => Ok(Some(Pointer { container: "shelf".to_owned(), name: name.to_owned() })),
+            None => Ok(None),
+        }
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        pointer: &'a Pointer,
+        room: &'a Room,
+        _: Duration,
+    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+        Box::pin(async move {
+            log(&self.log, format!("fetch:{}", pointer.name));
+            match pointer.name.as_str() {
+                "hang" => std::future::pending().await,
+                "away" => return Err(FetchError::Unavailable("it is away".to_owned())),
+                "panic" => panic!("at the disco"),
+                "huge" => return Err(FetchError::Rejected(Rejection::new("it is too large"))),
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+            let payload = self.payloads.lock().unwrap().get(&pointer.name).cloned();
+            let payload = payload.ok_or_else(|| FetchError::Rejected(Rejection::new("it is gone")))?;
+            room.take(payload.len())?;
+            Ok(payload.into_bytes())
+        })
+    }
+
+    fn room_bytes(&self) -> usize {
+        self.room
+    }
+
+    fn concurrency(&self) -> usize {
+        2
+    }
+
+    fn removes(&self) -> bool {
+        self.removes
+    }
+
+    fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> FetchFuture<'a, Confirmation> {
+        log(&self.log, format!("remove:{}", pointer.name));
+        self.payloads.lock().unwrap().remove(&pointer.name);
+        Box::pin(std::future::ready(Confirmation::Confirmed))
+    }
+}
+
+/// An envelope around everything: brackets.
+struct Brackets;
+
+impl Envelope for Brackets {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        let content = std::str::from_utf8(message.content()).unwrap();
+        let inner = content.strip_prefix('<').and_then(|content| content.strip_suffix('>'));
+        let inner = inner.ok_or_else(|| Rejection::new("there are no brackets"))?.to_owned();
+        let event = Event::default();
+        Ok(vec![message.opened(inner, event)])
+    }
+}
+
+/// A queue that takes dead letters, and deletes, or not.
+struct Deleting {
+    log: Log,
+    deletes: bool,
+}
+
+impl Queue for Deleting {
+    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(std::future::ready(HideAnswer::Hidden))
+    }
+
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+        log(&self.log, format!("delete:{indexes:?}"));
+        let answer = if self.deletes { Confirmation::Confirmed } else { Confirmation::Unconfirmed };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        true
+    }
+
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        letters.iter().for_each(|letter| log(&self.log, format!("letter:{}:{}", letter.index, letter.error)));
+        Box::pin(std::future::ready(vec![Confirmation::Confirmed; letters.len()]))
+    }
+}
+
+fn consumer(shelf: &Shelf) -> Consumer<u64> {
+    let runs = Arc::clone(&shelf.log);
+    let act = move |order: u64, _| {
+        let runs = Arc::clone(&runs);
+        async move {
+            log(&runs, format!("run:{order}"));
+            if order == 9 { Err("not today".into()) } else { Ok(()) }
+        }
+    };
+    Consumer::new("packing", MemoryStore::new(), act).key(|order| order).large_payloads(shelf.clone())
+}
+
+fn message(number: usize, body: &str) -> Message {
+    Message::new(format!("m{number}"), body).unwrap()
+}
+
+fn batch(bodies: &[&str]) -> Vec<Message> {
+    bodies.iter().enumerate().map(|(number, body)| message(number, body)).collect()
+}
+
+async fn process(consumer: Consumer<u64>, batch: &[Message], queue: &dyn Queue) -> Report {
+    let engine = Engine::with_defaults(consumer).unwrap();
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let start = tokio::time::Instant::now();
+    let report = engine.process(batch, schedule, queue).await;
+    assert!(start.elapsed() < TIMEOUT, "{:?}", start.elapsed());
+    report
+}
+
+fn queue(shelf: &Shelf, deletes: bool) -> Deleting {
+    Deleting { log: Arc::clone(&shelf.log), deletes }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_fetched_is_what_is_decoded_and_deduplicated() {
+    let shelf = Shelf::new(&[("a", "7"), ("b", " 7"), ("c", "8")]);
+    // Directly and by two pointers: one key, and one payload.
+    let report = process(consumer(&shelf), &batch(&["7", "at a", "at b", "at c"]), &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "completed duplicate duplicate completed");
+    let logged = shelf.logged();
+    assert_eq!((logged.matches("run:7").count(), logged.matches("run:8").count()), (1, 1), "{logged}");
+    assert!(!logged.contains("remove") && !logged.contains("delete"), "unless it is asked for: {logged}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_that_cannot_be_fetched_stops_its_own_message_only() {
+    let shelf = Shelf::new(&[("a", "1"), ("bad", "secret")]);
+    let bodies = [
+        "at hang",
+        "at away",
+        "at panic",
+        "at huge",
+        "at gone",
+        "at elsewhere",
+        "at a place that panics",
+        "at bad",
+        "at a",
+        "2",
+    ];
+    let report = process(consumer(&shelf), &batch(&bodies), &queue(&shelf, true)).await;
+    let wanted =
+        "fetch_failed fetch_failed fetch_failed rejected rejected rejected rejected rejected completed completed";
+    assert_eq!(words(&report), wanted);
+    assert_eq!(report.failures().len(), 3, "what is rejected has a dead letter");
+    // An outage of the source must not use up their receives.
+    assert!(report.entries()[..3].iter().all(|entry| entry.visible_after.is_none()));
+    let logged = shelf.logged();
+    for letter in [
+        "letter:3:it is too large",
+        "letter:4:it is gone",
+        "letter:5:nothing may be fetched from there",
+        "letter:6:finding where the payload is panicked",
+        "letter:7:the body is not valid JSON",
+    ] {
+        assert!(logged.contains(letter), "{letter} in {logged}");
+    }
+    assert!(!logged.contains("secret"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fetches_end_in_the_first_quarter_of_the_time_and_never_more_at_once_than_allowed() {
+    let shelf = Shelf::new(&[("a", "1")]);
+    // Two at once hang to the end of their time: those behind them are not started.
+    let report = process(consumer(&shelf), &batch(&["at hang", "at hang", "at a", "2"]), &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "fetch_failed fetch_failed not_started completed");
+    assert_eq!(shelf.logged(), "fetch:hang fetch:hang run:2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn payloads_without_room_wait_for_a_later_batch_in_their_order() {
+    let shelf = Shelf { room: 2, ..Shelf::new(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4444")]) };
+    let mut messages = batch(&["at a", "at b", "at c", "5", "at d"]);
+    let report = process(consumer(&shelf), &messages, &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "completed completed not_started completed not_started");
+    assert_eq!(report.entries()[2].visible_after, Some(Duration::ZERO));
+    // What was received most comes first.
+    messages[2] = messages[2].clone().with_receive_count(2);
+    let report = process(consumer(&shelf), &messages, &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "completed not_started completed completed not_started");
+    // Of a group, nothing overtakes what waits.
+    let group = |body| message(0, body).with_ordered_group("g");
+    let messages = ["at a", "at d", "5"].map(group);
+    let report = process(consumer(&shelf), &messages, &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "completed not_started blocked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pointer_is_inside_the_envelopes_before_it_and_around_those_after_it() {
+    let shelf = Shelf::new(&[("a", "<1>"), ("b", "2")]);
+    let act = |_: u64, _| std::future::ready(Ok::<_, HandlerError>(()));
+    let consumer = || Consumer::new("packing", MemoryStore::new(), act).key(|order: &u64| order);
+    let both = consumer().envelope(Brackets).large_payloads(shelf.clone()).envelope(Brackets);
+    let report = process(both, &batch(&["<at a>", "<<3>>", "at a", "<at b>"]), &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "completed completed rejected rejected");
+    // With the pointer around everything.
+    let outer = consumer().large_payloads(shelf.clone()).envelope(Brackets);
+    assert_eq!(words(&process(outer, &batch(&["at a", "<at a>"]), &queue(&shelf, true)).await), "completed rejected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn payloads_are_removed_after_their_messages_and_only_of_finished_ones() {
+    let shelves =
+        || Shelf { removes: true, ..Shelf::new(&[("a", "1"), ("b", "1"), ("bad", "x"), ("nine", "9"), ("c", "3")]) };
+    let bodies = ["at a", "at b", "at bad", "at nine", "2", "at c"];
+    let shelf = shelves();
+    let report = process(consumer(&shelf), &batch(&bodies), &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "completed duplicate rejected retry completed completed");
+    assert_eq!(shelf.left(), "bad nine", "a dead letter points to its payload, and a failure needs it");
+    let logged = shelf.logged();
+    assert!(logged.find("delete:[0, 1, 5]").unwrap() < logged.find("remove:").unwrap(), "{logged}");
+    // A queue that does not confirm that they are gone: what comes back needs its payload.
+    let shelf = shelves();
+    process(consumer(&shelf), &batch(&bodies), &queue(&shelf, false)).await;
+    assert_eq!(shelf.left(), "a b bad c nine");
+    // A payload that another message of the batch still needs, and a copy of a message that failed.
+    let shelf = shelves();
+    let copies = [message(0, "at a"), message(1, "at nine"), message(1, "at c"), message(2, "at b")];
+    shelf.payloads.lock().unwrap().insert("c".to_owned(), "4".to_owned());
+    process(consumer(&shelf), &copies, &queue(&shelf, true)).await;
+    assert_eq!(shelf.left(), "bad c nine", "the message of c came twice, and failed once");
+}
