@@ -61,8 +61,9 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// [`RESULT_MAX_BYTES`](crate::record::RESULT_MAX_BYTES) of it. A larger result, or one that cannot be written as JSON,
     /// is left out, with an error in the logs: the work is done, so its key is completed, and its duplicates see no result.
     ///
-    /// Without a [`key`](Self::key), the message id is the key: that keeps redeliveries out, but not a second copy
-    /// that the producer sent, nor a message that is redriven from a dead-letter queue, which gives it a new id.
+    /// Without a [`key`](Self::key), the message id is the key, or the id that its [envelope](Self::envelope) gives its event: that
+    /// keeps redeliveries out, but a message id not a second copy that the producer sent, nor a message that is redriven from a
+    /// dead-letter queue, which gives it a new id.
     pub fn new(name: impl Into<String>, store: impl Store, handler: impl Handler<T>) -> Self {
         Self::with_handler(name.into(), Arc::new(store), Reader::new(Json), AnyHandler::plain(handler))
     }

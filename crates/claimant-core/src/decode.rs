@@ -1,5 +1,6 @@
 //! Decodes bodies, and describes what is wrong with one that does not decode: where, never its content.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -58,11 +59,14 @@ pub(crate) fn of_content(content: &[u8]) -> Fingerprint {
 /// # Errors
 /// When the body does not decode. The error says where it is wrong, and never quotes it.
 pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
-    read_json("body", body).map_err(|fault| Rejection::new(fault.0))
+    Ok(read_json("body", body)?)
 }
 
 /// Decodes a JSON text, which the error calls by this word.
-pub(crate) fn read_json<T: DeserializeOwned>(word: &str, text: &str) -> Result<T, InvalidValue> {
+///
+/// # Errors
+/// When it does not decode. The error says where it is wrong, and never quotes it.
+pub fn read_json<'a, T: Deserialize<'a>>(word: &str, text: &'a str) -> Result<T, InvalidValue> {
     let mut json = serde_json::Deserializer::from_str(text);
     let value =
         serde_path_to_error::deserialize(&mut json).map_err(|e| describe(word, e.inner(), &field_path(e.path())))?;
@@ -78,12 +82,14 @@ fn describe(word: &str, error: &serde_json::Error, path: &str) -> InvalidValue {
         return InvalidValue(format!("the {word} is not valid JSON, or is nested deeper than 128 ({at})"));
     }
     let text = error.to_string();
-    let missing = text
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.split('`').next())
-        .map(|field| format!("field `{field}` is missing"))
+    let named = |start: &str, fault: &str| {
+        let field = text.strip_prefix(start).and_then(|rest| rest.split('`').next());
+        field.map(|field| format!("field `{field}` is {fault}"))
+    };
+    let fault = named("missing field `", "missing")
+        .or_else(|| named("duplicate field `", "there twice"))
         .unwrap_or_else(|| "the value has the wrong type or form".to_owned());
-    InvalidValue(format!("the {word} has the wrong shape at JSON path {path}: {missing} ({at})"))
+    InvalidValue(format!("the {word} has the wrong shape at JSON path {path}: {fault} ({at})"))
 }
 
 /// Returns a JSON path of fields and indexes. A segment that is not a plain name is hidden: it can be a map's key, which is data.
@@ -143,6 +149,7 @@ mod tests {
                 "at JSON path items[0].unit-price:",
             ),
             (r#"{"order_id":"secret"}"#, "field `items` is missing"),
+            (r#"{"order_id":"secret","order_id":"secret"}"#, "field `order_id` is there twice"),
             (r#"["secret"]"#, "wrong shape"),
             ("\u{0}secret", "not valid JSON"),
         ];

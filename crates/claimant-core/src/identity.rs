@@ -61,13 +61,20 @@ impl<T> IdentityRules<T> {
 impl<T> IdentityRules<T> {
     /// Identifies the work of a payload.
     pub(crate) fn of(&self, consumer: &ConsumerName, message: &Message, payload: &T) -> Result<Identity, Rejection> {
-        let key = self.key.as_ref().map_or_else(|| message.id().as_str().to_owned(), |rule| rule(payload, message));
+        let key = self.key.as_ref().map_or_else(|| own_key(message).to_owned(), |rule| rule(payload, message));
         let fingerprint = match &self.fingerprint {
-            None => of_content(message.content()),
+            None => {
+                message.event().and_then(|event| event.fingerprint).unwrap_or_else(|| of_content(message.content()))
+            }
             Some((version, rule)) => rule(payload, message).of_rule(*version),
         };
-        let key = Key::new(key).map_err(|fault| Rejection::new(fault.to_string()))?;
+        let key = Key::new(key)?;
         let record_id = if self.hashed_keys { RecordId::hashed(consumer, &key) } else { RecordId::new(consumer, &key) };
         Ok(Identity { record_id, key, fingerprint })
     }
+}
+
+/// Returns the key of a message whose consumer has no rule for it: the event's id, or else its own.
+fn own_key(message: &Message) -> &str {
+    message.event().and_then(|event| event.id.as_deref()).unwrap_or(message.id().as_str())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::attributes::{AttributeValue, Attributes};
 use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
 use crate::key::{InvalidValue, MessageId};
 
 /// One message of a batch, checked at the edge: its id is there and bounded. Clones are cheap: they share what was delivered.
@@ -60,7 +61,8 @@ struct Inner {
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Its id, where one names the event and not the delivery: the same when a producer publishes it again.
+    /// Its id: the same each time that it is delivered, and the key of a consumer without a key rule. Whether it is also the same
+    /// when a producer publishes it again depends on what gave it: see each envelope.
     pub id: Option<String>,
     /// What kind it is: `detail-type` of EventBridge, `eventName` of S3, `type` of CloudEvents.
     pub kind: Option<String>,
@@ -74,6 +76,26 @@ pub struct Event {
     pub attributes: Attributes,
     /// The trace that it was published in, as the header that continues it.
     pub trace: Option<String>,
+    /// What must be the same in two deliveries of it, where that is not all of its content: for a consumer without a rule of its own.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+impl Event {
+    /// Returns what both say: of each field what this one says, or else the outer one; and the attributes of both.
+    fn inside(self, outer: &Self) -> Self {
+        let mut attributes = outer.attributes.clone();
+        self.attributes.iter().for_each(|(name, value)| attributes.set(name, value.clone()));
+        Self {
+            id: self.id.or_else(|| outer.id.clone()),
+            kind: self.kind.or_else(|| outer.kind.clone()),
+            source: self.source.or_else(|| outer.source.clone()),
+            subject: self.subject.or_else(|| outer.subject.clone()),
+            time: self.time.or(outer.time),
+            attributes,
+            trace: self.trace.or_else(|| outer.trace.clone()),
+            fingerprint: self.fingerprint.or(outer.fingerprint),
+        }
+    }
 }
 
 impl Message {
@@ -156,9 +178,14 @@ impl Message {
         self.changed(|delivered| delivered.attributes.set(name, value))
     }
 
-    /// Returns the message with this content in place of what it had, which was an envelope, and what that said. The body stays.
+    /// Returns the message with this content in place of what it had, which was an envelope, and what that said; of what it did not
+    /// say, what an outer envelope said is kept. The body stays.
     #[must_use]
     pub fn opened(mut self, content: impl Into<Vec<u8>>, event: Event) -> Self {
+        let event = match self.event() {
+            Some(outer) => event.inside(outer),
+            None => event,
+        };
         self.inner = Some(Arc::new(Inner { content: content.into(), event }));
         self
     }
@@ -284,5 +311,19 @@ mod tests {
         assert_eq!(message.attribute("tenant").unwrap().as_text(), Some("outer"));
         event.trace = Some("inner".to_owned());
         assert_eq!(message.opened("inner", event).trace(), Some("inner"));
+    }
+
+    #[test]
+    fn the_innermost_envelope_that_says_something_counts() {
+        let said = |id: &str, kind: Option<&str>, tenant: &str| {
+            let mut event = Event { id: Some(id.to_owned()), kind: kind.map(str::to_owned), ..Event::default() };
+            event.attributes.set(tenant, AttributeValue::text(id));
+            event
+        };
+        let message = Message::new("m", "body").unwrap().opened("outer", said("outer", Some("kind"), "a"));
+        let opened = message.opened("inner", said("inner", None, "b")).opened("innermost", Event::default());
+        let event = opened.event().unwrap();
+        assert_eq!((event.id.as_deref(), event.kind.as_deref()), (Some("inner"), Some("kind")));
+        assert_eq!((event.attributes.text("a"), event.attributes.text("b")), (Some("outer"), Some("inner")));
     }
 }

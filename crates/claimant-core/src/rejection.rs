@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::key::InvalidValue;
+
 /// Why a message is rejected: what is wrong and where in the body, never what the body says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
@@ -24,6 +26,12 @@ impl Rejection {
     #[must_use]
     pub const fn is_conflict(&self) -> bool {
         self.conflict
+    }
+}
+
+impl From<InvalidValue> for Rejection {
+    fn from(fault: InvalidValue) -> Self {
+        Self::new(fault.to_string())
     }
 }
 

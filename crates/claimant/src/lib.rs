@@ -42,6 +42,7 @@
 //! | `postgres`, `mysql` | the stores in PostgreSQL, MySQL and MariaDB, and handlers' writes in their transactions | `postgres`, `mysql` |
 //! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox` |
 //! | `producer` | sends messages so that sending again makes no second piece of work | `producer` |
+//! | [`envelope`] | what messages come wrapped in: SNS, EventBridge, S3, CloudEvents | |
 //! | [`memory`] | the store in memory, for tests | |
 //! | [`engine`] | one batch at a time, by hand: in tests, or outside Lambda | |
 //! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb` or `producer` |
@@ -90,6 +91,7 @@ pub use claimant_core::transaction::{TransactionGuard, TransactionSlot};
 pub use claimant_core::{Conflicts, DecodedBy, Fence, Lease, decoded_by};
 pub use settings::variables;
 
+pub mod envelope;
 mod settings;
 
 /// The AWS configuration that all of a function's clients share: one HTTP client, one set of credentials.

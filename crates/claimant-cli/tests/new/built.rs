@@ -44,12 +44,13 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
     "claimant-core",
     "claimant-dynamodb",
+    "claimant-events",
     "claimant-inbox",
     "claimant-lambda",
     "claimant-local",

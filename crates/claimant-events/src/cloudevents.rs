@@ -1,0 +1,207 @@
+//! CloudEvents: the JSON format, structured mode.
+
+use std::collections::BTreeMap;
+
+use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::values;
+
+const WORD: &str = "CloudEvents envelope";
+
+/// What the format itself defines; all other members are extensions.
+const DEFINED: [&str; 9] =
+    ["specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"];
+
+/// What `data` is instead, where it is binary.
+const DATA_BASE64: &str = "data_base64";
+
+/// The envelope of CloudEvents 1.0 in JSON, structured mode: its `data` is what is decoded (`null` if it has none), or what
+/// `data_base64` holds; the text itself where `data` is a text and `datacontenttype` is not JSON.
+///
+/// The event's id is `source` and `id` with a space between, which together are the same each time that a producer sends it. Extensions
+/// that are texts, numbers or booleans are its attributes; `traceparent` continues its trace.
+///
+/// ```
+/// # use claimant_core as claimant;
+/// # use claimant_events as envelope;
+/// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+/// # #[derive(serde::Deserialize)]
+/// # struct Order { order_id: String }
+/// # async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> { Ok(()) }
+/// // Without a key rule, `source` and `id` are the key.
+/// let consumer = Consumer::new("order-confirmation", MemoryStore::new(), confirm).envelope(envelope::CloudEvents);
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CloudEvents;
+
+/// The members of the envelope.
+struct Members<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'a> Members<'a> {
+    /// Returns a member as text; `None` if it is not there, or null.
+    fn text(&self, name: &str) -> Result<Option<String>, Rejection> {
+        self.read(name).map(Option::flatten)
+    }
+
+    fn required(&self, name: &str) -> Result<String, Rejection> {
+        let text = self.text(name)?.filter(|text| !text.is_empty());
+        text.ok_or_else(|| Rejection::new(format!("the {WORD} has no `{name}`")))
+    }
+
+    fn read<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Rejection> {
+        let Some(raw) = self.0.get(name) else { return Ok(None) };
+        values::read(&format!("`{name}` of the {WORD}"), raw.get().as_bytes()).map(Some)
+    }
+
+    fn content(&self) -> Result<Vec<u8>, Rejection> {
+        let kind = self.text("datacontenttype")?;
+        match (self.0.get("data"), self.text(DATA_BASE64)?) {
+            (Some(_), Some(_)) => Err(Rejection::new(format!("the {WORD} has both `data` and `{DATA_BASE64}`"))),
+            (None, Some(encoded)) => values::base64(&encoded)
+                .ok_or_else(|| Rejection::new(format!("`{DATA_BASE64}` of the {WORD} is not Base64"))),
+            (Some(data), None) if data.get().starts_with('"') && !kind.as_deref().is_none_or(is_json) => {
+                Ok(self.required_text("data")?.into_bytes())
+            }
+            (Some(data), None) => Ok(data.get().as_bytes().to_vec()),
+            (None, None) => Ok(b"null".to_vec()),
+        }
+    }
+
+    fn required_text(&self, name: &str) -> Result<String, Rejection> {
+        Ok(self.read(name)?.unwrap_or_default())
+    }
+}
+
+/// Returns whether a media type is JSON.
+fn is_json(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind.ends_with("/json") || kind.ends_with("+json")
+}
+
+/// Returns an extension as an attribute; `None` if it is of no type that extensions have.
+fn extension(raw: &RawValue) -> Option<AttributeValue> {
+    Some(match serde_json::from_str(raw.get()).ok()? {
+        Value::String(text) => AttributeValue::text(text),
+        Value::Number(number) => AttributeValue::number(number),
+        Value::Bool(value) => AttributeValue::text(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    })
+}
+
+impl Envelope for CloudEvents {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        let members = Members(values::read(WORD, message.content())?);
+        if members.required("specversion")? != "1.0" {
+            return Err(Rejection::new(format!("the {WORD} has a `specversion` that is not 1.0")));
+        }
+        let (id, source) = (members.required("id")?, members.required("source")?);
+        let extensions = members.0.iter().filter(|(name, _)| !DEFINED.contains(&name.as_str()) && *name != DATA_BASE64);
+        let extensions: Vec<_> =
+            extensions.filter_map(|(name, raw)| Some((name.as_str(), Ok(extension(raw)?)))).collect();
+        let mut event = Event::default();
+        event.attributes = values::attributes(WORD, extensions.into_iter())?;
+        event.trace = values::trace_of(&event.attributes);
+        event.id = Some(format!("{source} {id}"));
+        event.source = Some(source);
+        event.kind = Some(members.required("type")?);
+        event.subject = members.text("subject")?;
+        event.time = values::time(members.text("time")?.as_deref());
+        let content = members.content()?;
+        Ok(vec![message.opened(content, event)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    /// As in the specification.
+    fn cloud_event() -> Value {
+        json!({
+            "specversion": "1.0",
+            "type": "com.example.someevent",
+            "source": "/mycontext",
+            "subject": null,
+            "id": "C234-1234-1234",
+            "time": "2018-04-05T17:31:00Z",
+            "comexampleextension1": "value",
+            "comexampleothervalue": 5,
+            "traceparent": "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-00",
+            "data": { "order_id": "ord-1" },
+        })
+    }
+
+    fn with(changes: Value) -> Value {
+        let mut body = cloud_event();
+        for (name, value) in changes.as_object().unwrap() {
+            match value {
+                Value::Null => drop(body.as_object_mut().unwrap().remove(name)),
+                value => body[name] = value.clone(),
+            }
+        }
+        body
+    }
+
+    fn open(body: &Value) -> Result<Message, Rejection> {
+        let mut opened = CloudEvents.open(Message::new("m", body.to_string()).unwrap())?;
+        assert_eq!(opened.len(), 1);
+        Ok(opened.remove(0))
+    }
+
+    #[test]
+    fn the_data_is_what_is_decoded() {
+        let message = open(&cloud_event()).unwrap();
+        assert_eq!(message.content(), br#"{"order_id":"ord-1"}"#);
+        let event = message.event().unwrap();
+        assert_eq!(
+            (event.id.as_deref(), event.source.as_deref()),
+            (Some("/mycontext C234-1234-1234"), Some("/mycontext"))
+        );
+        assert_eq!((event.kind.as_deref(), event.subject.as_deref()), (Some("com.example.someevent"), None));
+        assert_eq!(event.time, Some(Timestamp::from_millis(1_522_949_460_000)));
+        assert_eq!(event.attributes.text("comexampleextension1"), Some("value"));
+        assert_eq!(event.attributes.number("comexampleothervalue"), Some(5));
+        assert!(message.trace().unwrap().ends_with("Sampled=0"));
+    }
+
+    #[test]
+    fn data_of_every_form_is_taken() {
+        for (changes, wanted) in [
+            (json!({ "data": null }), &b"null"[..]),
+            (json!({ "data": "text" }), b"\"text\""),
+            (json!({ "data": "text", "datacontenttype": "application/vnd.x+JSON; charset=utf-8" }), b"\"text\""),
+            (json!({ "data": "<much wow=\"xml\"/>", "datacontenttype": "application/xml" }), b"<much wow=\"xml\"/>"),
+            (json!({ "data": [1], "datacontenttype": "text/plain" }), b"[1]"),
+            (json!({ "data": null, "data_base64": "AQI=" }), &[1, 2]),
+        ] {
+            assert_eq!(open(&with(changes.clone())).unwrap().content(), wanted, "{changes}");
+        }
+    }
+
+    #[test]
+    fn one_that_lies_is_rejected_without_being_quoted() {
+        for (changes, wanted) in [
+            (json!({ "specversion": "0.3" }), "not 1.0"),
+            (json!({ "specversion": null }), "no `specversion`"),
+            (json!({ "id": "" }), "no `id`"),
+            (json!({ "source": null }), "no `source`"),
+            (json!({ "type": { "secret": 1 } }), "the `type` of the CloudEvents envelope has the wrong shape"),
+            (json!({ "data_base64": "AQI=" }), "both `data` and `data_base64`"),
+            (
+                json!({ "data": null, "data_base64": "secret!" }),
+                "`data_base64` of the CloudEvents envelope is not Base64",
+            ),
+        ] {
+            let rejection = open(&with(changes)).unwrap_err().to_string();
+            assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");
+        }
+        let many: serde_json::Map<_, _> = (0..=100).map(|n| (format!("x{n}"), json!("secret"))).collect();
+        assert!(open(&with(Value::Object(many))).unwrap_err().to_string().contains("attributes; at most 100"));
+    }
+}

@@ -1,0 +1,217 @@
+//! Envelopes that are found out.
+
+use claimant_core::{Envelope, Message, Rejection};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::{CloudEvents, EventBridge, NESTING_MAX, S3, Sns};
+
+/// Opens whatever envelopes a message has, one inside the other, and leaves a message without one as it is: one queue then takes an
+/// event directly, through SNS, through EventBridge or from S3.
+///
+/// An envelope is known by the fields that only it has:
+///
+/// | envelope | fields |
+/// | --- | --- |
+/// | [`Sns`] | `TopicArn`, and a `Type` of SNS |
+/// | [`EventBridge`] | `detail-type` and `source` |
+/// | [`S3`] | `Records`, the first of which has the `eventSource` `aws:s3`; or the `Event` `s3:TestEvent` |
+/// | [`CloudEvents`] | `specversion`, `type` and `source` |
+///
+/// What has these fields and is no such envelope all the same is rejected, and so are more than [`NESTING_MAX`] envelopes in one
+/// another. Where a producer writes bodies with such fields of its own, name the envelopes instead.
+///
+/// ```
+/// # use claimant_core as claimant;
+/// # use claimant_events as envelope;
+/// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+/// # #[derive(serde::Deserialize)]
+/// # struct Order { order_id: String }
+/// # async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> { Ok(()) }
+/// let consumer = Consumer::new("order-confirmation", MemoryStore::new(), confirm)
+///     .envelope(envelope::detect())
+///     .key(|order| &order.order_id);
+/// ```
+#[must_use]
+pub const fn detect() -> Detect {
+    Detect(())
+}
+
+/// Envelopes that are found out: see [`detect`].
+#[derive(Debug, Clone, Copy)]
+pub struct Detect(());
+
+impl Envelope for Detect {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        open(message, 0)
+    }
+}
+
+fn open(message: Message, depth: usize) -> Result<Vec<Message>, Rejection> {
+    let Some(envelope) = envelope_of(message.content()) else { return Ok(vec![message]) };
+    if depth == NESTING_MAX {
+        return Err(Rejection::new(format!("envelopes are nested deeper than {NESTING_MAX}")));
+    }
+    let mut opened = Vec::new();
+    for message in envelope.open(message)? {
+        opened.extend(open(message, depth + 1)?);
+    }
+    Ok(opened)
+}
+
+/// The fields by which envelopes are known.
+#[derive(Deserialize)]
+struct Marks<'a> {
+    #[serde(borrow, rename = "Type")]
+    r#type: Option<&'a RawValue>,
+    #[serde(rename = "TopicArn")]
+    topic_arn: Option<IgnoredAny>,
+    #[serde(rename = "detail-type")]
+    detail_type: Option<IgnoredAny>,
+    source: Option<IgnoredAny>,
+    #[serde(borrow, rename = "Records")]
+    records: Option<&'a RawValue>,
+    #[serde(borrow, rename = "Event")]
+    event: Option<&'a RawValue>,
+    specversion: Option<IgnoredAny>,
+    #[serde(rename = "type")]
+    kind: Option<IgnoredAny>,
+}
+
+/// Returns the envelope that this is; `None` if it is none. What is not JSON is none, and what reads it says so.
+fn envelope_of(content: &[u8]) -> Option<&'static dyn Envelope> {
+    let text = std::str::from_utf8(content).ok().filter(|text| text.trim_start().starts_with('{'))?;
+    let marks: Marks<'_> = serde_json::from_str(text).ok()?;
+    let is = |raw: Option<&RawValue>, texts: &[&str]| {
+        raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
+            .is_some_and(|text| texts.contains(&text.as_str()))
+    };
+    const OF_SNS: [&str; 3] = ["Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"];
+    if marks.topic_arn.is_some() && is(marks.r#type, &OF_SNS) {
+        Some(&Sns)
+    } else if marks.detail_type.is_some() && marks.source.is_some() {
+        Some(&EventBridge)
+    } else if marks.records.is_some_and(is_of_s3) || is(marks.event, &["s3:TestEvent"]) {
+        Some(&S3)
+    } else if marks.specversion.is_some() && marks.kind.is_some() && marks.source.is_some() {
+        Some(&CloudEvents)
+    } else {
+        None
+    }
+}
+
+/// Returns whether these are records of S3, by the first of them.
+fn is_of_s3(records: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Mark {
+        #[serde(rename = "eventSource")]
+        event_source: String,
+    }
+    let records: Option<Vec<&RawValue>> = serde_json::from_str(records.get()).ok();
+    let first = records.as_ref().and_then(|records| records.first());
+    first
+        .and_then(|first| serde_json::from_str(first.get()).ok())
+        .is_some_and(|mark: Mark| mark.event_source == "aws:s3")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn sns(message: &Value) -> Value {
+        json!({
+            "Type": "Notification", "MessageId": "sns-1", "TopicArn": "arn:aws:sns:eu-west-1:123456789012:t",
+            "Message": message.to_string(), "Timestamp": "2012-04-25T21:49:25.719Z",
+        })
+    }
+
+    fn put(detail: Value) -> Value {
+        json!({ "version": "0", "id": "eb-1", "detail-type": "k", "source": "s", "time": "2017-12-22T18:43:48Z", "detail": detail })
+    }
+
+    fn record(key: &str) -> Value {
+        let object = json!({ "key": key, "versionId": "v" });
+        json!({ "eventSource": "aws:s3", "eventName": "ObjectCreated:Put", "s3": { "bucket": { "name": "b" }, "object": object } })
+    }
+
+    fn cloud_event(data: Value) -> Value {
+        json!({ "specversion": "1.0", "id": "ce-1", "source": "s", "type": "t", "data": data })
+    }
+
+    fn opened(body: &str) -> Result<Vec<Message>, Rejection> {
+        detect().open(Message::new("m", body).unwrap())
+    }
+
+    /// The ids and the contents of what is in a body.
+    fn events(body: &Value) -> Vec<(Option<String>, Value)> {
+        let events = opened(&body.to_string()).unwrap().into_iter();
+        let read = |message: &Message| serde_json::from_slice(message.content()).unwrap();
+        events.map(|message| (message.event().and_then(|event| event.id.clone()), read(&message))).collect()
+    }
+
+    #[test]
+    fn every_form_holds_the_same_event() {
+        let event = json!({ "order_id": "ord-1", "type": "paid", "total": 7 });
+        for (body, id) in [
+            (event.clone(), None),
+            (sns(&event), Some("sns-1")),
+            (put(event.clone()), Some("eb-1")),
+            (sns(&put(event.clone())), Some("eb-1")),
+            (cloud_event(event.clone()), Some("s ce-1")),
+            (put(cloud_event(event.clone())), Some("s ce-1")),
+            (sns(&sns(&sns(&sns(&event)))), Some("sns-1")),
+        ] {
+            assert_eq!(events(&body), [(id.map(str::to_owned), event.clone())], "{body}");
+        }
+        let notification = json!({ "Records": [record("a+b"), record("c")] });
+        for body in [notification.clone(), sns(&notification)] {
+            let wanted = [("b/a b@v", record("a+b")), ("b/c@v", record("c"))];
+            assert_eq!(events(&body), wanted.map(|(id, record)| (Some(id.to_owned()), record)));
+        }
+        assert_eq!(events(&sns(&json!({ "Service": "Amazon S3", "Event": "s3:TestEvent" }))), []);
+    }
+
+    #[test]
+    fn what_only_resembles_an_envelope_stays_as_it_is() {
+        for body in [
+            r#"{"Type":"Notification","Message":"a"}"#,
+            r#"{"Type":"Order","TopicArn":"a","Message":"b"}"#,
+            r#"{"source":"shop","type":"paid","id":"1"}"#,
+            r#"{"Records":[{"eventSource":"aws:sqs"}]}"#,
+            r#"{"Records":[]}"#,
+            r#"{"Records":7,"Event":"paid"}"#,
+            r#"{"detail-type":"a"}"#,
+            r#"["software.amazon.payloadoffloading.PayloadS3Pointer",{}]"#,
+            r#"{"Type":"Notification","TopicArn":"a""#,
+            "text",
+            "",
+        ] {
+            let messages = opened(body).unwrap();
+            assert_eq!(
+                (messages.len(), messages[0].content(), messages[0].event()),
+                (1, body.as_bytes(), None),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_has_the_fields_and_lies_is_rejected() {
+        let five = sns(&sns(&sns(&sns(&sns(&json!({}))))));
+        let bomb = (0..12).fold(json!({}), |inner, _| sns(&inner));
+        for (body, wanted) in [
+            (json!({ "Type": "Notification", "TopicArn": "secret" }), "field `MessageId` is missing"),
+            (json!({ "detail-type": "secret", "source": 7, "detail": {} }), "EventBridge envelope"),
+            (json!({ "Records": [record("a"), { "secret": 1 }] }), "record 2 of 2"),
+            (json!({ "specversion": "secret", "type": "t", "source": "s" }), "not 1.0"),
+            (five, "nested deeper than 4"),
+            (bomb, "nested deeper than 4"),
+        ] {
+            let rejection = opened(&body.to_string()).unwrap_err().to_string();
+            assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Envelopes of any form: they are opened or rejected, bounded and without a panic, and what says why quotes nothing.
+
+use claimant_core::{Envelope, Message};
+use claimant_testkit::fuzz::{corpus, hold, spoilt};
+
+use crate::{CloudEvents, EventBridge, NESTING_MAX, RECORDS_MAX, S3, Sns, detect};
+
+/// What is in every input of the corpus, and in no error.
+const SECRET: &str = "secret@example.com";
+
+fn holds(target: &str, envelope: &dyn Envelope) {
+    hold(target, file!(), spoilt(corpus("corpus/envelopes")), |input| {
+        let Ok(body) = String::from_utf8(input.0) else { return };
+        let message = Message::new("m", body.as_str()).expect("the id is one");
+        match envelope.open(message) {
+            Ok(events) => {
+                assert!(events.len() <= RECORDS_MAX);
+                let size: usize = events.iter().map(|event| event.content().len()).sum();
+                assert!(size <= body.len().max(4), "{size} bytes came out of {}", body.len());
+                assert!(events.iter().all(|event| event.body() == body));
+            }
+            Err(rejection) => assert!(!rejection.to_string().contains(SECRET), "{rejection}"),
+        }
+    });
+}
+
+#[test]
+fn sns() {
+    holds("the envelope of SNS", &Sns);
+}
+
+#[test]
+fn eventbridge() {
+    holds("the envelope of EventBridge", &EventBridge);
+}
+
+#[test]
+fn s3() {
+    holds("the notification of S3", &S3);
+}
+
+#[test]
+fn cloudevents() {
+    holds("the envelope of CloudEvents", &CloudEvents);
+}
+
+#[test]
+fn detected() {
+    const { assert!(NESTING_MAX < 10) };
+    holds("envelopes that are found out", &detect());
+}
