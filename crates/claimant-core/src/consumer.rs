@@ -228,6 +228,14 @@ impl<T: Send + 'static> Consumer<T> {
         self
     }
 
+    /// Puts something before the consumer's store, which it gets to pass calls on to: for tests that let calls fail.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn behind<S: Store>(mut self, before: impl FnOnce(Arc<dyn Store>) -> S) -> Self {
+        self.store = Arc::new(before(self.store));
+        self
+    }
+
     /// Checks the consumer, and returns its name.
     ///
     /// # Errors

@@ -29,7 +29,10 @@ pub(crate) type HandlerTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 enum Threads {
     Ours(Option<Runtime>),
     Theirs(Handle),
+    Spawned(Spawn),
 }
+
+type Spawn = Box<dyn Fn(HandlerTask) -> JoinHandle<()> + Send + Sync>;
 
 impl Threads {
     fn spawn(&self, task: HandlerTask) -> JoinHandle<()> {
@@ -37,6 +40,7 @@ impl Threads {
             // OK because it is taken out only when this is dropped.
             Self::Ours(runtime) => runtime.as_ref().expect("there until it is dropped").spawn(task),
             Self::Theirs(handle) => handle.spawn(task),
+            Self::Spawned(spawn) => spawn(task),
         }
     }
 }
@@ -95,6 +99,15 @@ impl HandlerThreads {
     /// As for [`new`](Self::new).
     pub fn on_handles(make: impl Fn() -> io::Result<Handle> + Send + Sync + 'static) -> Result<Self, Error> {
         Self::made_by(Box::new(move || make().map(Threads::Theirs)))
+    }
+
+    /// Starts each handler's task with `spawn`, which can run it wherever and however it likes, and puts no fresh threads in place
+    /// of blocked ones: for tests that stop handlers at one of their steps.
+    #[must_use]
+    pub fn spawned_by(
+        spawn: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) -> JoinHandle<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self::starting_with(Threads::Spawned(Box::new(spawn)), None)
     }
 
     fn made_by(make: Make) -> Result<Self, Error> {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use claimant_core::protocol::{Abandoned, ClaimPolicy, Conflicts, Ending};
-use claimant_core::{Claim, OwnerToken, StoreError};
+use claimant_core::{OwnerToken, StoreError};
+pub(crate) use claimant_test::faulty::stale_copy as copy;
 
 /// Enough for any call in a test; what takes longer has failed.
 pub(crate) const WITHIN: Duration = Duration::from_secs(20);
@@ -132,19 +133,6 @@ pub(crate) fn policy(abandoned: Abandoned, conflicts: Conflicts) -> ClaimPolicy 
 /// The owner token of `who`, always the same: what makes a step tried twice the same attempt.
 pub(crate) fn owner(who: &str) -> OwnerToken {
     OwnerToken::from_stored(format!("{who:0>32}"))
-}
-
-/// A claim of its own with the same contents: tests use stale claims on purpose.
-pub(crate) fn copy(claim: &Claim) -> Claim {
-    Claim {
-        id: claim.id.clone(),
-        owner: claim.owner.clone(),
-        fence: claim.fence,
-        lease_until: claim.lease_until,
-        attempt: claim.attempt,
-        taken_over: claim.taken_over,
-        transaction: None,
-    }
 }
 
 /// What is said of a call that the store did not answer.

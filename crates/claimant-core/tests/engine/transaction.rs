@@ -5,15 +5,20 @@ use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Consumer, Context, Engine, Failure, HandlerError, Key, Meter, NoQueue, RecordId, Schedule, Status, Store,
-    TransactionGuard,
+    Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, RecordId, Schedule, Status, Store, TransactionGuard,
 };
 use claimant_testkit::Call::Settle;
-use claimant_testkit::ledger::{Draft, Ledger};
 use claimant_testkit::outcomes::{Work, message};
-use claimant_testkit::{Fault, MovableClock};
+use claimant_testkit::{Fault, MemoryTransactions, MovableClock};
 
 use super::{TIMEOUT, words, world};
+
+/// The entries that a handler wants to make, and why its commit fails.
+#[derive(Debug, Default)]
+struct Draft {
+    entries: Vec<String>,
+    objection: Option<HandlerError>,
+}
 
 /// Transactions that handlers did not give back.
 type Kept = Arc<Mutex<Vec<TransactionGuard<Draft>>>>;
@@ -24,7 +29,7 @@ async fn enter(
     cx: Context,
     kept: Kept,
 ) -> Result<Option<String>, HandlerError> {
-    tx.enter(work.id);
+    tx.entries.push(work.id);
     match work.action.as_str() {
         "ok" => return Ok(Some("entered".to_owned())),
         "fail" => return Err(HandlerError::retry("no luck")),
@@ -32,8 +37,8 @@ async fn enter(
         "panic" => panic!("on purpose"),
         "hang" => std::future::pending().await,
         "keep" => kept.lock().unwrap().push(tx),
-        "conflict" if cx.attempt() == 1 => tx.object(Failure::retry("conflict")),
-        "object" => tx.object(Failure::terminal("no such card")),
+        "conflict" if cx.attempt() == 1 => tx.objection = Some(HandlerError::retry("conflict")),
+        "object" => tx.objection = Some(HandlerError::terminal("no such card")),
         _ => {}
     }
     Ok(None)
@@ -54,7 +59,13 @@ async fn entries_are_there_exactly_when_the_key_is_completed() {
         ("object", "rejected rejected", Rejected, false),
     ];
     for (action, wanted, status, entered) in rows {
-        let (ledger, kept, clock) = (Ledger::new(), Kept::default(), MovableClock::start());
+        let (entries, kept, clock) = (Arc::new(Mutex::new(Vec::new())), Kept::default(), MovableClock::start());
+        let made = Arc::clone(&entries);
+        let ledger = MemoryTransactions::new(move |draft: Draft| {
+            draft.objection.map_or(Ok(()), Err)?;
+            made.lock().unwrap().extend(draft.entries);
+            Ok(())
+        });
         let handler = move |work, tx, cx| enter(work, tx, cx, Arc::clone(&kept));
         let consumer = Consumer::transactional("ledger", ledger.clone(), handler).key(|w: &Work| &w.id);
         let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock));
@@ -66,7 +77,7 @@ async fn entries_are_there_exactly_when_the_key_is_completed() {
             seen.push(words(&engine.process(&batch, schedule, &NoQueue).await));
         }
         assert_eq!(seen.join(" "), wanted, "{action}");
-        assert_eq!(ledger.entries(), if entered { vec!["a"] } else { vec![] }, "{action}");
+        assert_eq!(*entries.lock().unwrap(), if entered { vec!["a"] } else { vec![] }, "{action}");
         let (id, meter) = (RecordId::new(engine.name(), &Key::new("a").unwrap()), Meter::default());
         let call = claimant_core::Call { within: TIMEOUT, meter: &meter };
         assert_eq!(ledger.get(&id, call).await.unwrap().map(|r| r.status), Some(status), "{action}");

@@ -33,25 +33,25 @@ struct Asked {
 }
 
 impl ScriptedQueue {
-    /// A queue that treats dead letters like this.
+    /// Returns a queue that treats dead letters like this.
     #[must_use]
     pub fn new(dead_letter_queue: DeadLetterQueue) -> Self {
         Self { dead_letter_queue, held: true, asked: Arc::default() }
     }
 
-    /// The dead letters that it was sent, taken or not.
+    /// Returns the dead letters that it was sent, taken or not.
     #[must_use]
     pub fn dead_letters_sent(&self) -> Vec<DeadLetter> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).letters.clone()
     }
 
-    /// How many dead letters there were in each request.
+    /// Returns how many dead letters there were in each request.
     #[must_use]
     pub fn requests(&self) -> Vec<usize> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
     }
 
-    /// Which messages, by their index, it was asked to hide, and for how long.
+    /// Returns which messages, by their index, it was asked to hide, and for how long.
     #[must_use]
     pub fn hidden(&self) -> Vec<(usize, Duration)> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).hidden.clone()

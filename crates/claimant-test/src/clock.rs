@@ -10,6 +10,8 @@ use claimant_core::{Clock, Timestamp};
 pub const TEST_EPOCH: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 
 /// A clock that goes with Tokio's time, and can be moved besides. Clones show the same time.
+///
+/// On Tokio's paused time (`#[tokio::test(start_paused = true)]`, Tokio's feature `test-util`) it stands still while nothing waits.
 #[derive(Debug, Clone)]
 pub struct MovableClock {
     start: tokio::time::Instant,
@@ -17,7 +19,7 @@ pub struct MovableClock {
 }
 
 impl MovableClock {
-    /// A clock that shows [`TEST_EPOCH`] now.
+    /// Returns a clock that shows [`TEST_EPOCH`] now.
     #[must_use]
     pub fn start() -> Self {
         Self { start: tokio::time::Instant::now(), base_ms: Arc::new(AtomicU64::new(TEST_EPOCH.as_millis())) }

@@ -13,8 +13,6 @@ use claimant_core::{
     StoreError, StoreErrorKind, StoreFuture,
 };
 
-use crate::script::copy;
-
 /// Which call of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
@@ -33,7 +31,7 @@ pub enum Fault {
     NotApplied(StoreErrorKind),
     /// It applies, and its answer is lost.
     AnswerLost,
-    /// It applies, and this error is its answer: with a kind that is tried again by nobody, as if the caller had died.
+    /// It applies, and this error is its answer: with a kind that is not tried again, as if the caller had died.
     Applied(StoreErrorKind),
     /// It never ends, and never applies.
     Hangs,
@@ -66,13 +64,13 @@ pub struct FaultyStore {
 }
 
 impl FaultyStore {
-    /// A store that passes everything on until faults are scripted.
+    /// Puts this before a store: everything is passed on until faults are scripted.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self { inner, script: Arc::default(), calls: Arc::default(), outage: Arc::default(), fleeting: false }
     }
 
-    /// The same, but it says that its claims end with their owner, as open transactions do.
+    /// Returns the same, which says that its claims end with their owner, as open transactions do.
     #[must_use]
     pub fn fleeting(self) -> Self {
         Self { fleeting: true, ..self }
@@ -83,12 +81,12 @@ impl FaultyStore {
         self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back((call, fault));
     }
 
-    /// From now on, and for this long, each call is refused at once with an error of this kind, and nothing applies.
+    /// Refuses each call at once with an error of this kind, from now on and for this long; nothing applies.
     pub fn away_for(&self, period: Duration, kind: StoreErrorKind) {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner).ends = Some((Instant::now() + period, kind));
     }
 
-    /// How many calls were made while the store was away; one for many counts once.
+    /// Returns how many calls were made while the store was away; one for many counts once.
     #[must_use]
     pub fn calls_while_away(&self) -> usize {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner).calls
@@ -102,7 +100,7 @@ impl FaultyStore {
         Some(StoreError::new(kind, "scripted fault: the store is away"))
     }
 
-    /// Every call so far, in order.
+    /// Returns every call so far, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -240,7 +238,7 @@ impl Store for FaultyStore {
                     Settled::unknown(claim, StoreError::new(kind, "scripted fault: not applied"))
                 }
                 fault => {
-                    let given_back = copy(&claim);
+                    let given_back = stale_copy(&claim);
                     let apply = async {
                         let _settled = self.inner.settle(claim, settlement, call).await;
                     };
@@ -262,5 +260,18 @@ impl Store for FaultyStore {
 
     fn get<'a>(&'a self, id: &'a RecordId, call: StoreCall<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         self.inner.get(id, call)
+    }
+}
+
+/// Returns a claim of its own with the same contents, but its transaction: a stale claim, as a caller has that was given up.
+pub fn stale_copy(claim: &Claim) -> Claim {
+    Claim {
+        id: claim.id.clone(),
+        owner: claim.owner.clone(),
+        fence: claim.fence,
+        lease_until: claim.lease_until,
+        attempt: claim.attempt,
+        taken_over: claim.taken_over,
+        transaction: None,
     }
 }

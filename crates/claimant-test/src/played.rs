@@ -1,0 +1,152 @@
+//! What became of messages.
+
+use crate::backlog::{End, Queued};
+pub use crate::life::Step;
+
+/// What became of the messages of a [`TestQueue`](crate::TestQueue).
+#[derive(Debug, Clone)]
+#[must_use = "assert what became of the messages"]
+pub struct Played {
+    scenario: String,
+    steps: Vec<Step>,
+    messages: Vec<Story>,
+}
+
+/// What became of one message.
+#[derive(Debug, Clone)]
+pub(crate) struct Story {
+    pub(crate) queued: Queued,
+    /// The last error on its record.
+    pub(crate) error: Option<String>,
+}
+
+impl Story {
+    fn id(&self) -> &str {
+        self.queued.message.id().as_str()
+    }
+
+    fn line(&self) -> String {
+        format!("{}: {}", self.id(), self.queued.outcomes.join(", "))
+    }
+}
+
+impl Played {
+    pub(crate) fn new(scenario: String, steps: Vec<Step>, messages: Vec<Story>) -> Self {
+        Self { scenario, steps, messages }
+    }
+
+    /// Asserts that every message is done: its work was seen completed, under this message or another one of its key.
+    ///
+    /// # Panics
+    /// When one is not, with what became of it, and why.
+    pub fn assert_done(&self) {
+        for story in &self.messages {
+            let why = match &story.queued.end {
+                Some(End::Done) => continue,
+                Some(End::DeadLettered(why)) => format!("it was sent to the dead-letter queue: {why}"),
+                Some(End::Redriven) => format!(
+                    "it was received {} times, and moved to the dead-letter queue; the last error: {}",
+                    story.queued.receives,
+                    story.error.as_deref().unwrap_or("none")
+                ),
+                None => "it is still in the queue".to_owned(),
+            };
+            panic!("{}: a message is not done ({}): {why}\n{}", self.scenario, story.line(), self.steps_text());
+        }
+    }
+
+    /// Asserts that every message is in the dead-letter queue for a reason that contains this text.
+    ///
+    /// # Panics
+    /// When one is not, with what became of it.
+    pub fn assert_dead_lettered(&self, why: &str) {
+        for story in &self.messages {
+            let dead_lettered = matches!(&story.queued.end, Some(End::DeadLettered(reason)) if reason.contains(why));
+            assert!(
+                dead_lettered,
+                "{}: a message is not in the dead-letter queue because of {why:?} ({}): {:?}",
+                self.scenario,
+                story.line(),
+                story.queued.end
+            );
+        }
+    }
+
+    /// Returns what became of each message, in the order in which they were sent: its id, and the outcomes that invocations reported,
+    /// such as `m-1: retry, completed`. A process that dies reports nothing.
+    #[must_use]
+    pub fn outcomes(&self) -> Vec<String> {
+        self.messages.iter().map(Story::line).collect()
+    }
+
+    /// Returns the ids of the messages in the dead-letter queue and why they are there, such as `m-1: the amount is 0`. Those that
+    /// were received too often are there as they are, with the last error of their record.
+    #[must_use]
+    pub fn dead_letters(&self) -> Vec<String> {
+        let letters = self.messages.iter().filter_map(|story| match &story.queued.end {
+            Some(End::DeadLettered(why)) => Some(format!("{}: {why}", story.id())),
+            Some(End::Redriven) => Some(format!("{}: {}", story.id(), story.error.as_deref().unwrap_or_default())),
+            _ => None,
+        });
+        letters.collect()
+    }
+
+    /// Returns the steps that processes took, or died at, in their order.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    fn steps_text(&self) -> String {
+        (1..).zip(&self.steps).map(|(number, step)| format!("  step {number}: {step}\n")).collect()
+    }
+
+    /// Asserts that of the copies of each message one was done and the others were duplicates, unless none was done.
+    pub(crate) fn assert_one_run_each(&self) {
+        for first in 0..self.messages.len() {
+            let copies: Vec<_> = self.messages.iter().filter(|story| story.queued.copy_of == first).collect();
+            let ran: Vec<_> = copies.iter().filter(|story| story.queued.outcomes.contains(&"completed")).collect();
+            assert!(
+                ran.len() < 2,
+                "{}: each copy of a message ran ({}, {}): its key comes from something that changes when a producer sends again, \
+                 such as the message's id or an envelope's",
+                self.scenario,
+                ran[0].line(),
+                ran[1].line()
+            );
+            let conflict = copies.iter().find(|story| story.queued.outcomes.contains(&"conflict"));
+            assert!(
+                ran.is_empty() || conflict.is_none(),
+                "{}: a second copy is a conflict ({}): its fingerprint comes from something that changes when a producer sends \
+                 again; leave that out, with fingerprint_of",
+                self.scenario,
+                conflict.map_or_else(String::new, |story| story.line())
+            );
+        }
+    }
+
+    /// Asserts that what was done was a duplicate when it was delivered once more.
+    pub(crate) fn assert_duplicates_at_last(&self) {
+        for story in self.messages.iter().filter(|story| story.queued.end == Some(End::Done)) {
+            let last = story.queued.outcomes.last().copied();
+            assert!(last == Some("duplicate"), "{}: a message ran again ({})", self.scenario, story.line());
+        }
+    }
+
+    /// Asserts that no message was completed twice.
+    pub(crate) fn assert_completed_once(&self) {
+        for story in &self.messages {
+            let completed = story.queued.outcomes.iter().filter(|outcome| **outcome == "completed").count();
+            assert!(completed < 2, "{}: a message was completed twice ({})", self.scenario, story.line());
+        }
+    }
+
+    /// Asserts that no message was left without an answer of the store.
+    pub(crate) fn assert_answered(&self) {
+        for story in &self.messages {
+            let unanswered = |outcome: &&'static str| matches!(*outcome, "settle_unknown" | "store_failed");
+            let lost = story.queued.outcomes.iter().any(unanswered);
+            assert!(!lost, "{}: the store's answer was not found out ({})", self.scenario, story.line());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What stands between a consumer and its store: each call is a step, and what is claimed and completed is noted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use claimant_core::protocol::{ClaimRequest, Ending, Renewal, Settlement};
+use claimant_core::{
+    Call as StoreCall, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+};
+
+use crate::faulty::{Call, FaultyStore};
+use crate::life::{self, Step};
+
+/// What was claimed and completed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// The records that each message was claimed for.
+    claimed: BTreeMap<String, BTreeSet<String>>,
+    records: BTreeMap<String, RecordId>,
+    /// Who completed each record.
+    completed: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Seen {
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_claim(&self, request: &ClaimRequest) {
+        let (record, message) = (request.id.as_str().to_owned(), request.message_id.as_str().to_owned());
+        let mut noted = self.noted();
+        noted.records.insert(record.clone(), request.id.clone());
+        noted.claimed.entry(message).or_default().insert(record);
+    }
+
+    /// Returns the records that a message was claimed for: none where another one of its batch had its key.
+    pub(crate) fn records_of(&self, message_id: &str) -> Vec<RecordId> {
+        let noted = self.noted();
+        let ids = noted.claimed.get(message_id).into_iter().flatten();
+        ids.map(|id| noted.records[id].clone()).collect()
+    }
+
+    /// Returns the records that more than one owner has completed: nothing a store may let happen within a window.
+    pub(crate) fn completed_twice(&self) -> Vec<String> {
+        let noted = self.noted();
+        let twice = noted.completed.iter().filter(|(_, owners)| owners.len() > 1);
+        twice.map(|(id, _)| id.clone()).collect()
+    }
+}
+
+/// A store in front of the consumer's own. Calls for many keys go key by key, so that a process can die between any two.
+pub(crate) struct Probe {
+    faulty: FaultyStore,
+    own: Arc<dyn Store>,
+    seen: Seen,
+}
+
+impl Probe {
+    pub(crate) fn new(faulty: FaultyStore, own: Arc<dyn Store>, seen: Seen) -> Self {
+        Self { faulty, own, seen }
+    }
+}
+
+impl Store for Probe {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: StoreCall<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        Box::pin(async move {
+            self.seen.note_claim(request);
+            life::step(Step::Request(Call::Claim)).await;
+            let answer = self.faulty.claim(request, call).await;
+            life::step(Step::Answer(Call::Claim)).await;
+            answer
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: StoreCall<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        Box::pin(async move {
+            life::step(Step::Request(Call::Renew)).await;
+            let answer = self.faulty.renew(claim, renewal, call).await;
+            life::step(Step::Answer(Call::Renew)).await;
+            answer
+        })
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> StoreFuture<'a, Settled> {
+        Box::pin(async move {
+            let (record, owner) = (claim.id.as_str().to_owned(), claim.owner.as_str().to_owned());
+            life::step(Step::Request(Call::Settle)).await;
+            let settled = self.faulty.settle(claim, settlement, call).await;
+            if matches!((&settled, &settlement.ending), (Settled::Done, Ending::Completed { .. })) {
+                self.seen.noted().completed.entry(record).or_default().insert(owner);
+            }
+            life::step(Step::Answer(Call::Settle)).await;
+            settled
+        })
+    }
+
+    fn claims_max(&self) -> Option<usize> {
+        self.own.claims_max()
+    }
+
+    fn claims_outlive_owners(&self) -> bool {
+        self.own.claims_outlive_owners()
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId, call: StoreCall<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.own.get(id, call)
+    }
+}

@@ -1,0 +1,5 @@
+//! The tests of the kit.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+mod messages;
+mod scenarios;

@@ -1,0 +1,219 @@
+//! What the scenarios do, and that each of their assertions can fail.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::{
+    Conflicts, Consumer, Context, HandlerError, Lease, MemoryStore, Status, StoreErrorKind, TransactionGuard,
+};
+use claimant_test::{Call, Effects, Fault, MemoryTransactions, Scenario, TestMessage, TestQueue};
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+
+#[derive(serde::Deserialize)]
+struct Order {
+    id: String,
+}
+
+fn order(id: &str) -> TestMessage {
+    TestMessage::json(&json!({ "id": id }))
+}
+
+/// Orders that are mailed, under their keys.
+fn mailing(mails: &Effects) -> Consumer<Order> {
+    let mails = mails.clone();
+    let handler = move |order: Order, cx: Context| {
+        let mails = mails.clone();
+        async move { mails.request(cx.key(), order.id).await }
+    };
+    Consumer::new("mails", MemoryStore::new(), handler).key(|order| &order.id)
+}
+
+/// Orders that are booked in a transaction, and the list of them.
+fn booking() -> (Consumer<Order>, Arc<Mutex<Vec<String>>>) {
+    let booked = Arc::new(Mutex::new(Vec::new()));
+    let table = Arc::clone(&booked);
+    let store = MemoryTransactions::new(move |ids: Vec<String>| {
+        table.lock().unwrap().extend(ids);
+        Ok(())
+    });
+    let handler = |order: Order, mut tx: TransactionGuard<Vec<String>>, _: Context| async move {
+        tokio::task::yield_now().await;
+        tx.push(order.id);
+        Ok::<_, HandlerError>(())
+    };
+    (Consumer::transactional("books", store, handler).key(|order: &Order| &order.id), booked)
+}
+
+/// What panicked says.
+fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
+    panic.downcast_ref::<String>().unwrap().clone()
+}
+
+/// What a play panics with.
+async fn fault<T: Send + 'static>(consumer: Consumer<T>, scenario: Scenario, messages: &[TestMessage]) -> String {
+    let queue = TestQueue::new(consumer);
+    let played = AssertUnwindSafe(queue.play(&scenario, messages)).catch_unwind().await;
+    panic_text(played.expect_err("the scenario finds it"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_happens_each_order_is_mailed_once() {
+    let (mut played, mut repeated) = (0, BTreeSet::new());
+    for scenario in Scenario::all() {
+        let mails = Effects::new();
+        let queue = TestQueue::new(mailing(&mails));
+        queue.play(&scenario, &[order("a"), order("b")]).await.assert_done();
+        assert_eq!(mails.once(), ["a: a", "b: b"], "{scenario}");
+        played += 1;
+        if mails.requests() > 2 {
+            repeated.insert(scenario.to_string());
+        }
+    }
+    // Seven without steps; and for each message a claim, two waits and a settlement, with their answers, and one report.
+    let steps = 2 * (2 + 2 + 2) + 1;
+    assert_eq!(played, 7 + 2 * steps);
+    // A process that dies or stands still between the effect and its completion: that is what the key is for.
+    assert!(repeated.iter().any(|scenario| scenario.starts_with("killed")), "{repeated:?}");
+    assert!(repeated.iter().any(|scenario| scenario.starts_with("stopped")), "{repeated:?}");
+    assert!(repeated.iter().all(|scenario| scenario.contains(" at step ")), "{repeated:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_in_the_transaction_takes_place_once_even_without_a_key() {
+    for lease in [Lease::UntilDeadline, Lease::Renewed(Duration::from_secs(6))] {
+        for scenario in Scenario::all() {
+            let (consumer, booked) = booking();
+            TestQueue::new(consumer.lease(lease)).play(&scenario, &[order("a"), order("b")]).await.assert_done();
+            let mut booked = booked.lock().unwrap().clone();
+            booked.sort();
+            assert_eq!(booked, ["a", "b"], "{scenario}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_stay_in_order_whatever_happens() {
+    let messages = ["a1", "b1", "a2", "b2", "a3"].map(|id| order(id).in_group(&id[..1]));
+    for scenario in Scenario::all() {
+        let (consumer, booked) = booking();
+        TestQueue::new(consumer).play(&scenario, &messages).await.assert_done();
+        let booked = booked.lock().unwrap().clone();
+        let of =
+            |group| booked.iter().filter(|id| id.starts_with(group)).map(String::as_str).collect::<Vec<_>>().join(" ");
+        assert_eq!((of('a').as_str(), of('b').as_str()), ("a1 a2 a3", "b1 b2"), "{scenario}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_may_be_done_is_parked_and_never_repeated() {
+    for scenario in Scenario::all() {
+        let mails = Effects::new();
+        let queue = TestQueue::new(mailing(&mails).at_most_once());
+        let played = queue.play(&scenario, &[order("a")]).await;
+        assert!(mails.requests() <= 1, "{scenario}");
+        let parked = queue.record("a").await.unwrap().status == Status::Parked;
+        assert_eq!(parked, !played.dead_letters().is_empty(), "{scenario}: {:?}", played.outcomes());
+        assert!(parked || mails.requests() == 1, "{scenario}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_or_a_fingerprint_that_changes_when_a_producer_sends_again_is_found() {
+    let consumer =
+        || Consumer::new("c", MemoryStore::new(), |_: Value, _: Context| async { Ok::<_, HandlerError>(()) });
+    let by_id = || consumer().key_of(|event| event["id"].to_string());
+    let twice = Scenario::sent_twice;
+    let why = fault(consumer(), twice(), &[order("a")]).await;
+    assert!(why.contains("each copy of a message ran") && why.contains("m-2: completed"), "{why}");
+    // The time in its envelope is another one.
+    let event = [order("a").in_cloud_event("shop", "order")];
+    let why = fault(by_id(), twice(), &event).await;
+    assert!(why.contains("a second copy is a conflict (m-2: conflict)"), "{why}");
+    let event = [order("a").in_event_bridge("shop", "order")];
+    let why = fault(by_id(), twice(), &event).await;
+    assert!(why.contains("each copy of a message ran"), "{why}");
+    let by_detail = consumer().key_of(|event| event["detail"].to_string()).conflicts(Conflicts::Ignore);
+    TestQueue::new(by_detail).play(&twice(), &event).await.assert_done();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_fails_is_tried_again_and_what_it_rejects_is_dead_lettered() {
+    let handler = |order: Order, cx: Context| async move {
+        match (order.id.as_str(), cx.attempt()) {
+            ("never", _) => Err(HandlerError::terminal("no use")),
+            ("not yet", _) | ("second", 1) => Err(HandlerError::retry("no luck")),
+            _ => Ok(()),
+        }
+    };
+    let queue = || {
+        let consumer = Consumer::new("c", MemoryStore::new(), handler).key(|order: &Order| &order.id);
+        TestQueue::new(consumer).receives_max(3)
+    };
+    let messages = [order("first"), order("second"), order("never"), order("not yet")];
+    let with = queue();
+    with.send(&messages);
+    let played = with.drain().await;
+    let outcomes = ["m-1: completed", "m-2: retry, completed", "m-3: rejected", "m-4: retry, retry, retry"];
+    assert_eq!(played.outcomes(), outcomes);
+    assert_eq!(played.dead_letters(), ["m-3: no use", "m-4: no luck"]);
+    let panic = panic_text(catch_unwind(|| played.assert_done()).unwrap_err());
+    assert!(panic.contains("(m-3: rejected): it was sent to the dead-letter queue: no use"), "{panic}");
+    let panic = panic_text(catch_unwind(|| played.assert_dead_lettered("no use")).unwrap_err());
+    assert!(panic.contains("m-1: completed"), "{panic}");
+
+    let without = queue().without_dead_letters();
+    without.send(&messages[2..]);
+    let played = without.drain().await;
+    assert_eq!(played.outcomes(), ["m-1: rejected, rejected, rejected", "m-2: retry, retry, retry"]);
+    let panic = panic_text(catch_unwind(|| played.assert_done()).unwrap_err());
+    assert!(panic.contains("it was received 3 times"), "{panic}");
+
+    let rejected = queue();
+    rejected.send(&[order("never"), TestMessage::text("{")]);
+    rejected.drain().await.assert_dead_lettered("");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_is_waited_for_and_one_that_lies_is_found() {
+    let mails = Effects::new();
+    let queue = TestQueue::new(mailing(&mails));
+    queue.store().away_for(Duration::from_secs(60), StoreErrorKind::Unreachable);
+    queue.send(&[order("a")]);
+    let played = queue.drain().await;
+    played.assert_done();
+    assert!(played.outcomes()[0].starts_with("m-1: store_failed"), "{:?}", played.outcomes());
+    assert_eq!(queue.record("a").await.unwrap().attempts, 1);
+
+    // It says that another owner has completed the key, which none has.
+    let queue = TestQueue::new(mailing(&mails));
+    queue.store().fail_next(Call::Settle, Fault::Refuses);
+    queue.send(&[order("b")]);
+    let lied = panic_text(AssertUnwindSafe(queue.drain()).catch_unwind().await.unwrap_err());
+    assert!(lied.contains("m-1 was reported as done, and its record is not completed"), "{lied}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_batch_can_be_delivered_by_hand() {
+    let mails = Effects::new();
+    let queue = TestQueue::new(mailing(&mails));
+    let report = queue.deliver(&[order("a"), order("a").id("copy")]).await;
+    let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
+    assert_eq!((words, mails.requests()), (vec!["completed", "duplicate"], 1));
+    assert!(queue.record("b").await.is_none());
+}
+
+#[test]
+#[should_panic(expected = "no scenario was played")]
+fn scenarios_that_are_not_played_are_no_test() {
+    Scenario::all().for_each(drop);
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "at most once needs a key")]
+async fn a_consumer_that_could_not_start_is_said_so() {
+    let handler = |_: Value, _: Context| async { Ok::<_, HandlerError>(()) };
+    let _ = TestQueue::new(Consumer::new("c", MemoryStore::new(), handler).at_most_once());
+}
