@@ -27,6 +27,7 @@ examples! {
     producer
     redis
     results
+    schedules
     state
     transaction
 }

@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::Builder;
 use claimant::engine::{Engine, Message, NoQueue, Schedule};
 use claimant_local::dynamodb::DynamoDb;
+use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::Sqs;
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
 use serde::de::DeserializeOwned;
@@ -75,6 +76,14 @@ pub(crate) async fn sqs() -> Result<(Sqs, aws_sdk_sqs::Client), Box<dyn Error>> 
     sqs.set_endpoint(&url);
     tokio::spawn(sqs.clone().serve(listener, std::future::pending()));
     Ok((sqs, aws_sdk_sqs::Client::new(&config)))
+}
+
+/// Starts a local EventBridge Scheduler that sends to these queues, and returns it with a client of it.
+pub(crate) async fn scheduler(sqs: &Sqs) -> Result<(Scheduler, aws_sdk_scheduler::Client), Box<dyn Error>> {
+    let (listener, _, config) = endpoint().await?;
+    let scheduler = Scheduler::new(sqs.clone());
+    tokio::spawn(scheduler.clone().serve(listener, std::future::pending()));
+    Ok((scheduler, aws_sdk_scheduler::Client::new(&config)))
 }
 
 /// Returns an order's id that no earlier run of an example has left in its store.

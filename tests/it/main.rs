@@ -15,6 +15,7 @@ mod model;
 mod outages;
 mod producer;
 mod redis;
+mod scheduler;
 mod sql;
 mod template;
 mod transactions;

@@ -7,6 +7,7 @@
 //! | [`dynamodb`] | the embedded DynamoDB endpoint |
 //! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, timeouts, restarts |
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
+//! | [`scheduler`] | the EventBridge Scheduler endpoint: one-time schedules that send messages |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
 //! | [`cloud`] | all of it together, from one template |
@@ -24,6 +25,7 @@ pub mod gateway;
 pub mod lambda;
 pub mod mailbox;
 pub mod mapping;
+pub mod scheduler;
 pub mod sqs;
 pub mod stack;
 pub mod stage;

@@ -17,6 +17,8 @@ pub enum SendErrorKind {
     Unknown,
     /// An earlier message of its group was not sent, so neither was this one.
     HeldBack,
+    /// Its key has a schedule already, which sends something else or at another time. Nothing was changed.
+    Conflict,
 }
 
 /// Why a message was not sent. `Display` says what is wrong and how to fix it, and contains nothing of the message.
@@ -49,7 +51,7 @@ impl StdError for SendError {}
 impl From<SendError> for Error {
     fn from(error: SendError) -> Self {
         let kind = match error.kind {
-            SendErrorKind::Refused => ErrorKind::Refused,
+            SendErrorKind::Refused | SendErrorKind::Conflict => ErrorKind::Refused,
             SendErrorKind::Failed | SendErrorKind::Unknown | SendErrorKind::HeldBack => ErrorKind::Unavailable,
         };
         Self::new(error.message).of_kind(kind)

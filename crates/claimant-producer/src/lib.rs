@@ -44,6 +44,8 @@
 //! | `id` | ids made from keys |
 //! | `plan` | pure: which messages are sent next, and in which batch |
 //! | `producer` | [`Producer`]: the requests, and what their answers mean |
+//! | `schedule` | pure: what a schedule is made of, and whether one that is there is the same (feature `scheduler`) |
+//! | `scheduler` | `Scheduler`: messages that are sent at a time of their own (feature `scheduler`) |
 //! | `sent`, `error` | [`Sent`], [`SendError`] |
 
 mod check;
@@ -52,9 +54,15 @@ mod id;
 mod outgoing;
 mod plan;
 mod producer;
+#[cfg(feature = "scheduler")]
+mod schedule;
+#[cfg(feature = "scheduler")]
+mod scheduler;
 mod sent;
 
 pub use error::{SendError, SendErrorKind};
 pub use outgoing::Outgoing;
 pub use producer::Producer;
+#[cfg(feature = "scheduler")]
+pub use scheduler::{Cancelled, Scheduled, Scheduler};
 pub use sent::Sent;

@@ -41,7 +41,7 @@
 //! | `redis` | the store in Redis, Valkey or MemoryDB | `redis` |
 //! | `postgres`, `mysql` | the stores in PostgreSQL, MySQL and MariaDB, and handlers' writes in their transactions | `postgres`, `mysql` |
 //! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox` |
-//! | `producer` | sends messages so that sending again makes no second piece of work | `producer` |
+//! | `producer` | sends messages so that sending again makes no second piece of work; by `Scheduler`, at a time of their own | `producer`; `scheduler` |
 //! | [`envelope`] | what messages come wrapped in: SNS, EventBridge, S3, CloudEvents | |
 //! | [`memory`] | the store in memory, for tests | |
 //! | [`engine`] | one batch at a time, by hand: in tests, or outside Lambda | |
@@ -219,6 +219,9 @@ pub mod lambda;
 /// ```
 #[cfg(feature = "producer")]
 pub mod producer {
+    #[cfg(feature = "scheduler")]
+    #[doc(inline)]
+    pub use claimant_producer::{Cancelled, Scheduled, Scheduler};
     #[doc(inline)]
     pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
 }
@@ -307,4 +310,8 @@ mod documents {
 
     #[doc = include_str!("../../../docs/idempotency.md")]
     struct Idempotency;
+
+    #[cfg(feature = "scheduler")]
+    #[doc = include_str!("../../../docs/producer.md")]
+    struct Producer;
 }

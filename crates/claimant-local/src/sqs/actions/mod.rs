@@ -13,6 +13,19 @@ use tokio::sync::watch;
 use super::fault::Fault;
 use super::service::Sqs;
 use super::wire::{from_json, to_json};
+use crate::Error;
+
+impl Sqs {
+    /// Sends a message as the JSON of a `SendMessage` asks.
+    ///
+    /// # Errors
+    ///
+    /// If it is no such request, the queue does not exist, or SQS would refuse the message.
+    pub(crate) fn send_as_asked(&self, request: &[u8]) -> Result<(), Error> {
+        messages::send(self, from_json(request)?, None)?;
+        Ok(())
+    }
+}
 
 /// A request as it came.
 pub(super) struct Call<'a> {

@@ -1,0 +1,136 @@
+//! A schedule, checked.
+
+use serde_json::Value;
+
+/// The action that a schedule may call here.
+const SEND_MESSAGE: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
+
+/// The longest name, in characters.
+const NAME_LENGTH_MAX: usize = 64;
+
+/// The largest input.
+const INPUT_MAX_BYTES: usize = 262_144;
+
+/// A one-time schedule that sends a message.
+#[derive(Debug, Clone)]
+pub(super) struct Schedule {
+    pub(super) at_ms: u64,
+    /// The parameters of `SendMessage`, as JSON.
+    pub(super) input: String,
+    pub(super) dead_letter_arn: Option<String>,
+    pub(super) enabled: bool,
+    pub(super) deletes_itself: bool,
+    /// The request that made it, as it is shown.
+    pub(super) request: Value,
+}
+
+impl Schedule {
+    /// Reads a request. The error says what is wrong with it, or is not imitated here.
+    pub(super) fn read(name: &str, request: Value) -> Result<Self, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(plain) {
+            return Err(format!("a name has 1 to {NAME_LENGTH_MAX} of 0-9, a-z, A-Z, -, _ and ."));
+        }
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let target = &request["Target"];
+        let expression = request["ScheduleExpression"].as_str().unwrap_or_default();
+        let zone = request["ScheduleExpressionTimezone"].as_str().unwrap_or("UTC");
+        let at_ms = time(expression).filter(|_| zone == "UTC");
+        let at_ms = at_ms.ok_or("the local scheduler has at(yyyy-mm-ddThh:mm:ss) in UTC only")?;
+        if request["FlexibleTimeWindow"]["Mode"] != "OFF" {
+            return Err("the local scheduler has FlexibleTimeWindow with the Mode OFF only".to_owned());
+        }
+        if target["Arn"] != SEND_MESSAGE {
+            return Err(format!("the local scheduler has the target {SEND_MESSAGE} only"));
+        }
+        if !target["RoleArn"].as_str().is_some_and(|arn| arn.starts_with("arn:aws:iam::") && arn.contains(":role/")) {
+            return Err("Target.RoleArn is not the ARN of a role".to_owned());
+        }
+        let input = text(&target["Input"]).unwrap_or_default();
+        if input.len() > INPUT_MAX_BYTES || serde_json::from_str::<Value>(&input).is_err() {
+            return Err(format!("Target.Input is not JSON, or has more than {INPUT_MAX_BYTES} bytes"));
+        }
+        Ok(Self {
+            at_ms,
+            input,
+            dead_letter_arn: text(&target["DeadLetterConfig"]["Arn"]),
+            enabled: request["State"] != "DISABLED",
+            deletes_itself: request["ActionAfterCompletion"] == "DELETE",
+            request,
+        })
+    }
+
+    /// The input with the service's keywords replaced, as they stand there.
+    pub(super) fn input_of(&self, arn: &str, execution_id: &str) -> String {
+        let expression = self.request["ScheduleExpression"].as_str().unwrap_or_default();
+        let time = expression.trim_start_matches("at(").trim_end_matches(')');
+        let keywords = [
+            ("schedule-arn", arn),
+            ("scheduled-time", &format!("{time}Z")),
+            ("execution-id", execution_id),
+            ("attempt-number", "1"),
+        ];
+        keywords.iter().fold(self.input.clone(), |input, (keyword, value)| {
+            input.replace(&format!("<aws.scheduler.{keyword}>"), value)
+        })
+    }
+}
+
+/// Returns the milliseconds since 1970 of `at(2027-01-31T08:00:00)`.
+fn time(expression: &str) -> Option<u64> {
+    let text = expression.strip_prefix("at(")?.strip_suffix(')')?;
+    let (date, time) = text.split_once('T')?;
+    let numbers = |text: &str, separator: char, digits: &[usize]| {
+        let parts: Vec<_> = text.split(separator).collect();
+        let fits = parts.len() == digits.len() && parts.iter().zip(digits).all(|(part, digits)| part.len() == *digits);
+        parts.iter().map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<_>>>().filter(|_| fits)
+    };
+    let (date, time) = (numbers(date, '-', &[4, 2, 2])?, numbers(time, ':', &[2, 2, 2])?);
+    let (year, month, day) = (date[0], date[1], date[2]);
+    let fits = year >= 1970 && (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
+    let days: u64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum::<u64>()
+        + (1..month).map(|month| days_of(year, month)).sum::<u64>()
+        + day.checked_sub(1)?;
+    let fits = fits && time[0] < 24 && time[1] < 60 && time[2] < 60;
+    fits.then_some((days * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]) * 1_000)
+}
+
+fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+fn days_of(year: u64, month: u64) -> u64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn expressions_are_times_in_utc() {
+        for (expression, wanted) in [
+            ("at(1970-01-01T00:00:00)", Some(0)),
+            ("at(2000-02-29T23:59:59)", Some(951_868_799_000)),
+            ("at(2027-01-29T08:00:00)", Some(1_801_209_600_000)),
+            ("at(9999-12-31T23:59:59)", Some(253_402_300_799_000)),
+            ("at(2027-02-29T08:00:00)", None),
+            ("at(2027-13-01T08:00:00)", None),
+            ("at(2027-1-1T08:00:00)", None),
+            ("at(2027-01-00T08:00:00)", None),
+            ("at(2027-01-01T24:00:00)", None),
+            ("at(2027-01-01T08:00:00Z)", None),
+            ("at(2027-01-01 08:00:00)", None),
+            ("at(1969-12-31T23:59:59)", None),
+            ("rate(5 minutes)", None),
+            ("", None),
+        ] {
+            assert_eq!(time(expression), wanted, "{expression}");
+        }
+    }
+}

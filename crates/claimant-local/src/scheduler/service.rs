@@ -1,0 +1,110 @@
+//! The schedules, and what is due.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::Value;
+
+use super::schedule::Schedule;
+use crate::arn::{self, ACCOUNT_ID, REGION};
+use crate::sqs::{NewMessage, Sqs};
+use crate::sync::lock;
+
+/// Schedules kept at once; more are refused.
+pub const SCHEDULES_MAX: usize = 100_000;
+
+/// The name of a schedule, after that of its group.
+pub(super) type Name = (String, String);
+
+/// The ARN of a schedule.
+pub(super) fn arn_of((group, name): &Name) -> String {
+    format!("arn:aws:scheduler:{REGION}:{ACCOUNT_ID}:schedule/{group}/{name}")
+}
+
+/// Local EventBridge Scheduler. Clones share the schedules.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    sqs: Sqs,
+    schedules: Arc<Mutex<BTreeMap<Name, Schedule>>>,
+}
+
+/// What became of a schedule that was to be created.
+pub(super) enum Creation {
+    Created,
+    /// There is another one of this name.
+    Taken,
+    /// There are [`SCHEDULES_MAX`].
+    Full,
+}
+
+impl Scheduler {
+    /// A scheduler without schedules that sends to these queues.
+    pub fn new(sqs: Sqs) -> Self {
+        Self { sqs, schedules: Arc::default() }
+    }
+
+    /// How many schedules there are.
+    pub fn len(&self) -> usize {
+        self.schedules().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sends what is due at this time, in milliseconds since 1970, in the order of its times; returns how many schedules were.
+    /// The endpoint does so by the wall clock, several times a second.
+    pub fn run_due(&self, now_ms: u64) -> usize {
+        let mut due = Vec::new();
+        self.schedules().retain(|name, schedule| {
+            let is_due = schedule.enabled && schedule.at_ms <= now_ms;
+            if is_due {
+                due.push((arn_of(name), schedule.clone()));
+                schedule.enabled = false;
+            }
+            !(is_due && schedule.deletes_itself)
+        });
+        due.sort_by_key(|(_, schedule)| schedule.at_ms);
+        due.iter().for_each(|(arn, schedule)| self.send(arn, schedule));
+        due.len()
+    }
+
+    fn send(&self, arn: &str, schedule: &Schedule) {
+        let input = schedule.input_of(arn, &uuid::Uuid::new_v4().simple().to_string());
+        let Err(error) = self.sqs.send_as_asked(input.as_bytes()) else { return };
+        let queue = schedule.dead_letter_arn.as_deref().and_then(arn::local_queue_name);
+        let kept = queue.is_some_and(|queue| self.sqs.send(queue, NewMessage::new(input)).is_ok());
+        tracing::warn!(dead_lettered = kept, "a schedule could not send its message: {error}");
+    }
+
+    /// Keeps a schedule. The same request again, by its token, changes nothing.
+    pub(super) fn create(&self, name: Name, schedule: Schedule) -> Creation {
+        let mut schedules = self.schedules();
+        match schedules.get(&name) {
+            Some(there) => {
+                let again = there.request["ClientToken"].is_string() && there.request == schedule.request;
+                if again { Creation::Created } else { Creation::Taken }
+            }
+            None if schedules.len() >= SCHEDULES_MAX => Creation::Full,
+            None => {
+                schedules.insert(name, schedule);
+                Creation::Created
+            }
+        }
+    }
+
+    /// The request that made this schedule.
+    pub(super) fn get(&self, name: &Name) -> Option<Value> {
+        self.schedules().get(name).map(|schedule| schedule.request.clone())
+    }
+
+    /// Deletes a schedule; returns whether it was there.
+    pub(super) fn delete(&self, name: &Name) -> bool {
+        self.schedules().remove(name).is_some()
+    }
+
+    fn schedules(&self) -> MutexGuard<'_, BTreeMap<Name, Schedule>> {
+        lock(&self.schedules)
+    }
+}

@@ -1,0 +1,295 @@
+//! Sends messages at a time of one's own, by schedules of EventBridge Scheduler.
+
+use std::time::Duration;
+
+use aws_sdk_scheduler::Client;
+use aws_sdk_scheduler::error::{BuildError, ProvideErrorMetadata, SdkError};
+use aws_sdk_scheduler::operation::get_schedule::GetScheduleOutput;
+use aws_sdk_scheduler::types::{
+    ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, ScheduleState, Target,
+};
+use claimant_core::error::Chain;
+use claimant_core::{Clock as _, Error, Key, SystemClock, Timestamp, Variables};
+use tokio::time::timeout;
+
+use crate::error::{SendError, SendErrorKind};
+use crate::id;
+use crate::outgoing::Outgoing;
+use crate::schedule::{self, Schedule};
+
+/// How long one request may take, the SDK's own retries included.
+const REQUEST_MAX_MS: u64 = 20_000;
+
+/// Sends messages to one queue at a time of one's own, minutes or years ahead: by one-time schedules of EventBridge Scheduler.
+/// Cheap to clone.
+///
+/// A schedule's name is made from the queue's URL and the message's key. So scheduling a message again makes no second one while
+/// the first is there, and another message, or another time, under its key is a conflict. A schedule is deleted when it has
+/// sent; a message that is scheduled again after that is sent again, and the consumer's key absorbs it.
+///
+/// The service sends within a minute after the time, at least once, and tries for a day where SQS refuses or fails. What could not be
+/// sent then goes to the queue of [`dead_letters`](Self::dead_letters), and is lost without one.
+///
+/// ```no_run
+/// # mod claimant { pub use claimant_core::*; pub mod producer { pub use claimant_producer::*; } }
+/// use std::time::Duration;
+///
+/// use claimant::producer::{Outgoing, Scheduled, Scheduler};
+/// use claimant::{Clock, Key, SystemClock};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let scheduler = Scheduler::from_env("REMINDERS_QUEUE_URL", "REMINDERS_ROLE_ARN").await?;
+/// let reminder = Outgoing::new(Key::new("remind/ord-1")?, r#"{"order_id": "ord-1"}"#);
+/// let tomorrow = SystemClock.now().plus(Duration::from_secs(86_400));
+/// match scheduler.schedule(reminder, tomorrow).await? {
+///     Scheduled::Created => println!("scheduled"),
+///     Scheduled::AlreadyThere => println!("scheduled before"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    client: Client,
+    queue_url: String,
+    role_arn: String,
+    group: Option<String>,
+    dead_letters: Option<String>,
+}
+
+/// What became of a message that was to be scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scheduled {
+    /// There is a schedule for it now.
+    Created,
+    /// There was one already that sends the same at the same time.
+    AlreadyThere,
+}
+
+/// What became of a schedule that was to be cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cancelled {
+    /// It is deleted. A message that it was sending at that moment may still arrive.
+    Deleted,
+    /// There was none: it never was, was cancelled before, or has sent its message.
+    NotThere,
+}
+
+impl Scheduler {
+    /// Creates a scheduler for the queue with this URL. The service sends in the name of this role, which `scheduler.amazonaws.com`
+    /// may assume and which has `sqs:SendMessage` for the queue. The caller needs `scheduler:CreateSchedule`,
+    /// `scheduler:GetSchedule`, `scheduler:DeleteSchedule` as far as it cancels, and `iam:PassRole` for that role.
+    #[must_use]
+    pub fn new(client: Client, queue_url: impl Into<String>, role_arn: impl Into<String>) -> Self {
+        let (queue_url, role_arn) = (queue_url.into(), role_arn.into());
+        Self { client, queue_url, role_arn, group: None, dead_letters: None }
+    }
+
+    /// Returns a scheduler for the queue and the role that these variables hold, through the process's shared AWS configuration.
+    ///
+    /// # Errors
+    /// When a variable is not set, or holds no queue's URL or no role's ARN.
+    pub async fn from_env(queue_url: &str, role_arn: &str) -> Result<Self, Error> {
+        Self::from_variables(Variables::from_env(), queue_url, role_arn).await
+    }
+
+    /// Returns a scheduler as [`from_env`](Self::from_env) does, from these variables.
+    ///
+    /// # Errors
+    /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
+    pub async fn from_variables(mut variables: Variables, queue_url: &str, role_arn: &str) -> Result<Self, Error> {
+        variables.text_or_hint(queue_url, "give it the URL of the queue");
+        let queue_url = claimant_aws::optional_queue_url(&mut variables, queue_url).unwrap_or_default();
+        let role = variables.text_or_hint(role_arn, "give it the ARN of the role in whose name messages are sent");
+        let is_role = role.starts_with("arn:") && role.contains(":role/");
+        if !role.is_empty() && !is_role {
+            variables.fault(format!(
+                "{role_arn} is {role:?}; a role's ARN is needed, such as arn:aws:iam::123456789012:role/name"
+            ));
+        }
+        variables.finish()?;
+        Ok(Self::new(Client::new(claimant_aws::config().await), queue_url, role))
+    }
+
+    /// Sets the schedule group: one that is there. Without this it is `default`. Names are unique within their group, so use the
+    /// same group for a key each time.
+    #[must_use]
+    pub fn in_group(self, name: impl Into<String>) -> Self {
+        Self { group: Some(name.into()), ..self }
+    }
+
+    /// Sets the standard queue, by its ARN, for messages that could not be sent for a day. The role needs `sqs:SendMessage` for it.
+    #[must_use]
+    pub fn dead_letters(self, queue_arn: impl Into<String>) -> Self {
+        Self { dead_letters: Some(queue_arn.into()), ..self }
+    }
+
+    /// Schedules a message to be sent at this time, in whole seconds, rounded up.
+    ///
+    /// One request, and a second where there is a schedule of this key already. Cancel safe in that scheduling the same again
+    /// makes no second schedule.
+    ///
+    /// # Errors
+    /// [`Refused`](SendErrorKind::Refused) where SQS or EventBridge Scheduler does not take the message, where it has a binary attribute
+    /// or more than 256 KiB, or where its time has come; [`Conflict`](SendErrorKind::Conflict) where its key has another
+    /// schedule; [`Unknown`](SendErrorKind::Unknown) where no answer came within 20 s: schedule it again with the same key.
+    pub async fn schedule(&self, message: Outgoing, at: Timestamp) -> Result<Scheduled, SendError> {
+        let asked = Schedule::new(&message, &self.queue_url, at)?;
+        // What AWS makes of a time that is over is not documented, and a message must not be lost by it.
+        if at <= SystemClock.now() {
+            let why =
+                "its time has come: send it with a `Producer`. If it was scheduled before, it was sent by that, too";
+            return Err(SendError::new(SendErrorKind::Refused, why));
+        }
+        let name = schedule::name(&self.queue_url, &message.deduplication_id);
+        let incomplete =
+            |e: BuildError| SendError::new(SendErrorKind::Refused, format!("the schedule is incomplete: {e}"));
+        let request = self
+            .client
+            .create_schedule()
+            .name(&name)
+            .set_group_name(self.group.clone())
+            .schedule_expression(&asked.expression)
+            .flexible_time_window(
+                FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off).build().map_err(incomplete)?,
+            )
+            .action_after_completion(ActionAfterCompletion::Delete)
+            .target(self.target(&asked).map_err(incomplete)?)
+            .send();
+        match within(request).await {
+            Ok(_) => Ok(Scheduled::Created),
+            Err(Fault::Conflict) => self.compare(&name, &asked).await,
+            Err(fault) => Err(fault.error("the schedule group does not exist: create it, or leave it out")),
+        }
+    }
+
+    /// Deletes the schedule of this key, so that its message is not sent.
+    ///
+    /// # Errors
+    /// [`Refused`](SendErrorKind::Refused) where the caller may not do so; [`Unknown`](SendErrorKind::Unknown) where no answer came
+    /// within 20 s: cancel it again.
+    pub async fn cancel(&self, key: &Key) -> Result<Cancelled, SendError> {
+        let name = schedule::name(&self.queue_url, &id::of(key.as_str()));
+        let request = self.client.delete_schedule().name(name).set_group_name(self.group.clone()).send();
+        match within(request).await {
+            Ok(_) => Ok(Cancelled::Deleted),
+            Err(Fault::NotThere) => Ok(Cancelled::NotThere),
+            Err(fault) => Err(fault.error("it is not there")),
+        }
+    }
+
+    fn target(&self, asked: &Schedule) -> Result<Target, BuildError> {
+        let dead_letters = self.dead_letters.as_ref().map(|arn| DeadLetterConfig::builder().arn(arn).build());
+        Target::builder()
+            .arn(&asked.target)
+            .role_arn(&self.role_arn)
+            .input(&asked.input)
+            .set_dead_letter_config(dead_letters)
+            .build()
+    }
+
+    /// Looks at the schedule that has the name already.
+    async fn compare(&self, name: &str, asked: &Schedule) -> Result<Scheduled, SendError> {
+        let request = self.client.get_schedule().name(name).set_group_name(self.group.clone()).send();
+        let there = within(request).await.map_err(|fault| {
+            // It has sent its message, or was cancelled, since the first request.
+            fault.error("the schedule of this key was there and is gone: schedule it again, unless it was sent")
+        })?;
+        match of(&there).difference(asked) {
+            None => Ok(Scheduled::AlreadyThere),
+            Some(difference) => Err(SendError::new(
+                SendErrorKind::Conflict,
+                format!(
+                    "there is a schedule of this key, {name}, and {difference}: cancel that one first, or give this message a \
+                     key of its own"
+                ),
+            )),
+        }
+    }
+}
+
+/// Returns a schedule as the service shows it.
+fn of(output: &GetScheduleOutput) -> Schedule {
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let zone = output.schedule_expression_timezone().filter(|zone| *zone != "UTC");
+    let target = output.target();
+    Schedule {
+        // Ours are in UTC. In another zone the same hour is another time.
+        expression: text(output.schedule_expression()) + zone.unwrap_or_default(),
+        target: text(target.map(Target::arn)),
+        input: text(target.and_then(Target::input)),
+        enabled: output.state() != Some(&ScheduleState::Disabled),
+    }
+}
+
+/// Why a request failed.
+enum Fault {
+    /// The name is taken.
+    Conflict,
+    NotThere,
+    Error(SendError),
+}
+
+impl Fault {
+    /// Returns the error; for what is not there, one with this text.
+    fn error(self, not_there: &str) -> SendError {
+        match self {
+            Self::Error(error) => error,
+            Self::NotThere => SendError::new(SendErrorKind::Refused, not_there),
+            Self::Conflict => SendError::new(
+                SendErrorKind::Failed,
+                "EventBridge Scheduler is changing the schedule of this key: try again in a moment",
+            ),
+        }
+    }
+}
+
+/// Waits for a request, for as long as one may take.
+async fn within<T, E: ProvideErrorMetadata + std::error::Error + 'static>(
+    request: impl Future<Output = Result<T, SdkError<E>>>,
+) -> Result<T, Fault> {
+    match timeout(Duration::from_millis(REQUEST_MAX_MS), request).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(error)) => Err(fault(&error)),
+        Err(_) => Err(unknown(&format!("EventBridge Scheduler gave no answer within {REQUEST_MAX_MS} ms"))),
+    }
+}
+
+fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> Fault {
+    let SdkError::ServiceError(service) = error else {
+        return match error {
+            SdkError::ConstructionFailure(_) => {
+                Fault::Error(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
+            }
+            _ => unknown(&Chain(error).to_string()),
+        };
+    };
+    // The code alone: texts of the service quote what it was given.
+    let code = service.err().code().unwrap_or("no code");
+    let (kind, hint) = match code {
+        "ConflictException" => return Fault::Conflict,
+        "ResourceNotFoundException" => return Fault::NotThere,
+        "ThrottlingException" => (SendErrorKind::Failed, ": too many requests"),
+        "ServiceQuotaExceededException" => {
+            (SendErrorKind::Failed, ": the account has as many schedules as its quota allows, or asks too often")
+        }
+        "AccessDeniedException" => (
+            SendErrorKind::Refused,
+            ": the caller needs scheduler:CreateSchedule, scheduler:GetSchedule, scheduler:DeleteSchedule as far as it \
+             cancels, and iam:PassRole for the role in whose name messages are sent",
+        ),
+        "ValidationException" => {
+            (SendErrorKind::Refused, ": may scheduler.amazonaws.com assume the role, and is each ARN right?")
+        }
+        _ if service.raw().status().is_server_error() => {
+            return unknown(&format!("EventBridge Scheduler failed with a server error: {code}"));
+        }
+        _ => (SendErrorKind::Refused, ""),
+    };
+    Fault::Error(SendError::new(kind, format!("EventBridge Scheduler refused the request: {code}{hint}")))
+}
+
+fn unknown(why: &str) -> Fault {
+    let text = format!("{why}; the request may have been carried out: make it again with the same key");
+    Fault::Error(SendError::new(SendErrorKind::Unknown, text))
+}

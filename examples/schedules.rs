@@ -1,0 +1,50 @@
+//! Messages at a time of their own: scheduling again makes no second one, and another message under its key is a conflict.
+//!
+//! ```text
+//! ord-1: Ok(Created)
+//! ord-1 again: Ok(AlreadyThere)
+//! ord-1 at another time: Err(Conflict)
+//! ord-2: Ok(Created)
+//! ord-2, paid: Ok(Deleted)
+//! tomorrow: {"order_id": "ord-1"}
+//! ```
+
+use std::time::Duration;
+
+use claimant::producer::{Outgoing, Scheduled, Scheduler, SendError, SendErrorKind};
+use claimant::{Clock, Key, SystemClock, Timestamp};
+use claimant_local::sqs::QueueSettings;
+
+/// Schedules the reminder of an order.
+async fn remind(scheduler: &Scheduler, order_id: &str, at: Timestamp) -> Result<Scheduled, SendErrorKind> {
+    let key = Key::new(format!("remind/{order_id}")).expect("it is short");
+    let body = format!(r#"{{"order_id": "{order_id}"}}"#);
+    scheduler.schedule(Outgoing::new(key, body), at).await.map_err(|error: SendError| error.kind())
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> crate::Result {
+    let (sqs, _) = crate::support::sqs().await?;
+    sqs.create_queue("reminders", QueueSettings::default())?;
+    let (service, client) = crate::support::scheduler(&sqs).await?;
+    let role = "arn:aws:iam::000000000000:role/reminders";
+    let scheduler = Scheduler::new(client, sqs.queue_url("reminders"), role);
+
+    // When the reminder is due is a fact of the order: each try asks for the same time.
+    let tomorrow = SystemClock.now().plus(Duration::from_secs(86_400));
+    println!("ord-1: {:?}", remind(&scheduler, "ord-1", tomorrow).await);
+    println!("ord-1 again: {:?}", remind(&scheduler, "ord-1", tomorrow).await);
+    let later = tomorrow.plus(Duration::from_secs(60));
+    println!("ord-1 at another time: {:?}", remind(&scheduler, "ord-1", later).await);
+
+    println!("ord-2: {:?}", remind(&scheduler, "ord-2", tomorrow).await);
+    let cancelled = scheduler.cancel(&Key::new("remind/ord-2")?).await;
+    println!("ord-2, paid: {:?}", cancelled.map_err(|error| error.kind()));
+
+    // Here the time comes when it is called.
+    service.run_due(tomorrow.plus(Duration::from_secs(1)).as_millis());
+    for message in sqs.messages("reminders")? {
+        println!("tomorrow: {}", message.body);
+    }
+    Ok(())
+}

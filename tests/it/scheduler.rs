@@ -1,0 +1,249 @@
+//! Messages at a time of their own, on the local scheduler with the real SDK, over a wire that loses requests and answers.
+
+use std::time::Duration;
+
+use aws_sdk_scheduler::Client;
+use aws_sdk_scheduler::config::retry::RetryConfig;
+use aws_sdk_scheduler::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_scheduler::types::{FlexibleTimeWindow, FlexibleTimeWindowMode, Target};
+use claimant::producer::{Cancelled, Outgoing, Scheduled, Scheduler, SendErrorKind};
+use claimant::{AttributeValue, Key, Timestamp, Variables};
+use claimant_local::scheduler::Scheduler as LocalScheduler;
+use claimant_local::sqs::{QueueSettings, Sqs};
+use claimant_tests::wire::{Loss, Wire};
+
+const STANDARD: &str = "reminders";
+const FIFO: &str = "reminders.fifo";
+const DEAD: &str = "dead";
+const ROLE: &str = "arn:aws:iam::000000000000:role/reminders";
+
+/// In the year 2100.
+const AT: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+
+/// Queues, and a scheduler behind a wire.
+struct World {
+    sqs: Sqs,
+    local: LocalScheduler,
+    wire: Wire,
+    client: Client,
+}
+
+impl World {
+    async fn start(retries: RetryConfig) -> Self {
+        let sqs = Sqs::new();
+        sqs.set_endpoint("http://127.0.0.1:9324");
+        sqs.create_queue(STANDARD, QueueSettings::default()).unwrap();
+        sqs.create_queue(DEAD, QueueSettings::default()).unwrap();
+        sqs.create_queue(FIFO, QueueSettings { fifo: true, ..QueueSettings::default() }).unwrap();
+        let local = LocalScheduler::new(sqs.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(local.clone().serve(listener, std::future::pending()));
+        let wire = Wire::default();
+        let config = aws_sdk_scheduler::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
+            .retry_config(retries)
+            .endpoint_url(endpoint)
+            .http_client(wire.clone())
+            .build();
+        Self { sqs, local, wire, client: Client::from_conf(config) }
+    }
+
+    fn scheduler(&self, queue: &str) -> Scheduler {
+        Scheduler::new(self.client.clone(), self.sqs.queue_url(queue), ROLE)
+    }
+
+    /// Lets the time come; returns the bodies in the queue then.
+    fn at(&self, time: Timestamp, queue: &str) -> Vec<String> {
+        self.local.run_due(time.as_millis());
+        self.sqs.messages(queue).unwrap().into_iter().map(|message| message.body).collect()
+    }
+}
+
+fn outgoing(key: &str, body: &str) -> Outgoing {
+    Outgoing::new(Key::new(key).unwrap(), body)
+}
+
+fn key(key: &str) -> Key {
+    Key::new(key).unwrap()
+}
+
+/// What became of it, in a word.
+fn word(result: &Result<Scheduled, claimant::producer::SendError>) -> String {
+    match result {
+        Ok(scheduled) => format!("{scheduled:?}"),
+        Err(error) => format!("{:?}", error.kind()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_sent_once_at_its_time() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let scheduler = world.scheduler(STANDARD);
+    let trace = "Root=1-5759e988-bd862e3fe1be46a994272793";
+    let message = || {
+        outgoing("remind/ö 1", "<aws.scheduler.attempt-number> \"é\"\u{1f600}")
+            .group("tenant-7")
+            .attribute("kind", AttributeValue::text("<aws.scheduler.execution-id>"))
+            .attribute("n", AttributeValue::number(7))
+    };
+    assert_eq!(scheduler.schedule(message(), AT).await.unwrap(), Scheduled::Created);
+    // Another process, in another trace.
+    let again = world.scheduler(STANDARD).schedule(message().trace(trace), AT).await.unwrap();
+    assert_eq!((again, world.local.len()), (Scheduled::AlreadyThere, 1));
+    assert!(world.at(AT.minus(Duration::from_secs(1)), STANDARD).is_empty());
+    assert_eq!(world.at(AT, STANDARD), ["<aws.scheduler.attempt-number> \"é\"\u{1f600}"], "no keyword is replaced");
+    assert_eq!((world.at(AT, STANDARD).len(), world.local.len()), (1, 0), "and it is gone");
+    let received = world.sqs.receive(STANDARD, 1, Duration::ZERO).await.unwrap().remove(0);
+    assert_eq!(received.attributes["MessageGroupId"], "tenant-7");
+    let attribute = |name: &str| received.message_attributes[name].value.as_bytes().to_vec();
+    assert_eq!((attribute("kind"), attribute("n")), (b"<aws.scheduler.execution-id>".to_vec(), b"7".to_vec()));
+    // Where SQS remembers ids, what is sent by schedule and by hand is one message.
+    let fifo = world.scheduler(FIFO);
+    fifo.schedule(outgoing("a b", "x").trace(trace), AT).await.unwrap();
+    assert_eq!(world.at(AT, FIFO), ["x"]);
+    fifo.schedule(outgoing("a b", "x"), AT).await.unwrap();
+    assert_eq!(world.at(AT, FIFO), ["x"]);
+    let received = world.sqs.receive(FIFO, 1, Duration::ZERO).await.unwrap().remove(0);
+    assert_eq!(received.attributes["AWSTraceHeader"], trace);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_message_or_time_under_a_key_is_a_conflict() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let scheduler = world.scheduler(STANDARD);
+    scheduler.schedule(outgoing("k", "secret"), AT).await.unwrap();
+    let later = AT.plus(Duration::from_secs(1));
+    for (message, at, why) in [
+        (outgoing("k", "secret two"), AT, "it sends something else"),
+        (outgoing("k", "secret").group("g"), AT, "it sends something else"),
+        (outgoing("k", "secret").attribute("a", AttributeValue::text("secret")), AT, "it sends something else"),
+        (outgoing("k", "secret"), later, "it has another time"),
+    ] {
+        let error = scheduler.schedule(message, at).await.unwrap_err();
+        assert_eq!(error.kind(), SendErrorKind::Conflict, "{error}");
+        assert!(error.to_string().contains(why) && !error.to_string().contains("secret"), "{error}");
+    }
+    // Nothing was changed by that. Another queue's, and another group's, is another schedule.
+    assert_eq!(scheduler.schedule(outgoing("k", "secret"), AT).await.unwrap(), Scheduled::AlreadyThere);
+    for other in [world.scheduler(DEAD), world.scheduler(STANDARD).in_group("other")] {
+        assert_eq!(other.schedule(outgoing("k", "other"), later).await.unwrap(), Scheduled::Created);
+        assert_eq!(other.schedule(outgoing("k", "other"), later).await.unwrap(), Scheduled::AlreadyThere);
+    }
+    // A milli-second earlier is the same second.
+    let earlier = AT.minus(Duration::from_millis(999));
+    assert_eq!(scheduler.schedule(outgoing("k", "secret"), earlier).await.unwrap(), Scheduled::AlreadyThere);
+    assert_eq!(world.local.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_schedule_sends_nothing_and_can_be_made_again() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let scheduler = world.scheduler(STANDARD);
+    assert_eq!(scheduler.cancel(&key("k")).await.unwrap(), Cancelled::NotThere);
+    scheduler.schedule(outgoing("k", "one"), AT).await.unwrap();
+    assert_eq!(world.scheduler(FIFO).cancel(&key("k")).await.unwrap(), Cancelled::NotThere);
+    assert_eq!(scheduler.cancel(&key("k")).await.unwrap(), Cancelled::Deleted);
+    assert_eq!(scheduler.schedule(outgoing("k", "two"), AT).await.unwrap(), Scheduled::Created);
+    assert_eq!(world.at(AT, STANDARD), ["two"]);
+    assert_eq!(scheduler.cancel(&key("k")).await.unwrap(), Cancelled::NotThere);
+}
+
+/// What goes wrong on the wire, what is said, how many schedules there are then, and what is said of the same again.
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_requests_and_answers_make_no_second_schedule() {
+    const THROTTLED: Loss = Loss::Instead(429, r#"{"__type":"ThrottlingException"}"#);
+    const DENIED: Loss = Loss::Instead(403, r#"{"__type":"AccessDeniedException","Message":"secret"}"#);
+    const BROKEN: Loss = Loss::Instead(500, r#"{"__type":"InternalServerException"}"#);
+    const FULL: Loss = Loss::Instead(402, r#"{"__type":"ServiceQuotaExceededException"}"#);
+    const NO_GROUP: Loss = Loss::Instead(404, r#"{"__type":"ResourceNotFoundException"}"#);
+    const TAKEN: Loss = Loss::Instead(409, r#"{"__type":"ConflictException"}"#);
+    const ROLE: Loss = Loss::Instead(400, r#"{"__type":"ValidationException","Message":"secret"}"#);
+    let disabled = RetryConfig::disabled;
+    let twice = || RetryConfig::standard().with_max_attempts(2).with_initial_backoff(Duration::from_millis(1));
+    type Row<'a> = (&'a str, RetryConfig, &'a [Loss], &'a str, usize, &'a str);
+    let rows: [Row<'_>; 12] = [
+        ("a lost request", disabled(), &[Loss::Request], "Unknown", 0, "Created"),
+        ("a lost answer", disabled(), &[Loss::Answer], "Unknown", 1, "AlreadyThere"),
+        ("a lost answer, tried again by the SDK", twice(), &[Loss::Answer], "Created", 1, "AlreadyThere"),
+        ("a lost request, tried again by the SDK", twice(), &[Loss::Request], "Created", 1, "AlreadyThere"),
+        ("too many", disabled(), &[THROTTLED], "Failed", 0, "Created"),
+        ("the quota", disabled(), &[FULL], "Failed", 0, "Created"),
+        ("no permission", disabled(), &[DENIED], "Refused", 0, "Created"),
+        ("no role", disabled(), &[ROLE], "Refused", 0, "Created"),
+        ("a server error", disabled(), &[BROKEN], "Unknown", 0, "Created"),
+        ("no such group", disabled(), &[NO_GROUP], "Refused", 0, "Created"),
+        ("taken, and gone", disabled(), &[TAKEN], "Refused", 0, "Created"),
+        ("taken, and no answer", disabled(), &[TAKEN, Loss::Answer], "Unknown", 0, "Created"),
+    ];
+    for (name, retries, losses, wanted, schedules, again) in rows {
+        let world = World::start(retries).await;
+        let scheduler = world.scheduler(STANDARD);
+        world.wire.script(losses);
+        let first = scheduler.schedule(outgoing("k", "secret"), AT).await;
+        assert_eq!((word(&first).as_str(), world.local.len()), (wanted, schedules), "{name}: {first:?}");
+        assert!(!format!("{first:?}").contains("secret"), "{name}: {first:?}");
+        world.wire.forget_script();
+        let second = scheduler.schedule(outgoing("k", "secret"), AT).await;
+        assert_eq!((word(&second).as_str(), world.local.len()), (again, 1), "{name}: {second:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_sent_is_kept_in_the_dead_letter_queue() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let dead = world.sqs.queue_arn(DEAD);
+    world.scheduler("gone").dead_letters(dead).schedule(outgoing("k", "body"), AT).await.unwrap();
+    world.scheduler("gone").schedule(outgoing("lost", "body"), AT).await.unwrap();
+    let bodies = world.at(AT, DEAD);
+    assert!(bodies.len() == 1 && bodies[0].contains("\"MessageBody\":\"body\""), "{bodies:?}");
+    assert!(world.local.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_scheduled_is_refused_without_a_request() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let scheduler = world.scheduler(STANDARD);
+    let rows = [
+        (outgoing("k", "secret"), Timestamp::from_millis(1), "its time has come"),
+        (outgoing("k", ""), AT, "the body is empty"),
+        (outgoing("k", "secret").attribute("b", AttributeValue::bytes([1])), AT, "a binary attribute"),
+        (outgoing("k", &"secret".repeat(50_000)), AT, "takes 262144"),
+    ];
+    for (message, at, why) in rows {
+        let error = scheduler.schedule(message, at).await.unwrap_err();
+        assert_eq!(error.kind(), SendErrorKind::Refused);
+        assert!(error.to_string().contains(why) && !error.to_string().contains("secret"), "{error}");
+    }
+    assert!(world.wire.take_requests().is_empty());
+    let variables = Variables::new([("QUEUE", "reminders"), ("ROLE", "reminders")]);
+    let error = Scheduler::from_variables(variables, "QUEUE", "ROLE").await.unwrap_err().to_string();
+    assert!(error.contains("a queue's URL is needed") && error.contains("a role's ARN is needed"), "{error}");
+}
+
+/// What the local scheduler does not imitate is refused by name.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
+    let world = World::start(RetryConfig::disabled()).await;
+    const SEND: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
+    let rows = [
+        ("a b", "at(2100-01-01T00:00:00)", SEND, "OFF", ROLE, "{}", "a name has"),
+        ("n", "rate(5 minutes)", SEND, "OFF", ROLE, "{}", "at(yyyy"),
+        ("n", "at(2100-01-01T00:00:00)", "arn:aws:sqs:us-east-1:000000000000:q", "OFF", ROLE, "{}", "the target"),
+        ("n", "at(2100-01-01T00:00:00)", SEND, "FLEXIBLE", ROLE, "{}", "FlexibleTimeWindow"),
+        ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", "role", "{}", "RoleArn"),
+        ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", ROLE, "{", "Input"),
+    ];
+    for (name, expression, target, mode, role, input, wanted) in rows {
+        let target = Target::builder().arn(target).role_arn(role).input(input).build().unwrap();
+        let window = FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::from(mode)).build().unwrap();
+        let request = world.client.create_schedule().name(name).schedule_expression(expression);
+        let error = request.target(target).flexible_time_window(window).send().await.unwrap_err();
+        let text = format!("{:?}", error.into_service_error());
+        assert!(text.contains("ValidationException") && text.contains(wanted), "{text}");
+    }
+    let error = world.client.list_schedules().send().await.unwrap_err().into_service_error();
+    assert!(format!("{error:?}").contains("it has CreateSchedule, GetSchedule and DeleteSchedule"), "{error:?}");
+}
