@@ -21,7 +21,7 @@ const README_LINES_MAX: usize = 200;
 const README_EXAMPLE_LINE_MAX: usize = 40;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    claimant_servers::repository().unwrap()
 }
 
 fn read(path: impl AsRef<Path>) -> String {

@@ -3,10 +3,10 @@
 //! Each store has one row in each of the document's tables. Its test makes the rows anew and compares them with those in
 //! the document; with `CLAIMANT_STORES=write` (`make stores`) it writes them there.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use claimant_core::Store;
+use claimant_servers::repository;
 use claimant_testkit::contract::{self, CLAUSES, Findings, Trips};
 
 /// The variable that has the rows written.
@@ -38,7 +38,7 @@ pub async fn check(about: &About, store: Arc<dyn Store>) {
         ("<!-- requests -->", requests(about, trips)),
         ("<!-- life -->", life(about)),
     ];
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/stores.md");
+    let path = repository().expect("a test runs in it").join("docs/stores.md");
     // Tests of one binary write one after the other.
     static DOCUMENT: Mutex<()> = Mutex::new(());
     let _writing = DOCUMENT.lock().expect("a test that panicked here has failed anyhow");

@@ -1,7 +1,7 @@
 //! Each example prints what its head says. Those that need a server are run with the others that do.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use claimant_tests::services::{MariaDb, Postgres, Redis};
@@ -16,7 +16,7 @@ const WITH_SERVER: [(&str, &str); 5] = [
 ];
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+    std::env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
 }
 
 /// The names of all examples, by their files.

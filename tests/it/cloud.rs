@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use claimant_local::cloud::{Cloud, CloudConfig};
 use claimant_local::sqs::NewMessage;
 use claimant_local::workload::{self, Summary};
+use claimant_servers::repository;
 use tempfile::TempDir;
 
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
@@ -97,7 +98,7 @@ fn built(names: &[&str]) -> PathBuf {
 }
 
 fn project_template() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../template.yaml")
+    repository().unwrap().join("template.yaml")
 }
 
 async fn start(mut config: CloudConfig) -> (Cloud, Logs) {

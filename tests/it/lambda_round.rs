@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use claimant_servers::repository;
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -28,8 +28,7 @@ struct Watch {
 }
 
 fn script(name: &str) -> Command {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name);
-    let mut command = Command::new(path);
+    let mut command = Command::new(repository().unwrap().join("scripts").join(name));
     // What cargo tells this test of its package would have build scripts run again.
     let own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars().filter(|(name, _)| own(name)) {

@@ -1,6 +1,6 @@
 //! What `template.yaml` grants, and how its times go together.
 
-use std::path::Path;
+use claimant_servers::repository;
 
 /// The functions whose records are in the lock table: the role of each, and the name of its consumer.
 const CONSUMERS: [(&str, &str); 4] = [
@@ -12,7 +12,7 @@ const CONSUMERS: [(&str, &str); 4] = [
 
 /// The project's file of this name.
 fn file(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+    let path = repository().unwrap().join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 

@@ -1,12 +1,10 @@
 //! Prints what the house rules are about: lines by crate and street, what is long, wide or in a circle.
 
-use std::path::Path;
-
 use claimant_house::sizes::{self, Sized};
 use claimant_house::{FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, source, words};
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there");
+    let root = source::repository();
     let (mut files, mut functions, mut fields, mut parameters) = (vec![], vec![], vec![], vec![]);
     for street in ["crates", "proof", "functions"] {
         let mut sum = 0;

@@ -28,6 +28,17 @@ pub struct File {
     pub lines: usize,
 }
 
+/// Returns the repository's root: of the copy in which cargo runs this, whichever it was built in.
+///
+/// # Panics
+///
+/// Where cargo does not run this.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs this");
+    Path::new(&package).join("../..").canonicalize().expect("the repository is there")
+}
+
 /// Reads every package in a folder of the repository, in the order of their names.
 ///
 /// # Panics

@@ -7,4 +7,4 @@ mod programs;
 pub mod relay;
 
 pub use guard::Server;
-pub use programs::{dynamodb_local, mariadb, postgres, redis};
+pub use programs::{dynamodb_local, mariadb, postgres, redis, repository};

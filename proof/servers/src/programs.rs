@@ -129,7 +129,7 @@ pub fn mariadb() -> io::Result<Server> {
 /// # Errors
 /// When it is not installed or does not start.
 pub fn dynamodb_local() -> io::Result<Server> {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/dynamodb-local");
+    let home = repository()?.join(".tools/dynamodb-local");
     if !home.join("classes").exists() {
         return Err(not_installed("DynamoDB Local"));
     }
@@ -142,6 +142,20 @@ pub fn dynamodb_local() -> io::Result<Server> {
     command.extend(["LoopbackDynamoDb", "0"].map(Into::into));
     let program = Program { command, data, user: None, stop: "KILL" };
     program.start(|line| line.strip_prefix("listening on ").map(str::to_owned))
+}
+
+/// Finds the repository: from the package that cargo runs, or else from the current directory, upwards. What is built may be
+/// moved or shared between copies of the repository, so it does not know its own.
+///
+/// # Errors
+/// When there is none.
+pub fn repository() -> io::Result<PathBuf> {
+    let from =
+        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(std::env::current_dir, |package| Ok(package.into()))?;
+    let found = from.ancestors().find(|directory| directory.join("Cargo.lock").is_file());
+    found.map(Path::to_owned).ok_or_else(|| {
+        io::Error::other(format!("{} is in no copy of claimant's repository: run this from within one", from.display()))
+    })
 }
 
 fn local(port: &str) -> String {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 
 use claimant_sim::draw::draw;
@@ -55,8 +55,8 @@ fn a_scenario_is_read_as_it_was_written() {
 }
 
 fn scenarios() -> Vec<(PathBuf, Scenario)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    // Cargo runs the tests of a crate in its directory.
+    let files = std::fs::read_dir("scenarios").unwrap().map(|entry| entry.unwrap().path());
     let read = |path: PathBuf| (path.clone(), serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap());
     files.map(read).collect()
 }
