@@ -1,24 +1,31 @@
 //! Cold starts: from exec to the first request for work, and how large the binary is.
 
+use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use claimant_core::Error;
-use tokio::io::BufReader;
-use tokio::net::{TcpListener, TcpStream};
+use http_body_util::Empty;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
 use tokio::process::Command;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::args::Cold;
 use crate::field::aws_variables;
-use crate::http::Message;
 
 /// A function that asks for no work within this time does not start.
 const START_MAX: Duration = Duration::from_secs(20);
 /// What a function asks for work with.
-const FIRST_REQUEST: &[u8] = b"GET /2018-06-01/runtime/invocation/next ";
+const FIRST_REQUEST: &str = "/2018-06-01/runtime/invocation/next";
 /// Starts before the measured ones, so that the file is in memory for all of them.
 const WARM_UPS: usize = 2;
 
@@ -105,21 +112,32 @@ async fn once(path: &Path, listener: &TcpListener) -> Result<(Duration, Option<D
     let mut child = command.spawn().map_err(failed)?;
     let asked = timeout(START_MAX, first_request(listener)).await;
     let start = since.elapsed();
-    // Held until the end: a function that loses its runtime would complain.
-    let _asked = asked.map_err(|_| Error::new(format!("{} asked for no work", path.display())))?.map_err(failed)?;
+    asked.map_err(|_| Error::new(format!("{} asked for no work", path.display())))?.map_err(failed)?;
     let cpu = child.id().and_then(cpu_time);
     child.kill().await.map_err(failed)?;
     Ok((start, cpu))
 }
 
-/// Waits for the first request for work, and gives the connection that it came on.
-async fn first_request(listener: &TcpListener) -> std::io::Result<BufReader<TcpStream>> {
+/// Waits for the first request for work. It gets no answer, and its connection stays as long as the function: one that loses
+/// its runtime would complain.
+async fn first_request(listener: &TcpListener) -> std::io::Result<()> {
+    let asked = Arc::new(Notify::new());
     loop {
-        let (stream, _) = listener.accept().await?;
-        let mut stream = BufReader::new(stream);
-        if Message::read(&mut stream).await?.is_some_and(|request| request.bytes.starts_with(FIRST_REQUEST)) {
-            return Ok(stream);
-        }
+        let (stream, _) = tokio::select! {
+            accepted = listener.accept() => accepted?,
+            () = asked.notified() => return Ok(()),
+        };
+        let asked = Arc::clone(&asked);
+        tokio::spawn(async move {
+            let service = service_fn(|request: Request<Incoming>| {
+                if request.uri().path() == FIRST_REQUEST {
+                    asked.notify_one();
+                }
+                std::future::pending::<Result<Response<Empty<Bytes>>, Infallible>>()
+            });
+            // OK to fail: the function is killed once it has asked.
+            drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
+        });
     }
 }
 
@@ -131,4 +149,28 @@ fn cpu_time(process: u32) -> Option<Duration> {
         text.split_whitespace().next()?.parse::<u64>().ok()
     });
     Some(Duration::from_nanos(nanos.sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_function_has_started_once_it_asks_for_work() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let asks = async {
+            let mut connections = Vec::new();
+            for path in ["/other", FIRST_REQUEST] {
+                let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: local\r\n\r\n").as_bytes()).await.unwrap();
+                connections.push(stream);
+            }
+            connections
+        };
+        let (asked, _connections) = tokio::join!(first_request(&listener), asks);
+        asked.unwrap();
+    }
 }

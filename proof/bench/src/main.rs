@@ -6,7 +6,7 @@
 //! | `field` | who is measured, and how each is spoken to |
 //! | `contestant`, `hand` | the Rust contestants, each a process of its own |
 //! | `workload` | the messages |
-//! | `store`, `units`, `http` | the embedded DynamoDB behind latency, and what requests cost |
+//! | `store`, `units` | the embedded DynamoDB behind latency, and what requests cost |
 //! | `cold` | cold starts and binary sizes |
 //! | `figures`, `goals`, `report`, `machine`, `locked` | the page about it |
 
@@ -17,7 +17,6 @@ mod field;
 mod figures;
 mod goals;
 mod hand;
-mod http;
 mod locked;
 mod machine;
 mod measure;

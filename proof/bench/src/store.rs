@@ -2,6 +2,7 @@
 //!
 //! Both run in the command's own process, and the contestants in theirs: what the store costs is not theirs.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +11,19 @@ use std::time::Duration;
 use claimant_core::Error;
 use claimant_local::dynamodb::DynamoDb;
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
-use tokio::io::{AsyncWriteExt as _, BufReader};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, client, server};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use crate::http::Message;
 use crate::units::Units;
+
+/// The longest body of a request: DynamoDB takes 16 MB.
+const BODY_BYTES_MAX: usize = 17 * 1024 * 1024;
 
 /// Tokio's timers wake up this much late, on average. The page tells what remains.
 const TIMER_LAG: Duration = Duration::from_millis(1);
@@ -118,7 +126,7 @@ fn spec(table: &str) -> TableSpec {
 }
 
 /// Serves the database from threads of its own: it works while it answers, which would hold up the proxy's timers.
-fn serve(database: DynamoDb) -> std::io::Result<SocketAddr> {
+fn serve(database: DynamoDb) -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
@@ -150,24 +158,32 @@ async fn accept(listener: TcpListener, behind: SocketAddr, gauge: Arc<Gauge>) {
 }
 
 /// One connection of a contestant has one of its own to the store, so that none waits for another.
-async fn pass_on(client: TcpStream, behind: SocketAddr, gauge: &Gauge) -> std::io::Result<()> {
+async fn pass_on(contestant: TcpStream, behind: SocketAddr, gauge: &Gauge) -> io::Result<()> {
     let store = TcpStream::connect(behind).await?;
-    client.set_nodelay(true)?;
+    contestant.set_nodelay(true)?;
     store.set_nodelay(true)?;
-    let (mut client, mut store) = (BufReader::new(client), BufReader::new(store));
-    while let Some(request) = Message::read(&mut client).await? {
-        gauge.count(&request);
+    let (store, connection) = client::conn::http1::handshake(TokioIo::new(store)).await.map_err(io::Error::other)?;
+    let store = &Mutex::new(store);
+    let service = service_fn(|request: Request<Incoming>| async move {
+        let (head, body) = request.into_parts();
+        let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(io::Error::other)?.to_bytes();
+        gauge.count(&head.headers, &body);
         gauge.hold_back().await;
-        store.write_all(&request.bytes).await?;
-        let Some(response) = Message::read(&mut store).await? else { break };
-        client.write_all(&response.bytes).await?;
-    }
-    Ok(())
+        let mut store = store.lock().await;
+        store.ready().await.map_err(io::Error::other)?;
+        store.send_request(Request::from_parts(head, Full::<Bytes>::new(body))).await.map_err(io::Error::other)
+    });
+    let ended = tokio::select! {
+        ended = server::conn::http1::Builder::new().serve_connection(TokioIo::new(contestant), service) => ended,
+        ended = connection => ended,
+    };
+    ended.map_err(io::Error::other)
 }
 
 impl Gauge {
-    fn count(&self, request: &Message) {
-        let units = Units::of(request.header("x-amz-target").unwrap_or_default(), request.body());
+    fn count(&self, headers: &HeaderMap, body: &[u8]) {
+        let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+        let units = Units::of(target.unwrap_or_default(), body);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.writes.fetch_add(units.writes, Ordering::Relaxed);
         self.read_halves.fetch_add(units.read_halves, Ordering::Relaxed);
@@ -181,5 +197,39 @@ impl Gauge {
             // OK because it is a few milliseconds.
             self.held_back_us.fetch_add(since.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The database wants a signature, and does not check it.
+    const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, \
+        SignedHeaders=host;x-amz-date, Signature=0";
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn requests_are_passed_on_counted_and_held_back() {
+        let store = Store::start(&["orders"]).await.unwrap();
+        store.set_latency(3);
+        let stream = TcpStream::connect(store.address).await.unwrap();
+        let (mut sender, connection) = client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        for id in ["1", "2"] {
+            let request = Request::post("/")
+                .header("host", "localhost")
+                .header("authorization", SIGNED)
+                .header("x-amz-date", "20260101T000000Z");
+            let request = request.header("content-type", "application/x-amz-json-1.0");
+            let request = request.header("x-amz-target", "DynamoDB_20120810.PutItem");
+            let body = format!(r#"{{"TableName": "orders", "Item": {{"id": {{"S": "{id}"}}}}}}"#);
+            sender.ready().await.unwrap();
+            let response = sender.send_request(request.body(Full::<Bytes>::from(body)).unwrap()).await.unwrap();
+            let (head, body) = response.into_parts();
+            assert_eq!((head.status.as_u16(), &body.collect().await.unwrap().to_bytes()[..]), (200, &b"{}"[..]));
+        }
+        let counts = store.counts();
+        assert_eq!((counts.requests, counts.units), (2, Units { writes: 2, read_halves: 0 }));
+        assert!(counts.held_back >= 2 * (Duration::from_millis(3) - TIMER_LAG), "{counts:?}");
     }
 }
