@@ -15,7 +15,7 @@ MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 
 .PHONY: help run dev test lint docs fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries \
-	tests test-servers test-lambda test-seeds test-storm test-new test-templates licences
+	tests test-alone test-servers test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,18 +29,22 @@ dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
 test: ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
 	cargo fmt --all --check
 	@$(MAKE) -j2 tools tests
-	@# What needs servers, binaries or time: while one waits, another computes.
+	@# While one waits, another computes. The longest come first.
 	@$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		test-servers test-lambda test-seeds test-storm test-new test-templates licences
+		test-servers test-new test-alone test-seeds test-storm test-licences test-templates
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
 # would compile every dependency once more.
 tests test-%: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 tests test-%: export CLIPPY_ARGS := -Dwarnings
 
+# All that the tests below run, in one build: what they then ask cargo for is there.
 tests:
+	cargo build --workspace --locked --all-targets
+
+# Those that need nothing but the machine.
+test-alone:
 	cargo test --workspace --locked
-	cargo build --locked --workspace --bins
 
 # Always of the whole workspace: with -p, the SDKs would be built again for fewer features. These tests wait more than they
 # compute.
@@ -60,18 +64,18 @@ test-storm:
 test-new: test-lambda
 	cargo test --workspace --locked --test new -- --ignored
 
+# Of all platforms: cargo has fetched only what this one builds.
+test-licences:
+	cargo fetch --locked --quiet
+	cargo test --workspace --locked --test rules -- --ignored
+
 test-templates:
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
 
-lint: licences ## Check format, lints, licences, and which crate may use which
+lint: test-licences ## Check format, lints, licences, and which crate may use which
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-
-licences:
-	@scripts/tools deny
-	cargo fetch --locked --quiet
-	cargo-deny --offline --log-level error check licenses bans sources
 
 fmt: ## Format the code
 	cargo fmt --all
@@ -117,11 +121,13 @@ mutants: ## Change each line of the core and the lock table, and want a test to 
 	@scripts/tools mutants
 	@scripts/mutants $(PART)
 
-package: ## What a release needs beside `make test`: docs without warnings, each feature alone, each package built
-	@scripts/tools hack
+package: ## What a release needs beside `make test`: docs without warnings, each feature alone, each package built, cargo-deny
+	@scripts/tools hack deny
 	RUSTDOCFLAGS='-D warnings' cargo doc $(PUBLISHED) --no-deps --all-features --locked
 	cargo hack clippy $(PUBLISHED) --each-feature --locked -- -D warnings
 	cargo package $(PUBLISHED) --locked
+	cargo fetch --locked --quiet
+	cargo-deny --offline --log-level error check licenses bans sources
 
 msrv: ## Check the workspace with the oldest Rust that it supports, which rustup fetches
 	rust=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml); \

@@ -1,4 +1,4 @@
-//! Reads the source of the crates that users depend on, and measures what the house rules limit.
+//! Reads the source of the crates that users depend on, and measures what the house rules limit; and what they are built with.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -6,8 +6,10 @@
 //! | [`sizes`] | lines of files and functions, fields of types, parameters of functions |
 //! | [`circles`] | files of one crate that import each other |
 //! | [`words`] | names of other systems in a crate that must know none |
+//! | [`dependencies`] | licences, sources, and which crate may use which |
 
 pub mod circles;
+pub mod dependencies;
 pub mod sizes;
 pub mod source;
 pub mod words;

@@ -1,10 +1,14 @@
 //! The house rules, held to the crates that users depend on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use claimant_house::dependencies::{self, Graphed, Rules};
 use claimant_house::sizes::{self, Sized};
 use claimant_house::source::Crate;
 use claimant_house::{FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, source, words};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 /// Types with more fields, each with its reason.
 const WIDE: &[(&str, &str)] = &[
@@ -13,7 +17,7 @@ const WIDE: &[(&str, &str)] = &[
 ];
 
 fn crates() -> Vec<Crate> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there");
+    let root = source::repository();
     let crates = source::street(&root, "crates");
     assert!(crates.len() > 10, "the crates are there");
     crates
@@ -52,4 +56,111 @@ fn the_core_names_no_other_system() {
     let found = words::of(named("claimant-core"), words::SYSTEMS);
     assert!(found.is_empty(), "{}", found.join("\n"));
     assert!(!words::of(named("claimant-dynamodb"), words::SYSTEMS).is_empty(), "the check finds words");
+}
+
+/// `cargo metadata` with these options, offline.
+fn metadata<T: DeserializeOwned>(options: &[&str]) -> T {
+    let mut metadata = Command::new(std::env::var_os("CARGO").expect("cargo runs this"));
+    metadata.args(["metadata", "--format-version", "1", "--locked", "--offline"]).args(options);
+    let output = metadata.current_dir(source::repository()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("it is metadata")
+}
+
+fn rules() -> Rules {
+    let text = std::fs::read_to_string(source::repository().join("deny.toml")).expect("deny.toml is there");
+    toml::from_str(&text).unwrap_or_else(|e| panic!("deny.toml: {e}"))
+}
+
+#[test]
+#[ignore = "needs the crates of every platform (cargo fetch): make test"]
+fn dependencies_are_those_that_are_allowed() {
+    let graph: Graphed = metadata(&["--all-features"]);
+    let found = dependencies::faults(&rules(), &graph);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn dependencies_that_are_not_allowed_are_found() {
+    let registry = "registry+https://github.com/rust-lang/crates.io-index";
+    let package = |name: &str, license: Option<&str>, source: Option<&str>, uses: Value| json!({"id": name, "name": name, "license": license, "source": source, "dependencies": uses});
+    let both = Some("MIT OR Apache-2.0");
+    let any =
+        json!([{"name": "redis", "req": "*", "path": null}, {"name": "claimant-core", "req": "*", "path": "/core"}]);
+    let graph = json!({
+        "packages": [
+            package("claimant-redis", both, None, json!([])),
+            package("claimant-lambda", both, None, any),
+            package("redis", Some("MIT/Apache-2.0"), Some(registry), json!([])),
+            package("openssl-sys", Some("MIT"), Some(registry), json!([])),
+            package("copyleft", Some("MIT AND GPL-3.0-only"), Some(registry), json!([])),
+            package("either", Some("GPL-3.0-only OR (MIT AND Unicode-3.0)"), Some(registry), json!([])),
+            package("secret", None, Some("git+https://git.example/secret"), json!([])),
+        ],
+        "resolve": {"nodes": [
+            {"id": "claimant-redis", "dependencies": ["redis", "either"]},
+            {"id": "claimant-lambda", "dependencies": ["redis", "openssl-sys"]},
+        ]},
+    });
+    let found = dependencies::faults(&rules(), &serde_json::from_value(graph).expect("it is metadata"));
+    let wanted = [
+        "claimant-lambda takes any version of redis",
+        "copyleft: the licence MIT AND GPL-3.0-only is not among those of deny.toml",
+        "secret comes from git+https://git.example/secret: all dependencies come from crates.io",
+        "secret: it names no licence",
+        "claimant-lambda uses redis, which only [\"claimant-redis\", \"claimant-tests\"] may",
+        "claimant-lambda uses openssl-sys, which only [] may",
+    ];
+    assert_eq!(found, wanted);
+}
+
+/// What is written into `deny.toml` and held by nothing would only look safe.
+#[test]
+fn a_rule_that_is_not_held_is_refused() {
+    let text = std::fs::read_to_string(source::repository().join("deny.toml")).expect("deny.toml is there");
+    for (held, other) in [
+        ("wildcards = \"deny\"", "wildcards = \"allow\""),
+        ("all-features = true", "all-features = false"),
+        ("[sources]", "[sources]\nallow-git = []"),
+    ] {
+        assert!(text.contains(held) && toml::from_str::<Rules>(&text.replace(held, other)).is_err(), "{other}");
+    }
+}
+
+/// `test = false` saves the build of an empty test program. A test in such a target would never run.
+#[test]
+fn targets_without_a_test_program_have_no_tests() {
+    let metadata: Value = metadata(&["--no-deps"]);
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().expect("they have targets"));
+    let untested = targets.filter(|target| target["test"] == false && target["kind"] != json!(["custom-build"]));
+    let mut count = 0;
+    for target in untested {
+        count += 1;
+        let root = Path::new(target["src_path"].as_str().expect("a target has a file"));
+        let files = if root.ends_with("lib.rs") {
+            files(root.parent().expect("it is in a folder"))
+        } else {
+            vec![root.to_owned()]
+        };
+        for file in files {
+            let text = std::fs::read_to_string(&file).expect("it is readable");
+            let is_test = |line: &str| ["#[test]", "#[tokio::test"].iter().any(|mark| line.trim().starts_with(mark));
+            assert!(
+                !text.lines().any(is_test),
+                "{} has tests, and `test = false` keeps them from being run",
+                file.display()
+            );
+        }
+    }
+    assert!(count > 5, "the check finds targets");
+}
+
+/// Every file of Rust below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(folder).expect("a folder can be listed").map(|entry| entry.expect("an entry").path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let rust = files.into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    rust.chain(folders.iter().flat_map(|folder| self::files(folder))).collect()
 }
