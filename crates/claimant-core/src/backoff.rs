@@ -27,6 +27,18 @@ pub(crate) fn rejected_delay(receive_count: u32) -> Duration {
     }
 }
 
+/// Returns the delay before a message for which there was no time is delivered again: none after its first receive. From the second
+/// on its batches do not fit into their invocations, so it waits as long as one of them can take, and twice as long with each
+/// further receive, spread over the upper half: others are done meanwhile, and its receives last until it has a turn.
+pub(crate) fn turn_delay(receive_count: u32, invocation: Duration, message_id: &MessageId) -> Duration {
+    if receive_count <= 1 {
+        return Duration::ZERO;
+    }
+    // OK because an invocation lasts minutes.
+    let half = ceiling(invocation.as_millis() as u64, 2, receive_count - 1) / 2;
+    Duration::from_millis(half + spread(message_id, receive_count) % half.max(1))
+}
+
 /// Returns the delay before a store that gave no answer to try number `tries` (from 1) is called again, for this message and
 /// those with it: growing, capped, spread over its upper half, and at most half of the time that is left, so that the last tries
 /// come close to its end. `None` where hardly any is left.
@@ -69,6 +81,11 @@ mod tests {
             assert!((full / 2..=full).contains(&ms), "attempt {attempt}: {ms} ms");
         }
         assert_ne!(delay(9, &id), delay(9, &MessageId::new("m-2").unwrap()));
+        let turn = |n| turn_delay(n, Duration::from_secs(10), &id).as_millis();
+        assert_eq!((turn(0), turn(1), turn_delay(9, Duration::ZERO, &id)), (0, 0, Duration::ZERO));
+        for (receive_count, full) in [(2, 10_000), (3, 20_000), (5, 80_000), (u32::MAX, 900_000)] {
+            assert!((full / 2..=full).contains(&turn(receive_count)), "{receive_count}");
+        }
         let rejected: Vec<_> = (1..=5).map(|n| rejected_delay(n).as_secs()).collect();
         assert_eq!(rejected, [0, 1, 2, 4, 8]);
     }

@@ -151,7 +151,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Ends a message that gets no run for lack of time or room.
     fn not_started(&mut self, delivery: Delivery) {
-        let answer = self.cx.not_started();
+        let answer = self.cx.not_started(&delivery.message);
         self.conclude(delivery, answer);
     }
 
@@ -239,7 +239,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     fn start_runs(&mut self) {
         let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt());
         for claimed in self.running.start(max, &mut self.slots) {
-            self.settling.push(Unsettled::released(claimed));
+            self.settling.push(Unsettled::released(self.cx, claimed));
         }
     }
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::context::BatchContext;
 use super::work::{Answer, Delivery, Work};
+use crate::backoff;
 use crate::deadline::until;
 use crate::key::Key;
+use crate::message::Message;
 use crate::options::Lease;
 use crate::protocol::Refusal;
 use crate::rejection::Rejection;
@@ -69,14 +71,16 @@ impl<T> BatchContext<'_, T> {
     }
 
     /// Returns the answer for a message for which there was no time.
-    pub(crate) fn not_started(&self) -> Answer {
-        // At once, but where that would be a hot loop to the dead-letter queue: for a function that never has time, and where
-        // other invocations of the process have the slots, as long as this one would have waited for them.
-        match self.shared.slots.invocations() {
-            _ if self.schedule.total().is_zero() => Answer::unchanged(Outcome::NotStarted),
-            1 => Answer::failure(Outcome::NotStarted, Duration::ZERO),
-            _ => Answer::failure(Outcome::NotStarted, until(self.schedule.cancel_at)),
+    pub(crate) fn not_started(&self, message: &Message) -> Answer {
+        let total = self.schedule.total();
+        // For a function that never has time, anything else would be a hot loop to the dead-letter queue.
+        if total.is_zero() {
+            return Answer::unchanged(Outcome::NotStarted);
         }
+        let delay = backoff::turn_delay(message.receive_count(), total, message.id());
+        // Where other invocations of the process have the slots, as long as this one would have waited for them.
+        let slots = if self.shared.slots.invocations() > 1 { until(self.schedule.cancel_at) } else { Duration::ZERO };
+        Answer::failure(Outcome::NotStarted, delay.max(slots))
     }
 
     /// Parks a message whose key is parked, or was found abandoned by this claim.

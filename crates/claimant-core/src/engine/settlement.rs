@@ -11,6 +11,7 @@ use super::work::{Answer, Claimed, Payload, Work};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::failure::{Failure, FailureKind};
+use crate::message::Message;
 use crate::protocol::{Abandoned, Ending};
 use crate::rejection::Rejection;
 use crate::report::Outcome;
@@ -46,6 +47,10 @@ impl<T> Then<T> {
         Self::Exit(Exit::Answered(Answer::failure(outcome, visible_after)))
     }
 
+    fn not_started(cx: BatchContext<'_, T>, message: &Message) -> Self {
+        Self::Exit(Exit::Answered(cx.not_started(message)))
+    }
+
     pub(crate) fn is_completion(&self) -> bool {
         matches!(self, Self::Exit(Exit::Answered(Answer { outcome: Outcome::Completed, .. })))
     }
@@ -63,9 +68,10 @@ impl<T> Then<T> {
 
 impl<'a, T> Unsettled<T> {
     /// Releases a claim whose handler was not run for lack of time.
-    pub(crate) fn released(claimed: Claimed<T>) -> Self {
+    pub(crate) fn released(cx: BatchContext<'a, T>, claimed: Claimed<T>) -> Self {
         let Claimed { work, claim, held } = claimed;
-        Self::not_run(work.without_payload(), claim, held, Then::answer(Outcome::NotStarted, Duration::ZERO))
+        let then = Then::not_started(cx, &work.delivery.message);
+        Self::not_run(work.without_payload(), claim, held, then)
     }
 
     fn not_run(work: Work<()>, claim: Claim, held: Held, then: Then<T>) -> Self {
@@ -173,7 +179,7 @@ pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran) -> AfterRun<T>
         }
         RunEnd::NeverStarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
-            let then = Then::answer(Outcome::NotStarted, Duration::ZERO);
+            let then = Then::not_started(cx, &work.delivery.message);
             return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
         }
     };
