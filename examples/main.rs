@@ -16,6 +16,7 @@ macro_rules! examples {
 
 examples! {
     at_most_once
+    batch
     conflicts
     inbox
     leased

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::batch::Runner;
 use crate::decode::Json;
 use crate::duplicate::Duplicate;
 use crate::envelope::Envelope;
@@ -47,7 +48,7 @@ type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 pub struct Consumer<T> {
     name: String,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) handler: AnyHandler<T>,
+    pub(crate) handler: Runner<T>,
     reader: Reader<T>,
     on_duplicate: Option<DuplicateHook>,
     pub(crate) options: Options,
@@ -95,8 +96,13 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 }
 
 impl<T: Send + 'static> Consumer<T> {
-    pub(crate) fn with_handler(name: String, store: Arc<dyn Store>, reader: Reader<T>, handler: AnyHandler<T>) -> Self {
-        Self { name, store, handler, reader, on_duplicate: None, options: Options::default() }
+    pub(crate) fn with_handler(
+        name: String,
+        store: Arc<dyn Store>,
+        reader: Reader<T>,
+        handler: impl Into<Runner<T>>,
+    ) -> Self {
+        Self { name, store, handler: handler.into(), reader, on_duplicate: None, options: Options::default() }
     }
 
     /// Sets what the body is wrapped in. A second one is inside the first, and so on; what is decoded is in the innermost.
@@ -257,10 +263,18 @@ impl<T: Send + 'static> Consumer<T> {
             with the process: do the work in the transaction and leave at_most_once away, or use a store without transactions";
         const NEEDS_KEY: &str = "at most once needs a key from the payload: a message that is redriven from a dead-letter queue \
             has a new message id, so that under the id as the key its parked work would run again; add .key(…) or .key_of(…)";
+        const NEEDS_BATCH: &str = "a size of calls needs a batch handler: Consumer::batch, or leave items_max away";
+        const RUNS_AGAIN: &str = "at most once does not go with a batch in a transaction, whose handler is called again for             the other items when one fails: leave at_most_once away, since what was rolled back is not done";
         let parks = self.options.policy.abandoned == Abandoned::Park;
+        let (batch, transactional) = match &self.handler {
+            Runner::Each(_) => (false, false),
+            Runner::Batch(handler) => (true, handler.transactions.is_some()),
+        };
         let faults = [
             (parks && !self.store.claims_outlive_owners()).then_some(NEEDS_OUTLIVING_CLAIMS),
             (parks && !self.reader.identity.has_key()).then_some(NEEDS_KEY),
+            (parks && transactional).then_some(RUNS_AGAIN),
+            (self.options.items_max.is_some() && !batch).then_some(NEEDS_BATCH),
             self.reader.identity.fault(),
         ];
         faults.into_iter().flatten().collect()

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::batch::{AnyBatchHandler, BatchHandler, TransactionalBatchHandler};
+use crate::batch_transactions::BatchTransactional;
 use crate::consumer::Consumer;
 use crate::decode::Decoder;
 use crate::handler::{AnyHandler, Handler, TransactionalHandler};
@@ -64,5 +66,33 @@ impl<D> DecodedBy<D> {
         D: Decoder<T>,
     {
         Consumer::with_handler(name.into(), Arc::new(store), Reader::new(self.0), AnyHandler::transactional(handler))
+    }
+
+    /// Returns a consumer as [`Consumer::batch`] does.
+    pub fn batch<T: Send + 'static>(
+        self,
+        name: impl Into<String>,
+        store: impl Store,
+        handler: impl BatchHandler<T>,
+    ) -> Consumer<T>
+    where
+        D: Decoder<T>,
+    {
+        Consumer::with_handler(name.into(), Arc::new(store), Reader::new(self.0), AnyBatchHandler::plain(handler))
+    }
+
+    /// Returns a consumer as [`Consumer::batch_transactional`] does.
+    pub fn batch_transactional<T: Send + 'static, S: BatchTransactional>(
+        self,
+        name: impl Into<String>,
+        store: S,
+        handler: impl TransactionalBatchHandler<T, S::Transaction>,
+    ) -> Consumer<T>
+    where
+        D: Decoder<T>,
+    {
+        let store = Arc::new(store);
+        let handler = AnyBatchHandler::transactional(Arc::clone(&store), handler);
+        Consumer::with_handler(name.into(), store, Reader::new(self.0), handler)
     }
 }

@@ -13,11 +13,14 @@ use crate::message::Message;
 use crate::record::RESULT_MAX_BYTES;
 use crate::transaction::{TransactionGuard, TransactionSlot};
 
+/// The run of a handler, which returns `R`.
+pub(crate) type RunFuture<R> = Pin<Box<dyn Future<Output = R> + Send>>;
+
 /// A handler's run: what it returns is the result to keep, as JSON.
-pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
+pub(crate) type HandlerFuture = RunFuture<Result<Option<String>, Failure>>;
 
 /// The error for a store that does not keep to its type.
-const NO_TRANSACTION: &str = "the store gave the claim no transaction";
+pub(crate) const NO_TRANSACTION: &str = "the store gave the claim no transaction";
 
 /// A handler of payloads `T`: for [`Consumer::new`](crate::Consumer::new).
 ///
@@ -199,7 +202,10 @@ impl<T: Send + 'static> AnyHandler<T> {
 
 /// Converts what a handler returned to what is kept. The work is done, so a result that cannot be kept must not make it look
 /// undone.
-fn to_keep<R: Serialize>(returned: Result<R, HandlerError>, cx: &Context) -> Result<Option<String>, Failure> {
+pub(crate) fn to_keep<R: Serialize>(
+    returned: Result<R, HandlerError>,
+    cx: &Context,
+) -> Result<Option<String>, Failure> {
     Ok(kept(returned?).unwrap_or_else(|why| {
         tracing::error!(consumer = cx.consumer(), message_id = cx.message_id(), attempt = cx.attempt(), reason = %why, "handler's result is left out of the record");
         None

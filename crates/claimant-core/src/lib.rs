@@ -5,9 +5,9 @@
 //! | [`key`], [`claim`], [`clock`], [`fingerprint`], [`record`] | the values, checked at the edge |
 //! | [`protocol`] | the pure decisions; nothing else decides |
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
-//! | [`transaction`] | a transaction that a claim carries and its handler borrows |
-//! | [`message`], [`attributes`], [`context`], [`handler`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
-//! | [`consumer`], `options`, `tuning` | a named handler and its options |
+//! | [`transaction`], [`batch_transactions`] | a transaction that a claim carries and its handler borrows; one for many claims |
+//! | [`message`], [`attributes`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
+//! | [`consumer`], `options`, `tuning`, `batched` | a named handler and its options |
 //! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | [`payloads`] | payloads that are kept outside of their messages |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
@@ -18,6 +18,9 @@
 
 pub mod attributes;
 pub mod backoff;
+pub mod batch;
+pub mod batch_transactions;
+mod batched;
 pub mod budget;
 pub mod claim;
 pub mod clock;
@@ -57,6 +60,8 @@ pub mod transaction;
 mod tuning;
 
 pub use attributes::{AttributeValue, Attributes};
+pub use batch::{BatchHandler, BatchResults, Item, Items, TransactionalBatchHandler};
+pub use batch_transactions::BatchTransactional;
 pub use budget::Budget;
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};

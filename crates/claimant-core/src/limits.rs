@@ -77,6 +77,15 @@ pub const REMOVALS_MAX: usize = 8;
 /// How long an ending waits for others to be written with.
 pub const SETTLE_LINGER_MS: u64 = 5;
 
+/// How many messages one call of a batch handler gets at most, unless set: as many as a store claims in one request.
+pub const ITEMS_DEFAULT: usize = STORE_BATCH_MAX;
+
+/// The largest number that may be set for it: each item takes up one message of the concurrency.
+pub const ITEMS_MAX: usize = CONCURRENCY_MAX;
+
+/// How long a call of a batch handler that is not full waits for claims that are on their way.
+pub const CALL_LINGER_MS: u64 = 10;
+
 /// The shortest renewed lease that may be set: each is renewed three times.
 pub const LEASE_MIN_MS: u64 = 3_000;
 

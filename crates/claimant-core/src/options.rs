@@ -23,6 +23,8 @@ pub enum Lease {
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) concurrency: Option<usize>,
+    /// Set for batch handlers alone.
+    pub(crate) items_max: Option<usize>,
     pub(crate) expected: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) attempts_max: Option<u32>,
@@ -31,6 +33,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Returns how many messages a call of a batch handler gets at most.
+    pub(crate) fn items_max(&self) -> usize {
+        self.items_max.unwrap_or(limits::ITEMS_DEFAULT)
+    }
+
     /// Returns each option that is out of bounds, in words.
     pub(crate) fn faults(&self) -> Vec<String> {
         let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
@@ -41,10 +48,12 @@ impl Options {
         // OK because usize is at most 64 bits wide.
         let concurrency = self.concurrency.map(|n| n as u64);
         let concurrency_max = limits::CONCURRENCY_MAX as u64;
+        let (items, items_max) = (self.items_max.map(|n| n as u64), limits::ITEMS_MAX as u64);
         let bounds = [
             ("the window", Some(self.policy.window.as_secs()), limits::WINDOW_MIN_S, limits::WINDOW_MAX_S, "s"),
             ("the clock skew", Some(millis(self.policy.skew)), 0, limits::SKEW_MAX_MS, "ms"),
             ("the concurrency", concurrency, 1, concurrency_max, "messages"),
+            ("the size of a call", items, 1, items_max, "items"),
             ("the expected duration", self.expected.map(millis), 0, limits::LEASE_MAX_MS, "ms"),
             ("the timeout", self.timeout.map(millis), 1, limits::LEASE_MAX_MS, "ms"),
             ("the limit of attempts", self.attempts_max.map(u64::from), 1, u32::MAX.into(), "attempts"),

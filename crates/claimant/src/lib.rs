@@ -226,6 +226,25 @@ pub mod producer {
     pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
 }
 
+/// Handlers of many messages in one call, with a result for each: for [`Consumer::batch`].
+///
+/// ```
+/// use claimant::batch::Items;
+/// use claimant::memory::MemoryStore;
+/// use claimant::{Consumer, HandlerError};
+///
+/// async fn pack(orders: Items<u64>) -> Result<Vec<Result<(), HandlerError>>, HandlerError> {
+///     let packed = |order: &u64| if *order == 0 { Err(HandlerError::terminal("there is no order 0")) } else { Ok(()) };
+///     Ok(orders.payloads().map(packed).collect())
+/// }
+///
+/// let consumer = Consumer::batch("packing", MemoryStore::new(), pack).key(|order| order).items_max(100);
+/// ```
+pub mod batch {
+    #[doc(inline)]
+    pub use claimant_core::batch::{BatchHandler, BatchResults, Item, Items, TransactionalBatchHandler};
+}
+
 /// Decoders of bodies, and the trait for one's own.
 pub mod decode {
     #[doc(inline)]
@@ -278,9 +297,9 @@ pub mod limits {
     };
     #[doc(inline)]
     pub use claimant_core::limits::{
-        BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, LEASE_MAX_MS,
-        LEASE_MIN_MS, MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX, RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS,
-        SKEW_MAX_MS, VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
+        BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, ITEMS_DEFAULT,
+        ITEMS_MAX, LEASE_MAX_MS, LEASE_MIN_MS, MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX, RECEIVES_MAX_DEFAULT,
+        SKEW_DEFAULT_MS, SKEW_MAX_MS, VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
     };
     #[doc(inline)]
     pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};
@@ -297,8 +316,8 @@ pub mod store {
     };
     #[doc(inline)]
     pub use claimant_core::{
-        Abandoned, AnyTransaction, Claim, ConsumerName, Failure, FailureKind, Meter, OwnerToken, Record, RecordId,
-        Status, Transactional, Usage, protocol,
+        Abandoned, AnyTransaction, BatchTransactional, Claim, ConsumerName, Failure, FailureKind, Meter, OwnerToken,
+        Record, RecordId, Status, Transactional, Usage, protocol,
     };
 }
 

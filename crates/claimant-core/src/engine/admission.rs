@@ -15,6 +15,12 @@ pub(crate) fn to_claim(waiting: usize, in_hand: usize, concurrency: usize, ahead
     if waiting <= room || ahead == 0 { waiting.min(room) } else { room / STORE_BATCH_MAX * STORE_BATCH_MAX }
 }
 
+/// Returns how many of the claims that are ready a call gets that has room for so many: none where it is better to wait for
+/// others.
+pub(crate) fn to_call(ready: usize, room: usize, others_will_come: bool) -> usize {
+    if others_will_come && ready < room { 0 } else { ready.min(room) }
+}
+
 /// Returns how many endings to write now: whole requests, and the rest once nothing else will end soon.
 pub(crate) fn to_settle(ended: usize, others_will_end: bool, lingered: bool) -> usize {
     if others_will_end && !lingered { ended / STORE_BATCH_MAX * STORE_BATCH_MAX } else { ended }
@@ -136,6 +142,15 @@ mod tests {
         ];
         for (ended, others, lingered, wanted) in rows {
             assert_eq!(to_settle(ended, others, lingered), wanted);
+        }
+    }
+
+    #[test]
+    fn a_call_waits_for_others_only_while_some_will_come() {
+        // ready, room, others, wanted
+        let rows = [(7, 10, true, 0), (7, 10, false, 7), (10, 10, true, 10), (25, 10, true, 10), (0, 10, false, 0)];
+        for (ready, room, others, wanted) in rows {
+            assert_eq!(to_call(ready, room, others), wanted, "{ready} of {room}, {others}");
         }
     }
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::admission;
+use super::call::AfterCall;
 use super::claiming::{ClaimResult, Claiming};
 use super::context::BatchContext;
 use super::dead_letters::{DeadLetters, Disposed};
 use super::exit::Exit;
 use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
-use super::running::{Ran, Running};
+use super::running::Running;
 use super::settlement::{AfterRun, Unsettled, after_run};
 use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
 use super::slots::{Held, SlotQueue};
@@ -104,11 +105,11 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Waits for one call of a stage, and routes what came of it.
     async fn next_event(&mut self) {
-        let linger = self.settling.linger_until();
+        let linger = self.settling.linger_until().into_iter().chain(self.running.linger_until()).min();
         tokio::select! {
             biased;
             Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
-            Some(ran) = self.running.next() => self.ran(ran),
+            Some(after) = self.running.next() => self.ran(after),
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
             Some(answers) = self.dead_letters.next() => self.disposed(answers),
             () = self.suspects.deleted() => {}
@@ -238,19 +239,18 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     /// to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot.
     fn start_runs(&mut self) {
         let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt());
-        for claimed in self.running.start(max, &mut self.slots) {
+        for claimed in self.running.start(max, &mut self.slots, self.claiming.in_flight() > 0) {
             self.settling.push(Unsettled::released(self.cx, claimed));
         }
     }
 
-    fn ran(&mut self, ran: Ran) {
-        match after_run(self.cx, ran) {
-            AfterRun::Settle(unsettled) => self.settling.push(unsettled),
-            AfterRun::Stuck(work, claim) => {
-                let lease_end = claim.lease_until.plus(self.cx.policy().skew);
-                let delay = self.cx.after_lease(work.delivery.message.id(), lease_end);
-                self.conclude(work.delivery, Answer::failure(Outcome::Stuck, delay));
-            }
+    fn ran(&mut self, after: AfterCall<T>) {
+        match after {
+            AfterCall::Settled(result) => self.settled(result),
+            AfterCall::Ran(ran) => match after_run(self.cx, ran) {
+                AfterRun::Settle(unsettled) => self.settling.push(unsettled),
+                AfterRun::Stuck(delivery, answer) => self.conclude(delivery, answer),
+            },
         }
     }
 
@@ -320,11 +320,8 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     fn report(self) -> Report {
         let mut report = Report::new(self.entries);
         report.taken_over = self.taken_over;
-        report.latencies = Latencies {
-            claim: self.claiming.longest(),
-            handle: self.running.longest(),
-            settle: self.settling.longest(),
-        };
+        let (claim, handle) = (self.claiming.longest(), self.running.longest());
+        report.latencies = Latencies { claim, handle, settle: self.settling.longest() };
         report.usage = self.cx.meter.usage();
         report
     }

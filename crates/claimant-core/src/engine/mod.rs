@@ -14,7 +14,7 @@
 //! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `lanes`, `plan` | order within FIFO groups and keys; who follows whom |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
-//! | `running`, `run`, `task` | handlers in slots; one handler's run; its task |
+//! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
 //! | `settlement`, `settling` | how a claim ends after a run; claims settled, 25 to a request, tried again |
 //! | `dead_letters`, `exit` | copies of rejected messages; how a message leaves the batch |
 //! | `suspects` | what an earlier owner may have died of, run last and alone |
@@ -23,6 +23,7 @@
 
 pub(crate) mod admission;
 mod batch;
+mod call;
 mod claiming;
 mod context;
 mod dead_letters;
@@ -31,6 +32,7 @@ mod fetching;
 mod intake;
 mod lanes;
 pub(crate) mod plan;
+mod round;
 mod run;
 mod running;
 mod settlement;
@@ -42,6 +44,7 @@ mod work;
 
 use std::sync::Arc;
 
+use crate::batch::Runner;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::consumer::Consumer;
 use crate::deadline::Schedule;
@@ -63,14 +66,19 @@ use slots::Slots;
 pub struct Engine<T>(Shared<T>);
 
 impl<T: Send + 'static> Engine<T> {
-    /// Creates an engine for this consumer; `concurrency` applies unless the consumer sets its own.
+    /// Creates an engine for this consumer; `concurrency` applies unless the consumer sets its own. A batch handler has room for
+    /// one full call at least.
     ///
     /// # Errors
     /// When the consumer's settings are out of bounds: one error with every fault.
     pub fn new(consumer: Consumer<T>, concurrency: usize) -> Result<Self, Error> {
         let name = consumer.check()?;
         let held_max = consumer.store.claims_max().unwrap_or(CONCURRENCY_MAX).clamp(1, CONCURRENCY_MAX);
-        let concurrency = consumer.options.concurrency.unwrap_or(concurrency).clamp(1, held_max);
+        let call = match &consumer.handler {
+            Runner::Each(_) => 1,
+            Runner::Batch(_) => consumer.options.items_max(),
+        };
+        let concurrency = consumer.options.concurrency.unwrap_or(concurrency.max(call)).clamp(1, held_max);
         Ok(Self(Shared {
             concurrency,
             slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),

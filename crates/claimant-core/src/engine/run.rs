@@ -7,12 +7,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument as _, Span};
 
 use super::context::BatchContext;
+use super::slots::Held;
 use super::task::{End, Task};
-use super::work::{Delivery, Payload};
+use super::work::{Delivery, Payload, Work, add};
 use crate::claim::{Claim, Fence};
 use crate::context::{Context, Run as About};
 use crate::deadline::until;
 use crate::failure::Failure;
+use crate::handler::{AnyHandler, HandlerFuture, RunFuture};
 use crate::key::Key;
 use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
 use crate::options::Lease;
@@ -22,7 +24,7 @@ use crate::store::{Call, Renewed};
 use crate::transaction::TransactionSlot;
 
 /// How often a renewed lease is renewed while it lasts.
-const RENEWALS_PER_LEASE: u32 = 3;
+pub(crate) const RENEWALS_PER_LEASE: u32 = 3;
 
 /// A renewal may take this part of the lease.
 const RENEWAL_TRIES: u32 = 6;
@@ -30,10 +32,10 @@ const RENEWAL_TRIES: u32 = 6;
 /// What a handler returned: the result to keep, as JSON.
 pub(crate) type HandlerResult = Result<Option<String>, Failure>;
 
-/// How a handler's run ended.
+/// How a handler's run ended, which returns `R`.
 #[derive(Debug)]
-pub(crate) enum RunEnd {
-    Returned(HandlerResult),
+pub(crate) enum RunEnd<R = HandlerResult> {
+    Returned(R),
     Panicked,
     /// It was cancelled, and stopped.
     Cancelled(&'static str),
@@ -45,6 +47,28 @@ pub(crate) enum RunEnd {
     StillRunning,
     /// No thread was free for it while there was time.
     NeverStarted,
+    /// There was no time for it any more.
+    NoTime,
+    /// Its transaction could not be begun.
+    NoTransaction,
+}
+
+/// Work whose handler was run; the payload went to the handler.
+pub(crate) struct Ran {
+    pub(crate) work: Work<()>,
+    pub(crate) claim: Claim,
+    pub(crate) held: Held,
+    pub(crate) end: RunEnd,
+    pub(crate) took: Duration,
+}
+
+impl Ran {
+    /// Returns it with its slot free for another handler, and with its time noted.
+    pub(crate) fn ended(mut self) -> Self {
+        self.held.free_slot();
+        add(&mut self.work.delivery.details.handle, self.took);
+        self
+    }
 }
 
 /// One run of a handler: everything about it but its claim and its payload.
@@ -56,11 +80,12 @@ pub(crate) struct Run<'a, T> {
 
 impl<T: Send + 'static> Run<'_, T> {
     /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
-    pub(crate) async fn to_end(&self, claim: &mut Claim, payload: Payload<T>) -> RunEnd {
+    pub(crate) async fn to_end(&self, handler: &AnyHandler<T>, claim: &mut Claim, payload: Payload<T>) -> RunEnd {
         // A handler that asks for no transaction leaves it where it is.
-        let transactional = self.cx.shared.consumer.handler.transactional;
+        let transactional = handler.transactional;
         let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
-        let end = self.run_leased(claim, payload, &home).await;
+        let start = |context| handler.start(payload.into_inner(), &self.delivery.message, &home, context);
+        let end = self.run_leased(claim, start).await;
         if !transactional || matches!(end, RunEnd::StillRunning) {
             return end;
         }
@@ -73,23 +98,16 @@ impl<T: Send + 'static> Run<'_, T> {
         }
     }
 
-    async fn run_leased(&self, claim: &mut Claim, payload: Payload<T>, home: &TransactionSlot) -> RunEnd {
-        let start = Instant::now();
-        let (fence, attempt) = (claim.fence, claim.attempt);
+    async fn run_leased(&self, claim: &mut Claim, start: impl FnOnce(Context) -> HandlerFuture) -> RunEnd {
+        let began = Instant::now();
         let Lease::Renewed(lease) = self.cx.options().lease else {
-            return self.run_under(fence, attempt, payload, home, std::future::pending()).await;
+            return self.run_under(claim.fence, claim.attempt, start, std::future::pending()).await;
         };
-        // A grant that came late has little left of its lease, or nothing.
-        let little = claim.lease_until < self.cx.now().plus(lease / RENEWALS_PER_LEASE * 2);
-        if little && self.renew(claim, lease).await == Renewed::Lost {
+        if self.renew_late(claim, lease).await == Renewed::Lost {
             return RunEnd::LeaseLostUnstarted;
         }
-        let end = self.run_under(fence, attempt, payload, home, self.keep(claim, lease)).await;
-        if start.elapsed() >= lease / RENEWALS_PER_LEASE {
-            // It was hidden a little longer than its lease; from here on it must stay hidden until its batch is reported.
-            let rest = until(self.cx.schedule.lease_end);
-            let _ = timeout(self.grace(), self.cx.queue.hide(self.delivery.index, rest)).await;
-        }
+        let end = self.run_under(claim.fence, claim.attempt, start, self.keep(claim, lease)).await;
+        self.stay_hidden(began, lease).await;
         end
     }
 
@@ -98,39 +116,32 @@ impl<T: Send + 'static> Run<'_, T> {
         &self,
         fence: Fence,
         attempt: u32,
-        payload: Payload<T>,
-        home: &TransactionSlot,
+        start: impl FnOnce(Context) -> HandlerFuture,
         lost: impl Future<Output = ()>,
     ) -> RunEnd {
-        let (cancel_at, why) = self.cancellation();
-        let (shared, message) = (self.cx.shared, &self.delivery.message);
-        let context = Context::new(About {
-            consumer: shared.name.clone(),
-            key: self.key.clone(),
-            fence,
-            attempt,
-            message: message.clone(),
-            cancelled_at: cancel_at,
-        });
-        let run = shared.consumer.handler.start(payload.into_inner(), message, home, context);
-        let mut task = Task::start(Box::pin(run.instrument(self.span(attempt))), shared.threads.as_ref());
-        let (start, mut lost) = (Instant::now(), pin!(lost));
-        loop {
-            let look_at = Instant::now() + Duration::from_millis(THREADS_LOOK_MS);
-            tokio::select! {
-                // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
-                biased;
-                end = task.ended() => return end_of(end, why),
-                () = sleep_until(cancel_at) => return end_of(task.stop(self.grace()).await, why),
-                () = &mut lost => return match end_of(task.stop(self.grace()).await, why) {
-                    RunEnd::NeverStarted => RunEnd::LeaseLostUnstarted,
-                    RunEnd::StillRunning => RunEnd::StillRunning,
-                    _ => RunEnd::LeaseLost,
-                },
-                () = sleep_until(look_at), if task.is_movable() => {
-                    task.look(start.elapsed() >= Duration::from_millis(THREAD_WAIT_MS));
-                }
-            }
+        let (cancel_at, why) = cancellation(self.cx);
+        let run = start(self.context(fence, attempt, cancel_at)).instrument(self.span(attempt));
+        supervise(self.cx, Box::pin(run), (cancel_at, why), lost).await
+    }
+
+    /// Returns what the handler is told about its run.
+    pub(crate) fn context(&self, fence: Fence, attempt: u32, cancelled_at: Instant) -> Context {
+        let (consumer, key) = (self.cx.shared.name.clone(), self.key.clone());
+        Context::new(About { consumer, key, fence, attempt, message: self.delivery.message.clone(), cancelled_at })
+    }
+
+    /// Renews the lease of a grant that came late, and has little left of it or nothing.
+    pub(crate) async fn renew_late(&self, claim: &mut Claim, lease: Duration) -> Renewed {
+        let little = claim.lease_until < self.cx.now().plus(lease / RENEWALS_PER_LEASE * 2);
+        if little { self.renew(claim, lease).await } else { Renewed::Held }
+    }
+
+    /// Hides the message until its batch is reported, if its handler, which began then, was under a lease that was renewed: until
+    /// here it was hidden a little longer than that.
+    pub(crate) async fn stay_hidden(&self, began: Instant, lease: Duration) {
+        if began.elapsed() >= lease / RENEWALS_PER_LEASE {
+            let rest = until(self.cx.schedule.lease_end);
+            let _ = timeout(grace(self.cx), self.cx.queue.hide(self.delivery.index, rest)).await;
         }
     }
 
@@ -151,25 +162,10 @@ impl<T: Send + 'static> Run<'_, T> {
         tracing::info_span!("message", consumer = %self.cx.name(), message_id = %message.id(), attempt, trace = message.trace())
     }
 
-    /// Returns when the handler is cancelled, and the word for it.
-    fn cancellation(&self) -> (Instant, &'static str) {
-        let own = self.cx.options().timeout.map(|timeout| Instant::now() + timeout);
-        match own {
-            Some(own) if own < self.cx.schedule.cancel_at => (own, "the handler was cancelled at its timeout"),
-            _ => (self.cx.schedule.cancel_at, "the handler was cancelled at the deadline"),
-        }
-    }
-
-    /// Returns how long a cancelled handler may take to stop, and a last call to the queue may take. Settling keeps its share of
-    /// what is left.
-    fn grace(&self) -> Duration {
-        Duration::from_millis(CANCEL_GRACE_MS).min(until(self.cx.schedule.return_by) / 2)
-    }
-
     /// Renews the lease, and hides the message until another owner could take over; held only where both are.
     ///
     /// A store that gives no answer is asked again at the next turn, as long as the lease lasts.
-    async fn renew(&self, claim: &mut Claim, lease: Duration) -> Renewed {
+    pub(crate) async fn renew(&self, claim: &mut Claim, lease: Duration) -> Renewed {
         let (cx, now) = (self.cx, self.cx.now());
         let renewal = Renewal { lease_until: now.plus(lease), now, policy: cx.policy() };
         // So that a request without an answer leaves time for another one before the lease ends.
@@ -192,7 +188,50 @@ impl<T: Send + 'static> Run<'_, T> {
     }
 }
 
-fn end_of(end: End, why: &'static str) -> RunEnd {
+/// Returns when a handler that starts now is cancelled, and the word for it.
+pub(crate) fn cancellation<T>(cx: BatchContext<'_, T>) -> (Instant, &'static str) {
+    let own = cx.options().timeout.map(|timeout| Instant::now() + timeout);
+    match own {
+        Some(own) if own < cx.schedule.cancel_at => (own, "the handler was cancelled at its timeout"),
+        _ => (cx.schedule.cancel_at, "the handler was cancelled at the deadline"),
+    }
+}
+
+/// Returns how long a cancelled handler may take to stop, and a last call to the queue may take. Settling keeps its share of
+/// what is left.
+pub(crate) fn grace<T>(cx: BatchContext<'_, T>) -> Duration {
+    Duration::from_millis(CANCEL_GRACE_MS).min(until(cx.schedule.return_by) / 2)
+}
+
+/// Runs a handler until it ends, its time is over, or `lost` says that a lease is.
+pub(crate) async fn supervise<T, R: Send + 'static>(
+    cx: BatchContext<'_, T>,
+    run: RunFuture<R>,
+    (cancel_at, why): (Instant, &'static str),
+    lost: impl Future<Output = ()>,
+) -> RunEnd<R> {
+    let mut task = Task::start(run, cx.shared.threads.as_ref());
+    let (start, mut lost) = (Instant::now(), pin!(lost));
+    loop {
+        let look_at = Instant::now() + Duration::from_millis(THREADS_LOOK_MS);
+        tokio::select! {
+            // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
+            biased;
+            end = task.ended() => return end_of(end, why),
+            () = sleep_until(cancel_at) => return end_of(task.stop(grace(cx)).await, why),
+            () = &mut lost => return match end_of(task.stop(grace(cx)).await, why) {
+                RunEnd::NeverStarted => RunEnd::LeaseLostUnstarted,
+                RunEnd::StillRunning => RunEnd::StillRunning,
+                _ => RunEnd::LeaseLost,
+            },
+            () = sleep_until(look_at), if task.is_movable() => {
+                task.look(start.elapsed() >= Duration::from_millis(THREAD_WAIT_MS));
+            }
+        }
+    }
+}
+
+fn end_of<R>(end: End<R>, why: &'static str) -> RunEnd<R> {
     match end {
         End::Returned(result) => RunEnd::Returned(result),
         End::Panicked => RunEnd::Panicked,

@@ -1,4 +1,4 @@
-//! Running: handlers in the slots that are free.
+//! Running: handlers in the slots that are free, for a message each, or for many in one call.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,33 +7,50 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
+use super::admission;
+use super::call::{self, AfterCall, CallRan};
 use super::context::BatchContext;
-use super::run::{Run, RunEnd};
-use super::slots::{Held, SlotQueue};
-use super::work::{Claimed, Work, add};
-use crate::claim::Claim;
+use super::run::{Ran, Run, RunEnd};
+use super::slots::SlotQueue;
+use super::work::Claimed;
+use crate::batch::{AnyBatchHandler, Runner};
+use crate::deadline::until;
+use crate::handler::AnyHandler;
+use crate::limits::CALL_LINGER_MS;
 
-/// Work whose handler was run; the payload went to the handler.
-pub(crate) struct Ran {
-    pub(crate) work: Work<()>,
-    pub(crate) claim: Claim,
-    pub(crate) held: Held,
-    pub(crate) end: RunEnd,
-    pub(crate) took: Duration,
+#[expect(clippy::large_enum_variant, reason = "a box for each message costs more than the room in a few futures")]
+/// A handler's run that ended: for one message, or for those of a call.
+enum Ended<T> {
+    One(Ran),
+    Call(CallRan<T>),
 }
 
 pub(crate) struct Running<'a, T> {
     cx: BatchContext<'a, T>,
-    /// Claims that wait for a slot.
+    /// Claims that wait for a slot, and with a batch handler for others.
     ready: VecDeque<Claimed<T>>,
-    runs: FuturesUnordered<BoxFuture<'a, Ran>>,
+    /// When those have waited long enough for others.
+    linger_until: Option<Instant>,
+    runs: FuturesUnordered<BoxFuture<'a, Ended<T>>>,
+    /// The messages in those.
+    in_runs: usize,
+    /// What a call left that was not handed out yet.
+    ended: VecDeque<AfterCall<T>>,
     /// The longest that a handler took.
     longest: Duration,
 }
 
 impl<'a, T: Send + 'static> Running<'a, T> {
     pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
-        Self { cx, ready: VecDeque::new(), runs: FuturesUnordered::new(), longest: Duration::ZERO }
+        Self {
+            cx,
+            ready: VecDeque::new(),
+            linger_until: None,
+            runs: FuturesUnordered::new(),
+            in_runs: 0,
+            ended: VecDeque::new(),
+            longest: Duration::ZERO,
+        }
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed<T>) {
@@ -42,7 +59,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
 
     /// Returns how many claims are here: their handlers run, or wait for a slot.
     pub(crate) fn len(&self) -> usize {
-        self.ready.len() + self.runs.len()
+        self.ready.len() + self.in_runs + self.ended.len()
     }
 
     /// Returns whether no claim waits for a slot.
@@ -56,49 +73,98 @@ impl<'a, T: Send + 'static> Running<'a, T> {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.runs.is_empty()
+        self.runs.is_empty() && self.ended.is_empty()
+    }
+
+    pub(crate) fn linger_until(&self) -> Option<Instant> {
+        self.linger_until
     }
 
     pub(crate) fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// Starts handlers in free slots, until `max` run. The claims whose handlers no longer fit into the time come back.
-    pub(crate) fn start(&mut self, max: usize, slots: &mut SlotQueue<'a>) -> Vec<Claimed<T>> {
+    /// Starts handlers in free slots, until they run for `max` messages; a call waits a moment for others, where more claims
+    /// are on their way. The claims whose handlers no longer fit into the time come back.
+    pub(crate) fn start(&mut self, max: usize, slots: &mut SlotQueue<'a>, more: bool) -> Vec<Claimed<T>> {
+        self.linger_until = self.linger_until.filter(|_| !self.ready.is_empty());
         if !self.cx.fits() {
+            self.linger_until = None;
             return self.ready.drain(..).collect();
         }
-        while self.runs.len() < max {
-            let Some(mut claimed) = self.ready.pop_front() else { break };
-            if !claimed.held.has_slot() {
-                let Some(held) = slots.take(self.cx.slot_by()) else {
-                    self.ready.push_front(claimed);
-                    break;
-                };
-                claimed.held = held;
-            }
-            self.runs.push(Box::pin(run(self.cx, claimed)));
+        let cx = self.cx;
+        match &cx.shared.consumer.handler {
+            Runner::Each(handler) => self.start_each(handler, max, slots),
+            Runner::Batch(handler) => self.start_calls(handler, max, slots, more),
         }
         Vec::new()
     }
 
-    /// Waits until a handler ends; `None` where none runs. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Ran> {
-        let mut ran = self.runs.next().await?;
-        ran.held.free_slot();
-        self.longest = self.longest.max(ran.took);
-        add(&mut ran.work.delivery.details.handle, ran.took);
-        if let RunEnd::Returned(_) = ran.end {
-            self.cx.shared.durations.learn(ran.took);
+    fn start_each(&mut self, handler: &'a AnyHandler<T>, max: usize, slots: &mut SlotQueue<'a>) {
+        while self.in_runs < max {
+            let Some(claimed) = self.take(0, slots) else { break };
+            self.in_runs += 1;
+            self.runs.push(Box::pin(run(self.cx, handler, claimed)));
         }
-        Some(ran)
+    }
+
+    fn start_calls(&mut self, handler: &'a AnyBatchHandler<T>, max: usize, slots: &mut SlotQueue<'a>, more: bool) {
+        let items_max = self.cx.shared.consumer.options.items_max();
+        while self.in_runs < max {
+            // What may have failed a call before fails no other item now.
+            let alone = self.ready.iter().position(Claimed::is_alone);
+            let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
+            let room = items_max.min(max - self.in_runs);
+            let count = if alone.is_some() { 1 } else { admission::to_call(self.ready.len(), room, more && !lingered) };
+            let items: Vec<_> = (0..count).map_while(|_| self.take(alone.unwrap_or(0), slots)).collect();
+            if items.is_empty() {
+                break;
+            }
+            self.in_runs += items.len();
+            let call = call::call(self.cx, handler, items);
+            self.runs.push(Box::pin(async { Ended::Call(call.await) }));
+        }
+        let waits = !self.ready.is_empty() && self.in_runs < max && more;
+        let linger = || Instant::now() + Duration::from_millis(CALL_LINGER_MS);
+        self.linger_until = waits.then(|| self.linger_until.unwrap_or_else(linger));
+    }
+
+    /// Takes a claim that waits, with a slot; `None` where there is none of either.
+    fn take(&mut self, at: usize, slots: &mut SlotQueue<'a>) -> Option<Claimed<T>> {
+        let claimed = self.ready.get_mut(at)?;
+        if !claimed.held.has_slot() {
+            claimed.held = slots.take(self.cx.slot_by())?;
+        }
+        self.ready.remove(at)
+    }
+
+    /// Waits until a handler ends; `None` where none runs. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<AfterCall<T>> {
+        if let Some(after) = self.ended.pop_front() {
+            return Some(after);
+        }
+        let call = match self.runs.next().await? {
+            Ended::One(ran) => {
+                self.in_runs -= 1;
+                if let RunEnd::Returned(_) = ran.end {
+                    self.cx.shared.durations.learn(ran.took);
+                }
+                self.longest = self.longest.max(ran.took);
+                return Some(AfterCall::Ran(ran));
+            }
+            Ended::Call(call) => call,
+        };
+        self.in_runs -= call.items.len();
+        self.longest = self.longest.max(call.longest);
+        self.ended.extend(call.items);
+        self.ended.pop_front()
     }
 }
 
-async fn run<'a, T: Send + 'static>(cx: BatchContext<'a, T>, claimed: Claimed<T>) -> Ran {
+async fn run<'a, T: Send + 'static>(cx: BatchContext<'a, T>, handler: &AnyHandler<T>, claimed: Claimed<T>) -> Ended<T> {
     let Claimed { work, mut claim, held } = claimed;
     let (work, payload) = work.split();
     let start = Instant::now();
-    let end = Run { cx, delivery: &work.delivery, key: &work.identity.key }.to_end(&mut claim, payload).await;
-    Ran { work, claim, held, end, took: start.elapsed() }
+    let end = Run { cx, delivery: &work.delivery, key: &work.identity.key }.to_end(handler, &mut claim, payload).await;
+    Ended::One(Ran { work, claim, held, end, took: start.elapsed() }.ended())
 }

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
-use super::run::{HandlerResult, RunEnd};
-use super::running::Ran;
+use super::run::{HandlerResult, Ran, RunEnd};
 use super::slots::Held;
-use super::work::{Answer, Claimed, Payload, Work};
+use super::work::{Answer, Claimed, Delivery, Payload, Work};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::failure::{Failure, FailureKind};
@@ -36,10 +35,11 @@ pub(crate) enum Then<T> {
 }
 
 /// What a run leaves to be done.
+#[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(crate) enum AfterRun<T> {
     Settle(Unsettled<T>),
-    /// Nothing: the handler still runs under the claim.
-    Stuck(Work<()>, Claim),
+    /// Nothing: the handler still runs under the claim, until its lease is over.
+    Stuck(Delivery, Answer),
 }
 
 impl<T> Then<T> {
@@ -175,11 +175,20 @@ pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran) -> AfterRun<T>
         }
         RunEnd::StillRunning => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
-            return AfterRun::Stuck(work, claim);
+            let delay = cx.after_lease(message_id, claim.lease_until.plus(cx.policy().skew));
+            return AfterRun::Stuck(work.delivery, Answer::failure(Outcome::Stuck, delay));
         }
         RunEnd::NeverStarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
             let then = Then::not_started(cx, &work.delivery.message);
+            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+        }
+        RunEnd::NoTime => {
+            let then = Then::not_started(cx, &work.delivery.message);
+            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+        }
+        RunEnd::NoTransaction => {
+            let then = Then::Exit(Exit::Answered(Answer::unchanged(Outcome::StoreFailed)));
             return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
         }
     };

@@ -17,6 +17,7 @@ use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::deadline::until;
 use crate::error::Chain;
+use crate::key::MessageId;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::protocol::Settlement;
 use crate::report::Outcome;
@@ -40,13 +41,35 @@ pub(crate) enum AfterSettling<T> {
 
 /// A settlement on its way, without its claim: the same at each try, so that one which applied although its answer was lost
 /// is recognised.
-struct Settling<T> {
+pub(crate) struct Settling<T> {
     work: Work<()>,
     held: Held,
     then: Then<T>,
     attempt: u32,
     lease_end: Timestamp,
     settlement: Settlement,
+}
+
+impl<T> Settling<T> {
+    /// Returns the settlement that is on its way.
+    pub(crate) fn settlement(&self) -> Settlement {
+        self.settlement.clone()
+    }
+
+    pub(crate) fn message_id(&self) -> &MessageId {
+        self.work.delivery.message.id()
+    }
+
+    /// Returns what came of it, after this long.
+    pub(crate) fn settled(mut self, settled: Settled, took: Duration) -> SettleResult<T> {
+        add(&mut self.work.delivery.details.settle, took);
+        SettleResult { settling: self, settled }
+    }
+
+    /// Returns the work of a settlement that did not apply, for another run.
+    pub(crate) fn into_work(self) -> (Work<()>, Held) {
+        (self.work, self.held)
+    }
 }
 
 /// How a call for settlements ended.
@@ -196,7 +219,12 @@ fn linger() -> Instant {
     Instant::now() + Duration::from_millis(SETTLE_LINGER_MS)
 }
 
-fn settling<'a, T>(cx: BatchContext<'a, T>, unsettled: Unsettled<T>, now: Timestamp) -> (Claim, Settling<T>) {
+/// Returns a claim that is to be settled now, and its settlement.
+pub(crate) fn settling<'a, T>(
+    cx: BatchContext<'a, T>,
+    unsettled: Unsettled<T>,
+    now: Timestamp,
+) -> (Claim, Settling<T>) {
     let Unsettled { work, claim, held, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);

@@ -14,17 +14,13 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
-use crate::failure::Failure;
-use crate::handler::HandlerFuture;
+use crate::handler::RunFuture;
 use crate::threads::{Counts, Generation, HandlerThreads};
-
-/// What a handler returns.
-type Returned = Result<Option<String>, Failure>;
 
 /// How a task ended.
 #[derive(Debug)]
-pub(crate) enum End {
-    Returned(Returned),
+pub(crate) enum End<R> {
+    Returned(R),
     Panicked,
     Stopped,
     /// No thread ever polled it, and none will.
@@ -34,58 +30,58 @@ pub(crate) enum End {
 }
 
 /// Where a run is.
-enum Slot {
+enum Slot<R> {
     /// No thread has polled it yet.
-    Waiting(HandlerFuture),
+    Waiting(RunFuture<R>),
     /// A thread polls it.
     Polled,
     /// It waits for something.
-    Idle(HandlerFuture),
-    Returned(Returned),
+    Idle(RunFuture<R>),
+    Returned(R),
     /// It was taken out: it is not polled any more.
     Stopped,
 }
 
 /// What the task and the engine share.
-struct Shared {
-    slot: Slot,
+struct Shared<R> {
+    slot: Slot<R>,
     /// Where it is counted until its thread drops it, if no caller waits for it any longer.
     left_behind: Option<Arc<Counts>>,
 }
 
-type SharedSlot = Arc<Mutex<Shared>>;
+type SharedSlot<R> = Arc<Mutex<Shared<R>>>;
 
-fn lock(slot: &SharedSlot) -> MutexGuard<'_, Shared> {
+fn lock<R>(slot: &SharedSlot<R>) -> MutexGuard<'_, Shared<R>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes out what is there: from here on it is stopped, unless it is put back.
-fn take(shared: &mut Shared) -> Slot {
+fn take<R>(shared: &mut Shared<R>) -> Slot<R> {
     mem::replace(&mut shared.slot, Slot::Stopped)
 }
 
 /// A handler's task, stopped when this is dropped.
-pub(crate) struct Task {
-    slot: SharedSlot,
+pub(crate) struct Task<R: Send + 'static> {
+    slot: SharedSlot<R>,
     spawned: JoinHandle<()>,
     on: Option<(HandlerThreads, Arc<Generation>)>,
 }
 
-impl Task {
+impl<R: Send + 'static> Task<R> {
     /// Starts a run on these threads, or without any on the runtime that calls this.
-    pub(crate) fn start(run: HandlerFuture, threads: Option<&HandlerThreads>) -> Self {
+    pub(crate) fn start(run: RunFuture<R>, threads: Option<&HandlerThreads>) -> Self {
         let on = threads.map(|threads| (threads.clone(), threads.current()));
         let (slot, spawned) = spawn(run, on.as_ref().map(|(_, generation)| generation.as_ref()));
         Self { slot, spawned, on }
     }
 
     /// Waits until it ends by itself. Cancel safe.
-    pub(crate) async fn ended(&mut self) -> End {
+    pub(crate) async fn ended(&mut self) -> End<R> {
         let joined = (&mut self.spawned).await;
         self.end(joined)
     }
 
-    fn end(&self, joined: Result<(), JoinError>) -> End {
+    fn end(&self, joined: Result<(), JoinError>) -> End<R> {
         match (take(&mut lock(&self.slot)), joined) {
             (Slot::Returned(returned), Ok(())) => End::Returned(returned),
             (Slot::Waiting(_), _) => End::NeverStarted,
@@ -116,7 +112,7 @@ impl Task {
     }
 
     /// Takes the run back, if no thread has polled it: none will then.
-    fn withdraw(&self) -> Option<HandlerFuture> {
+    fn withdraw(&self) -> Option<RunFuture<R>> {
         let mut shared = lock(&self.slot);
         match take(&mut shared) {
             Slot::Waiting(run) => Some(run),
@@ -128,7 +124,7 @@ impl Task {
     }
 
     /// Stops it, and gives it this long to go; one that blocks its thread does not.
-    pub(crate) async fn stop(mut self, grace: Duration) -> End {
+    pub(crate) async fn stop(mut self, grace: Duration) -> End<R> {
         if self.withdraw().is_some() {
             return End::NeverStarted;
         }
@@ -139,7 +135,7 @@ impl Task {
         }
     }
 
-    fn give_up(&self) -> End {
+    fn give_up(&self) -> End<R> {
         let mut shared = lock(&self.slot);
         match take(&mut shared) {
             Slot::Returned(returned) => End::Returned(returned),
@@ -164,14 +160,14 @@ impl Task {
     }
 }
 
-impl Drop for Task {
+impl<R: Send + 'static> Drop for Task<R> {
     fn drop(&mut self) {
         drop(self.withdraw());
         self.spawned.abort();
     }
 }
 
-fn spawn(run: HandlerFuture, on: Option<&Generation>) -> (SharedSlot, JoinHandle<()>) {
+fn spawn<R: Send + 'static>(run: RunFuture<R>, on: Option<&Generation>) -> (SharedSlot<R>, JoinHandle<()>) {
     let slot = Arc::new(Mutex::new(Shared { slot: Slot::Waiting(run), left_behind: None }));
     let task = Box::pin(Shell { slot: Arc::clone(&slot) });
     let spawned = match on {
@@ -182,11 +178,11 @@ fn spawn(run: HandlerFuture, on: Option<&Generation>) -> (SharedSlot, JoinHandle
 }
 
 /// What the threads poll.
-struct Shell {
-    slot: SharedSlot,
+struct Shell<R> {
+    slot: SharedSlot<R>,
 }
 
-impl Future for Shell {
+impl<R> Future for Shell<R> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -205,7 +201,7 @@ impl Future for Shell {
     }
 }
 
-impl Drop for Shell {
+impl<R> Drop for Shell<R> {
     fn drop(&mut self) {
         let mut shared = lock(&self.slot);
         let slot = take(&mut shared);

@@ -76,6 +76,13 @@ pub(crate) struct Claimed<T> {
     pub(crate) held: Held,
 }
 
+impl<T> Claimed<T> {
+    /// Returns whether its handler is called for it alone: an earlier run of it failed, or may have taken its process along.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.work.its_turn || self.claim.attempt > 1
+    }
+}
+
 /// What a message is reported with, and the handler's result for its duplicates.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {

@@ -50,6 +50,12 @@ impl Shared {
     }
 }
 
+impl Shared {
+    pub(crate) fn requests(&self) -> usize {
+        self.0.requests.load(Ordering::SeqCst)
+    }
+}
+
 impl Store for Shared {
     fn claim<'a>(
         &'a self,

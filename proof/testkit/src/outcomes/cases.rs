@@ -6,26 +6,29 @@ use claimant_core::Status::{Completed, Failed, InProgress, Parked, Rejected};
 use claimant_core::{Conflicts, StoreErrorKind};
 
 use super::{Case, Delivery};
-use crate::faulty::Call::{Claim, Settle};
-use crate::faulty::Fault::{self, AnswerLost, Applied, Hangs, NotApplied};
-use crate::queue::DeadLetterQueue::{Refused, Taken, Without};
+pub(super) use crate::faulty::Call::{Claim, Settle};
+use crate::faulty::Fault::{self, Applied, NotApplied};
+pub(super) use crate::faulty::Fault::{AnswerLost, Hangs};
+pub(super) use crate::queue::DeadLetterQueue::Taken;
+use crate::queue::DeadLetterQueue::{Refused, Without};
 
-const UNREACHABLE: Fault = NotApplied(StoreErrorKind::Unreachable);
+pub(super) const UNREACHABLE: Fault = NotApplied(StoreErrorKind::Unreachable);
 
 const THROTTLED: Fault = NotApplied(StoreErrorKind::Throttled);
 
 /// What no other try can fix: it is said at once.
-const REFUSED: Fault = NotApplied(StoreErrorKind::Denied);
+pub(super) const REFUSED: Fault = NotApplied(StoreErrorKind::Denied);
 
 /// The call applies, and whoever made it is gone.
-const KILLED: Fault = Applied(StoreErrorKind::Other);
+pub(super) const KILLED: Fault = Applied(StoreErrorKind::Other);
 
 /// Longer than any invocation here, and its lease.
 const LONG_S: u64 = 2_000;
 
-const PLAIN: Case = Case {
+pub(super) const PLAIN: Case = Case {
     name: "",
     setting: |consumer| consumer,
+    calls: None,
     letters: Without,
     faults: &[],
     deliveries: &[],
@@ -34,11 +37,11 @@ const PLAIN: Case = Case {
 };
 
 /// A delivery right after what was before.
-const fn now(batch: &'static [&'static str], outcomes: &'static str) -> Delivery {
+pub(super) const fn now(batch: &'static [&'static str], outcomes: &'static str) -> Delivery {
     after(0, batch, outcomes)
 }
 
-const fn after(wait_s: u64, batch: &'static [&'static str], outcomes: &'static str) -> Delivery {
+pub(super) const fn after(wait_s: u64, batch: &'static [&'static str], outcomes: &'static str) -> Delivery {
     Delivery { wait_s, batch, outcomes }
 }
 

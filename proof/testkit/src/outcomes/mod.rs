@@ -3,6 +3,7 @@
 //! Nothing here waits for a lease: the clock is moved on by hand. What a handler does is written in the message:
 //! `key action`, with `group:` before it for an ordered group and `@id` after it for another message id.
 
+mod calls;
 mod cases;
 mod world;
 
@@ -14,7 +15,7 @@ use claimant_core::{Consumer, Status, Store};
 use crate::faulty::{Call, Fault};
 use crate::queue::DeadLetterQueue;
 
-pub use world::{Work, World, message};
+pub use world::{Work, World, message, rob};
 
 /// What is set on the consumer before the deliveries.
 pub type Setting = fn(Consumer<Work>) -> Consumer<Work>;
@@ -37,6 +38,8 @@ pub struct Case {
     pub name: &'static str,
     /// The consumer's settings.
     pub setting: Setting,
+    /// How many messages a call of a batch handler gets; `None` for a handler of one message.
+    pub calls: Option<usize>,
     /// The dead-letter queue.
     pub letters: DeadLetterQueue,
     /// Calls of the store that go wrong, in their order.
@@ -47,6 +50,13 @@ pub struct Case {
     pub runs: &'static str,
     /// Where the key `a` stands afterwards.
     pub status: Option<Status>,
+}
+
+impl Default for Case {
+    /// Nothing goes in, and nothing fails.
+    fn default() -> Self {
+        cases::PLAIN
+    }
 }
 
 /// Plays every case on this store, in invocations of this length: a few seconds on a real clock, anything on Tokio's
@@ -63,21 +73,41 @@ pub async fn check(store: Arc<dyn Store>, timeout: Duration) -> usize {
 /// # Panics
 /// As there.
 pub async fn check_where(store: Arc<dyn Store>, timeout: Duration, applies: fn(&Case) -> bool) -> usize {
-    let mut played = 0;
-    for case in cases::CASES.iter().filter(|case| applies(case)) {
-        played += 1;
-        let world = World::new(Arc::clone(&store), timeout, case.setting, case.letters);
-        for (call, fault) in case.faults {
-            world.store.fail_next(*call, *fault);
-        }
-        for (number, delivery) in case.deliveries.iter().enumerate() {
-            world.clock.advance(Duration::from_secs(delivery.wait_s));
-            let report = world.deliver(delivery.batch, number).await;
-            let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
-            assert_eq!(words.join(" "), delivery.outcomes, "{}, delivery {number}", case.name);
-        }
-        assert_eq!(world.runs(), case.runs, "{}", case.name);
-        assert_eq!(world.status("a").await, case.status, "{}", case.name);
+    let all = || cases::CASES.iter().chain(calls::CASES).filter(|case| applies(case));
+    for case in all() {
+        play(&store, timeout, case).await;
     }
-    played
+    all().count()
+}
+
+/// As [`check_where`], with the cases of handlers of one message, each played with a batch handler of calls of so many.
+///
+/// # Panics
+/// As there.
+pub async fn check_in_calls(
+    store: Arc<dyn Store>,
+    timeout: Duration,
+    calls: usize,
+    applies: fn(&Case) -> bool,
+) -> usize {
+    let all = || cases::CASES.iter().filter(|case| applies(case));
+    for case in all() {
+        play(&store, timeout, &Case { calls: Some(calls), ..*case }).await;
+    }
+    all().count()
+}
+
+async fn play(store: &Arc<dyn Store>, timeout: Duration, case: &Case) {
+    let world = World::of(Arc::clone(store), timeout, case);
+    for (call, fault) in case.faults {
+        world.store.fail_next(*call, *fault);
+    }
+    for (number, delivery) in case.deliveries.iter().enumerate() {
+        world.clock.advance(Duration::from_secs(delivery.wait_s));
+        let report = world.deliver(delivery.batch, number).await;
+        let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
+        assert_eq!(words.join(" "), delivery.outcomes, "{}, delivery {number}", case.name);
+    }
+    assert_eq!(world.runs(), case.runs, "{}", case.name);
+    assert_eq!(world.status("a").await, case.status, "{}", case.name);
 }

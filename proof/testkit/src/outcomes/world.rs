@@ -6,12 +6,15 @@ use std::time::Duration;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest};
 use claimant_core::{
-    Call, Clock, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Key, Message, MessageId, Meter,
-    OwnerToken, Record, RecordId, Report, Schedule, Status, Store,
+    Call, Clock, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Item, Items, Key, Message,
+    MessageId, Meter, OwnerToken, Record, RecordId, Report, Schedule, Status, Store, Timestamp,
 };
 use serde::Deserialize;
 
-use super::Setting;
+use futures_util::future::join_all;
+
+use super::cases::PLAIN;
+use super::{Case, Setting};
 use crate::clock::MovableClock;
 use crate::faulty::FaultyStore;
 use crate::queue::{DeadLetterQueue, ScriptedQueue};
@@ -59,14 +62,30 @@ impl World {
     /// When the settings are not usable.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, timeout: Duration, setting: Setting, letters: DeadLetterQueue) -> Self {
+        Self::of(store, timeout, &Case { setting, letters, ..PLAIN })
+    }
+
+    /// The world of a case.
+    ///
+    /// # Panics
+    /// As for [`new`](Self::new).
+    #[must_use]
+    pub fn of(store: Arc<dyn Store>, timeout: Duration, case: &Case) -> Self {
         let (store, clock, runs) = (FaultyStore::new(store), MovableClock::start(), Arc::default());
         let token = OwnerToken::draw().expect("a test machine has random bytes");
         let stage = Stage { store: store.clone(), clock: clock.clone(), runs: Arc::clone(&runs), timeout };
-        let act = move |work, cx| act(work, cx, stage.clone());
-        let consumer = Consumer::new(format!("c-{}", token.as_str()), store.clone(), act).key(|w| &w.id);
-        let engine = Engine::with_defaults(setting(consumer)).expect("the case's settings are within bounds");
+        let name = format!("c-{}", token.as_str());
+        let consumer = match case.calls {
+            None => Consumer::new(name, store.clone(), move |work, cx| act(work, cx, stage.clone())),
+            Some(items) => {
+                let handler = move |items| act_all(items, stage.clone());
+                Consumer::batch(name, store.clone(), handler).items_max(items)
+            }
+        };
+        let consumer = (case.setting)(consumer.key(|work| &work.id));
+        let engine = Engine::with_defaults(consumer).expect("the case's settings are within bounds");
         let engine = engine.clock(Arc::new(clock.clone()));
-        Self { store, clock, queue: ScriptedQueue::new(letters), engine, timeout, runs }
+        Self { store, clock, queue: ScriptedQueue::new(case.letters), engine, timeout, runs }
     }
 
     /// One invocation with these messages, delivered for the `number`th time after the first.
@@ -141,11 +160,26 @@ pub fn message(place: usize, text: &str, receive_count: u32) -> Message {
     }
 }
 
+/// Acts for each item of a call, all at once; some words are about the whole of it.
+async fn act_all(items: Items<Work>, stage: Stage) -> Result<Vec<Result<Option<String>, HandlerError>>, HandlerError> {
+    let any = |action| items.payloads().any(|work| work.action == action);
+    if any("sink") {
+        return Err(HandlerError::retry("no luck with any"));
+    }
+    if any("doom") {
+        return Err(HandlerError::terminal("no use for any"));
+    }
+    let few = any("few");
+    let mut results = join_all(items.into_iter().map(|Item { payload, cx }| act(payload, cx, stage.clone()))).await;
+    results.truncate(if few { 0 } else { results.len() });
+    Ok(results)
+}
+
 async fn act(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, HandlerError> {
     let run = format!("{}/{}", work.id, cx.attempt());
     stage.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
     match work.action.as_str() {
-        "ok" => {}
+        "ok" | "few" => {}
         "value" => return Ok(Some(format!("made by attempt {}", cx.attempt()))),
         "big" => return Ok(Some("x".repeat(claimant_core::record::RESULT_MAX_BYTES))),
         // Fails at the first attempt only.
@@ -155,38 +189,39 @@ async fn act(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, Ha
         "fail" | "flaky" => return Err(HandlerError::retry("no luck")),
         "later" => return Err(HandlerError::retry("no luck").after(Duration::from_secs(77))),
         "reject" => return Err(HandlerError::terminal("no use")),
-        "panic" => panic!("on purpose"),
+        "panics-again" if cx.attempt() == 1 => {}
+        "panic" | "panics-again" => panic!("on purpose"),
         "hang" => std::future::pending().await,
         "long" => tokio::time::sleep(stage.timeout / 2).await,
         "forward" => stage.clock.advance(HOUR),
         "backward" => stage.clock.retreat(HOUR),
         "robbed" => {
             stage.clock.advance(HOUR);
-            stage.rob(&cx).await;
+            rob(&stage.store, &cx, stage.clock.now()).await;
         }
         other => panic!("no action {other}"),
     }
     Ok(None)
 }
 
-impl Stage {
-    /// Another owner claims the key, whose lease is over.
-    async fn rob(&self, cx: &Context) {
-        let consumer = ConsumerName::new(cx.consumer()).expect("it is one");
-        let now = self.clock.now();
-        let request = ClaimRequest {
-            id: RecordId::new(&consumer, &Key::new(cx.key()).expect("it is one")),
-            owner: OwnerToken::draw().expect("a test machine has random bytes"),
-            message_id: MessageId::new(cx.message_id()).expect("it is one"),
-            fingerprint: Fingerprint::of_bytes(b"robber"),
-            now,
-            lease_until: now.plus(HOUR),
-            policy: ClaimPolicy { conflicts: claimant_core::Conflicts::Ignore, ..ClaimPolicy::default() },
-            first_delivery: false,
-        };
-        let meter = Meter::default();
-        let call = Call { within: Duration::from_secs(20), meter: &meter };
-        let answer = self.store.claim(&request, call).await.expect("the store answers");
-        assert!(matches!(answer, claimant_core::ClaimAnswer::Granted(_)), "{answer:?}");
-    }
+/// Another owner claims the key of this run, for an hour; its lease must be over by then.
+///
+/// # Panics
+/// When the store does not grant it.
+pub async fn rob(store: &dyn Store, cx: &Context, now: Timestamp) {
+    let consumer = ConsumerName::new(cx.consumer()).expect("it is one");
+    let request = ClaimRequest {
+        id: RecordId::new(&consumer, &Key::new(cx.key()).expect("it is one")),
+        owner: OwnerToken::draw().expect("a test machine has random bytes"),
+        message_id: MessageId::new(cx.message_id()).expect("it is one"),
+        fingerprint: Fingerprint::of_bytes(b"robber"),
+        now,
+        lease_until: now.plus(HOUR),
+        policy: ClaimPolicy { conflicts: claimant_core::Conflicts::Ignore, ..ClaimPolicy::default() },
+        first_delivery: false,
+    };
+    let meter = Meter::default();
+    let call = Call { within: Duration::from_secs(20), meter: &meter };
+    let answer = store.claim(&request, call).await.expect("the store answers");
+    assert!(matches!(answer, claimant_core::ClaimAnswer::Granted(_)), "{answer:?}");
 }

@@ -1,0 +1,97 @@
+//! Effects and completions of many messages in one transaction.
+//!
+//! ```text
+//! store.claim_all ──▶ claims ─┐
+//! store.begin ──▶ TransactionGuard<X> in the handler ──▶ store.commit(transaction, completions of all the claims)
+//! ```
+
+use crate::claim::Claim;
+use crate::protocol::Settlement;
+use crate::store::{Call, Settled, Store, StoreError, StoreFuture};
+use crate::transaction::AnyTransaction;
+
+/// A store that completes many claims in one transaction with what a handler wrote in it.
+///
+/// Claims are those of the [`Store`], seen by others and with a lease. To its clauses this adds: [`commit`](Self::commit)
+/// completes all of the claims together with the transaction, guarded as a settlement is, or writes nothing; a transaction
+/// that is dropped or rolled back leaves no trace.
+pub trait BatchTransactional: Store {
+    /// The transaction that the handler borrows. Dropping it discards the handler's writes.
+    type Transaction: Send + 'static;
+
+    /// Begins a transaction, within this time.
+    ///
+    /// # Errors
+    /// When the store gave none.
+    fn begin<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Self::Transaction, StoreError>>;
+
+    /// Completes these claims, all of different keys, in the transaction, and commits it, within this time: one answer for each,
+    /// in their order. All of them are [`Done`](Settled::Done), or none is:
+    ///
+    /// - [`Lost`](Settled::Lost) answers a claim that was no longer held, and [`Aborted`](Settled::Aborted) the others, which
+    ///   still are.
+    /// - [`Unknown`](Settled::Unknown), with its claim, answers each where the commit had no answer: [`resolve`](Self::resolve)
+    ///   finds out.
+    fn commit<'a>(
+        &'a self,
+        transaction: Self::Transaction,
+        completions: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>>;
+
+    /// Finds out, within this time, whether a commit without an answer applied to these: [`Done`](Settled::Done) if it did. If it
+    /// did not it never will: [`Aborted`](Settled::Aborted), and the claim is still held, or [`Lost`](Settled::Lost).
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>>;
+
+    /// Rolls a transaction back, within this time, where that is better than dropping it.
+    fn roll_back<'a>(&'a self, transaction: Self::Transaction, _: Call<'a>) -> StoreFuture<'a, ()> {
+        drop(transaction);
+        Box::pin(async {})
+    }
+}
+
+/// [`BatchTransactional`], whatever the transaction's type.
+pub(crate) trait AnyBatchTransactions: Send + Sync {
+    fn begin<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>>;
+
+    fn commit<'a>(
+        &'a self,
+        transaction: AnyTransaction,
+        completions: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>>;
+
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>>;
+
+    fn roll_back<'a>(&'a self, transaction: AnyTransaction, call: Call<'a>) -> StoreFuture<'a, ()>;
+}
+
+impl<S: BatchTransactional> AnyBatchTransactions for S {
+    fn begin<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>> {
+        Box::pin(async move { BatchTransactional::begin(self, call).await.map(AnyTransaction::new) })
+    }
+
+    fn commit<'a>(
+        &'a self,
+        transaction: AnyTransaction,
+        completions: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Vec<Settled>> {
+        match transaction.unpack() {
+            Some(transaction) => BatchTransactional::commit(self, transaction, completions, call),
+            // Of another store: nothing of this one is in it.
+            None => Box::pin(async move { completions.iter().map(|_| Settled::Lost).collect() }),
+        }
+    }
+
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>> {
+        BatchTransactional::resolve(self, completions, call)
+    }
+
+    fn roll_back<'a>(&'a self, transaction: AnyTransaction, call: Call<'a>) -> StoreFuture<'a, ()> {
+        match transaction.unpack() {
+            Some(transaction) => BatchTransactional::roll_back(self, transaction, call),
+            None => Box::pin(async {}),
+        }
+    }
+}

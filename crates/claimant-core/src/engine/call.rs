@@ -1,0 +1,292 @@
+//! A call of a batch handler: one round for all of its items; in a transaction more, since what fails is rolled back for all of
+//! them.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::context::{BatchContext, store_time};
+use super::round::{Member, RoundEnd, round};
+use super::run::{HandlerResult, Ran, RunEnd};
+use super::settlement::Unsettled;
+use super::settling::{SettleResult, Settling, settling};
+use super::work::{Claimed, Payload, add};
+use crate::backoff;
+use crate::batch::AnyBatchHandler;
+use crate::batch_transactions::AnyBatchTransactions;
+use crate::claim::Claim;
+use crate::deadline::until;
+use crate::error::Chain;
+use crate::failure::Failure;
+use crate::options::Lease;
+use crate::store::{Call as StoreCall, Renewed, Settled, StoreError};
+use crate::transaction::{AnyTransaction, TransactionSlot};
+
+/// What a call came to for one of its items; or a handler's run for its only one.
+pub(crate) enum AfterCall<T> {
+    Ran(Ran),
+    /// It was completed in the call's transaction, or it is known why not.
+    Settled(SettleResult<T>),
+}
+
+/// A call that has ended.
+pub(crate) struct CallRan<T> {
+    pub(crate) items: Vec<AfterCall<T>>,
+    /// The longest that it took.
+    pub(crate) longest: Duration,
+}
+
+/// What is to be run again, after it was rolled back.
+enum Again<T> {
+    /// In one transaction: what had no part in the failure.
+    Together(Vec<Claimed<T>>),
+    /// Each in a transaction of its own, since it is not known what failed.
+    Alone(Vec<Claimed<T>>),
+}
+
+/// Calls the handler for these claims.
+pub(crate) async fn call<'a, T: Send + 'static>(
+    cx: BatchContext<'a, T>,
+    handler: &'a AnyBatchHandler<T>,
+    claimed: Vec<Claimed<T>>,
+) -> CallRan<T> {
+    let ran = CallRan { items: Vec::with_capacity(claimed.len()), longest: Duration::ZERO };
+    let mut call = Call { cx, handler, ran };
+    match &handler.transactions {
+        None => call.once(claimed).await,
+        Some(store) => call.in_transactions(store.as_ref(), claimed).await,
+    }
+    call.ran
+}
+
+struct Call<'a, T> {
+    cx: BatchContext<'a, T>,
+    handler: &'a AnyBatchHandler<T>,
+    ran: CallRan<T>,
+}
+
+impl<T: Send + 'static> Call<'_, T> {
+    async fn once(&mut self, claimed: Vec<Claimed<T>>) {
+        let (mut members, payloads) = self.kept(claimed).await;
+        if !members.is_empty() {
+            let (round, took) = self.round(&mut members, payloads, &TransactionSlot::default()).await;
+            self.end_all(members, round.of_each(), took);
+        }
+    }
+
+    async fn in_transactions(&mut self, store: &dyn AnyBatchTransactions, claimed: Vec<Claimed<T>>) {
+        let (mut groups, mut together) = (VecDeque::from([claimed]), true);
+        while let Some(group) = groups.pop_front() {
+            match self.in_transaction(store, group).await {
+                Again::Together(again) if mem::take(&mut together) => groups.push_back(again),
+                Again::Together(again) | Again::Alone(again) => {
+                    groups.extend(again.into_iter().map(|claimed| vec![claimed]));
+                }
+            }
+            if !self.cx.fits() {
+                let late = mem::take(&mut groups).into_iter().flatten();
+                late.for_each(|claimed| self.end(split(claimed).0, RunEnd::NoTime, Duration::ZERO));
+            }
+        }
+    }
+
+    /// Calls the handler for these claims in one transaction, and commits it if all of it is done; returns what is to be run again.
+    async fn in_transaction(&mut self, store: &dyn AnyBatchTransactions, group: Vec<Claimed<T>>) -> Again<T> {
+        let (mut members, payloads) = self.kept(group).await;
+        if members.is_empty() {
+            return Again::Together(Vec::new());
+        }
+        let Some(transaction) = begin(self.cx, store).await else {
+            members.into_iter().for_each(|member| self.end(member, RunEnd::NoTransaction, Duration::ZERO));
+            return Again::Together(Vec::new());
+        };
+        let home = TransactionSlot::of(Some(transaction));
+        let (mut round, took) = self.round(&mut members, payloads, &home).await;
+        match (round.end, home.take()) {
+            (RunEnd::Returned(Ok(results)), Some(transaction)) if results.iter().all(Result::is_ok) => {
+                return self.commit(store, transaction, (members, results), took).await;
+            }
+            (RunEnd::Returned(Ok(_)), None) => round.end = RunEnd::Returned(Err(Failure::retry(KEPT))),
+            (end, transaction) => {
+                round.end = end;
+                if let Some(transaction) = transaction {
+                    let (within, guarded) = store_time(self.cx.schedule.return_by);
+                    let call = StoreCall { within: guarded, meter: self.cx.meter };
+                    let _ = timeout(within, store.roll_back(transaction, call)).await;
+                }
+            }
+        }
+        self.rolled_back(members, round, took)
+    }
+
+    /// Ends what failed by itself; returns the rest of the items.
+    fn rolled_back(&mut self, members: Vec<Member>, round: RoundEnd, took: Duration) -> Again<T> {
+        if members.len() > 1 && matches!(round.end, RunEnd::Returned(Err(_)) | RunEnd::Panicked) {
+            tracing::warn!(consumer = %self.cx.name(), items = members.len(), "a call failed and was rolled back: each of its items is tried by itself");
+            return Again::Alone(members.into_iter().filter_map(|member| self.again(member, took)).collect());
+        }
+        let mut rest = Vec::new();
+        for (member, end) in members.into_iter().zip(round.of_each()) {
+            match end {
+                RunEnd::Returned(Ok(_)) => rest.extend(self.again(member, took)),
+                end => self.end(member, end, took),
+            }
+        }
+        Again::Together(rest)
+    }
+
+    /// Completes all items in their transaction; returns those that were rolled back.
+    async fn commit(
+        &mut self,
+        store: &dyn AnyBatchTransactions,
+        transaction: AnyTransaction,
+        (members, results): (Vec<Member>, Vec<HandlerResult>),
+        took: Duration,
+    ) -> Again<T> {
+        let (cx, start, items) = (self.cx, Instant::now(), members.len());
+        let now = cx.now();
+        let unsettled = members.into_iter().zip(results).map(|(mut member, result)| {
+            add(&mut member.work.delivery.details.handle, took);
+            settling(cx, Unsettled::returned(cx, member.work, member.claim, member.held, result), now)
+        });
+        let (claims, settlings): (Vec<Claim>, Vec<Settling<T>>) = unsettled.unzip();
+        let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
+        let (within, guarded) = store_time(cx.schedule.return_by);
+        let call = StoreCall { within: guarded, meter: cx.meter };
+        let settled = timeout(within, store.commit(transaction, completions, call)).await.unwrap_or_default();
+        // The store bounds its own calls and answers each; this is for one that does not.
+        let none = std::iter::repeat_with(|| Settled::given_up(within));
+        let settled = settled.into_iter().chain(none);
+        let mut answers: Vec<_> = settlings.into_iter().zip(settled).collect();
+        resolve(cx, store, &mut answers).await;
+        let mut again = Vec::new();
+        for (settling, settled) in answers {
+            match settled {
+                Settled::Aborted { claim, failure } if items > 1 => {
+                    tracing::warn!(consumer = %cx.name(), items, error = %failure.why, "the commit of a call was refused: each of its items is tried by itself");
+                    let (work, held) = settling.into_work();
+                    again.extend(self.again(Member { work, claim, held }, Duration::ZERO));
+                }
+                settled => self.ran.items.push(AfterCall::Settled(settling.settled(settled, start.elapsed()))),
+            }
+        }
+        Again::Alone(again)
+    }
+
+    /// Returns an item that is to be run again, with a fresh payload: the first went to the handler.
+    fn again(&mut self, mut member: Member, took: Duration) -> Option<Claimed<T>> {
+        let cx = self.cx;
+        match cx.shared.consumer.read(cx.name(), &member.work.delivery.message) {
+            Ok((_, payload)) => {
+                add(&mut member.work.delivery.details.handle, took);
+                let Member { work, claim, held } = member;
+                Some(Claimed { work: work.with(Payload::new(payload)), claim, held })
+            }
+            Err(rejection) => {
+                let why = format!("its body was decoded before, and not again: {rejection}");
+                self.end(member, RunEnd::Returned(Err(Failure::retry(why))), took);
+                None
+            }
+        }
+    }
+
+    /// Renews leases that came late, and ends what has lost its own.
+    async fn kept(&mut self, claimed: Vec<Claimed<T>>) -> (Vec<Member>, Vec<Payload<T>>) {
+        let (cx, split) = (self.cx, claimed.into_iter().map(split));
+        let Lease::Renewed(lease) = cx.options().lease else { return split.unzip() };
+        let renewals = join_all(split.map(|(mut member, payload)| async move {
+            let Member { work, claim, .. } = &mut member;
+            let run = super::run::Run { cx, delivery: &work.delivery, key: &work.identity.key };
+            let renewed = run.renew_late(claim, lease).await;
+            (member, payload, renewed)
+        }));
+        let (mut members, mut payloads) = (Vec::new(), Vec::new());
+        for (member, payload, renewed) in renewals.await {
+            match renewed {
+                Renewed::Lost => self.end(member, RunEnd::LeaseLostUnstarted, Duration::ZERO),
+                Renewed::Held => {
+                    members.push(member);
+                    payloads.push(payload);
+                }
+            }
+        }
+        (members, payloads)
+    }
+
+    async fn round(
+        &mut self,
+        members: &mut [Member],
+        payloads: Vec<Payload<T>>,
+        home: &TransactionSlot,
+    ) -> (RoundEnd, Duration) {
+        let start = Instant::now();
+        let end = round(self.cx, self.handler, members, payloads, home).await;
+        let took = start.elapsed();
+        self.ran.longest = self.ran.longest.max(took);
+        if let RunEnd::Returned(_) = end.end {
+            self.cx.shared.durations.learn(took);
+        }
+        (end, took)
+    }
+
+    fn end_all(&mut self, members: Vec<Member>, ends: Vec<RunEnd>, took: Duration) {
+        members.into_iter().zip(ends).for_each(|(member, end)| self.end(member, end, took));
+    }
+
+    fn end(&mut self, member: Member, end: RunEnd, took: Duration) {
+        let Member { work, claim, held } = member;
+        self.ran.items.push(AfterCall::Ran(Ran { work, claim, held, end, took }.ended()));
+    }
+}
+
+/// What a handler has done that kept its transaction.
+const KEPT: &str = "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
+
+fn split<T>(claimed: Claimed<T>) -> (Member, Payload<T>) {
+    let Claimed { work, claim, held } = claimed;
+    let (work, payload) = work.split();
+    (Member { work, claim, held }, payload)
+}
+
+async fn begin<T>(cx: BatchContext<'_, T>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
+    let (within, guarded) = store_time(cx.schedule.cancel_at);
+    let begun = timeout(within, store.begin(StoreCall { within: guarded, meter: cx.meter })).await;
+    match begun.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+        Ok(transaction) => Some(transaction),
+        Err(error) => {
+            tracing::warn!(consumer = %cx.name(), error = %Chain(&error), "the store gave a call no transaction");
+            None
+        }
+    }
+}
+
+/// Finds out what became of a commit without an answer, until the report is due.
+async fn resolve<T>(cx: BatchContext<'_, T>, store: &dyn AnyBatchTransactions, answers: &mut [(Settling<T>, Settled)]) {
+    let mut tries = 1;
+    loop {
+        let (mut asked, mut completions, mut id) = (Vec::new(), Vec::new(), None);
+        for (at, (settling, settled)) in answers.iter_mut().enumerate() {
+            if let Settled::Unknown { claim, error } = settled
+                && error.kind().is_transient()
+                && let Some(claim) = claim.take()
+            {
+                id.get_or_insert_with(|| settling.message_id().clone());
+                asked.push(at);
+                completions.push((claim, settling.settlement()));
+            }
+        }
+        let Some(id) = id else { return };
+        let Some(delay) = backoff::store_delay(tries, &id, until(cx.schedule.return_by)) else { return };
+        sleep(delay).await;
+        let (within, guarded) = store_time(cx.schedule.return_by);
+        let call = StoreCall { within: guarded, meter: cx.meter };
+        let found = timeout(within, store.resolve(completions, call)).await.unwrap_or_default();
+        for (at, found) in asked.into_iter().zip(found) {
+            answers[at].1 = found;
+        }
+        tries += 1;
+    }
+}

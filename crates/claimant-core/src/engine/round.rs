@@ -1,0 +1,96 @@
+//! One round of a batch handler: it is called once for its items, cancelled in time, all their leases renewed meanwhile.
+
+use futures_util::future::join_all;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::context::BatchContext;
+use super::run::{RENEWALS_PER_LEASE, Run, RunEnd, cancellation, supervise};
+use super::slots::Held;
+use super::work::{Payload, Work};
+use crate::batch::{AnyBatchHandler, CallResult, Item, Items};
+use crate::claim::Claim;
+use crate::options::Lease;
+use crate::store::Renewed;
+use crate::transaction::TransactionSlot;
+
+/// What the other items of a call get for one that has lost its lease.
+const NEIGHBOUR_LOST: &str = "the call was cancelled, since the lease of another of its items was lost";
+
+/// A claim in a call, without its payload.
+pub(crate) struct Member {
+    pub(crate) work: Work<()>,
+    pub(crate) claim: Claim,
+    pub(crate) held: Held,
+}
+
+impl Member {
+    pub(crate) fn run<'a, T>(&'a self, cx: BatchContext<'a, T>) -> Run<'a, T> {
+        Run { cx, delivery: &self.work.delivery, key: &self.work.identity.key }
+    }
+}
+
+/// How a round ended.
+pub(crate) struct RoundEnd {
+    pub(crate) end: RunEnd<CallResult>,
+    /// Whose lease was lost.
+    lost: Vec<bool>,
+}
+
+impl RoundEnd {
+    /// Returns how the round ended for each item.
+    pub(crate) fn of_each(self) -> Vec<RunEnd> {
+        let Self { end, lost } = self;
+        let each = |of_one: &dyn Fn(bool) -> RunEnd| lost.iter().map(|lost| of_one(*lost)).collect();
+        match end {
+            RunEnd::Returned(Ok(results)) => results.into_iter().map(RunEnd::Returned).collect(),
+            RunEnd::Returned(Err(failure)) => each(&|_| RunEnd::Returned(Err(failure.clone()))),
+            RunEnd::Panicked => each(&|_| RunEnd::Panicked),
+            RunEnd::Cancelled(why) => each(&|_| RunEnd::Cancelled(why)),
+            RunEnd::LeaseLost => each(&|lost| if lost { RunEnd::LeaseLost } else { RunEnd::Cancelled(NEIGHBOUR_LOST) }),
+            RunEnd::LeaseLostUnstarted => each(&|lost| if lost { RunEnd::LeaseLostUnstarted } else { RunEnd::NoTime }),
+            RunEnd::StillRunning => each(&|_| RunEnd::StillRunning),
+            RunEnd::NeverStarted => each(&|_| RunEnd::NeverStarted),
+            RunEnd::NoTime => each(&|_| RunEnd::NoTime),
+            RunEnd::NoTransaction => each(&|_| RunEnd::NoTransaction),
+        }
+    }
+}
+
+/// Calls the handler for these items, with the transaction in `home`.
+pub(crate) async fn round<'a, T: Send + 'static>(
+    cx: BatchContext<'a, T>,
+    handler: &AnyBatchHandler<T>,
+    members: &mut [Member],
+    payloads: Vec<Payload<T>>,
+    home: &TransactionSlot,
+) -> RoundEnd {
+    let (began, mut lost) = (Instant::now(), vec![false; members.len()]);
+    let (cancel_at, why) = cancellation(cx);
+    let item = |(member, payload): (&Member, Payload<T>)| Item {
+        payload: payload.into_inner(),
+        cx: member.run(cx).context(member.claim.fence, member.claim.attempt, cancel_at),
+    };
+    let items = Items::new(members.iter().zip(payloads).map(item).collect());
+    let span = tracing::info_span!("call", consumer = %cx.name(), items = items.len());
+    let run = Box::pin(handler.start(items, home).instrument(span));
+    let end = supervise(cx, run, (cancel_at, why), keep(cx, members, &mut lost)).await;
+    if let Lease::Renewed(lease) = cx.options().lease {
+        join_all(members.iter().map(|member| async move { member.run(cx).stay_hidden(began, lease).await })).await;
+    }
+    RoundEnd { end, lost }
+}
+
+/// Renews all leases as long as they can be; returns when one is `lost`.
+async fn keep<'a, T: Send + 'static>(cx: BatchContext<'a, T>, members: &mut [Member], lost: &mut [bool]) {
+    let Lease::Renewed(lease) = cx.options().lease else { return std::future::pending().await };
+    while !lost.contains(&true) {
+        tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
+        let renewals = members.iter_mut().zip(lost.iter_mut()).map(|(member, lost)| async move {
+            let Member { work, claim, .. } = member;
+            let run = Run { cx, delivery: &work.delivery, key: &work.identity.key };
+            *lost = run.renew(claim, lease).await == Renewed::Lost;
+        });
+        join_all(renewals).await;
+    }
+}
