@@ -223,6 +223,22 @@ async fn what_cannot_be_scheduled_is_refused_without_a_request() {
     assert!(error.contains("a queue's URL is needed") && error.contains("a role's ARN is needed"), "{error}");
 }
 
+/// Nothing is called but the endpoint, which sends what is due by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_endpoint_sends_by_the_clock() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let input = serde_json::json!({ "QueueUrl": world.sqs.queue_url(STANDARD), "MessageBody": "due" }).to_string();
+    let target = Target::builder().arn("arn:aws:scheduler:::aws-sdk:sqs:sendMessage").role_arn(ROLE).input(input);
+    let window = FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off).build().unwrap();
+    let request = world.client.create_schedule().name("due").schedule_expression("at(2000-01-01T00:00:00)");
+    request.target(target.build().unwrap()).flexible_time_window(window).send().await.unwrap();
+    let received = world.sqs.receive(STANDARD, 1, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(received[0].body, "due");
+    // One that does not delete itself stays, and sends once.
+    world.local.run_due(AT.as_millis());
+    assert_eq!((world.local.len(), world.sqs.messages(STANDARD).unwrap().len()), (1, 1));
+}
+
 /// What the local scheduler does not imitate is refused by name.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_local_scheduler_refuses_what_it_does_not_imitate() {

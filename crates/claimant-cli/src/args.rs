@@ -34,7 +34,7 @@ Exit codes:
 With a COMMAND: its own, 128 and the number of the signal that ended it, or 1
 if the cloud was stopped before it was ready.";
 
-/// Run the functions of a SAM template on this machine, with DynamoDB, SQS, SES and a payment gateway.
+/// Run the functions of a SAM template on this machine, with DynamoDB, SQS, SES, EventBridge Scheduler and a payment gateway.
 ///
 /// Starts the endpoints on 127.0.0.1, creates the template's tables and queues, runs its functions behind their SQS event
 /// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Ctrl-C or SIGTERM
@@ -111,6 +111,10 @@ pub(crate) struct PortOptions {
     /// The port of the SES endpoint; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) ses_port: u16,
+
+    /// The port of the EventBridge Scheduler endpoint; 0 for a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) scheduler_port: u16,
 
     /// The port of the payment gateway; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]

@@ -75,6 +75,7 @@ fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
             dynamodb: options.ports.dynamodb_port,
             sqs: options.ports.sqs_port,
             ses: options.ports.ses_port,
+            scheduler: options.ports.scheduler_port,
             gateway: options.ports.gateway_port,
         },
         only: options.functions.clone(),
@@ -161,6 +162,7 @@ fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
         format!("DynamoDB  {}", endpoints.dynamodb),
         format!("SQS       {}", endpoints.sqs),
         format!("SES       {}   (mails: {}/_claimant/mails)", endpoints.ses, endpoints.ses),
+        format!("scheduler {}", endpoints.scheduler),
         format!("gateway   {}   (charges: {}/_claimant/charges)", endpoints.gateway, endpoints.gateway),
     ];
     let stack = cloud.stack();

@@ -50,6 +50,7 @@ fn help_tells_everything() {
         "--dynamodb-port",
         "--sqs-port",
         "--ses-port",
+        "--scheduler-port",
         "--gateway-port",
         "--function",
         "--function-variables",

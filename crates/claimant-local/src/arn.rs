@@ -21,6 +21,11 @@ pub(crate) fn of_function(name: &str) -> String {
     format!("arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}")
 }
 
+/// Returns the ARN of a role, whether it exists or not.
+pub(crate) fn of_role(name: &str) -> String {
+    format!("arn:aws:iam::{ACCOUNT_ID}:role/{name}")
+}
+
 /// Returns the name in the ARN of a local queue.
 pub(crate) fn local_queue_name(arn: &str) -> Option<&str> {
     arn.strip_prefix(&of_queue(""))

@@ -91,7 +91,7 @@ async fn everything_in_the_template_is_there_and_gone_after_the_stop() {
     assert_eq!(answer.queue_url(), Some(cloud.sqs().queue_url("orders").as_str()));
 
     cloud.stop().await;
-    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.gateway] {
+    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.scheduler, endpoints.gateway] {
         let address = url.trim_start_matches("http://").to_owned();
         TcpListener::bind(&address).await.expect("the port is free again");
     }
@@ -168,7 +168,7 @@ async fn endpoints_answer_who_calls_this_machine_by_a_name_of_its_own() {
     let (_stage, config) = stage();
     let cloud = Cloud::start(config).await.unwrap();
     let endpoints = cloud.endpoints().clone();
-    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.gateway] {
+    for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.scheduler, endpoints.gateway] {
         for headers in [
             "host: evil.example\r\n",
             "host: 127.0.0.1.evil.example:80\r\n",
@@ -240,6 +240,7 @@ async fn a_taken_port_is_named_with_its_option() {
         (Ports { dynamodb: port, ..Ports::default() }, "--dynamodb-port"),
         (Ports { sqs: port, ..Ports::default() }, "--sqs-port"),
         (Ports { ses: port, ..Ports::default() }, "--ses-port"),
+        (Ports { scheduler: port, ..Ports::default() }, "--scheduler-port"),
         (Ports { gateway: port, ..Ports::default() }, "--gateway-port"),
     ];
     for (ports, option) in table {

@@ -113,6 +113,24 @@ Resources:
 }
 
 #[test]
+fn roles_have_arns() {
+    let template = "
+Resources:
+  Sender: {Type: AWS::IAM::Role, Properties: {RoleName: reminders}}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Environment: {Variables: {ROLE: !GetAtt Sender.Arn, NAME: !Ref Sender}}
+";
+    let stack = read(template);
+    let environment = &stack.functions[0].environment;
+    assert_eq!(environment["ROLE"], "arn:aws:iam::000000000000:role/reminders");
+    assert_eq!(environment["NAME"], "reminders");
+    assert_eq!(stack.not_run.len(), 1, "no stand-in, only that nothing checks permissions: {:?}", stack.not_run);
+}
+
+#[test]
 fn what_only_aws_knows_has_a_stand_in_and_a_line() {
     let template = "
 Parameters: {Name: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /x}}

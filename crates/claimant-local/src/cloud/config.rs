@@ -93,6 +93,8 @@ pub struct Ports {
     pub sqs: u16,
     /// SES's.
     pub ses: u16,
+    /// EventBridge Scheduler's.
+    pub scheduler: u16,
     /// The payment gateway's.
     pub gateway: u16,
 }
@@ -106,6 +108,8 @@ pub struct Endpoints {
     pub sqs: String,
     /// SES's; `/_claimant/mails` under it lists what was received.
     pub ses: String,
+    /// EventBridge Scheduler's.
+    pub scheduler: String,
     /// The payment gateway's; `/_claimant/charges` under it lists what was charged.
     pub gateway: String,
 }

@@ -15,6 +15,7 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
         ("AWS_ENDPOINT_URL_DYNAMODB", endpoints.dynamodb.as_str()),
         ("AWS_ENDPOINT_URL_SQS", &endpoints.sqs),
         ("AWS_ENDPOINT_URL_SESV2", &endpoints.ses),
+        ("AWS_ENDPOINT_URL_SCHEDULER", &endpoints.scheduler),
         ("AWS_REGION", REGION),
         ("AWS_DEFAULT_REGION", REGION),
         ("AWS_ACCESS_KEY_ID", "local"),
@@ -74,8 +75,9 @@ mod tests {
 
     #[test]
     fn a_function_gets_real_urls_and_our_endpoints() {
-        let [dynamodb, sqs, ses, gateway] = ["http://d", "http://q", "http://s", "http://g"].map(str::to_owned);
-        let endpoints = Endpoints { dynamodb, sqs, ses, gateway };
+        let [dynamodb, sqs, ses, scheduler, gateway] =
+            ["http://d", "http://q", "http://s", "http://t", "http://g"].map(str::to_owned);
+        let endpoints = Endpoints { dynamodb, sqs, ses, scheduler, gateway };
         let template = BTreeMap::from([
             ("QUEUE_URL".to_owned(), format!("{SQS_URL_PLACEHOLDER}/000000000000/orders")),
             ("GATEWAY_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}/legacy")),
@@ -91,6 +93,7 @@ mod tests {
         assert_eq!(environment["RUST_LOG"], "debug");
         assert_eq!(environment["AWS_REGION"], "us-east-1");
         assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
+        assert_eq!(environment["AWS_ENDPOINT_URL_SCHEDULER"], "http://t");
         assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
         assert_eq!(environment["CLAIMANT_METRICS"], "off");
     }

@@ -18,6 +18,7 @@ use crate::gateway::Gateway;
 use crate::lambda::{Function, FunctionConfig, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::Mapping;
+use crate::scheduler::Scheduler;
 use crate::sqs::Sqs;
 use crate::stack::{FunctionSpec, QueueSpec, Stack};
 
@@ -50,8 +51,16 @@ impl Cloud {
         let (dynamodb_listener, dynamodb_url) = bind("DynamoDB", "--dynamodb-port", ports.dynamodb).await?;
         let (sqs_listener, sqs_url) = bind("SQS", "--sqs-port", ports.sqs).await?;
         let (ses_listener, ses_url) = bind("SES", "--ses-port", ports.ses).await?;
+        let (scheduler_listener, scheduler_url) =
+            bind("EventBridge Scheduler", "--scheduler-port", ports.scheduler).await?;
         let (gateway_listener, gateway_url) = bind("the payment gateway", "--gateway-port", ports.gateway).await?;
-        let endpoints = Endpoints { dynamodb: dynamodb_url, sqs: sqs_url, ses: ses_url, gateway: gateway_url };
+        let endpoints = Endpoints {
+            dynamodb: dynamodb_url,
+            sqs: sqs_url,
+            ses: ses_url,
+            scheduler: scheduler_url,
+            gateway: gateway_url,
+        };
 
         let sqs = Sqs::new();
         sqs.set_endpoint(&endpoints.sqs);
@@ -65,6 +74,7 @@ impl Cloud {
         servers.start(|stop| dynamodb.clone().serve(dynamodb_listener, stop));
         servers.start(|stop| sqs.clone().serve(sqs_listener, stop));
         servers.start(|stop| mailbox.clone().serve(ses_listener, stop));
+        servers.start(|stop| Scheduler::new(sqs.clone()).serve(scheduler_listener, stop));
         servers.start(|stop| gateway.clone().serve(gateway_listener, stop));
 
         let mut functions = Vec::new();

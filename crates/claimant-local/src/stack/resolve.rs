@@ -11,6 +11,7 @@ enum Kind {
     Queue,
     Table,
     Function,
+    Role,
 }
 
 /// A resource that is there locally.
@@ -32,6 +33,7 @@ impl Kind {
             "AWS::SQS::Queue" => Some(Self::Queue),
             "AWS::DynamoDB::Table" | "AWS::DynamoDB::GlobalTable" | "AWS::Serverless::SimpleTable" => Some(Self::Table),
             "AWS::Serverless::Function" | "AWS::Lambda::Function" => Some(Self::Function),
+            "AWS::IAM::Role" => Some(Self::Role),
             _ => None,
         }
     }
@@ -41,6 +43,7 @@ impl Kind {
             Self::Queue => "QueueName",
             Self::Table => "TableName",
             Self::Function => "FunctionName",
+            Self::Role => "RoleName",
         }
     }
 }
@@ -50,7 +53,7 @@ impl Known {
     pub(super) fn reference(&self) -> String {
         match self.kind {
             Kind::Queue => format!("{SQS_URL_PLACEHOLDER}/{ACCOUNT_ID}/{}", self.name),
-            Kind::Table | Kind::Function => self.name.clone(),
+            Kind::Table | Kind::Function | Kind::Role => self.name.clone(),
         }
     }
 
@@ -63,6 +66,8 @@ impl Known {
             (Kind::Queue, "QueueUrl") => Some(self.reference()),
             (Kind::Table, "Arn") => Some(arn::of_table(name)),
             (Kind::Function, "Arn") => Some(arn::of_function(name)),
+            // Nothing here checks permissions; a role is something that a setting names.
+            (Kind::Role, "Arn") => Some(arn::of_role(name)),
             _ => None,
         }
     }
