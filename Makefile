@@ -107,8 +107,8 @@ simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENA
 	cargo run --locked $(if $(SEEDS),--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
-	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-dynamodb -p claimant-events -p claimant-lambda \
-		-p claimant-redis -p claimant-sql --lib -- --nocapture fuzz::
+	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-decode -p claimant-dynamodb -p claimant-events \
+		-p claimant-lambda -p claimant-redis -p claimant-sql --all-features --lib -- --nocapture fuzz::
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-tests --test it -- --include-ignored \
 		--nocapture agreement::
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::key::InvalidValue;
+
 /// The attributes of a message, by their names: ten at most.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Attributes(Vec<(String, AttributeValue)>);
@@ -39,6 +41,40 @@ impl Attributes {
         self.get(name).and_then(AttributeValue::as_bytes)
     }
 
+    /// Returns an attribute that has to be there and to be a text.
+    ///
+    /// # Errors
+    /// When there is none, or it is of another type. The error names the attribute and the types, and not its value.
+    pub fn require_text(&self, name: &str) -> Result<&str, InvalidValue> {
+        self.require(name, "a String", AttributeValue::as_text)
+    }
+
+    /// Returns an attribute that has to be there and to be a number that fits into `N`.
+    ///
+    /// # Errors
+    /// As for [`require_text`](Self::require_text); and when the number does not fit.
+    pub fn require_number<N: FromStr>(&self, name: &str) -> Result<N, InvalidValue> {
+        self.require(name, "a Number that fits the type asked for", AttributeValue::as_number)
+    }
+
+    /// Returns an attribute that has to be there and to be binary.
+    ///
+    /// # Errors
+    /// As for [`require_text`](Self::require_text).
+    pub fn require_bytes(&self, name: &str) -> Result<&[u8], InvalidValue> {
+        self.require(name, "a Binary", AttributeValue::as_bytes)
+    }
+
+    fn require<'a, V>(
+        &'a self,
+        name: &str,
+        wanted: &str,
+        value_of: impl FnOnce(&'a AttributeValue) -> Option<V>,
+    ) -> Result<V, InvalidValue> {
+        let value = self.get(name).ok_or_else(|| missing(name))?;
+        value_of(value).ok_or_else(|| mistyped(name, value, wanted))
+    }
+
     /// Returns all attributes with their names, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &AttributeValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
@@ -49,6 +85,15 @@ impl Attributes {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+pub(crate) fn missing(name: &str) -> InvalidValue {
+    InvalidValue(format!("the attribute `{name}` is missing"))
+}
+
+/// Describes an attribute of another type than `wanted`. Labels are the sender's, so they are left out.
+pub(crate) fn mistyped(name: &str, value: &AttributeValue, wanted: &str) -> InvalidValue {
+    InvalidValue(format!("the attribute `{name}` is a {}, and not {wanted}", value.basic_type()))
 }
 
 // Attributes are data of users, as bodies are.
@@ -135,14 +180,18 @@ impl AttributeValue {
         }
     }
 
-    /// Returns the type as a queue's API writes it: `String`, `Number` or `Binary`, with the label behind a dot.
-    #[must_use]
-    pub fn data_type(&self) -> String {
-        let basic = match &self.data {
+    fn basic_type(&self) -> &'static str {
+        match &self.data {
             Data::Text(_) => "String",
             Data::Number(_) => "Number",
             Data::Bytes(_) => "Binary",
-        };
+        }
+    }
+
+    /// Returns the type as a queue's API writes it: `String`, `Number` or `Binary`, with the label behind a dot.
+    #[must_use]
+    pub fn data_type(&self) -> String {
+        let basic = self.basic_type();
         self.label.as_ref().map_or_else(|| basic.to_owned(), |label| format!("{basic}.{label}"))
     }
 }
@@ -170,5 +219,36 @@ mod tests {
         assert_eq!(attributes.get("tenant").unwrap().data_type(), "String.id");
         assert_eq!((attributes.iter().count(), attributes.get("Tenant")), (3, None));
         assert_eq!(format!("{attributes:?}"), "3 attributes");
+    }
+    #[test]
+    fn an_attribute_of_the_wrong_type_is_named_and_its_value_is_not() {
+        let mut attributes = Attributes::default();
+        attributes.set("tenant", AttributeValue::text("secret").with_label("label"));
+        attributes.set("digest", AttributeValue::bytes("secret"));
+        attributes.set("priority", AttributeValue::number(700));
+        assert_eq!(
+            (attributes.require_text("tenant"), attributes.require_bytes("digest")),
+            (Ok("secret"), Ok(&b"secret"[..]))
+        );
+        assert_eq!(attributes.require_number("priority"), Ok(700));
+        let said = |error: InvalidValue| error.to_string();
+        let rows = [
+            (attributes.require_text("name").map_err(said).err(), "the attribute `name` is missing"),
+            (
+                attributes.require_text("digest").map_err(said).err(),
+                "the attribute `digest` is a Binary, and not a String",
+            ),
+            (
+                attributes.require_bytes("tenant").map_err(said).err(),
+                "the attribute `tenant` is a String, and not a Binary",
+            ),
+            (
+                attributes.require_number::<u8>("priority").map_err(said).err(),
+                "the attribute `priority` is a Number, and not a Number that fits the type asked for",
+            ),
+        ];
+        for (said, wanted) in rows {
+            assert_eq!(said.as_deref(), Some(wanted));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A consumer: a named handler with its key rule and its settings.
 
-use std::fmt::{self, Display};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use crate::duplicate::Duplicate;
 use crate::envelope::Envelope;
 use crate::error::Error;
 use crate::failure::HandlerError;
-use crate::fingerprint::Fingerprint;
 use crate::handler::{AnyHandler, Handler, TransactionalHandler};
 use crate::identity::Identity;
 use crate::key::ConsumerName;
@@ -49,7 +48,7 @@ pub struct Consumer<T> {
     name: String,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) handler: Runner<T>,
-    reader: Reader<T>,
+    pub(crate) reader: Reader<T>,
     on_duplicate: Option<DuplicateHook>,
     pub(crate) options: Options,
 }
@@ -119,101 +118,6 @@ impl<T: Send + 'static> Consumer<T> {
     #[must_use]
     pub fn large_payloads(mut self, source: impl PayloadSource) -> Self {
         self.reader.set_payloads(source);
-        self
-    }
-
-    /// Sets where the key is in the payload: a text, a number, or anything else with a `Display`. A key that is empty, or longer
-    /// than [`KEY_MAX_BYTES`](crate::key::KEY_MAX_BYTES), rejects the message.
-    #[must_use]
-    pub fn key<K>(mut self, rule: impl for<'a> Fn(&'a T) -> &'a K + Send + Sync + 'static) -> Self
-    where
-        K: Display + ?Sized,
-    {
-        self.reader.identity.set_key(move |payload, _| rule(payload).to_string());
-        self
-    }
-
-    /// Sets how the key is made from the payload, where it is not one value in it. Otherwise as [`key`](Self::key).
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Line { order: u64, article: u64 }
-    /// # async fn pack(_: Line, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .key_of(|line| format!("{}/{}", line.order, line.article));
-    /// ```
-    #[must_use]
-    pub fn key_of<K: Display>(mut self, rule: impl Fn(&T) -> K + Send + Sync + 'static) -> Self {
-        self.reader.identity.set_key(move |payload, _| rule(payload));
-        self
-    }
-
-    /// Sets how the key is made from the payload and the message: its attributes, and what its envelopes say. Otherwise as
-    /// [`key`](Self::key). What changes when a producer sends again (the message's id, times, receive counts) makes no key.
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .key_of_message(|order, message| format!("{}/{order}", message.attributes().text("tenant").unwrap_or("none")));
-    /// ```
-    #[must_use]
-    pub fn key_of_message<K: Display>(mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) -> Self {
-        self.reader.identity.set_key(rule);
-        self
-    }
-
-    /// Sets which part of the payload must be the same in two messages with one key. Unless set, the whole body: if a producer's
-    /// second copy differs, for example in a timestamp, leave that out here, or the second copy is a conflict.
-    ///
-    /// `version` is the rule's: 1 for the first one, and another number whenever it returns another fingerprint for the same
-    /// payload (another field, another order, another format). It is kept with the fingerprint, and only fingerprints of
-    /// the same version are compared: with work that an earlier version recorded, or none, the key alone decides, as
-    /// with [`Conflicts::Ignore`](crate::Conflicts::Ignore). A rule that is changed under its old number makes a conflict of each key that is in
-    /// retry, and of each late copy.
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, Fingerprint, HandlerError, memory::MemoryStore};
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Order { order_id: String, total_cents: u64 }
-    /// # async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("order-confirmation", MemoryStore::new(), confirm)
-    ///     .key(|order| &order.order_id)
-    ///     .fingerprint_of(1, |order| Fingerprint::of_bytes(&order.total_cents.to_be_bytes()));
-    /// ```
-    #[must_use]
-    pub fn fingerprint_of(mut self, version: u32, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) -> Self {
-        self.reader.identity.set_fingerprint(version, move |payload, _| rule(payload));
-        self
-    }
-
-    /// Sets which part of the payload and the message must be the same in two messages with one key. Otherwise as
-    /// [`fingerprint_of`](Self::fingerprint_of).
-    #[must_use]
-    pub fn fingerprint_of_message(
-        mut self,
-        version: u32,
-        rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
-    ) -> Self {
-        self.reader.identity.set_fingerprint(version, rule);
-        self
-    }
-
-    /// Keeps only a SHA-256 of each key in the store, for keys that are personal data.
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| order).hashed_keys();
-    /// ```
-    #[must_use]
-    pub fn hashed_keys(mut self) -> Self {
-        self.reader.identity.hashed_keys = true;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Decodes bodies, and describes what is wrong with one that does not decode: where, never its content.
+//! Decodes contents, and describes what is wrong with one that does not decode: where, never its content.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -26,6 +26,13 @@ pub trait Decoder<T>: Send + Sync + 'static {
     /// # Errors
     /// When the content does not decode: the message is rejected. The error says where it is wrong, and quotes nothing.
     fn decode(&self, content: &[u8], message: &Message) -> Result<T, Rejection>;
+
+    /// Returns the fingerprint of content that this decodes, for consumers without a
+    /// [rule of their own](crate::Consumer::fingerprint_of): of the content's bytes, unless said otherwise. Whatever it returns for
+    /// a content it returns for ever: the records of a store hold it.
+    fn fingerprint(&self, content: &[u8]) -> Fingerprint {
+        Fingerprint::of_bytes(content)
+    }
 }
 
 /// Decodes JSON: what [`Consumer::new`](crate::Consumer::new) does.
@@ -35,6 +42,32 @@ pub struct Json;
 impl<T: DeserializeOwned> Decoder<T> for Json {
     fn decode(&self, content: &[u8], _: &Message) -> Result<T, Rejection> {
         decode_json(text(content)?)
+    }
+
+    /// Returns the fingerprint of the JSON value, whose white space and order of fields do not count; of the bytes, if the value has
+    /// numbers that it would not distinguish from others.
+    fn fingerprint(&self, content: &[u8]) -> Fingerprint {
+        of_content(content)
+    }
+}
+
+/// Takes the content as a text: UTF-8, of any length.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Text;
+
+impl Decoder<String> for Text {
+    fn decode(&self, content: &[u8], _: &Message) -> Result<String, Rejection> {
+        text(content).map(str::to_owned)
+    }
+}
+
+/// Takes the content as it is. A body is a text in UTF-8: other bytes are what an envelope holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bytes;
+
+impl Decoder<Vec<u8>> for Bytes {
+    fn decode(&self, content: &[u8], _: &Message) -> Result<Vec<u8>, Rejection> {
+        Ok(content.to_vec())
     }
 }
 
@@ -68,28 +101,40 @@ pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
 /// When it does not decode. The error says where it is wrong, and never quotes it.
 pub fn read_json<'a, T: Deserialize<'a>>(word: &str, text: &'a str) -> Result<T, InvalidValue> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let value =
-        serde_path_to_error::deserialize(&mut json).map_err(|e| describe(word, e.inner(), &field_path(e.path())))?;
-    json.end().map_err(|e| describe(word, &e, "."))?;
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|e| describe(word, e.inner(), e.path()))?;
+    json.end().map_err(|e| not_json(word, &e))?;
     Ok(value)
 }
 
-/// Describes a JSON error. serde's own messages quote the offending value, so they are not passed on; its "missing field"
-/// names only a field of `T`.
-fn describe(word: &str, error: &serde_json::Error, path: &str) -> InvalidValue {
-    let at = format!("line {} column {}", error.line(), error.column());
+/// Describes a JSON error.
+fn describe(word: &str, error: &serde_json::Error, path: &serde_path_to_error::Path) -> InvalidValue {
     if !error.is_data() {
-        return InvalidValue(format!("the {word} is not valid JSON, or is nested deeper than 128 ({at})"));
+        return not_json(word, error);
     }
-    let text = error.to_string();
+    let fault = shape_fault(&error.to_string(), path);
+    let (line, column) = (error.line(), error.column());
+    InvalidValue(format!("the {word} has the wrong shape at JSON path {fault} (line {line} column {column})"))
+}
+
+fn not_json(word: &str, error: &serde_json::Error) -> InvalidValue {
+    let (line, column) = (error.line(), error.column());
+    InvalidValue(format!("the {word} is not valid JSON, or is nested deeper than 128 (line {line} column {column})"))
+}
+
+/// Returns where a value has another shape than its type, and how, from what serde says of it: for decoders.
+///
+/// serde's own texts quote the value, so they are not passed on; its "missing field" names only a field of the type.
+#[doc(hidden)]
+#[must_use]
+pub fn shape_fault(error: &str, path: &serde_path_to_error::Path) -> String {
     let named = |start: &str, fault: &str| {
-        let field = text.strip_prefix(start).and_then(|rest| rest.split('`').next());
+        let field = error.strip_prefix(start).and_then(|rest| rest.split('`').next());
         field.map(|field| format!("field `{field}` is {fault}"))
     };
     let fault = named("missing field `", "missing")
         .or_else(|| named("duplicate field `", "there twice"))
         .unwrap_or_else(|| "the value has the wrong type or form".to_owned());
-    InvalidValue(format!("the {word} has the wrong shape at JSON path {path}: {fault} ({at})"))
+    format!("{}: {fault}", field_path(path))
 }
 
 /// Returns a JSON path of fields and indexes. A segment that is not a plain name is hidden: it can be a map's key, which is data.

@@ -2,13 +2,12 @@
 
 use std::fmt::Display;
 
-use crate::decode::of_content;
 use crate::fingerprint::Fingerprint;
 use crate::key::{ConsumerName, Key, RecordId};
 use crate::message::Message;
 use crate::rejection::Rejection;
 
-type KeyRule<T> = Box<dyn Fn(&T, &Message) -> String + Send + Sync>;
+type KeyRule<T> = Box<dyn Fn(&T, &Message) -> Result<String, Rejection> + Send + Sync>;
 type FingerprintRule<T> = Box<dyn Fn(&T, &Message) -> Fingerprint + Send + Sync>;
 
 /// What a message's work is.
@@ -33,8 +32,11 @@ impl<T> Default for IdentityRules<T> {
 }
 
 impl<T> IdentityRules<T> {
-    pub(crate) fn set_key<K: Display>(&mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) {
-        self.key = Some(Box::new(move |payload, message| rule(payload, message).to_string()));
+    pub(crate) fn set_key<K: Display>(
+        &mut self,
+        rule: impl Fn(&T, &Message) -> Result<K, Rejection> + Send + Sync + 'static,
+    ) {
+        self.key = Some(Box::new(move |payload, message| Ok(rule(payload, message)?.to_string())));
     }
 
     pub(crate) fn set_fingerprint(
@@ -59,13 +61,20 @@ impl<T> IdentityRules<T> {
 }
 
 impl<T> IdentityRules<T> {
-    /// Identifies the work of a payload.
-    pub(crate) fn of(&self, consumer: &ConsumerName, message: &Message, payload: &T) -> Result<Identity, Rejection> {
-        let key = self.key.as_ref().map_or_else(|| own_key(message).to_owned(), |rule| rule(payload, message));
+    /// Identifies the work of a payload; `decoded` returns the fingerprint where there is no rule for it.
+    pub(crate) fn of(
+        &self,
+        consumer: &ConsumerName,
+        message: &Message,
+        payload: &T,
+        decoded: impl FnOnce() -> Fingerprint,
+    ) -> Result<Identity, Rejection> {
+        let key = match &self.key {
+            None => own_key(message).to_owned(),
+            Some(rule) => rule(payload, message)?,
+        };
         let fingerprint = match &self.fingerprint {
-            None => {
-                message.event().and_then(|event| event.fingerprint).unwrap_or_else(|| of_content(message.content()))
-            }
+            None => message.event().and_then(|event| event.fingerprint).unwrap_or_else(decoded),
             Some((version, rule)) => rule(payload, message).of_rule(*version),
         };
         let key = Key::new(key)?;

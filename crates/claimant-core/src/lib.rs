@@ -7,7 +7,7 @@
 //! | [`store`], [`memory`] | the contract of a store, and the reference store |
 //! | [`transaction`], [`batch_transactions`] | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], [`attributes`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
-//! | [`consumer`], `options`, `tuning`, `batched` | a named handler and its options |
+//! | [`consumer`], `rules`, `options`, `tuning`, `batched` | a named handler, its rules and its options |
 //! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | [`payloads`] | payloads that are kept outside of their messages |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
@@ -52,6 +52,7 @@ mod reader;
 pub mod record;
 pub mod rejection;
 pub mod report;
+mod rules;
 pub mod secret;
 pub mod settings;
 pub mod store;

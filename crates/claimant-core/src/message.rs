@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::attributes::{AttributeValue, Attributes};
+use crate::attributes::{AttributeValue, Attributes, missing, mistyped};
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 use crate::key::{InvalidValue, MessageId};
@@ -54,7 +54,8 @@ struct Group {
 /// What an envelope held.
 struct Inner {
     content: Vec<u8>,
-    event: Event,
+    /// `None` where it was only packed.
+    event: Option<Event>,
 }
 
 /// What envelopes say of the event that they carry: of the innermost one that says it.
@@ -186,6 +187,17 @@ impl Message {
             Some(outer) => event.inside(outer),
             None => event,
         };
+        self.inner = Some(Arc::new(Inner { content: content.into(), event: Some(event) }));
+        self
+    }
+
+    /// Returns the message with this content in place of what it had, which was packed. What its envelopes say stays, and the body.
+    #[must_use]
+    pub fn unpacked(mut self, content: impl Into<Vec<u8>>) -> Self {
+        let event = self.inner.take().and_then(|inner| match Arc::try_unwrap(inner) {
+            Ok(inner) => inner.event,
+            Err(shared) => shared.event.clone(),
+        });
         self.inner = Some(Arc::new(Inner { content: content.into(), event }));
         self
     }
@@ -211,7 +223,7 @@ impl Message {
     /// Returns what its envelopes say; `None` if it has none.
     #[must_use]
     pub fn event(&self) -> Option<&Event> {
-        self.inner.as_ref().map(|inner| &inner.event)
+        self.inner.as_ref().and_then(|inner| inner.event.as_ref())
     }
 
     /// Returns how often the queue has delivered it, this time included; 1 where the queue did not say.
@@ -275,6 +287,12 @@ impl Message {
     pub fn attribute(&self, name: &str) -> Option<&AttributeValue> {
         self.event().and_then(|event| event.attributes.get(name)).or_else(|| self.attributes().get(name))
     }
+
+    /// Returns a text or a number as it was sent, for a key.
+    pub(crate) fn require_sent(&self, name: &str) -> Result<&str, InvalidValue> {
+        let value = self.attribute(name).ok_or_else(|| missing(name))?;
+        value.as_sent().ok_or_else(|| mistyped(name, value, "a String or a Number"))
+    }
 }
 
 // Bodies, groups and attributes never reach a log, so they are not in `Debug` either.
@@ -309,6 +327,9 @@ mod tests {
         assert_eq!((opened.body(), opened.content(), opened.trace()), ("outer", &b"inner"[..], Some("outer")));
         assert_eq!(opened.attribute("tenant").unwrap().as_text(), Some("inner"));
         assert_eq!(message.attribute("tenant").unwrap().as_text(), Some("outer"));
+        let unpacked = opened.clone().unpacked("innermost");
+        assert_eq!((unpacked.content(), unpacked.event()), (&b"innermost"[..], Some(&event)));
+        assert_eq!((opened.content(), message.clone().unpacked("inner").event()), (&b"inner"[..], None));
         event.trace = Some("inner".to_owned());
         assert_eq!(message.opened("inner", event).trace(), Some("inner"));
     }

@@ -56,8 +56,10 @@ impl<T: 'static> Reader<T> {
     /// Decodes a message that was opened, and identifies its work.
     pub(crate) fn read(&self, consumer: &ConsumerName, message: &Message) -> Result<(Identity, T), Rejection> {
         catch_unwind(AssertUnwindSafe(|| {
-            let payload = self.decoder.decode(message.content(), message)?;
-            Ok((self.identity.of(consumer, message, &payload)?, payload))
+            let content = message.content();
+            let payload = self.decoder.decode(content, message)?;
+            let fingerprint = || self.decoder.fingerprint(content);
+            Ok((self.identity.of(consumer, message, &payload, fingerprint)?, payload))
         }))
         .unwrap_or_else(|_| Err(Rejection::new("decoding the body or finding its key panicked")))
     }

@@ -43,6 +43,7 @@
 //! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox` |
 //! | `producer` | sends messages so that sending again makes no second piece of work; by `Scheduler`, at a time of their own | `producer`; `scheduler` |
 //! | [`envelope`] | what messages come wrapped in: SNS, EventBridge, S3, CloudEvents | |
+//! | [`decode`] | text, bytes and Base64; Protobuf, Avro and gzip | `protobuf`, `avro`, `gzip` |
 //! | [`memory`] | the store in memory, for tests | |
 //! | [`engine`] | one batch at a time, by hand: in tests, or outside Lambda | |
 //! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb` or `producer` |
@@ -245,10 +246,40 @@ pub mod batch {
     pub use claimant_core::batch::{BatchHandler, BatchResults, Item, Items, TransactionalBatchHandler};
 }
 
-/// Decoders of bodies, and the trait for one's own.
+/// Decoders of contents that are not JSON, what contents can be packed in, and the trait for one's own.
+///
+/// [`Text`](decode::Text), [`Bytes`](decode::Bytes), `Protobuf` and `Avro` are decoders, for [`decoded_by`].
+/// [`Base64`](decode::Base64) and `Gzip` are envelopes, for [`Consumer::envelope`]; what is fingerprinted is in them.
+///
+/// ```
+/// use claimant::decode::{Base64, Bytes};
+/// use claimant::memory::MemoryStore;
+/// use claimant::{Context, HandlerError};
+///
+/// async fn store(scan: Vec<u8>, cx: Context) -> Result<(), HandlerError> {
+///     println!("{}: {} bytes", cx.key(), scan.len());
+///     Ok(())
+/// }
+///
+/// let consumer = claimant::decoded_by(Bytes)
+///     .consumer("scans", MemoryStore::new(), store)
+///     .key_of_attribute("scan_id")
+///     .envelope(Base64::standard());
+/// ```
 pub mod decode {
     #[doc(inline)]
-    pub use claimant_core::decode::{Decoder, Json};
+    pub use claimant_core::decode::{Bytes, Decoder, Json, Text};
+    #[doc(inline)]
+    pub use claimant_decode::Base64;
+    #[cfg(feature = "protobuf")]
+    #[doc(inline)]
+    pub use claimant_decode::Protobuf;
+    #[cfg(feature = "avro")]
+    #[doc(inline)]
+    pub use claimant_decode::{Avro, VALUES_DEFAULT};
+    #[cfg(feature = "gzip")]
+    #[doc(inline)]
+    pub use claimant_decode::{Gzip, UNPACKED_DEFAULT_BYTES, UNPACKED_MAX_BYTES};
 }
 
 /// The store in memory: for tests, and for trying things out. It forgets all when its process ends.
@@ -320,6 +351,11 @@ pub mod store {
         Record, RecordId, Status, Transactional, Usage, protocol,
     };
 }
+
+/// The examples of the chapter on decoders compile.
+#[cfg(all(doctest, feature = "avro", feature = "gzip", feature = "protobuf"))]
+#[doc = include_str!("../../../docs/decoders.md")]
+mod decoders {}
 
 /// The examples of the documents compile.
 #[cfg(all(doctest, feature = "dynamodb", feature = "lambda", feature = "producer"))]

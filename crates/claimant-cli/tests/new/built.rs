@@ -44,11 +44,12 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 12] = [
+const PACKAGES: [&str; 13] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
     "claimant-core",
+    "claimant-decode",
     "claimant-dynamodb",
     "claimant-events",
     "claimant-inbox",
