@@ -11,6 +11,7 @@
 //! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | [`payloads`] | payloads that are kept outside of their messages |
 //! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
+//! | [`routes`] | several consumers in one function, and which message goes to which |
 //! | [`backoff`], [`budget`] | when failed calls and messages are tried again |
 //! | [`threads`] | the threads that handlers run on and can block |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
@@ -52,6 +53,7 @@ mod reader;
 pub mod record;
 pub mod rejection;
 pub mod report;
+pub mod routes;
 mod rules;
 pub mod secret;
 pub mod settings;
@@ -89,6 +91,7 @@ pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
 pub use rejection::Rejection;
 pub use report::{DeadLetter, DeadLetterReason, Details, Entry, Latencies, Outcome, Report};
+pub use routes::{Consumers, Router, RouterReport, Routes};
 pub use secret::SecretUrl;
 pub use settings::Variables;
 pub use store::{

@@ -52,15 +52,17 @@ pub enum Outcome {
     StoreFailed,
     /// The payload that it points to could not be fetched. Try again.
     FetchFailed,
+    /// No route takes it, and the function says to acknowledge such messages: nothing was done.
+    Ignored,
 }
 
 impl Outcome {
     /// Returns whether the message may be deleted: only if its key was observed completed, or a copy of it observed in the
-    /// dead-letter queue.
+    /// dead-letter queue, or it is one that the function says to ignore.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         match self {
-            Self::Completed | Self::Duplicate => true,
+            Self::Completed | Self::Duplicate | Self::Ignored => true,
             Self::Rejected { dead_lettered, .. } | Self::Parked { dead_lettered } => *dead_lettered,
             _ => false,
         }
@@ -85,12 +87,22 @@ impl Outcome {
             Self::SettleUnknown => "settle_unknown",
             Self::StoreFailed => "store_failed",
             Self::FetchFailed => "fetch_failed",
+            Self::Ignored => "ignored",
+        }
+    }
+
+    /// Returns the same without a confirmed copy in the dead-letter queue.
+    pub(crate) fn not_dead_lettered(self) -> Self {
+        match self {
+            Self::Rejected { rejection, .. } => Self::Rejected { rejection, dead_lettered: false },
+            Self::Parked { .. } => Self::Parked { dead_lettered: false },
+            other => other,
         }
     }
 }
 
 /// Every word that [`Outcome::word`] can return.
-pub const OUTCOME_WORDS: [&str; 15] = [
+pub const OUTCOME_WORDS: [&str; 16] = [
     "completed",
     "duplicate",
     "busy",
@@ -106,6 +118,7 @@ pub const OUTCOME_WORDS: [&str; 15] = [
     "settle_unknown",
     "store_failed",
     "fetch_failed",
+    "ignored",
 ];
 
 /// A message on its way to the dead-letter queue.
@@ -227,6 +240,24 @@ impl Report {
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Returns the entries, and leaves the numbers.
+    pub(crate) fn take_entries(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.entries)
+    }
+
+    /// Adds what another batch of the same invocation counted and measured.
+    pub(crate) fn add_numbers(&mut self, other: &Self) {
+        self.taken_over += other.taken_over;
+        self.latencies = Latencies {
+            claim: self.latencies.claim.max(other.latencies.claim),
+            handle: self.latencies.handle.max(other.latencies.handle),
+            settle: self.latencies.settle.max(other.latencies.settle),
+        };
+        self.usage.requests += other.usage.requests;
+        self.usage.write_units += other.usage.write_units;
+        self.usage.read_units += other.usage.read_units;
     }
 
     /// Returns the ids to report failed, each once: a queue can deliver one message twice in a batch, and if any copy

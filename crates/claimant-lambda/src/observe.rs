@@ -131,6 +131,7 @@ numbers! {
         blocked = "blocked",
         store_failed = "store_failed",
         fetch_failed = "fetch_failed",
+        ignored = "ignored",
     }
     counts {
         received = |report| report.entries().len(),

@@ -112,7 +112,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             Some(after) = self.running.next() => self.ran(after),
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
             Some(answers) = self.dead_letters.next() => self.disposed(answers),
-            () = self.suspects.deleted() => {}
+            () = self.suspects.ready() => {}
             () = self.slots.arrived() => {}
             () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
         }
@@ -194,7 +194,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             Turn::NotStarted(works) => {
                 works.into_iter().for_each(|work| self.not_started(work.without_payload().delivery))
             }
-            Turn::Deleting => {}
+            Turn::Later => {}
         }
     }
 
@@ -229,8 +229,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Ends work whose claim the store did not answer.
     fn unanswered(&mut self, work: Work<()>, error: &StoreError) {
-        let message_id = &work.delivery.message.id();
-        tracing::warn!(consumer = %self.cx.name(), message_id = %message_id, error = %Chain(error), "the store gave no answer to a claim");
+        tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id(), error = %Chain(error), "the store gave no answer to a claim");
         // The queue's own visibility timeout: a short outage must not use up the message's receives.
         self.conclude(work.delivery, Answer::unchanged(Outcome::StoreFailed));
     }
@@ -271,7 +270,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
                 self.cx.shared.consumer.show_duplicate(&duplicate);
                 self.conclude(delivery, Answer::success(Outcome::Duplicate, result));
             }
-            Exit::Disposed(disposal) if self.cx.queue.has_dead_letters() => {
+            Exit::Disposed(disposal) if self.cx.queue().has_dead_letters() => {
                 self.dead_letters.push(Disposed { delivery, record, disposal });
             }
             // Back to its own queue, on the way to the dead-letter queue.
@@ -310,7 +309,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             tracing::warn!(consumer = %self.cx.name(), message_id = %message.id(), receive_count = message.receive_count(), "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
         }
         if answer.outcome.is_success() {
-            self.suspects.done(index);
+            self.cx.part.done(index);
         }
         self.lanes.conclude(lane, &answer);
         let entry = &mut self.entries[index];

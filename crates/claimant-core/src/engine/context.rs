@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::admission::{self, Durations};
+use super::invocation::Part;
 use super::slots::Slots;
 use crate::backoff;
 use crate::clock::{Clock, Timestamp};
@@ -64,10 +65,9 @@ impl<T> Shared<T> {
 pub(crate) struct BatchContext<'a, T> {
     pub(crate) shared: &'a Shared<T>,
     pub(crate) schedule: Schedule,
-    pub(crate) queue: &'a dyn Queue,
+    /// The batch as a part of its invocation.
+    pub(crate) part: &'a Part<'a>,
     pub(crate) meter: &'a Meter,
-    /// How many messages the batch has.
-    pub(crate) messages: usize,
 }
 
 // Derived, it would ask for `T: Copy`.
@@ -99,9 +99,18 @@ impl<'a, T> BatchContext<'a, T> {
         self.shared.clock.now()
     }
 
+    pub(crate) fn queue(&self) -> &'a dyn Queue {
+        self.part
+    }
+
+    /// Returns how many messages the invocation has, whichever consumer they are for.
+    pub(crate) fn messages(&self) -> usize {
+        self.part.sequence.invocation.messages
+    }
+
     /// Logs it where nothing can be started at all.
     pub(crate) fn warn_if_no_time(&self) {
-        if self.schedule.total().is_zero() && self.messages > 0 {
+        if self.schedule.total().is_zero() && self.messages() > 0 {
             tracing::error!(consumer = %self.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
         }
     }

@@ -54,7 +54,7 @@ impl<'a, T> DeadLetters<'a, T> {
             let disposed: Vec<_> = self.waiting.drain(..count).collect();
             self.calls.push(Box::pin(async move {
                 let copies: Vec<_> = disposed.iter().map(|disposed| dead_letter(cx, disposed)).collect();
-                let answers = timeout(left, cx.queue.dead_letters(&copies, guarded(left))).await.unwrap_or_default();
+                let answers = timeout(left, cx.queue().dead_letters(&copies, guarded(left))).await.unwrap_or_default();
                 let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
                 disposed.into_iter().zip(answers).collect()
             }));

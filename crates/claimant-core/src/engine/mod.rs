@@ -19,6 +19,7 @@
 //! | `dead_letters`, `exit` | copies of rejected messages; how a message leaves the batch |
 //! | `suspects` | what an earlier owner may have died of, run last and alone |
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
+//! | `invocation` | what the batches of one invocation share: what is done, and when suspects may run |
 //! | `context`, `work` | what all stages know; the types that move between them |
 
 pub(crate) mod admission;
@@ -30,6 +31,7 @@ mod dead_letters;
 mod exit;
 mod fetching;
 mod intake;
+pub(crate) mod invocation;
 mod lanes;
 pub(crate) mod plan;
 mod round;
@@ -59,6 +61,7 @@ use crate::threads::HandlerThreads;
 use admission::Durations;
 use batch::Batch;
 use context::{BatchContext, Shared};
+use invocation::{Invocation, Part, Sequence};
 use slots::Slots;
 
 /// Runs batches through one consumer. Any number may run at once: they share the concurrency, the claims that the store can
@@ -147,16 +150,23 @@ impl<T: Send + 'static> Engine<T> {
     ///
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
+        let invocation = Invocation::new(queue, batch.len());
+        let sequence = Sequence::of(&invocation);
+        self.process_part(batch, schedule, &Part::whole(&sequence)).await
+    }
+
+    /// Works on a batch that is a part of an invocation, otherwise as [`process`](Self::process).
+    pub(crate) async fn process_part(&self, batch: &[Message], schedule: Schedule, part: &Part<'_>) -> Report {
         let shared = &self.0;
         let _entered = shared.slots.enter();
         let fetched = fetching::fetched(&shared.consumer, &shared.name, batch, schedule).await;
         let removable = fetching::removable(&shared.consumer, &fetched);
         let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched);
         let meter = Meter::default();
-        let cx = BatchContext { shared, schedule, queue, meter: &meter, messages: batch.len() };
+        let cx = BatchContext { shared, schedule, part, meter: &meter };
         let report = Batch::new(cx, arrivals).drive().await;
         if !removable.is_empty() {
-            fetching::remove_finished(&shared.consumer, removable, &report, queue, schedule.return_by).await;
+            fetching::remove_finished(&shared.consumer, removable, &report, part, schedule.return_by).await;
         }
         report
     }

@@ -141,7 +141,7 @@ impl<T: Send + 'static> Run<'_, T> {
     pub(crate) async fn stay_hidden(&self, began: Instant, lease: Duration) {
         if began.elapsed() >= lease / RENEWALS_PER_LEASE {
             let rest = until(self.cx.schedule.lease_end);
-            let _ = timeout(grace(self.cx), self.cx.queue.hide(self.delivery.index, rest)).await;
+            let _ = timeout(grace(self.cx), self.cx.queue().hide(self.delivery.index, rest)).await;
         }
     }
 
@@ -181,7 +181,7 @@ impl<T: Send + 'static> Run<'_, T> {
         }
         // Back any earlier, it would be a receive for nothing.
         let hidden = lease + cx.policy().skew;
-        match timeout(within, cx.queue.hide(self.delivery.index, hidden)).await {
+        match timeout(within, cx.queue().hide(self.delivery.index, hidden)).await {
             Ok(HideAnswer::Lost) => Renewed::Lost,
             Ok(HideAnswer::Hidden) | Err(_) => Renewed::Held,
         }

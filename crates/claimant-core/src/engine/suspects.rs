@@ -1,19 +1,18 @@
-//! Suspects: work whose last owner did not finish it, and may have died of it. They run after all else of the batch, one at
-//! a time, while no other message is claimed and what is done was deleted, so that the next death takes nothing along.
+//! Suspects: work whose last owner did not finish it, and may have died of it. They run after all else of the invocation, one
+//! at a time, while no other message is claimed and what is done was deleted, so that the next death takes nothing along.
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::time::timeout;
 
 use super::admission;
 use super::context::BatchContext;
+use super::invocation::Suspicion;
 use super::slots::{Held, SlotQueue};
 use super::work::{Payload, Work};
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
-use crate::queue::Confirmation;
 
 /// Work that was claimed this often has ended no run of its own, nor let another end, at least twice.
 const ATTEMPTS_CONVICTED: u32 = 3;
@@ -31,8 +30,8 @@ pub(crate) enum Turn<T> {
     Claim(Vec<(Work<Payload<T>>, Held)>),
     /// These are not started: there is no time, or another delivery is better for them.
     NotStarted(Vec<Work<Payload<T>>>),
-    /// What is done is deleted first.
-    Deleting,
+    /// Something has to be waited for first.
+    Later,
 }
 
 pub(crate) struct Suspects<'a, T> {
@@ -40,16 +39,15 @@ pub(crate) struct Suspects<'a, T> {
     waiting: Vec<Suspect<T>>,
     /// Whether some of them have their turn.
     turn: bool,
-    /// Messages that are done, and that the queue was not asked to delete.
-    done: Vec<usize>,
-    /// Whether it could not confirm that one of them is gone.
-    kept: bool,
-    deleting: Option<BoxFuture<'a, Confirmation>>,
+    /// How many there are in the invocation, once the other sequences were waited for.
+    in_all: Option<usize>,
+    /// What is waited for: those, or the deletion of what is done.
+    before: Option<BoxFuture<'a, Option<usize>>>,
 }
 
 impl<'a, T: Send + 'static> Suspects<'a, T> {
     pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
-        Self { cx, waiting: Vec::new(), turn: false, done: Vec::new(), kept: false, deleting: None }
+        Self { cx, waiting: Vec::new(), turn: false, in_all: None, before: None }
     }
 
     pub(crate) fn push(&mut self, work: Work<Payload<T>>, attempt: u32) {
@@ -60,22 +58,17 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         self.waiting.is_empty()
     }
 
-    /// Records that a message is done.
-    pub(crate) fn done(&mut self, index: usize) {
-        self.done.push(index);
-    }
-
     /// Returns whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
     /// trace. At the last two receives only, since what had no turn yet has as many.
     pub(crate) fn is_by_receives(&self, work: &Work<Payload<T>>) -> bool {
         let (cx, receive_count) = (self.cx, work.delivery.message.receive_count());
         let leaves_no_trace = !cx.store().claims_outlive_owners();
-        leaves_no_trace && cx.messages > 1 && receive_count > 1 && cx.receives_end(receive_count)
+        leaves_no_trace && cx.messages() > 1 && receive_count > 1 && cx.receives_end(receive_count)
     }
 
     /// Returns whether work is set aside that an earlier owner left. A message that is alone takes nothing along.
     pub(crate) fn is_left(&self, work: &Work<Payload<T>>, taken_over: bool) -> bool {
-        taken_over && !work.its_turn && self.cx.messages > 1
+        taken_over && !work.its_turn && self.cx.messages() > 1
     }
 
     /// Returns whether nothing else may be claimed: while suspects run, and in the time that is kept for them, since in a batch
@@ -98,20 +91,23 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
     pub(crate) fn end_turn(&mut self) -> bool {
+        if self.turn {
+            self.in_all = None;
+        }
         std::mem::take(&mut self.turn)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.deleting.is_none()
+        self.before.is_none()
     }
 
-    /// Waits until the queue has answered whether it deleted what is done; for ever where it was not asked. Cancel safe.
-    pub(crate) async fn deleted(&mut self) {
-        match &mut self.deleting {
-            Some(deleting) => self.kept |= deleting.await == Confirmation::Unconfirmed,
+    /// Waits for what comes before the next turn; for ever where that is nothing. Cancel safe.
+    pub(crate) async fn ready(&mut self) {
+        match &mut self.before {
+            Some(before) => self.in_all = before.await.or(self.in_all),
             None => std::future::pending().await,
         }
-        self.deleting = None;
+        self.before = None;
     }
 
     /// Begins the turn of the next suspects. To be called when nothing is under way.
@@ -121,17 +117,31 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         if !cx.fits() {
             return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
         }
-        if !self.done.is_empty() {
-            self.deleting = Some(delete(cx, std::mem::take(&mut self.done)));
-            return Turn::Deleting;
+        self.waiting.sort_by_key(suspicion);
+        let (sequence, invocation) = (cx.part.sequence, cx.part.sequence.invocation);
+        let in_all = match (self.in_all, self.waiting.first().map(suspicion)) {
+            (None, Some(least)) => {
+                let turn = sequence.turn(least, self.waiting.len(), cx.slot_by());
+                self.before = Some(Box::pin(async { Some(turn.await) }));
+                return Turn::Later;
+            }
+            (in_all, _) => in_all.unwrap_or(self.waiting.len()),
+        };
+        if invocation.has_done() {
+            let within = until(cx.schedule.cancel_at).min(Duration::from_millis(STORE_CALL_MAX_MS));
+            self.before = Some(Box::pin(async move {
+                invocation.delete_done(within).await;
+                None
+            }));
+            return Turn::Later;
         }
         let deferred = self.take_convicted();
         if !deferred.is_empty() {
             return Turn::NotStarted(works(deferred));
         }
-        self.waiting.sort_by_key(suspicion);
         let left = until(cx.schedule.cancel_at);
-        let together = admission::together(self.waiting.len(), left, cx.shared.takes(), cx.shared.concurrency);
+        let together = admission::together(in_all, left, cx.shared.takes(), cx.shared.concurrency);
+        let together = together.min(self.waiting.len());
         let held: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
         let turn = self.waiting.drain(..held.len()).map(|suspect| Work { its_turn: true, ..suspect.work });
         let turn: Vec<_> = turn.zip(held).collect();
@@ -139,10 +149,10 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         Turn::Claim(turn)
     }
 
-    /// Takes out those that are convicted: for a delivery without others, where this batch has done what the queue still has,
+    /// Takes out those that are convicted: for a delivery without others, where this invocation has done what the queue still has,
     /// and their receives allow it.
     fn take_convicted(&mut self) -> Vec<Suspect<T>> {
-        if !self.kept {
+        if !self.cx.part.sequence.invocation.keeps_done() {
             return Vec::new();
         }
         let suspects = std::mem::take(&mut self.waiting).into_iter();
@@ -156,16 +166,10 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 /// Returns the order of suspects: first those whose work was claimed least, then those that were received most. The others of
 /// this order go by their ids, upwards and downwards in turn: where a death leaves no trace, what was behind the one message
 /// that kills is in front of it the next time.
-fn suspicion<T>(suspect: &Suspect<T>) -> impl Ord + use<T> {
+fn suspicion<T>(suspect: &Suspect<T>) -> Suspicion {
     let message = &suspect.work.delivery.message;
     let id = message.id().as_str().to_owned();
     let (up, down) =
         if message.receive_count().is_multiple_of(2) { (Some(id), None) } else { (None, Some(Reverse(id))) };
     (suspect.attempt, Reverse(message.receive_count()), up, down)
-}
-
-fn delete<'a, T>(cx: BatchContext<'a, T>, indexes: Vec<usize>) -> BoxFuture<'a, Confirmation> {
-    let within = until(cx.schedule.cancel_at).min(Duration::from_millis(STORE_CALL_MAX_MS));
-    let queue = cx.queue;
-    Box::pin(async move { timeout(within, queue.delete(&indexes)).await.unwrap_or(Confirmation::Unconfirmed) })
 }

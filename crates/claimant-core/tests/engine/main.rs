@@ -8,6 +8,7 @@ mod outages;
 mod payloads;
 mod poison;
 mod queue;
+mod routes;
 mod shared;
 mod threads;
 mod time;

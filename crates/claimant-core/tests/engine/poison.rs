@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, MemoryStore, Message, Queue,
-    QueueFuture, Record, RecordId, Renewed, Schedule, Settled, Store, StoreError, StoreFuture,
+    Call, Claim, ClaimAnswer, Confirmation, Consumer, DeadLetter, HideAnswer, MemoryStore, Message, Queue, QueueFuture,
+    Record, RecordId, Renewed, Router, Routes, Schedule, Settled, Store, StoreError, StoreFuture,
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
@@ -40,6 +41,8 @@ struct World {
     clock: MovableClock,
     messages: Vec<(String, u32, Place)>,
     receives_max: u32,
+    /// How many consumers share the messages.
+    consumers: usize,
     /// Whether the function may delete by itself.
     deletes: bool,
     /// From outside: all processes end after this.
@@ -57,6 +60,7 @@ impl World {
             clock: MovableClock::start(),
             messages: texts.into_iter().map(|text| (text, 0, Place::Queued)).collect(),
             receives_max: RECEIVES_MAX,
+            consumers: 1,
             deletes: true,
             killed_after: None,
             done: Arc::default(),
@@ -65,7 +69,7 @@ impl World {
     }
 
     /// The handler of one process, and what ends it.
-    fn engine(&self, fatal: &Arc<Notify>) -> Engine<Work> {
+    fn router(&self, fatal: &Arc<Notify>) -> Router {
         let (done, runs, fatal) = (Arc::clone(&self.done), Arc::clone(&self.runs), Arc::clone(fatal));
         let handler = move |work: Work, _| {
             let (done, runs, fatal) = (Arc::clone(&done), Arc::clone(&runs), Arc::clone(&fatal));
@@ -81,9 +85,21 @@ impl World {
                 Ok(())
             }
         };
-        let consumer = Consumer::new("c", self.store.clone(), handler).key(|w: &Work| &w.id);
-        let engine = Engine::with_defaults(consumer).unwrap().receives_max(self.receives_max);
-        engine.clock(Arc::new(self.clock.clone()))
+        let consumer = |number: usize| {
+            Consumer::new(format!("c{number}"), self.store.clone(), handler.clone()).key(|w: &Work| &w.id)
+        };
+        let count = self.consumers;
+        let router = match count {
+            1 => Router::new(consumer(0), CONCURRENCY_DEFAULT),
+            _ => {
+                let by_sum = move |message: &Message| {
+                    Some((message.body().bytes().map(usize::from).sum::<usize>() % count).to_string())
+                };
+                let routes = (0..count).fold(Routes::by(by_sum), |routes, n| routes.on(n.to_string(), consumer(n)));
+                Router::new(routes, CONCURRENCY_DEFAULT)
+            }
+        };
+        router.unwrap().receives_max(self.receives_max).clock(Arc::new(self.clock.clone()))
     }
 
     /// Delivers all that is queued as one batch to a new process, long after the last one.
@@ -99,15 +115,15 @@ impl World {
             queued.map(|(number, (text, receives, _))| (number, message(number, text, *receives))).unzip();
         self.runs.lock().unwrap().push(Vec::new());
         let (queue, fatal) = (Deleting { can: self.deletes, gone: Mutex::default() }, Arc::new(Notify::new()));
-        let engine = self.engine(&fatal);
+        let router = self.router(&fatal);
         self.clock.advance(Duration::from_secs(3_600));
-        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
         let killed_after = self.killed_after.unwrap_or(TIMEOUT * 2);
         let report = tokio::select! {
             biased;
             () = fatal.notified() => None,
             () = tokio::time::sleep(killed_after) => None,
-            report = engine.process(&batch, schedule, &queue) => Some(report),
+            report = router.process(&batch, schedule, &queue) => Some(report.all().clone()),
         };
         let reported = report.iter().flat_map(|report| report.entries().iter().enumerate());
         let reported = reported.filter(|(_, entry)| entry.outcome.is_success()).map(|(place, _)| place);
@@ -220,8 +236,9 @@ async fn only_those_that_kill_are_dead_lettered(mut world: World, kill: &[usize]
 
 #[tokio::test(start_paused = true)]
 async fn one_message_that_kills_takes_none_of_its_nine_neighbours_along() {
-    for place in 0..10 {
-        let world = World::new(Arc::new(MemoryStore::new()), ten(&[place]));
+    for (place, consumers) in (0..10).flat_map(|place| [1, 2, 3, 10].map(|consumers| (place, consumers))) {
+        let mut world = World::new(Arc::new(MemoryStore::new()), ten(&[place]));
+        world.consumers = consumers;
         only_those_that_kill_are_dead_lettered(world, &[place]).await;
     }
 }
@@ -230,8 +247,11 @@ async fn one_message_that_kills_takes_none_of_its_nine_neighbours_along() {
 async fn nor_do_two_or_three() {
     for first in 0..10 {
         for second in first + 1..10 {
-            let world = World::new(Arc::new(MemoryStore::new()), ten(&[first, second]));
-            only_those_that_kill_are_dead_lettered(world, &[first, second]).await;
+            for consumers in [1, 3] {
+                let mut world = World::new(Arc::new(MemoryStore::new()), ten(&[first, second]));
+                world.consumers = consumers;
+                only_those_that_kill_are_dead_lettered(world, &[first, second]).await;
+            }
             for third in second + 1..10 {
                 let kill = [first, second, third];
                 let world = World::new(Arc::new(MemoryStore::new()), ten(&kill));
@@ -256,17 +276,18 @@ async fn nor_do_more_where_the_queue_has_more_receives() {
 
 #[tokio::test(start_paused = true)]
 async fn nor_where_the_function_cannot_delete() {
-    for place in 0..10 {
+    for (place, consumers) in (0..10).flat_map(|place| [1, 3].map(|consumers| (place, consumers))) {
         let mut world = World::new(Arc::new(MemoryStore::new()), ten(&[place]));
-        world.deletes = false;
+        (world.consumers, world.deletes) = (consumers, false);
         only_those_that_kill_are_dead_lettered(world, &[place]).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn nor_where_a_death_leaves_no_trace() {
-    for place in 0..10 {
+    for (place, consumers) in (0..10).flat_map(|place| [1, 3].map(|consumers| (place, consumers))) {
         let mut world = World::new(Arc::new(Fleeting::default()), ten(&[place]));
+        world.consumers = consumers;
         world.store = world.store.fleeting();
         only_those_that_kill_are_dead_lettered(world, &[place]).await;
     }
@@ -302,8 +323,15 @@ async fn a_takeover_whose_answer_was_lost_is_one_all_the_same() {
 /// S8: a suspect blocks its own group, and no other.
 #[tokio::test(start_paused = true)]
 async fn a_group_keeps_its_order_behind_a_suspect() {
+    for consumers in 1..=6 {
+        a_group_keeps_its_order_in(consumers).await;
+    }
+}
+
+async fn a_group_keeps_its_order_in(consumers: usize) {
     let texts = ["x:a ok", "x:b kill", "x:c ok", "y:d ok", "y:e ok", "z:f ok"].map(str::to_owned);
     let mut world = World::new(Arc::new(MemoryStore::new()), texts);
+    world.consumers = consumers;
     let dead = world.drain().await;
     assert!(dead.contains(&"x:b kill".to_owned()) && !dead.iter().any(|text| text[..1] != *"x"), "{dead:?}");
     let runs = world.runs.lock().unwrap().concat();

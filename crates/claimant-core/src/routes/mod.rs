@@ -1,0 +1,24 @@
+//! Several consumers in one function: each message goes to the one that is found for it.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `consumers` | what a user says: values, and the consumers that they lead to |
+//! | `select`, `field` | by what messages are routed |
+//! | `start` | consumers and engines whatever their payloads are |
+//! | `table` | the destination of each event of a message |
+//! | `plan` | what goes to its consumer at once, and what in order (pure) |
+//! | `run`, `combine` | one invocation; what becomes of a message of several events |
+//! | `router` | the engines of several consumers, as one |
+
+mod combine;
+mod consumers;
+mod field;
+mod plan;
+mod router;
+mod run;
+mod select;
+mod start;
+mod table;
+
+pub use consumers::{Consumers, Routes, Values};
+pub use router::{Router, RouterReport};

@@ -1,0 +1,164 @@
+//! In which order the messages of an invocation go to their consumers: pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::table::Destination;
+
+/// What the plan knows of an event of a message.
+#[derive(Debug, Clone)]
+pub(crate) struct Place<'a> {
+    /// Which message it is of.
+    pub(crate) message: usize,
+    /// Whether it is the message's only event.
+    pub(crate) whole: bool,
+    /// The message's group, if its queue keeps groups in order.
+    pub(crate) group: Option<&'a str>,
+    pub(crate) destination: &'a Destination,
+}
+
+/// What goes to one destination together.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// By their indexes.
+    pub(crate) events: Vec<usize>,
+    /// Whether the message of which these are the last events has several.
+    pub(crate) ends_message: bool,
+}
+
+/// Steps that are taken one after the other.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// Whether none is taken after one that did not succeed.
+    pub(crate) ordered: bool,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Returns what is done side by side. A group that is kept in order and goes to more than one consumer, or has a message of
+/// several events, has steps of its own: a run of events for the same consumer in each. All else goes to its consumer at once,
+/// which keeps the order of the groups in it.
+pub(crate) fn plan(events: &[Place<'_>]) -> Vec<Steps> {
+    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut at_once: Vec<usize> = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        match event.group {
+            Some(group) => groups.entry(group).or_default().push(index),
+            None => at_once.push(index),
+        }
+    }
+    let mut plan = Vec::new();
+    for group in groups.into_values() {
+        let first = kind(events[group[0]].destination);
+        match group.iter().all(|index| events[*index].whole && kind(events[*index].destination) == first) {
+            true => at_once.extend(group),
+            false => plan.push(Steps { ordered: true, steps: in_order(events, &group) }),
+        }
+    }
+    // As they came: that is the order of what has the same key.
+    at_once.sort_unstable();
+    let mut step_of: HashMap<Kind, usize> = HashMap::new();
+    let mut together: Vec<Steps> = Vec::new();
+    for index in at_once {
+        let number = *step_of.entry(kind(events[index].destination)).or_insert(together.len());
+        if number == together.len() {
+            let step = Step { events: Vec::new(), ends_message: false };
+            together.push(Steps { ordered: false, steps: vec![step] });
+        }
+        together[number].steps[0].events.push(index);
+    }
+    together.into_iter().chain(plan).collect()
+}
+
+/// What goes together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Consumer(usize),
+    Ignored,
+    Rejected,
+}
+
+fn kind(destination: &Destination) -> Kind {
+    match destination {
+        Destination::Consumer(number) => Kind::Consumer(*number),
+        Destination::Ignored => Kind::Ignored,
+        Destination::Rejected(_) => Kind::Rejected,
+    }
+}
+
+/// Returns runs of events for the same consumer. A message of several events shares no step with others: whether it has succeeded
+/// must be known before the next one starts.
+fn in_order(events: &[Place<'_>], group: &[usize]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for (position, index) in group.iter().enumerate() {
+        let event = &events[*index];
+        let before = position.checked_sub(1).map(|before| &events[group[before]]);
+        let follows = before.is_some_and(|before| {
+            let same_message = before.message == event.message;
+            kind(before.destination) == kind(event.destination) && (same_message || (before.whole && event.whole))
+        });
+        match steps.last_mut().filter(|_| follows) {
+            Some(step) => step.events.push(*index),
+            None => steps.push(Step { events: vec![*index], ends_message: false }),
+        }
+        let ends = group.get(position + 1).is_none_or(|next| events[*next].message != event.message);
+        if let Some(step) = steps.last_mut().filter(|_| ends && !event.whole) {
+            step.ends_message = true;
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rejection::Rejection;
+
+    /// Describes events by their message, group and destination; `..` stands for no group.
+    fn planned(described: &str) -> Vec<String> {
+        let words: Vec<Vec<&str>> = described.split(", ").map(|words| words.split_whitespace().collect()).collect();
+        let destination = |word: &str| match word {
+            "ignored" => Destination::Ignored,
+            "rejected" => Destination::Rejected(Rejection::new("why")),
+            number => Destination::Consumer(number.parse().unwrap()),
+        };
+        let destinations: Vec<_> = words.iter().map(|words| destination(words[2])).collect();
+        let place = |(words, destination): (&Vec<&'static str>, _)| Place {
+            message: words[0].parse().unwrap(),
+            whole: true,
+            group: (words[1] != "..").then_some(words[1]),
+            destination,
+        };
+        let leaked: Vec<Vec<&'static str>> =
+            words.iter().map(|words| words.iter().map(|word| &*word.to_string().leak()).collect()).collect();
+        let mut events: Vec<_> = leaked.iter().zip(&destinations).map(place).collect();
+        let messages: Vec<_> = events.iter().map(|event| event.message).collect();
+        for event in &mut events {
+            event.whole = messages.iter().filter(|message| **message == event.message).count() == 1;
+        }
+        let step = |step: &Step| {
+            let events: Vec<_> = step.events.iter().map(usize::to_string).collect();
+            format!("{}{}", events.join("+"), if step.ends_message { "." } else { "" })
+        };
+        let shown = |steps: &Steps| {
+            let shown: Vec<_> = steps.steps.iter().map(step).collect();
+            format!("{}{}", if steps.ordered { "in order: " } else { "" }, shown.join(" "))
+        };
+        plan(&events).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn what_needs_no_order_goes_to_its_consumer_at_once() {
+        for (events, wanted) in [
+            ("0 .. 0, 1 .. 1, 2 .. 0", vec!["0+2", "1"]),
+            ("0 .. ignored, 1 .. 1, 2 .. rejected, 3 .. ignored", vec!["0+3", "1", "2"]),
+            ("0 g 0, 1 h 1, 2 g 0, 3 .. 0", vec!["0+2+3", "1"]),
+            ("0 .. 0, 0 .. 1, 1 .. 0", vec!["0+2", "1"]),
+            ("0 g 0, 1 h 1, 2 g 1, 3 h 1, 4 g 1, 5 g 0", vec!["1+3", "in order: 0 2+4 5"]),
+            ("0 g 0, 1 g ignored, 2 g rejected, 3 g rejected", vec!["in order: 0 1 2+3"]),
+            // A message of several events ends before the next one begins.
+            ("0 g 0, 1 g 0, 1 g 0, 1 g 1, 2 g 1, 3 g 1", vec!["in order: 0 1+2 3. 4+5"]),
+            ("0 g 0, 0 g 0, 1 g 0, 1 g 0", vec!["in order: 0+1. 2+3."]),
+        ] {
+            assert_eq!(planned(events), wanted, "{events}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The engines of several consumers, as one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::consumers::Consumers;
+use super::run::{Done, Event, Run};
+use super::start::AnyEngine;
+use super::table::{Destination, Table, UNROUTED};
+use crate::clock::{Clock, SystemClock, Timestamp};
+use crate::deadline::Schedule;
+use crate::engine::invocation::{Invocation, Part, Sequence};
+use crate::error::Error;
+use crate::key::ConsumerName;
+use crate::message::Message;
+use crate::queue::Queue;
+use crate::report::{Entry, Outcome, Report};
+use crate::threads::HandlerThreads;
+
+/// Runs batches through one consumer, or each message of them through the one that [`Routes`](super::Routes) find for it. Any number
+/// may run at once. Each consumer has its own concurrency; all share the clock and the threads.
+pub struct Router {
+    table: Table,
+    engines: Vec<Box<dyn AnyEngine>>,
+    clock: Arc<dyn Clock>,
+    unrouted: ConsumerName,
+}
+
+impl Router {
+    /// Creates the engines of these consumers; `concurrency` applies to each that does not set its own.
+    ///
+    /// # Errors
+    /// When settings of a consumer are out of bounds, or routes contradict each other: one error with every fault.
+    pub fn new(consumers: impl Into<Consumers>, concurrency: usize) -> Result<Self, Error> {
+        let (table, engines) = Table::start(consumers.into(), concurrency)?;
+        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted: ConsumerName::new(UNROUTED)? })
+    }
+
+    fn each(mut self, change: impl Fn(Box<dyn AnyEngine>) -> Box<dyn AnyEngine>) -> Self {
+        self.engines = self.engines.into_iter().map(change).collect();
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Arc::clone(&clock);
+        self.each(|engine| engine.with_clock(Arc::clone(&clock)))
+    }
+
+    /// Runs handlers on threads of their own, as [`Engine::handlers_on`](crate::Engine::handlers_on).
+    #[must_use]
+    pub fn handlers_on(self, threads: impl Into<HandlerThreads>) -> Self {
+        let threads = threads.into();
+        self.each(|engine| engine.with_handlers_on(threads.clone()))
+    }
+
+    /// Sets after how many receives a queue moves a message to its dead-letter queue, as
+    /// [`Engine::receives_max`](crate::Engine::receives_max).
+    #[must_use]
+    pub fn receives_max(self, receives: u32) -> Self {
+        self.each(|engine| engine.with_receives_max(receives))
+    }
+
+    /// Returns how many messages all consumers together work on at once.
+    #[must_use]
+    pub fn concurrency(&self) -> usize {
+        self.engines.iter().map(|engine| engine.concurrency()).sum()
+    }
+
+    /// Returns the current time by the clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns the consumers' names.
+    pub fn names(&self) -> impl Iterator<Item = &ConsumerName> {
+        self.engines.iter().map(|engine| engine.name())
+    }
+
+    /// Works on a batch and returns within the schedule, with one outcome for each message: see
+    /// [`Engine::process`](crate::Engine::process).
+    pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
+        let invocation = Invocation::new(queue, batch.len());
+        if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
+            let sequence = Sequence::of(&invocation);
+            let report = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
+            return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
+        }
+        let events = self.events(batch);
+        let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
+        let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
+        self.report(batch, &events, done)
+    }
+
+    /// Returns the events of a batch, and where each goes.
+    fn events(&self, batch: &[Message]) -> Vec<Event> {
+        let events = batch.iter().enumerate().flat_map(|(message, delivered)| {
+            let found = self.table.find(delivered.clone());
+            let whole = found.len() == 1;
+            let event = move |(content, destination)| Event { message, whole, content, destination };
+            found.into_iter().map(event)
+        });
+        events.collect()
+    }
+
+    fn report(&self, batch: &[Message], events: &[Event], done: Done) -> RouterReport {
+        let Done { mut entries, messages, numbers, .. } = done;
+        entries.sort_by_key(|(index, _)| *index);
+        // What has no entry counts as not started, which is no success: no message is without one.
+        let not_started = |message: &Message| Entry::new(message.id().clone(), Outcome::NotStarted);
+        let mut all: Vec<_> = batch.iter().map(not_started).collect();
+        let mut consumers: BTreeMap<usize, Vec<Entry>> = BTreeMap::new();
+        for (index, mut entry) in entries {
+            let event = &events[index];
+            if event.whole {
+                all[event.message] = entry.clone();
+            } else if messages.get(&event.message).is_none_or(|message| !message.outcome.is_success()) {
+                // Its dead letter is the message's, which has none yet.
+                entry.outcome = entry.outcome.not_dead_lettered();
+            }
+            let number = match &event.destination {
+                Destination::Consumer(number) => *number,
+                Destination::Ignored | Destination::Rejected(_) => self.engines.len(),
+            };
+            consumers.entry(number).or_default().push(entry);
+        }
+        for (message, entry) in messages {
+            all[message] = entry;
+        }
+        let mut all = Report::new(all);
+        let mut consumers: BTreeMap<_, _> =
+            consumers.into_iter().map(|(number, entries)| (number, Report::new(entries))).collect();
+        for (number, numbers) in numbers {
+            all.add_numbers(&numbers);
+            if let Some(report) = consumers.get_mut(&number) {
+                report.add_numbers(&numbers);
+            }
+        }
+        let name = |number: usize| self.engines.get(number).map_or(&self.unrouted, |engine| engine.name()).clone();
+        let consumers = consumers.into_iter().map(|(number, report)| (name(number), report)).collect();
+        RouterReport { all: Some(all), consumers }
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router").field("consumers", &self.names().collect::<Vec<_>>()).finish_non_exhaustive()
+    }
+}
+
+/// What became of a batch, as a whole and for each consumer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouterReport {
+    /// `None` where there is one consumer, whose report is all.
+    all: Option<Report>,
+    consumers: Vec<(ConsumerName, Report)>,
+}
+
+impl RouterReport {
+    /// Returns one outcome for each message, in the batch's order.
+    #[must_use]
+    pub fn all(&self) -> &Report {
+        // OK because without routes there is exactly one consumer.
+        self.all.as_ref().unwrap_or_else(|| &self.consumers[0].1)
+    }
+
+    /// Returns the name and the report of each consumer that had messages, and `unrouted` for what none took. An event of a message
+    /// that has several has an entry of its own here.
+    pub fn consumers(&self) -> impl Iterator<Item = (&ConsumerName, &Report)> {
+        self.consumers.iter().map(|(name, report)| (name, report))
+    }
+}

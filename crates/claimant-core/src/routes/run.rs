@@ -1,0 +1,267 @@
+//! One invocation of several consumers: each event to its consumer, in order where its group has one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
+use tokio::time::timeout;
+
+use super::combine::combine;
+use super::plan::{Place, Step, Steps, plan};
+use super::start::AnyEngine;
+use super::table::Destination;
+use crate::backoff;
+use crate::deadline::{Schedule, until};
+use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
+use crate::key::{ConsumerName, MessageId};
+use crate::limits::DEAD_LETTERS_BATCH_MAX;
+use crate::message::Message;
+use crate::queue::{Confirmation, Queue};
+use crate::rejection::Rejection;
+use crate::report::{DeadLetter, DeadLetterReason, Details, Entry, Outcome, Report};
+
+/// Requests to the dead-letter queue at once, of what no consumer took.
+const REQUESTS_MAX: usize = 10;
+
+/// An event of a message, and where it goes.
+pub(crate) struct Event {
+    /// Which message of the invocation it is of.
+    pub(crate) message: usize,
+    /// Whether it is that message's only one.
+    pub(crate) whole: bool,
+    /// As far as routes have opened it.
+    pub(crate) content: Message,
+    pub(crate) destination: Destination,
+}
+
+impl Event {
+    fn place(&self) -> Place<'_> {
+        let Self { message, whole, content, destination } = self;
+        Place { message: *message, whole: *whole, group: content.ordered_group(), destination }
+    }
+}
+
+/// One invocation in progress.
+pub(crate) struct Run<'a> {
+    pub(crate) engines: &'a [Box<dyn AnyEngine>],
+    pub(crate) unrouted: &'a ConsumerName,
+    pub(crate) events: &'a [Event],
+    pub(crate) schedule: Schedule,
+    pub(crate) invocation: &'a Invocation<'a>,
+}
+
+/// What came of some of the events.
+#[derive(Default)]
+pub(crate) struct Done {
+    /// By the event's index.
+    pub(crate) entries: Vec<(usize, Entry)>,
+    /// Messages of several events, by their indexes.
+    pub(crate) messages: BTreeMap<usize, Entry>,
+    /// The numbers of each batch, by the engine's, without entries.
+    pub(crate) numbers: Vec<(usize, Report)>,
+    /// The dead letters of events that are not all of their message.
+    held_back: Vec<(usize, DeadLetter)>,
+}
+
+/// A message of several events: what became of each, and the dead letter of the first that has one.
+#[derive(Default)]
+struct Parts {
+    entries: Vec<Entry>,
+    dead_letter: Option<DeadLetter>,
+}
+
+impl Run<'_> {
+    /// Works on all events, and returns what came of each, and of each message that has several.
+    pub(crate) async fn drive(&self) -> Done {
+        let plan = plan(&self.events.iter().map(Event::place).collect::<Vec<_>>());
+        // All of them, before the first one starts.
+        let sequences: Vec<_> = plan.iter().map(|steps| (steps, Sequence::of(self.invocation))).collect();
+        let mut done = Done::default();
+        for part in join_all(sequences.into_iter().map(|(steps, sequence)| self.steps(steps, sequence))).await {
+            done.entries.extend(part.entries);
+            done.messages.extend(part.messages);
+            done.numbers.extend(part.numbers);
+            done.held_back.extend(part.held_back);
+        }
+        let mut rest = done.parts(self.events, |message| !done.messages.contains_key(&message));
+        rest.retain(|_, parts| !parts.entries.is_empty());
+        done.messages.extend(self.finish(rest).await);
+        done
+    }
+
+    async fn steps(&self, steps: &Steps, sequence: Sequence<'_>) -> Done {
+        let mut done = Done::default();
+        let mut blocked = false;
+        for step in &steps.steps {
+            let entries = match blocked {
+                true => self.answer(step, |_, _| (Outcome::Blocked, Some(Duration::ZERO))),
+                false => self.step(step, &sequence, &mut done).await,
+            };
+            blocked |= steps.ordered && entries.iter().any(|(_, entry)| !entry.outcome.is_success());
+            done.entries.extend(entries);
+            if step.ends_message && !blocked {
+                // A step has an event at least.
+                let last = step.events.last().map(|index| self.events[*index].message);
+                let parts = done.parts(self.events, |message| Some(message) == last);
+                for (message, entry) in self.finish(parts).await {
+                    blocked |= !entry.outcome.is_success();
+                    done.messages.insert(message, entry);
+                }
+            }
+        }
+        done
+    }
+
+    async fn step(&self, step: &Step, sequence: &Sequence<'_>, done: &mut Done) -> Vec<(usize, Entry)> {
+        let events = || step.events.iter().map(|index| &self.events[*index]);
+        let origins: Vec<_> = events().map(|event| Origin { message: event.message, whole: event.whole }).collect();
+        let part = Part::of(sequence, origins);
+        let entries = match events().next().map(|event| &event.destination) {
+            Some(Destination::Consumer(number)) => {
+                let batch: Vec<_> = events().map(|event| event.content.clone()).collect();
+                let mut report = self.engines[*number].process_part(&batch, self.schedule, &part).await;
+                let entries = report.take_entries();
+                done.numbers.push((*number, report));
+                step.events.iter().copied().zip(entries).collect()
+            }
+            Some(Destination::Rejected(_)) => self.reject(step, &part).await,
+            Some(Destination::Ignored) | None => {
+                (0..step.events.len()).for_each(|local| part.done(local));
+                self.answer(step, |_, _| (Outcome::Ignored, None))
+            }
+        };
+        let held_back = part.held_back().into_iter();
+        done.held_back.extend(held_back.filter_map(|letter| Some((*step.events.get(letter.index)?, letter))));
+        entries
+    }
+
+    /// Rejects what no route takes.
+    async fn reject(&self, step: &Step, part: &Part<'_>) -> Vec<(usize, Entry)> {
+        let rejections: Vec<_> = step.events.iter().map(|index| rejection(&self.events[*index])).collect();
+        let letter = |(local, (index, rejection)): (usize, (&usize, &Rejection))| {
+            let message_id = self.events[*index].content.id();
+            tracing::error!(consumer = %self.unrouted, message_id = %message_id, reason = %rejection, "message rejected");
+            self.dead_letter(local, message_id, rejection)
+        };
+        let letters: Vec<_> = step.events.iter().zip(&rejections).enumerate().map(letter).collect();
+        let confirmed = match part.has_dead_letters() {
+            true => self.send(part, &letters).await,
+            false => vec![false; letters.len()],
+        };
+        (0..confirmed.len()).filter(|local| confirmed[*local]).for_each(|local| part.done(local));
+        self.answer(step, |local, message| {
+            let (rejection, dead_lettered) = (rejections[local].clone(), confirmed[local]);
+            let back = (!dead_lettered).then(|| backoff::rejected_delay(message.receive_count()));
+            (Outcome::Rejected { rejection, dead_lettered }, back)
+        })
+    }
+
+    fn dead_letter(&self, index: usize, message_id: &MessageId, rejection: &Rejection) -> DeadLetter {
+        DeadLetter {
+            index,
+            message_id: message_id.clone(),
+            consumer: self.unrouted.clone(),
+            error: rejection.to_string(),
+            attempt: None,
+            reason: DeadLetterReason::Rejected,
+            record: None,
+        }
+    }
+
+    /// Sends dead letters within the time, and returns whether the queue has confirmed each.
+    async fn send(&self, queue: &dyn Queue, letters: &[DeadLetter]) -> Vec<bool> {
+        let request = |chunk: Vec<DeadLetter>| async move {
+            let left = until(self.schedule.return_by);
+            let answers = match left.is_zero() {
+                true => Vec::new(),
+                false => timeout(left, queue.dead_letters(&chunk, left)).await.unwrap_or_default(),
+            };
+            let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
+            let confirmed = chunk.iter().zip(answers).map(|(letter, answer)| {
+                let confirmed = answer == Confirmation::Confirmed;
+                if !confirmed {
+                    tracing::warn!(consumer = %letter.consumer, message_id = %letter.message_id, "message could not be dead-lettered: it stays in its queue");
+                }
+                confirmed
+            });
+            confirmed.collect::<Vec<_>>()
+        };
+        let chunks: Vec<_> = letters.chunks(DEAD_LETTERS_BATCH_MAX).map(<[_]>::to_vec).collect();
+        let sent = stream::iter(chunks.into_iter().map(request)).buffered(REQUESTS_MAX);
+        sent.collect::<Vec<_>>().await.into_iter().flatten().collect()
+    }
+
+    /// Ends messages of several events: one dead letter for each that has one, when all of its events are done.
+    async fn finish(&self, messages: BTreeMap<usize, Parts>) -> BTreeMap<usize, Entry> {
+        let mut ended = BTreeMap::new();
+        let mut letters = Vec::new();
+        for (message, Parts { entries, dead_letter }) in messages {
+            let Some(entry) = combine(&entries) else { continue };
+            match dead_letter.filter(|_| entry.outcome.is_success()) {
+                Some(letter) => letters.push(DeadLetter { index: message, ..letter }),
+                None if entry.outcome.is_success() => self.invocation.done(message),
+                None => {}
+            }
+            ended.insert(message, entry.clone());
+        }
+        let confirmed = self.send(self.invocation.queue, &letters).await;
+        for (letter, confirmed) in letters.iter().zip(confirmed) {
+            match ended.get_mut(&letter.index) {
+                Some(entry) if !confirmed => *entry = kept(entry),
+                _ => self.invocation.done(letter.index),
+            }
+        }
+        ended
+    }
+
+    /// Returns this answer for each event of a step.
+    fn answer(
+        &self,
+        step: &Step,
+        outcome: impl Fn(usize, &Message) -> (Outcome, Option<Duration>),
+    ) -> Vec<(usize, Entry)> {
+        let entry = |(local, index): (usize, &usize)| {
+            let message = &self.events[*index].content;
+            let (outcome, visible_after) = outcome(local, message);
+            let details = Details { receive_count: message.receive_count(), ..Details::default() };
+            (*index, Entry { visible_after, details, ..Entry::new(message.id().clone(), outcome) })
+        };
+        step.events.iter().enumerate().map(entry).collect()
+    }
+}
+
+impl Done {
+    /// Returns what became of the events of messages that have several, of those messages.
+    fn parts(&self, events: &[Event], of: impl Fn(usize) -> bool) -> BTreeMap<usize, Parts> {
+        let several = |index: usize| Some(&events[index]).filter(|event| !event.whole && of(event.message));
+        let mut parts: BTreeMap<usize, Parts> = BTreeMap::new();
+        for (index, entry) in &self.entries {
+            if let Some(event) = several(*index) {
+                parts.entry(event.message).or_default().entries.push(entry.clone());
+            }
+        }
+        for (index, letter) in &self.held_back {
+            if let Some(event) = several(*index) {
+                parts.entry(event.message).or_default().dead_letter.get_or_insert_with(|| letter.clone());
+            }
+        }
+        parts
+    }
+}
+
+fn rejection(event: &Event) -> Rejection {
+    match &event.destination {
+        Destination::Rejected(rejection) => rejection.clone(),
+        _ => Rejection::new("it has no route"),
+    }
+}
+
+/// Returns what becomes of a message whose dead letter was not confirmed.
+fn kept(entry: &Entry) -> Entry {
+    Entry {
+        outcome: entry.outcome.clone().not_dead_lettered(),
+        visible_after: Some(backoff::rejected_delay(entry.details.receive_count)),
+        ..entry.clone()
+    }
+}

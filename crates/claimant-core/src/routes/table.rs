@@ -1,0 +1,337 @@
+//! Finds the consumer of each message: pure, but for the user's own rules and envelopes.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::consumers::{Consumers, Node, Other, Routes};
+use super::select::Selector;
+use super::start::AnyEngine;
+use crate::envelope::Envelope;
+use crate::error::Error;
+use crate::message::Message;
+use crate::rejection::Rejection;
+
+/// The name under which what no consumer took is logged and counted.
+pub(crate) const UNROUTED: &str = "unrouted";
+
+/// Where a message goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// To the engine with this number.
+    Consumer(usize),
+    /// Nowhere: it is acknowledged.
+    Ignored,
+    /// Nowhere: it is rejected.
+    Rejected(Rejection),
+}
+
+/// Which messages go where.
+pub(crate) enum Table {
+    Consumer(usize),
+    Routes(Box<Fork>),
+}
+
+pub(crate) struct Fork {
+    envelopes: Vec<Box<dyn Envelope>>,
+    by: Selector,
+    exact: HashMap<String, usize>,
+    /// The longest first.
+    beginnings: Vec<(String, usize)>,
+    tables: Vec<Table>,
+    other: Other<Table>,
+}
+
+impl Table {
+    /// Starts all consumers, each with this concurrency if it has none of its own.
+    ///
+    /// # Errors
+    /// One error with every fault of every consumer and of the routes.
+    pub(crate) fn start(consumers: Consumers, concurrency: usize) -> Result<(Self, Vec<Box<dyn AnyEngine>>), Error> {
+        match consumers.0 {
+            Node::One(consumer) => Ok((Self::Consumer(0), vec![consumer.start(concurrency)?])),
+            several => {
+                let mut start = Starting { concurrency, engines: Vec::new(), faults: Vec::new() };
+                let table = start.node(several);
+                start.check_names();
+                Error::unless_empty("the routes are not usable", &start.faults)?;
+                Ok((table, start.engines))
+            }
+        }
+    }
+
+    /// Returns each event of a message, opened as far as routes open it, and where it goes.
+    pub(crate) fn find(&self, message: Message) -> Vec<(Message, Destination)> {
+        let mut found = Vec::with_capacity(1);
+        self.find_into(message, &mut found);
+        found
+    }
+
+    fn find_into(&self, message: Message, found: &mut Vec<(Message, Destination)>) {
+        let fork = match self {
+            Self::Consumer(number) => return found.push((message, Destination::Consumer(*number))),
+            Self::Routes(fork) => fork,
+        };
+        match fork.open(&message) {
+            Ok(events) => events.into_iter().for_each(|event| match fork.choose(&event) {
+                Ok(Some(table)) => table.find_into(event, found),
+                Ok(None) => found.push((event, Destination::Ignored)),
+                Err(rejection) => found.push((event, Destination::Rejected(rejection))),
+            }),
+            Err(rejection) => found.push((message, Destination::Rejected(rejection))),
+        }
+    }
+}
+
+impl Fork {
+    fn open(&self, message: &Message) -> Result<Vec<Message>, Rejection> {
+        let mut messages = vec![message.clone()];
+        for envelope in &self.envelopes {
+            let mut opened = Vec::with_capacity(messages.len());
+            for message in messages {
+                let events = catch_unwind(AssertUnwindSafe(|| envelope.open(message)))
+                    .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
+                opened.extend(events);
+            }
+            messages = opened;
+        }
+        if messages.is_empty() {
+            return Err(Rejection::new("the envelope holds no event"));
+        }
+        Ok(messages)
+    }
+
+    /// Returns where an event goes on; `None` where it is acknowledged.
+    fn choose(&self, event: &Message) -> Result<Option<&Table>, Rejection> {
+        let value = catch_unwind(AssertUnwindSafe(|| self.by.value(event)))
+            .unwrap_or_else(|_| Err(Rejection::new("the rule by which messages are routed panicked")));
+        let route = value.as_ref().ok().and_then(Option::as_ref).and_then(|value| self.route(value));
+        match (route, &self.other) {
+            (Some(table), _) => Ok(Some(table)),
+            (None, Other::Take(table)) => Ok(Some(table)),
+            (None, Other::Acknowledge) if value.as_ref().is_ok_and(Option::is_some) => Ok(None),
+            (None, _) => Err(match value {
+                Ok(Some(_)) => Rejection::new(format!("there is no route for {}", self.by)),
+                Ok(None) => Rejection::new(format!("it has no route, since it lacks {}", self.by)),
+                Err(rejection) => Rejection::new(format!("it has no route: {rejection}")),
+            }),
+        }
+    }
+
+    fn route(&self, value: &str) -> Option<&Table> {
+        let values = [Some(value), self.by.short(value)];
+        let exact = values.iter().flatten().find_map(|value| self.exact.get(*value));
+        let beginning = || {
+            let begins = |beginning: &str| values.iter().flatten().any(|value| value.starts_with(beginning));
+            self.beginnings.iter().find(|(beginning, _)| begins(beginning)).map(|(_, number)| number)
+        };
+        // OK because numbers are made together with the tables.
+        exact.or_else(beginning).map(|number| &self.tables[*number])
+    }
+}
+
+/// Consumers on their way to engines, and all that is wrong with them.
+struct Starting {
+    concurrency: usize,
+    engines: Vec<Box<dyn AnyEngine>>,
+    faults: Vec<String>,
+}
+
+impl Starting {
+    fn node(&mut self, node: Node) -> Table {
+        match node {
+            Node::One(consumer) => {
+                match consumer.start(self.concurrency) {
+                    Ok(engine) => self.engines.push(engine),
+                    Err(error) => self.faults.push(error.to_string()),
+                }
+                Table::Consumer(self.engines.len().saturating_sub(1))
+            }
+            Node::Several(routes) => self.routes(routes),
+        }
+    }
+
+    fn routes(&mut self, routes: Routes) -> Table {
+        let Routes { envelopes, by, routes, other } = routes;
+        if routes.is_empty() {
+            self.faults.push(format!("routes by {by} lead nowhere: add .on(…)"));
+        }
+        let (mut exact, mut beginnings, mut tables) = (HashMap::new(), Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        for (values, consumers) in routes {
+            if values.is_empty() {
+                self.faults.push(format!("a route by {by} has no value, so no message takes it"));
+            }
+            for value in values {
+                if !seen.insert(value.clone()) {
+                    self.faults.push(format!("two routes by {by} have the value {value:?}"));
+                }
+                match value.strip_suffix('*') {
+                    Some(beginning) => beginnings.push((beginning.to_owned(), tables.len())),
+                    None => {
+                        exact.insert(value, tables.len());
+                    }
+                }
+            }
+            tables.push(self.node(consumers.0));
+        }
+        beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
+        let other = match other {
+            Other::Reject => Other::Reject,
+            Other::Acknowledge => Other::Acknowledge,
+            Other::Take(consumers) => Other::Take(Box::new(self.node(consumers.0))),
+        };
+        Table::Routes(Box::new(Fork { envelopes, by, exact, beginnings, tables, other }))
+    }
+
+    fn check_names(&mut self) {
+        let mut seen = HashSet::new();
+        for engine in &self.engines {
+            let name = engine.name().as_str();
+            if name == UNROUTED {
+                self.faults.push(format!("a consumer has the name {UNROUTED:?}, which is that of what no route takes"));
+            } else if !seen.insert(name) {
+                self.faults.push(format!(
+                    "two routes lead to consumers of the name {name:?}, whose keys would collide: give each its own name, or one \
+                     route several values, .on([…], consumer)"
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::AttributeValue;
+    use crate::consumer::Consumer;
+    use crate::memory::MemoryStore;
+    use crate::message::Event;
+
+    fn consumer(name: &str) -> Consumer<u64> {
+        Consumer::new(name, MemoryStore::new(), |_: u64, _| async { Ok(()) })
+    }
+
+    fn started(routes: Routes) -> (Table, Vec<Box<dyn AnyEngine>>) {
+        Table::start(routes.into(), 10).unwrap()
+    }
+
+    /// Returns where each event of a message goes: the consumer's name, `ignored`, or why it is rejected.
+    fn found(routes: &(Table, Vec<Box<dyn AnyEngine>>), message: Message) -> Vec<String> {
+        let shown = |(_, destination)| match destination {
+            Destination::Consumer(number) => routes.1[number].name().as_str().to_owned(),
+            Destination::Ignored => "ignored".to_owned(),
+            Destination::Rejected(rejection) => rejection.to_string(),
+        };
+        routes.0.find(message).into_iter().map(shown).collect()
+    }
+
+    fn message() -> Message {
+        Message::new("m-1", r#"{"type":"a"}"#).unwrap()
+    }
+
+    #[test]
+    fn a_value_finds_its_route() {
+        let routes = || Routes::by_attribute("type").on(["a", "b"], consumer("one")).on("a*", consumer("two"));
+        let routes = || routes().on("ab*", consumer("three"));
+        let with = |value: &str| message().with_attribute("type", AttributeValue::text(value));
+        let rejecting = started(routes());
+        for (value, wanted) in [
+            ("a", "one"),
+            ("b", "one"),
+            ("aa", "two"),
+            ("abc", "three"),
+            ("ab", "three"),
+            ("secret", "there is no route for the attribute `type`"),
+            ("A", "there is no route for the attribute `type`"),
+        ] {
+            assert_eq!(found(&rejecting, with(value)), [wanted], "{value}");
+        }
+        let binary = message().with_attribute("type", AttributeValue::bytes(*b"a"));
+        let no_route = "it has no route, since it lacks the attribute `type`";
+        let no_text = "it has no route: the attribute `type` is binary, and not a text";
+        assert_eq!(found(&rejecting, message()), [no_route]);
+        assert_eq!(found(&rejecting, binary.clone()), [no_text]);
+        let number = Routes::by_attribute("type").on("7", consumer("seven"));
+        assert_eq!(found(&started(number), message().with_attribute("type", AttributeValue::number("7"))), ["seven"]);
+        // Only what has a value is acknowledged; what is left over goes to a consumer for it, whatever it has.
+        let acknowledging = started(routes().acknowledge_unknown());
+        let left_over = started(routes().otherwise(consumer("rest")));
+        for (message, acknowledged) in [(with("secret"), "ignored"), (message(), no_route), (binary, no_text)] {
+            assert_eq!(found(&acknowledging, message.clone()), [acknowledged]);
+            assert_eq!(found(&left_over, message), ["rest"]);
+        }
+    }
+
+    #[test]
+    fn there_are_routes_by_kind_field_queue_and_a_rule_and_behind_each_other() {
+        let one = |routes: Routes, value: &str| started(routes.on(value, consumer("one")));
+        let event = |kind: &str| {
+            let kind = Some(kind.to_owned());
+            message().opened(*b"7", Event { kind, ..Event::default() })
+        };
+        assert_eq!(found(&one(Routes::by_kind(), "a"), event("a")), ["one"]);
+        assert_eq!(found(&one(Routes::by_field("type"), "a"), message()), ["one"]);
+        let by_id = Routes::by(|message| message.id().as_str().strip_prefix("m-").map(str::to_owned));
+        assert_eq!(found(&one(by_id, "1"), message()), ["one"]);
+        let panicking = Routes::by(|_| panic!("secret"));
+        assert_eq!(
+            found(&one(panicking, "1"), message()),
+            ["it has no route: the rule by which messages are routed panicked"]
+        );
+        let arn = "arn:partition:queue:region:1:orders";
+        let from_orders = message().with_source_arn(arn);
+        for value in [arn, "orders", "ord*"] {
+            assert_eq!(found(&one(Routes::by_queue(), value), from_orders.clone()), ["one"], "{value}");
+        }
+        let lacks = "it has no route, since it lacks the queue that it comes from";
+        assert_eq!(found(&one(Routes::by_queue(), "orders"), message()), [lacks]);
+        let both = Routes::by_queue().on("orders", Routes::by_field("type").on("a", consumer("a")));
+        assert_eq!(found(&started(both.otherwise(consumer("rest"))), from_orders), ["a"]);
+    }
+
+    struct Lines;
+
+    impl Envelope for Lines {
+        fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+            let event = |line: &str| {
+                let kind = Some(line.to_owned());
+                message.clone().opened(line, Event { kind, ..Event::default() })
+            };
+            let text = std::str::from_utf8(message.content()).map_err(|_| Rejection::new("no text"))?;
+            assert_ne!(text, "panic");
+            Ok(text.lines().map(event).collect())
+        }
+    }
+
+    #[test]
+    fn each_event_of_a_message_has_its_own_route() {
+        let routes = Routes::by_kind().envelope(Lines).on("a", consumer("a")).on("b", consumer("b"));
+        let routes = started(routes.acknowledge_unknown());
+        let events = |body: &str| found(&routes, Message::new("m", body).unwrap());
+        assert_eq!(events("a\nb\nc\na"), ["a", "b", "ignored", "a"]);
+        assert_eq!(events(""), ["the envelope holds no event"]);
+        assert_eq!(events("panic"), ["opening the envelope panicked"]);
+    }
+
+    #[test]
+    fn all_faults_are_said_at_once() {
+        let routes = Routes::by_field("type")
+            .on(["a", "a"], consumer("one"))
+            .on(Vec::<String>::new(), consumer("one"))
+            .on("b", consumer("unrouted"))
+            .on("c", consumer(""))
+            .on("d", Routes::by_kind());
+        let text = Table::start(routes.into(), 10).err().unwrap().to_string();
+        for wanted in [
+            "6 faults",
+            "two routes by the field `type` have the value \"a\"",
+            "a route by the field `type` has no value",
+            "the consumer's settings are not usable",
+            "routes by the kind that its envelope says lead nowhere",
+            "a consumer has the name \"unrouted\"",
+            "two routes lead to consumers of the name \"one\"",
+        ] {
+            assert!(text.contains(wanted), "{wanted} in {text}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Several consumers behind one queue: each message to its own, in the order of its group, and one outcome for each.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::limits::CONCURRENCY_DEFAULT;
+use claimant_core::report::Outcome;
+use claimant_core::{
+    Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, MemoryStore, Message,
+    Queue, QueueFuture, Rejection, Router, RouterReport, Routes, Schedule,
+};
+use fastrand::Rng;
+
+use super::TIMEOUT;
+
+/// What ran, in its order: consumer and key.
+type Runs = Arc<Mutex<Vec<String>>>;
+
+/// A consumer of bodies such as `"a ok"`: the consumer's kind, a key and what its handler does.
+fn consumer(name: &'static str, runs: &Runs) -> Consumer<String> {
+    let runs = Arc::clone(runs);
+    let handler = move |text: String, _: Context| {
+        let runs = Arc::clone(&runs);
+        async move {
+            let (key, action) = text.split_once(' ').unwrap_or_default();
+            runs.lock().unwrap().push(format!("{name}/{key}"));
+            match action {
+                "slow" => tokio::time::sleep(Duration::from_millis(500)).await,
+                "fail" => return Err(HandlerError::retry("not now")),
+                "reject" => return Err(HandlerError::terminal("never")),
+                _ => {}
+            }
+            Ok(())
+        }
+    };
+    Consumer::new(name, MemoryStore::new(), handler)
+        .key_of(|text| text.split(' ').next().unwrap_or_default().to_owned())
+}
+
+/// A body of lines `kind key action`, each an event of its own.
+struct Lines;
+
+impl Envelope for Lines {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        let event = |line: &str| {
+            let (kind, content) = line.split_once(' ').ok_or_else(|| Rejection::new("a line without a kind"))?;
+            let mut event = Event::default();
+            event.kind = Some(kind.to_owned());
+            Ok(message.clone().opened(format!("{content:?}"), event))
+        };
+        message.body().lines().map(event).collect()
+    }
+}
+
+fn routes(runs: &Runs) -> Routes {
+    let routes = Routes::by_kind().envelope(Lines);
+    routes.on("a", consumer("for-a", runs)).on("b", consumer("for-b", runs)).on("c", consumer("for-c", runs))
+}
+
+fn messages(bodies: &[(&str, &str)]) -> Vec<Message> {
+    let message = |(number, (group, body)): (usize, &(&str, &str))| {
+        let message = Message::new(format!("m{number}"), *body).unwrap();
+        if group.is_empty() { message } else { message.with_ordered_group(*group) }
+    };
+    bodies.iter().enumerate().map(message).collect()
+}
+
+/// A queue with a dead-letter queue, which takes all but what it is told to refuse.
+#[derive(Default)]
+struct Letters {
+    refused: Vec<usize>,
+    taken: Mutex<Vec<(usize, String)>>,
+}
+
+impl Queue for Letters {
+    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(std::future::ready(HideAnswer::Hidden))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        true
+    }
+
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        let answer = |letter: &DeadLetter| match self.refused.contains(&letter.index) {
+            true => Confirmation::Unconfirmed,
+            false => {
+                self.taken.lock().unwrap().push((letter.index, letter.consumer.as_str().to_owned()));
+                Confirmation::Confirmed
+            }
+        };
+        Box::pin(std::future::ready(letters.iter().map(answer).collect()))
+    }
+}
+
+async fn process(router: &Router, batch: &[Message], queue: &Letters) -> RouterReport {
+    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    router.process(batch, schedule, queue).await
+}
+
+fn words(report: &RouterReport) -> String {
+    super::words(report.all())
+}
+
+/// Returns the outcomes of each consumer, by its name.
+fn by_consumer(report: &RouterReport) -> Vec<String> {
+    report.consumers().map(|(name, report)| format!("{name}: {}", super::words(report))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_message_goes_to_the_consumer_of_its_kind() {
+    let runs = Runs::default();
+    let router = Router::new(routes(&runs), CONCURRENCY_DEFAULT).unwrap();
+    let batch =
+        messages(&[("", "a 1 ok"), ("", "b 1 ok"), ("", "a 1 ok"), ("", "d 1 ok"), ("", "c 2 fail"), ("", "nothing")]);
+    let queue = Letters::default();
+    let report = process(&router, &batch, &queue).await;
+    assert_eq!(words(&report), "completed completed duplicate rejected retry rejected");
+    let wanted = ["for-a: completed duplicate", "for-b: completed", "for-c: retry", "unrouted: rejected rejected"];
+    assert_eq!(by_consumer(&report), wanted);
+    assert_eq!(*queue.taken.lock().unwrap(), [(3, "unrouted".to_owned()), (5, "unrouted".to_owned())]);
+    let usage = report.all().usage.requests;
+    let of_consumers: u64 = report.consumers().map(|(_, report)| report.usage.requests).sum();
+    assert!(usage > 0 && usage == of_consumers, "{usage} {of_consumers}");
+    assert_eq!(runs.lock().unwrap().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_route_takes_is_rejected_unless_the_function_says_otherwise() {
+    let runs = Runs::default();
+    let batch = messages(&[("", "d 1 ok"), ("g", "d 2 ok"), ("", "nothing")]);
+    let refusing = Letters { refused: vec![0], ..Letters::default() };
+    for (routes, queue, wanted) in [
+        (routes(&runs), Letters::default(), "rejected rejected rejected"),
+        (routes(&runs), refusing, "rejected rejected rejected"),
+        (routes(&runs).acknowledge_unknown(), Letters::default(), "ignored ignored rejected"),
+        (routes(&runs).otherwise(consumer("rest", &runs)), Letters::default(), "completed completed rejected"),
+    ] {
+        let router = Router::new(routes, CONCURRENCY_DEFAULT).unwrap();
+        let report = process(&router, &batch, &queue).await;
+        assert_eq!(words(&report), wanted);
+        let failed: Vec<_> = report.all().failures().into_iter().map(|id| id.as_str()).collect();
+        assert_eq!(failed, if queue.refused.is_empty() { vec![] } else { vec!["m0"] });
+        let back = |index: usize| report.all().entries()[index].visible_after.is_some();
+        assert_eq!(back(0), !queue.refused.is_empty());
+    }
+}
+
+/// S4: one copy of a message of several events, once all of them are done, and never while one is to be tried again.
+#[tokio::test(start_paused = true)]
+async fn a_message_of_several_events_is_done_when_all_are() {
+    for group in ["", "g"] {
+        type Case<'a> = (&'a str, &'a str, &'a [(usize, &'a str)]);
+        let cases: &[Case<'_>] = &[
+            ("a 1 ok\nb 1 ok\na 2 ok", "completed", &[]),
+            ("a 1 ok\nb 1 fail\nc 1 ok", "retry", &[]),
+            ("a 1 reject\nb 1 ok\nc 1 reject", "rejected", &[(0, "for-a")]),
+            ("a 1 ok\nb 1 ok\nd 1 ok", "rejected", &[(0, "unrouted")]),
+            ("a 1 reject\nb 1 fail", "retry", &[]),
+            ("d 1 reject\na 1 fail", "retry", &[]),
+        ];
+        for (body, wanted, letters) in cases {
+            let runs = Runs::default();
+            let router = Router::new(routes(&runs), CONCURRENCY_DEFAULT).unwrap();
+            let queue = Letters::default();
+            let report = process(&router, &messages(&[(group, body), (group, "b 9 ok")]), &queue).await;
+            let next = if group == "g" && *wanted == "retry" { "blocked" } else { "completed" };
+            assert_eq!(words(&report), format!("{wanted} {next}"), "{body:?} {:?}", by_consumer(&report));
+            let taken: Vec<_> = queue.taken.lock().unwrap().clone();
+            assert_eq!(taken, letters.iter().map(|(index, name)| (*index, (*name).to_owned())).collect::<Vec<_>>());
+            // Without a confirmed copy it stays, and blocks its group.
+            if *wanted == "rejected" {
+                let refusing = Letters { refused: vec![0], ..Letters::default() };
+                let router = Router::new(routes(&runs), CONCURRENCY_DEFAULT).unwrap();
+                let report = process(&router, &messages(&[(group, body), (group, "b 9 ok")]), &refusing).await;
+                let next = if group == "g" { "blocked" } else { "completed" };
+                assert_eq!(words(&report), format!("rejected {next}"), "{body:?}");
+                assert_eq!(report.all().failures()[0].as_str(), "m0");
+                let mut parts = report.consumers().flat_map(|(_, report)| report.entries());
+                assert!(!parts.any(|entry| matches!(entry.outcome, Outcome::Rejected { dead_lettered: true, .. })));
+            }
+        }
+    }
+}
+
+/// S8: in a group nothing runs after a failure, whichever consumers the messages are for, and nothing out of order.
+#[tokio::test(start_paused = true)]
+async fn a_group_keeps_its_order_across_routes() {
+    for seed in 0..300 {
+        let mut random = Rng::with_seed(seed);
+        let mut pick = |from: &[&'static str]| from[random.usize(..from.len())];
+        let mut line = |number: usize| {
+            let kind = pick(&["a", "a", "b", "c", "d"]);
+            format!("{kind} {number} {}", pick(&["ok", "ok", "ok", "slow", "slow", "fail", "reject"]))
+        };
+        let bodies: Vec<_> =
+            (0..12).map(|n| if n % 5 == 4 { format!("{}\n{}", line(n), line(n + 100)) } else { line(n) }).collect();
+        let groups: Vec<_> = (0..12).map(|_| pick(&["g", "g", "h", ""])).collect();
+        let batch: Vec<_> = groups.iter().copied().zip(bodies.iter().map(String::as_str)).collect();
+        let runs = Runs::default();
+        let routes = if seed % 2 == 0 { routes(&runs).acknowledge_unknown() } else { routes(&runs) };
+        let router = Router::new(routes, CONCURRENCY_DEFAULT).unwrap();
+        let report = process(&router, &messages(&batch), &Letters::default()).await;
+        let shown = format!("seed {seed}: {batch:?} {}", words(&report));
+        assert_eq!(report.all().entries().len(), batch.len(), "{shown}");
+        let runs = runs.lock().unwrap().clone();
+        for group in ["g", "h"] {
+            let of_group: Vec<_> = (0..batch.len()).filter(|index| groups[*index] == group).collect();
+            let failed = of_group.iter().position(|index| !report.all().entries()[*index].outcome.is_success());
+            // What ran, in the order of the group, up to the first failure.
+            let mut ran = Vec::new();
+            'messages: for (position, index) in of_group.iter().enumerate() {
+                for line in bodies[*index].lines() {
+                    let words: Vec<_> = line.split(' ').collect();
+                    if words[0] != "d" {
+                        ran.push(format!("for-{}/{}", words[0], words[1]));
+                    }
+                    if words[0] != "d" && words[2] == "fail" {
+                        assert_eq!(failed, Some(position), "{shown}");
+                        break 'messages;
+                    }
+                }
+            }
+            let seen: Vec<_> = runs.iter().filter(|run| ran.contains(run)).collect();
+            assert_eq!(seen, ran.iter().collect::<Vec<_>>(), "{shown}");
+            for index in of_group.iter().skip(failed.map_or(usize::MAX, |failed| failed + 1)) {
+                assert_eq!(report.all().entries()[*index].outcome, Outcome::Blocked, "{shown}");
+                let keys = bodies[*index].lines().map(|line| line.split(' ').nth(1).unwrap());
+                keys.for_each(|key| assert!(!runs.iter().any(|run| run.ends_with(&format!("/{key}"))), "{shown}"));
+            }
+        }
+    }
+}
