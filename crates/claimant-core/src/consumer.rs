@@ -17,9 +17,9 @@ use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::options::Options;
-use crate::payloads::{PayloadSource, Pointer};
+use crate::payloads::PayloadSource;
 use crate::protocol::Abandoned;
-use crate::reader::Reader;
+use crate::reader::{Located, Reader};
 use crate::rejection::Rejection;
 use crate::store::{Store, Transactional};
 
@@ -189,13 +189,13 @@ impl<T: Send + 'static> Consumer<T> {
     }
 
     /// Opens the envelopes around a pointer, and returns where it points to.
-    pub(crate) fn locate(&self, message: &Message) -> Result<(Message, Option<Pointer>), Rejection> {
+    pub(crate) fn locate(&self, message: &Message) -> Result<Located, Rejection> {
         self.reader.locate(message)
     }
 
-    /// Opens a message's envelopes.
-    pub(crate) fn open(&self, message: &Message) -> Result<Message, Rejection> {
-        self.reader.open(message)
+    /// Opens the envelopes of what is in a message.
+    pub(crate) fn open(&self, events: Vec<Message>) -> Result<Vec<Message>, Rejection> {
+        self.reader.open(events)
     }
 
     /// Decodes a message that was opened, and identifies its work.

@@ -65,6 +65,9 @@ pub const STORE_TRY_BASE_MS: u64 = 24;
 /// With less time than this left, a call to a store is not tried again.
 pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 
+/// The most events that one message may hold. All of them are worked on in one invocation, or the message comes back.
+pub const EVENTS_MAX: usize = 100;
+
 /// How many dead letters are sent in one request: the queue's limit.
 pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 

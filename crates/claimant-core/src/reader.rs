@@ -6,7 +6,8 @@ use crate::decode::Decoder;
 use crate::envelope::Envelope;
 use crate::identity::{Identity, IdentityRules};
 use crate::key::ConsumerName;
-use crate::message::Message;
+use crate::limits::EVENTS_MAX;
+use crate::message::{Event, Message};
 use crate::payloads::{PayloadSource, Pointer};
 use crate::rejection::Rejection;
 
@@ -17,6 +18,14 @@ pub(crate) struct Reader<T> {
     payloads: Option<(Box<dyn PayloadSource>, usize)>,
     decoder: Box<dyn Decoder<T>>,
     pub(crate) identity: IdentityRules<T>,
+}
+
+/// Where the payload of a message is.
+pub(crate) enum Located {
+    /// In it: these are the events in its outer envelopes.
+    Here(Vec<Message>),
+    /// There: this is the message with the pointer as its content.
+    Elsewhere(Message, Pointer),
 }
 
 impl<T: 'static> Reader<T> {
@@ -38,19 +47,24 @@ impl<T: 'static> Reader<T> {
         self.payloads.as_ref().map(|(source, _)| source.as_ref())
     }
 
-    /// Opens the envelopes around a pointer, and returns where it points to; `None` where the message has its payload.
-    pub(crate) fn locate(&self, message: &Message) -> Result<(Message, Option<Pointer>), Rejection> {
-        let Some((source, outside)) = &self.payloads else { return Ok((message.clone(), None)) };
-        let message = open(&self.envelopes[..*outside], message)?;
-        let pointer = catch_unwind(AssertUnwindSafe(|| source.pointer(&message)))
+    /// Opens the envelopes around a pointer, and returns where it points to. Where these hold several events, none of them is one.
+    pub(crate) fn locate(&self, message: &Message) -> Result<Located, Rejection> {
+        let Some((source, outside)) = &self.payloads else { return Ok(Located::Here(vec![message.clone()])) };
+        let events = open(&self.envelopes[..*outside], vec![message.clone()])?;
+        let [event] = &events[..] else { return Ok(Located::Here(events)) };
+        let pointer = catch_unwind(AssertUnwindSafe(|| source.pointer(event)))
             .unwrap_or_else(|_| Err(Rejection::new("finding where the payload is panicked")))?;
-        Ok((message, pointer))
+        Ok(match pointer {
+            Some(pointer) => Located::Elsewhere(event.clone(), pointer),
+            None => Located::Here(events),
+        })
     }
 
-    /// Opens a message's envelopes, from the outside to the inside: those that [`locate`](Self::locate) has not opened.
-    pub(crate) fn open(&self, message: &Message) -> Result<Message, Rejection> {
+    /// Opens the envelopes of what is in a message, from the outside to the inside: those that [`locate`](Self::locate) has not
+    /// opened. What comes out are the events in the message, which has nothing to be done if there are none.
+    pub(crate) fn open(&self, events: Vec<Message>) -> Result<Vec<Message>, Rejection> {
         let opened = self.payloads.as_ref().map_or(0, |(_, outside)| *outside);
-        open(&self.envelopes[opened..], message)
+        open(&self.envelopes[opened..], events)
     }
 
     /// Decodes a message that was opened, and identifies its work.
@@ -65,15 +79,40 @@ impl<T: 'static> Reader<T> {
     }
 }
 
-fn open(envelopes: &[Box<dyn Envelope>], message: &Message) -> Result<Message, Rejection> {
-    let mut message = message.clone();
+/// Opens envelopes, from the outside to the inside: what comes out is in the innermost ones.
+pub(crate) fn open(envelopes: &[Box<dyn Envelope>], mut events: Vec<Message>) -> Result<Vec<Message>, Rejection> {
     for envelope in envelopes {
-        let opened = catch_unwind(AssertUnwindSafe(|| envelope.open(message)))
-            .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
-        let count = opened.len();
-        let [one] = <[Message; 1]>::try_from(opened)
-            .map_err(|_| Rejection::new(format!("the envelope holds {count} events, and not one")))?;
-        message = one;
+        let mut opened = Vec::with_capacity(events.len());
+        for event in events {
+            let inside = catch_unwind(AssertUnwindSafe(|| envelope.open(event.clone())))
+                .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
+            let count = opened.len() + inside.len();
+            if count > EVENTS_MAX {
+                return Err(Rejection::new(format!(
+                    "the message holds {count} events or more; at most {EVENTS_MAX} are allowed"
+                )));
+            }
+            if inside.len() == 1 {
+                opened.extend(inside);
+            } else {
+                opened.extend((1..).zip(inside).map(|(number, one)| numbered(&event, one, number)));
+            }
+        }
+        events = opened;
     }
-    Ok(message)
+    Ok(events)
+}
+
+/// Returns one of several events with an id of its own: unless its envelope gave it one, that of what was around it and its number.
+fn numbered(around: &Message, one: Message, number: usize) -> Message {
+    fn id(message: &Message) -> Option<&str> {
+        message.event().and_then(|event| event.id.as_deref())
+    }
+    if id(&one) != id(around) {
+        return one;
+    }
+    let event =
+        Event { id: Some(format!("{}#{number}", id(around).unwrap_or(around.id().as_str()))), ..Event::default() };
+    let content = one.content().to_vec();
+    one.opened(content, event)
 }

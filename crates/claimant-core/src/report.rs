@@ -50,6 +50,8 @@ pub enum Outcome {
     SettleUnknown,
     /// The store gave no answer to the claim.
     StoreFailed,
+    /// Its envelope says that it holds no event: there is nothing to do.
+    Empty,
     /// The payload that it points to could not be fetched. Try again.
     FetchFailed,
     /// No route takes it, and the function says to acknowledge such messages: nothing was done.
@@ -58,11 +60,11 @@ pub enum Outcome {
 
 impl Outcome {
     /// Returns whether the message may be deleted: only if its key was observed completed, or a copy of it observed in the
-    /// dead-letter queue, or it is one that the function says to ignore.
+    /// dead-letter queue, or it has no work: by what its envelope says, or since the function says to ignore it.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         match self {
-            Self::Completed | Self::Duplicate | Self::Ignored => true,
+            Self::Completed | Self::Duplicate | Self::Empty | Self::Ignored => true,
             Self::Rejected { dead_lettered, .. } | Self::Parked { dead_lettered } => *dead_lettered,
             _ => false,
         }
@@ -86,6 +88,7 @@ impl Outcome {
             Self::LeaseLost => "lease_lost",
             Self::SettleUnknown => "settle_unknown",
             Self::StoreFailed => "store_failed",
+            Self::Empty => "empty",
             Self::FetchFailed => "fetch_failed",
             Self::Ignored => "ignored",
         }
@@ -102,7 +105,7 @@ impl Outcome {
 }
 
 /// Every word that [`Outcome::word`] can return.
-pub const OUTCOME_WORDS: [&str; 16] = [
+pub const OUTCOME_WORDS: [&str; 17] = [
     "completed",
     "duplicate",
     "busy",
@@ -117,6 +120,7 @@ pub const OUTCOME_WORDS: [&str; 16] = [
     "lease_lost",
     "settle_unknown",
     "store_failed",
+    "empty",
     "fetch_failed",
     "ignored",
 ];
@@ -193,6 +197,8 @@ impl Entry {
 pub struct Details {
     /// How often the queue had delivered it, with this time.
     pub receive_count: u32,
+    /// How many events it holds: one, unless its envelope has several. The other details are of the event that decided the outcome.
+    pub events: u32,
     /// Which claim for a run of the handler this was, if its key was claimed for it.
     pub attempt: Option<u32>,
     /// The fencing token of that claim.

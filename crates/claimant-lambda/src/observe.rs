@@ -132,6 +132,7 @@ numbers! {
         store_failed = "store_failed",
         fetch_failed = "fetch_failed",
         ignored = "ignored",
+        empty = "empty",
     }
     counts {
         received = |report| report.entries().len(),
@@ -147,6 +148,8 @@ numbers! {
         read_units "Count" = |report| report.usage.read_units,
     }
     log_only {
+        // OK because a message has 100 at most.
+        events = |report| report.entries().iter().map(|entry| entry.details.events as usize).sum(),
         failed = |report| report.failures().len(),
         dead_lettered = |report| report.entries().iter().filter(|entry| is_dead_lettered(&entry.outcome)).count(),
     }
@@ -158,11 +161,11 @@ fn log_messages(report: &Report, consumer: &str, at_info: bool) {
         let fence = details.fence.map(|fence| fence.get());
         let [claim_ms, handle_ms, settle_ms] = [details.claim, details.handle, details.settle].map(|d| d.map(millis));
         let (outcome, dead_lettered) = (outcome.word(), is_dead_lettered(outcome));
-        let (attempt, receive_count) = (details.attempt, details.receive_count);
+        let (attempt, receive_count, events) = (details.attempt, details.receive_count, details.events);
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
-                    consumer, %message_id, outcome, dead_lettered, attempt, fence, receive_count, claim_ms, handle_ms, settle_ms,
+                    consumer, %message_id, outcome, dead_lettered, attempt, fence, receive_count, events, claim_ms, handle_ms, settle_ms,
                     "message done"
                 )
             };

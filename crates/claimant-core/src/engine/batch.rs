@@ -12,6 +12,7 @@ use super::dead_letters::{DeadLetters, Disposed};
 use super::exit::Exit;
 use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
+use super::messages::{MessageEnd, Messages};
 use super::running::Running;
 use super::settlement::{AfterRun, Unsettled, after_run};
 use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
@@ -20,11 +21,10 @@ use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
 use crate::duplicate::Duplicate;
-use crate::error::Chain;
 use crate::key::RecordId;
 use crate::limits::UNSETTLED_MAX;
 use crate::queue::Confirmation;
-use crate::report::{Details, Entry, Latencies, Outcome, Report};
+use crate::report::{Latencies, Outcome, Report};
 use crate::store::StoreError;
 
 /// One batch in progress.
@@ -37,22 +37,15 @@ pub(crate) struct Batch<'a, T> {
     dead_letters: DeadLetters<'a, T>,
     suspects: Suspects<'a, T>,
     slots: SlotQueue<'a>,
-    /// What became of each message, by its index. Until that is known it counts as not started, which is no success.
-    entries: Vec<Entry>,
+    messages: Messages,
     taken_over: usize,
 }
 
 impl<'a, T: Send + 'static> Batch<'a, T> {
     pub(crate) fn new(cx: BatchContext<'a, T>, arrivals: Vec<Arrival<T>>) -> Self {
-        let entry = |arrival: &Arrival<T>| Entry {
-            message_id: arrival.message.id().clone(),
-            outcome: Outcome::NotStarted,
-            visible_after: None,
-            details: Details::default(),
-        };
         Self {
             cx,
-            entries: arrivals.iter().map(entry).collect(),
+            messages: Messages::new(&arrivals),
             lanes: Lanes::new(arrivals, cx.policy().conflicts),
             claiming: Claiming::new(cx),
             running: Running::new(cx),
@@ -125,17 +118,14 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
                 match next {
                     Next::Claim(work) if self.suspects.is_by_receives(&work) => self.suspects.push(work, 0),
                     Next::Claim(work) => self.claiming.push(work),
-                    Next::Reject(delivery, rejection) => {
-                        let exit = self.cx.rejected(&delivery, rejection);
+                    Next::Unread(delivery, unread) => {
+                        let exit = self.cx.unread(&delivery, unread);
                         self.leave(delivery, None, exit);
                     }
                     Next::Follow { delivery, record, key, leader } => {
                         let exit = self.cx.following(&delivery, key, leader);
                         self.leave(delivery, Some(record), exit);
                     }
-                    // The queue's own visibility timeout, as where the store fails: an outage must not use up the receives.
-                    Next::FetchFailed(delivery) => self.conclude(delivery, Answer::unchanged(Outcome::FetchFailed)),
-                    Next::NotStarted(delivery) => self.not_started(delivery),
                     Next::Blocked(delivery) => {
                         self.conclude(delivery, Answer::failure(Outcome::Blocked, Duration::ZERO));
                     }
@@ -150,7 +140,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    /// Ends a message that gets no run for lack of time or room.
+    /// Ends work that gets no run for lack of time.
     fn not_started(&mut self, delivery: Delivery) {
         let answer = self.cx.not_started(&delivery.message);
         self.conclude(delivery, answer);
@@ -229,9 +219,8 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Ends work whose claim the store did not answer.
     fn unanswered(&mut self, work: Work<()>, error: &StoreError) {
-        tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id(), error = %Chain(error), "the store gave no answer to a claim");
-        // The queue's own visibility timeout: a short outage must not use up the message's receives.
-        self.conclude(work.delivery, Answer::unchanged(Outcome::StoreFailed));
+        let answer = self.cx.unanswered(&work.delivery, error);
+        self.conclude(work.delivery, answer);
     }
 
     /// Starts handlers. While the store leaves settlements without an answer, each effect that is not settled counts: it may have
@@ -270,13 +259,11 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
                 self.cx.shared.consumer.show_duplicate(&duplicate);
                 self.conclude(delivery, Answer::success(Outcome::Duplicate, result));
             }
-            Exit::Disposed(disposal) if self.cx.queue().has_dead_letters() => {
-                self.dead_letters.push(Disposed { delivery, record, disposal });
-            }
-            // Back to its own queue, on the way to the dead-letter queue.
             Exit::Disposed(disposal) => {
-                let delay = backoff::rejected_delay(delivery.message.receive_count());
-                self.conclude(delivery, Answer::failure(disposal.why.outcome(false), delay));
+                let (index, lane) = (delivery.index, delivery.lane);
+                self.lanes.answered(lane, &Answer::unchanged(disposal.why.outcome(false)));
+                let end = self.messages.disposed(Disposed { delivery, record, disposal });
+                self.event_ended(index, lane, false, end);
             }
         }
     }
@@ -288,36 +275,49 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     }
 
     fn disposed(&mut self, answers: Vec<(Disposed, Confirmation)>) {
-        for (Disposed { delivery, disposal, .. }, confirmation) in answers {
-            let message = &delivery.message;
-            let answer = match confirmation {
-                Confirmation::Confirmed => Answer::success(disposal.why.outcome(true), None),
-                Confirmation::Unconfirmed => {
-                    tracing::warn!(consumer = %self.cx.name(), message_id = %message.id(), "message could not be dead-lettered: it stays in its queue");
-                    let delay = backoff::rejected_delay(message.receive_count());
-                    Answer::failure(disposal.why.outcome(false), delay)
-                }
-            };
-            self.conclude(delivery, answer);
+        for (disposed, confirmation) in answers {
+            let confirmed = confirmation == Confirmation::Confirmed;
+            if !confirmed {
+                tracing::warn!(consumer = %self.cx.name(), message_id = %disposed.delivery.message.id(), "message could not be dead-lettered: it stays in its queue");
+            }
+            self.dead_lettered(disposed, confirmed);
         }
     }
 
-    /// Gives a message its outcome, and lets its lane go on.
+    /// Ends a message for the dead-letter queue: without a confirmed copy it goes back to its own, on its way there.
+    fn dead_lettered(&mut self, disposed: Disposed, confirmed: bool) {
+        let Disposed { delivery, disposal, .. } = disposed;
+        let delay = (!confirmed).then(|| backoff::rejected_delay(delivery.message.receive_count()));
+        let end = self.messages.report(delivery.index, disposal.why.outcome(confirmed), delay, delivery.details);
+        self.event_ended(delivery.index, delivery.lane, false, end);
+    }
+
+    /// Gives an event its answer.
     fn conclude(&mut self, delivery: Delivery, answer: Answer) {
-        let Delivery { index, lane, message, details } = delivery;
-        if answer.outcome == Outcome::NotStarted && self.cx.receives_end(message.receive_count()) {
-            tracing::warn!(consumer = %self.cx.name(), message_id = %message.id(), receive_count = message.receive_count(), "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
+        self.cx.warn_if_turns_end(&delivery.message, &answer.outcome);
+        let failed = !answer.outcome.is_success();
+        self.lanes.answered(delivery.lane, &answer);
+        let end = self.messages.answered(&delivery, answer);
+        self.event_ended(delivery.index, delivery.lane, failed, end);
+    }
+
+    /// Lets the lane of an event go on that has ended, failed or not. Where it was the last of its message, that is done first.
+    fn event_ended(&mut self, index: usize, lane: usize, failed: bool, end: MessageEnd) {
+        match end {
+            MessageEnd::Open => self.lanes.go_on(lane, failed),
+            MessageEnd::Reported { success } => {
+                if success {
+                    self.cx.part.done(index);
+                }
+                self.lanes.go_on(lane, !success);
+            }
+            MessageEnd::Disposed(disposed) if self.cx.queue().has_dead_letters() => self.dead_letters.push(*disposed),
+            MessageEnd::Disposed(disposed) => self.dead_lettered(*disposed, false),
         }
-        if answer.outcome.is_success() {
-            self.cx.part.done(index);
-        }
-        self.lanes.conclude(lane, &answer);
-        let entry = &mut self.entries[index];
-        (entry.outcome, entry.visible_after, entry.details) = (answer.outcome, answer.visible_after, details);
     }
 
     fn report(self) -> Report {
-        let mut report = Report::new(self.entries);
+        let mut report = Report::new(self.messages.into_entries());
         report.taken_over = self.taken_over;
         let (claim, handle) = (self.claiming.longest(), self.running.longest());
         report.latencies = Latencies { claim, handle, settle: self.settling.longest() };

@@ -14,10 +14,12 @@ use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
+use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
+use crate::report::Outcome;
 use crate::store::Store;
 use crate::threads::HandlerThreads;
 
@@ -68,6 +70,8 @@ pub(crate) struct BatchContext<'a, T> {
     /// The batch as a part of its invocation.
     pub(crate) part: &'a Part<'a>,
     pub(crate) meter: &'a Meter,
+    /// How many events the invocation has, as far as is known: more than one where one of them can take others along.
+    pub(crate) events: usize,
 }
 
 // Derived, it would ask for `T: Copy`.
@@ -103,15 +107,17 @@ impl<'a, T> BatchContext<'a, T> {
         self.part
     }
 
-    /// Returns how many messages the invocation has, whichever consumer they are for.
-    pub(crate) fn messages(&self) -> usize {
-        self.part.sequence.invocation.messages
-    }
-
     /// Logs it where nothing can be started at all.
     pub(crate) fn warn_if_no_time(&self) {
-        if self.schedule.total().is_zero() && self.messages() > 0 {
+        if self.schedule.total().is_zero() && self.events > 0 {
             tracing::error!(consumer = %self.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
+        }
+    }
+
+    /// Logs it where a message had no turn, and hardly gets another one.
+    pub(crate) fn warn_if_turns_end(&self, message: &Message, outcome: &Outcome) {
+        if *outcome == Outcome::NotStarted && self.receives_end(message.receive_count()) {
+            tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
         }
     }
 

@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use super::context::BatchContext;
+use super::fetching::Unread;
 use super::work::{Answer, Delivery, Work};
 use crate::backoff;
 use crate::deadline::until;
+use crate::error::Chain;
 use crate::key::Key;
 use crate::message::Message;
 use crate::options::Lease;
 use crate::protocol::Refusal;
 use crate::rejection::Rejection;
 use crate::report::{DeadLetterReason, Outcome};
+use crate::store::StoreError;
 
 /// How a message leaves the batch.
 pub(crate) enum Exit {
@@ -46,15 +49,29 @@ impl Why {
         }
     }
 
-    pub(crate) fn outcome(self, dead_lettered: bool) -> Outcome {
+    pub(crate) fn outcome(&self, dead_lettered: bool) -> Outcome {
         match self {
-            Self::Rejected(rejection) => Outcome::Rejected { rejection, dead_lettered },
+            Self::Rejected(rejection) => Outcome::Rejected { rejection: rejection.clone(), dead_lettered },
             Self::Parked => Outcome::Parked { dead_lettered },
         }
     }
 }
 
 impl<T> BatchContext<'_, T> {
+    /// Returns the exit of a message in which there is no work to be read.
+    pub(crate) fn unread(&self, delivery: &Delivery, unread: Unread) -> Exit {
+        Exit::Answered(match unread {
+            Unread::Rejected(rejection) => return self.rejected(delivery, rejection),
+            // The queue's own visibility timeout, as where the store fails: an outage must not use up the receives.
+            Unread::FetchFailed => Answer::unchanged(Outcome::FetchFailed),
+            Unread::NotStarted => self.not_started(&delivery.message),
+            Unread::Empty => {
+                tracing::info!(consumer = %self.name(), message_id = %delivery.message.id(), "message holds no event by its envelope: there is nothing to do");
+                Answer::success(Outcome::Empty, None)
+            }
+        })
+    }
+
     /// Rejects a message that no retry can fix, and that has no claim to settle.
     pub(crate) fn rejected(&self, delivery: &Delivery, rejection: Rejection) -> Exit {
         let message_id = &delivery.message.id();
@@ -81,6 +98,13 @@ impl<T> BatchContext<'_, T> {
         // Where other invocations of the process have the slots, as long as this one would have waited for them.
         let slots = if self.shared.slots.invocations() > 1 { until(self.schedule.cancel_at) } else { Duration::ZERO };
         Answer::failure(Outcome::NotStarted, delay.max(slots))
+    }
+
+    /// Returns the answer for a message whose claim the store did not answer.
+    pub(crate) fn unanswered(&self, delivery: &Delivery, error: &StoreError) -> Answer {
+        tracing::warn!(consumer = %self.name(), message_id = %delivery.message.id(), error = %Chain(error), "the store gave no answer to a claim");
+        // The queue's own visibility timeout: a short outage must not use up the message's receives.
+        Answer::unchanged(Outcome::StoreFailed)
     }
 
     /// Parks a message whose key is parked, or was found abandoned by this claim.

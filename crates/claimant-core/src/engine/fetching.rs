@@ -11,9 +11,10 @@ use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
 use crate::key::ConsumerName;
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX};
-use crate::message::Message;
+use crate::message::{Event, Message};
 use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
 use crate::queue::{Confirmation, Queue};
+use crate::reader::Located;
 use crate::rejection::Rejection;
 use crate::report::{Outcome, Report};
 
@@ -26,24 +27,17 @@ pub(crate) enum Unread {
     FetchFailed,
     /// Its payload was not fetched, for lack of time or room.
     NotStarted,
+    /// There is none: its envelope holds no event.
+    Empty,
 }
 
-/// A message of the batch whose content is there, or why it is not.
+/// A message of the batch.
 pub(crate) struct Fetched {
     pub(crate) message: Message,
-    pub(crate) unread: Option<Unread>,
+    /// What is in its outer envelopes, with the contents; or why they are not there.
+    pub(crate) content: Result<Vec<Message>, Unread>,
     /// Where its payload is, if not in the message.
     pointer: Option<Pointer>,
-}
-
-impl Fetched {
-    fn read(message: Message) -> Self {
-        Self { message, unread: None, pointer: None }
-    }
-
-    fn unread(message: &Message, unread: Unread) -> Self {
-        Self { message: message.clone(), unread: Some(unread), pointer: None }
-    }
 }
 
 /// Returns the messages of a batch with their contents. Without a source of payloads, that is what was delivered.
@@ -54,11 +48,18 @@ pub(crate) async fn fetched<T: Send + 'static>(
     schedule: Schedule,
 ) -> Vec<Fetched> {
     let Some(source) = consumer.payloads() else {
-        return batch.iter().cloned().map(Fetched::read).collect();
+        let read =
+            |message: &Message| Fetched { message: message.clone(), content: Ok(vec![message.clone()]), pointer: None };
+        return batch.iter().map(read).collect();
     };
     let locate = |message: &Message| match consumer.locate(message) {
-        Ok((message, pointer)) => Fetched { pointer, ..Fetched::read(message) },
-        Err(rejection) => Fetched::unread(message, Unread::Rejected(rejection)),
+        Ok(Located::Here(events)) => Fetched { message: message.clone(), content: Ok(events), pointer: None },
+        Ok(Located::Elsewhere(message, pointer)) => {
+            Fetched { message, content: Err(Unread::NotStarted), pointer: Some(pointer) }
+        }
+        Err(rejection) => {
+            Fetched { message: message.clone(), content: Err(Unread::Rejected(rejection)), pointer: None }
+        }
     };
     let mut all: Vec<_> = batch.iter().map(locate).collect();
     let fetching = Fetching {
@@ -79,13 +80,7 @@ pub(crate) async fn fetched<T: Send + 'static>(
     let contents: Vec<_> = stream::iter(fetches).buffer_unordered(source.concurrency().max(1)).collect().await;
     for (index, content) in contents {
         let fetched = &mut all[index];
-        match content {
-            Ok(content) => {
-                let event = fetched.message.event().cloned().unwrap_or_default();
-                fetched.message = fetched.message.clone().opened(content, event);
-            }
-            Err(unread) => fetched.unread = Some(unread),
-        }
+        fetched.content = content.map(|content| vec![fetched.message.clone().opened(content, Event::default())]);
     }
     all
 }

@@ -38,8 +38,8 @@ impl Turns {
 /// One invocation: its queue, and what of its messages is done.
 pub(crate) struct Invocation<'a> {
     pub(crate) queue: &'a dyn Queue,
-    /// How many messages it has, whichever consumer they are for.
-    pub(crate) messages: usize,
+    /// How many events its messages hold, as far as routes have opened them, whichever consumer they are for.
+    pub(crate) events: usize,
     turns: watch::Sender<Turns>,
     /// Messages that are done, and that the queue was not asked to delete.
     done: Mutex<Vec<usize>>,
@@ -48,9 +48,9 @@ pub(crate) struct Invocation<'a> {
 }
 
 impl<'a> Invocation<'a> {
-    pub(crate) fn new(queue: &'a dyn Queue, messages: usize) -> Self {
+    pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
         let (turns, _) = watch::channel(Turns::default());
-        Self { queue, messages, turns, done: Mutex::default(), kept: AtomicBool::new(false) }
+        Self { queue, events, turns, done: Mutex::default(), kept: AtomicBool::new(false) }
     }
 
     /// Records that a message is done.

@@ -10,7 +10,6 @@ use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
 use crate::key::{Key, RecordId};
 use crate::protocol::Conflicts;
-use crate::rejection::Rejection;
 use crate::report::Details;
 
 /// What two messages share where the later one follows the earlier one.
@@ -30,12 +29,8 @@ struct Lane<T> {
 pub(crate) enum Next<T> {
     /// A claim.
     Claim(Work<Payload<T>>),
-    /// To be rejected.
-    Reject(Delivery, Rejection),
-    /// To be tried again: its payload could not be fetched.
-    FetchFailed(Delivery),
-    /// To be tried again: its payload was not fetched, for lack of time or room.
-    NotStarted(Delivery),
+    /// Nothing: there is no work to be read in it, for this reason.
+    Unread(Delivery, Unread),
     /// What an earlier message of the same work got.
     Follow { delivery: Delivery, record: RecordId, key: Key, leader: Answer },
     /// To be tried again: an earlier message of its ordered group did not succeed.
@@ -52,13 +47,14 @@ pub(crate) struct Lanes<T> {
 
 impl<T> Lanes<T> {
     pub(crate) fn new(arrivals: Vec<Arrival<T>>, conflicts: Conflicts) -> Self {
-        let mut planned =
-            plan::lanes(arrivals.iter().map(|arrival| match (arrival.message.ordered_group(), &arrival.content) {
+        let mut planned = plan::lanes(arrivals.iter().enumerate().map(|(at, arrival)| {
+            match (arrival.message.ordered_group(), &arrival.content) {
                 (Some(group), _) => LaneKey::Group(group),
                 (None, Ok((identity, _))) => LaneKey::Work(Ok(&identity.record_id)),
-                // Each undecodable message is alone: it has no key to share.
-                (None, Err(_)) => LaneKey::Work(Err(arrival.index)),
-            }));
+                // Each undecodable event is alone: it has no key to share.
+                (None, Err(_)) => LaneKey::Work(Err(at)),
+            }
+        }));
         plan::by_receives(&mut planned, |index| arrivals[index].message.receive_count());
         let mut lane_of = vec![0; arrivals.len()];
         for (number, lane) in planned.iter().enumerate() {
@@ -87,27 +83,30 @@ impl<T> Lanes<T> {
     pub(crate) fn advance(&mut self) -> Option<Next<T>> {
         while let Some(number) = self.advancing.pop_front() {
             let lane = &mut self.lanes[number];
-            let Some(Arrival { index, message, content }) = lane.waiting.pop_front() else { continue };
+            let Some(Arrival { index, event, message, content }) = lane.waiting.pop_front() else { continue };
             let details = Details { receive_count: message.receive_count(), ..Details::default() };
-            let delivery = Delivery { index, lane: number, message, details };
+            let delivery = Delivery { index, event, lane: number, message, details };
             return Some(match content {
                 _ if lane.blocked => Next::Blocked(delivery),
-                Err(Unread::Rejected(rejection)) => Next::Reject(delivery, rejection),
-                Err(Unread::FetchFailed) => Next::FetchFailed(delivery),
-                Err(Unread::NotStarted) => Next::NotStarted(delivery),
+                Err(unread) => Next::Unread(delivery, unread),
                 Ok((identity, payload)) => lane.lead_or_follow(delivery, identity, payload, self.conflicts),
             });
         }
         None
     }
 
-    /// Records the answer to a lane's current message: later ones of the same work get it too, and the lane goes on.
-    pub(crate) fn conclude(&mut self, number: usize, answer: &Answer) {
+    /// Records the answer to a lane's current event: later ones of the same work get it too.
+    pub(crate) fn answered(&mut self, number: usize, answer: &Answer) {
         let lane = &mut self.lanes[number];
         if let Some(work) = lane.leading.take() {
             lane.leaders.insert(work, answer.clone());
         }
-        lane.blocked |= lane.ordered && !answer.outcome.is_success();
+    }
+
+    /// Lets a lane go on behind its current event. Once one has failed, an ordered lane is blocked.
+    pub(crate) fn go_on(&mut self, number: usize, failed: bool) {
+        let lane = &mut self.lanes[number];
+        lane.blocked |= lane.ordered && failed;
         // Not at once: a lane can have thousands of messages that need no claim, and this would call itself for each.
         self.advancing.push_back(number);
     }

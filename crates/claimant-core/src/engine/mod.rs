@@ -13,6 +13,7 @@
 //! | `fetching` | payloads that messages only point to: fetched before intake, removed when their messages are done |
 //! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `lanes`, `plan` | order within FIFO groups and keys; who follows whom |
+//! | `messages` | what became of each message: it is done when all events in it are |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
 //! | `settlement`, `settling` | how a claim ends after a run; claims settled, 25 to a request, tried again |
@@ -33,6 +34,7 @@ mod fetching;
 mod intake;
 pub(crate) mod invocation;
 mod lanes;
+mod messages;
 pub(crate) mod plan;
 mod round;
 mod run;
@@ -163,7 +165,8 @@ impl<T: Send + 'static> Engine<T> {
         let removable = fetching::removable(&shared.consumer, &fetched);
         let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched);
         let meter = Meter::default();
-        let cx = BatchContext { shared, schedule, part, meter: &meter };
+        let events = part.sequence.invocation.events.max(arrivals.len());
+        let cx = BatchContext { shared, schedule, part, meter: &meter, events };
         let report = Batch::new(cx, arrivals).drive().await;
         if !removable.is_empty() {
             fetching::remove_finished(&shared.consumer, removable, &report, part, schedule.return_by).await;

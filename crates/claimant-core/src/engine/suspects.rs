@@ -63,12 +63,12 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
     pub(crate) fn is_by_receives(&self, work: &Work<Payload<T>>) -> bool {
         let (cx, receive_count) = (self.cx, work.delivery.message.receive_count());
         let leaves_no_trace = !cx.store().claims_outlive_owners();
-        leaves_no_trace && cx.messages() > 1 && receive_count > 1 && cx.receives_end(receive_count)
+        leaves_no_trace && cx.events > 1 && receive_count > 1 && cx.receives_end(receive_count)
     }
 
-    /// Returns whether work is set aside that an earlier owner left. A message that is alone takes nothing along.
+    /// Returns whether work is set aside that an earlier owner left. An event that is alone takes nothing along.
     pub(crate) fn is_left(&self, work: &Work<Payload<T>>, taken_over: bool) -> bool {
-        taken_over && !work.its_turn && self.cx.messages() > 1
+        taken_over && !work.its_turn && self.cx.events > 1
     }
 
     /// Returns whether nothing else may be claimed: while suspects run, and in the time that is kept for them, since in a batch

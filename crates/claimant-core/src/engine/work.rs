@@ -9,9 +9,12 @@ use crate::identity::Identity;
 use crate::message::Message;
 use crate::report::{Details, Outcome};
 
-/// A message of the batch, whatever is known of its body.
+/// An event of a message of the batch, whatever is known of its content.
 pub(crate) struct Delivery {
+    /// The message's index in the batch.
     pub(crate) index: usize,
+    /// Which event of the message it is, from 0.
+    pub(crate) event: u32,
     pub(crate) lane: usize,
     pub(crate) message: Message,
     pub(crate) details: Details,

@@ -51,6 +51,8 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
             Outcome::SettleUnknown,
             Outcome::StoreFailed,
             Outcome::FetchFailed,
+            Outcome::Empty,
+            Outcome::Ignored,
         ]),
         any::<u64>().prop_map(|ms| Outcome::Busy { until: Timestamp::from_millis(ms) }),
         (select(rejections.to_vec()), any::<bool>())
@@ -81,7 +83,7 @@ fn report() {
             let copies = entries.iter().filter(|e| e.message_id == *message_id);
             assert_eq!(distinct.contains(message_id), !copies.clone().all(|e| e.outcome.is_success()));
             let deletes = match outcome {
-                Outcome::Completed | Outcome::Duplicate => true,
+                Outcome::Completed | Outcome::Duplicate | Outcome::Empty | Outcome::Ignored => true,
                 Outcome::Rejected { dead_lettered, .. } | Outcome::Parked { dead_lettered } => *dead_lettered,
                 _ => false,
             };

@@ -72,14 +72,14 @@ pub(crate) fn plan(events: &[Place<'_>]) -> Vec<Steps> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Consumer(usize),
-    Ignored,
+    Acknowledged,
     Rejected,
 }
 
 fn kind(destination: &Destination) -> Kind {
     match destination {
         Destination::Consumer(number) => Kind::Consumer(*number),
-        Destination::Ignored => Kind::Ignored,
+        Destination::Acknowledged(_) => Kind::Acknowledged,
         Destination::Rejected(_) => Kind::Rejected,
     }
 }
@@ -111,12 +111,13 @@ fn in_order(events: &[Place<'_>], group: &[usize]) -> Vec<Step> {
 mod tests {
     use super::*;
     use crate::rejection::Rejection;
+    use crate::report::Outcome;
 
     /// Describes events by their message, group and destination; `..` stands for no group.
     fn planned(described: &str) -> Vec<String> {
         let words: Vec<Vec<&str>> = described.split(", ").map(|words| words.split_whitespace().collect()).collect();
         let destination = |word: &str| match word {
-            "ignored" => Destination::Ignored,
+            "ignored" => Destination::Acknowledged(Outcome::Ignored),
             "rejected" => Destination::Rejected(Rejection::new("why")),
             number => Destination::Consumer(number.parse().unwrap()),
         };

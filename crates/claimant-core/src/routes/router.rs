@@ -83,13 +83,14 @@ impl Router {
     /// Works on a batch and returns within the schedule, with one outcome for each message: see
     /// [`Engine::process`](crate::Engine::process).
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
-        let invocation = Invocation::new(queue, batch.len());
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
+            let invocation = Invocation::new(queue, batch.len());
             let sequence = Sequence::of(&invocation);
             let report = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
             return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
         }
         let events = self.events(batch);
+        let invocation = Invocation::new(queue, events.len());
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
         self.report(batch, &events, done)
@@ -123,7 +124,7 @@ impl Router {
             }
             let number = match &event.destination {
                 Destination::Consumer(number) => *number,
-                Destination::Ignored | Destination::Rejected(_) => self.engines.len(),
+                Destination::Acknowledged(_) | Destination::Rejected(_) => self.engines.len(),
             };
             consumers.entry(number).or_default().push(entry);
         }

@@ -126,9 +126,13 @@ impl Run<'_> {
                 step.events.iter().copied().zip(entries).collect()
             }
             Some(Destination::Rejected(_)) => self.reject(step, &part).await,
-            Some(Destination::Ignored) | None => {
+            Some(Destination::Acknowledged(_)) | None => {
                 (0..step.events.len()).for_each(|local| part.done(local));
-                self.answer(step, |_, _| (Outcome::Ignored, None))
+                let outcome = |index: usize| match &self.events[index].destination {
+                    Destination::Acknowledged(outcome) => outcome.clone(),
+                    _ => Outcome::Ignored,
+                };
+                self.answer(step, |local, _| (outcome(step.events[local]), None))
             }
         };
         let held_back = part.held_back().into_iter();

@@ -9,7 +9,9 @@ use super::start::AnyEngine;
 use crate::envelope::Envelope;
 use crate::error::Error;
 use crate::message::Message;
+use crate::reader;
 use crate::rejection::Rejection;
+use crate::report::Outcome;
 
 /// The name under which what no consumer took is logged and counted.
 pub(crate) const UNROUTED: &str = "unrouted";
@@ -19,8 +21,8 @@ pub(crate) const UNROUTED: &str = "unrouted";
 pub(crate) enum Destination {
     /// To the engine with this number.
     Consumer(usize),
-    /// Nowhere: it is acknowledged.
-    Ignored,
+    /// Nowhere: it is acknowledged with this outcome.
+    Acknowledged(Outcome),
     /// Nowhere: it is rejected.
     Rejected(Rejection),
 }
@@ -71,10 +73,11 @@ impl Table {
             Self::Consumer(number) => return found.push((message, Destination::Consumer(*number))),
             Self::Routes(fork) => fork,
         };
-        match fork.open(&message) {
+        match reader::open(&fork.envelopes, vec![message.clone()]) {
+            Ok(events) if events.is_empty() => found.push((message, Destination::Acknowledged(Outcome::Empty))),
             Ok(events) => events.into_iter().for_each(|event| match fork.choose(&event) {
                 Ok(Some(table)) => table.find_into(event, found),
-                Ok(None) => found.push((event, Destination::Ignored)),
+                Ok(None) => found.push((event, Destination::Acknowledged(Outcome::Ignored))),
                 Err(rejection) => found.push((event, Destination::Rejected(rejection))),
             }),
             Err(rejection) => found.push((message, Destination::Rejected(rejection))),
@@ -83,23 +86,6 @@ impl Table {
 }
 
 impl Fork {
-    fn open(&self, message: &Message) -> Result<Vec<Message>, Rejection> {
-        let mut messages = vec![message.clone()];
-        for envelope in &self.envelopes {
-            let mut opened = Vec::with_capacity(messages.len());
-            for message in messages {
-                let events = catch_unwind(AssertUnwindSafe(|| envelope.open(message)))
-                    .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
-                opened.extend(events);
-            }
-            messages = opened;
-        }
-        if messages.is_empty() {
-            return Err(Rejection::new("the envelope holds no event"));
-        }
-        Ok(messages)
-    }
-
     /// Returns where an event goes on; `None` where it is acknowledged.
     fn choose(&self, event: &Message) -> Result<Option<&Table>, Rejection> {
         let value = catch_unwind(AssertUnwindSafe(|| self.by.value(event)))
@@ -219,7 +205,7 @@ mod tests {
     fn found(routes: &(Table, Vec<Box<dyn AnyEngine>>), message: Message) -> Vec<String> {
         let shown = |(_, destination)| match destination {
             Destination::Consumer(number) => routes.1[number].name().as_str().to_owned(),
-            Destination::Ignored => "ignored".to_owned(),
+            Destination::Acknowledged(outcome) => outcome.word().to_owned(),
             Destination::Rejected(rejection) => rejection.to_string(),
         };
         routes.0.find(message).into_iter().map(shown).collect()
@@ -309,7 +295,7 @@ mod tests {
         let routes = started(routes.acknowledge_unknown());
         let events = |body: &str| found(&routes, Message::new("m", body).unwrap());
         assert_eq!(events("a\nb\nc\na"), ["a", "b", "ignored", "a"]);
-        assert_eq!(events(""), ["the envelope holds no event"]);
+        assert_eq!(events(""), ["empty"]);
         assert_eq!(events("panic"), ["opening the envelope panicked"]);
     }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod calls;
+mod events;
 mod fingerprints;
 mod many;
 mod outages;

@@ -9,8 +9,8 @@ use super::{Case, Delivery};
 pub(super) use crate::faulty::Call::{Claim, Settle};
 use crate::faulty::Fault::{self, Applied, NotApplied};
 pub(super) use crate::faulty::Fault::{AnswerLost, Hangs};
-pub(super) use crate::queue::DeadLetterQueue::Taken;
-use crate::queue::DeadLetterQueue::{Refused, Without};
+use crate::queue::DeadLetterQueue::Without;
+pub(super) use crate::queue::DeadLetterQueue::{Refused, Taken};
 
 pub(super) const UNREACHABLE: Fault = NotApplied(StoreErrorKind::Unreachable);
 
@@ -23,7 +23,7 @@ pub(super) const REFUSED: Fault = NotApplied(StoreErrorKind::Denied);
 pub(super) const KILLED: Fault = Applied(StoreErrorKind::Other);
 
 /// Longer than any invocation here, and its lease.
-const LONG_S: u64 = 2_000;
+pub(super) const LONG_S: u64 = 2_000;
 
 pub(super) const PLAIN: Case = Case {
     name: "",

@@ -5,6 +5,7 @@
 
 mod calls;
 mod cases;
+mod events;
 mod world;
 
 use std::sync::Arc;
@@ -73,7 +74,7 @@ pub async fn check(store: Arc<dyn Store>, timeout: Duration) -> usize {
 /// # Panics
 /// As there.
 pub async fn check_where(store: Arc<dyn Store>, timeout: Duration, applies: fn(&Case) -> bool) -> usize {
-    let all = || cases::CASES.iter().chain(calls::CASES).filter(|case| applies(case));
+    let all = || cases::CASES.iter().chain(calls::CASES).chain(events::CASES).filter(|case| applies(case));
     for case in all() {
         play(&store, timeout, case).await;
     }

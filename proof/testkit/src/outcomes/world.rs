@@ -6,8 +6,8 @@ use std::time::Duration;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest};
 use claimant_core::{
-    Call, Clock, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Item, Items, Key, Message,
-    MessageId, Meter, OwnerToken, Record, RecordId, Report, Schedule, Status, Store, Timestamp,
+    Call, Clock, Consumer, ConsumerName, Context, Engine, Envelope, Event, Fingerprint, HandlerError, Item, Items, Key,
+    Message, MessageId, Meter, OwnerToken, Record, RecordId, Rejection, Report, Schedule, Status, Store, Timestamp,
 };
 use serde::Deserialize;
 
@@ -82,7 +82,7 @@ impl World {
                 Consumer::batch(name, store.clone(), handler).items_max(items)
             }
         };
-        let consumer = (case.setting)(consumer.key(|work| &work.id));
+        let consumer = (case.setting)(consumer.envelope(Several).key(|work| &work.id));
         let engine = Engine::with_defaults(consumer).expect("the case's settings are within bounds");
         let engine = engine.clock(Arc::new(clock.clone()));
         Self { store, clock, queue: ScriptedQueue::new(case.letters), engine, timeout, runs }
@@ -137,8 +137,20 @@ impl World {
     }
 }
 
-/// A message from its text: `group:key action @id`, where group and id can be left out; a text with a `{` in front, or
-/// without an action, is the body as it is. Without an id of its own, it is `m` and its place.
+/// What a message with several events is wrapped in: a JSON array of them. What is none is left as it is.
+struct Several;
+
+impl Envelope for Several {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        let events: Option<Vec<serde_json::Value>> = serde_json::from_slice(message.content()).ok();
+        let Some(events) = events else { return Ok(vec![message]) };
+        Ok(events.into_iter().map(|event| message.clone().opened(event.to_string(), Event::default())).collect())
+    }
+}
+
+/// A message from its text: `group:key action @id`, where group and id can be left out; a text with a `{` or a `[` in front, or
+/// without an action, is the body as it is. Without an id of its own, it is `m` and its place. `key action + key action` has two
+/// events.
 ///
 /// # Panics
 /// When the id is none.
@@ -149,10 +161,12 @@ pub fn message(place: usize, text: &str, receive_count: u32) -> Message {
         Some((group, rest)) if group.len() == 1 => (Some(group.to_owned()), rest),
         _ => (None, text),
     };
-    let body = match text.split_once(' ') {
-        Some((key, action)) if !text.starts_with('{') => format!(r#"{{"id":"{key}","do":"{action}"}}"#),
+    let event = |text: &str| match text.split_once(' ') {
+        Some((key, action)) if !text.starts_with(['{', '[']) => format!(r#"{{"id":"{key}","do":"{action}"}}"#),
         _ => text.to_owned(),
     };
+    let events: Vec<_> = text.split(" + ").map(event).collect();
+    let body = if let [one] = &events[..] { one.clone() } else { format!("[{}]", events.join(",")) };
     let message = Message::new(id, body).expect("ids in cases are short").with_receive_count(receive_count);
     match group {
         Some(group) => message.with_ordered_group(group),
