@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// Measures claimant beside what one would use instead.
+/// Measure claimant beside a loop by hand and Powertools for AWS Lambda
 #[derive(Debug, Parser)]
 #[command(name = "claimant-bench", version, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -28,23 +28,23 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Fewer cells and batches
+    /// Measure fewer combinations and batches, in about two minutes
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Where the page goes [default: standard output]
+    /// The file to write the page to [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// The day, for the page
+    /// The date that the page shows
     #[arg(long)]
     pub(crate) date: String,
 
-    /// The commit, for the page
+    /// The commit that the page shows
     #[arg(long)]
     pub(crate) commit: String,
 
-    /// The compiler, for the page
+    /// The compiler that the page shows
     #[arg(long)]
     pub(crate) compiler: String,
 
@@ -58,19 +58,19 @@ pub(crate) struct Run {
 /// Where the peers are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Peers {
-    /// A Python that has what peers/python/requirements.txt says
+    /// A Python with the packages of peers/python/requirements.txt
     #[arg(long, value_name = "FILE")]
     pub(crate) python: PathBuf,
 
-    /// peers/python/contestant.py
+    /// The file peers/python/contestant.py
     #[arg(long, value_name = "FILE")]
     pub(crate) python_source: PathBuf,
 
-    /// Node.js
+    /// The Node.js to run
     #[arg(long, value_name = "FILE", default_value = "node")]
     pub(crate) node: PathBuf,
 
-    /// peers/typescript/contestant.mjs, beside its node_modules
+    /// The file peers/typescript/contestant.mjs, beside its node_modules
     #[arg(long, value_name = "FILE")]
     pub(crate) typescript_source: PathBuf,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Cold {
     #[arg(long, value_name = "DIR")]
     pub(crate) binaries: Option<PathBuf>,
 
-    /// The function with the SDK's default features, which is built apart; left out if not given
+    /// The function built with the SDK's default features [default: not measured]
     #[arg(long, value_name = "FILE")]
     pub(crate) defaults: Option<PathBuf>,
 }

@@ -1,7 +1,4 @@
 //! `make model`: explores worlds and prints what was found.
-//!
-//! Without an argument, the small worlds and the large one; `small` or `large` for those alone; `ablation` for what breaks
-//! without each clause, with the traces.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a report on the terminal")]
 
 use std::process::ExitCode;
@@ -9,27 +6,46 @@ use std::process::ExitCode;
 use claimant_model::ablation::{ABLATIONS, Breaks};
 use claimant_model::configurations::{large, small};
 use claimant_model::explore::{Extent, Found, explore};
+use clap::{Parser, ValueEnum};
 
 /// Threads that explore; they share one table of states.
 const THREADS: usize = 2;
 
-/// States of the large world that are met at most, unless another number is given after `large`.
-const LARGE_STATES_MAX: usize = 1_000_000_000;
+/// Explore every interleaving of the protocol in small worlds, and check what is promised in each state
+#[derive(Debug, Parser)]
+struct Args {
+    /// What to explore [default: the small worlds, then the large one]
+    world: Option<World>,
+
+    /// The most states of the large world to visit
+    #[arg(long, default_value_t = 1_000_000_000)]
+    states_max: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum World {
+    /// The small worlds
+    Small,
+    /// The large world, which takes an hour
+    Large,
+    /// Each clause of the protocol left out in turn, and the trace of what breaks without it
+    Ablation,
+}
 
 fn main() -> ExitCode {
-    let what = std::env::args().nth(1).unwrap_or_default();
+    let args = Args::parse();
+    let wanted = |world| args.world.is_none_or(|only| only == world);
     let mut sound = true;
-    if matches!(what.as_str(), "" | "small") {
+    if wanted(World::Small) {
         for model in small() {
             sound &= print(explore(model, Extent::whole(THREADS)));
         }
     }
-    if matches!(what.as_str(), "" | "large") {
-        let states_max = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(LARGE_STATES_MAX);
+    if wanted(World::Large) {
         let watch = |unique| eprintln!("{unique} unique states so far");
-        sound &= print(explore(large(), Extent { threads: THREADS, states_max: Some(states_max), watch }));
+        sound &= print(explore(large(), Extent { threads: THREADS, states_max: Some(args.states_max), watch }));
     }
-    if what == "ablation" {
+    if args.world == Some(World::Ablation) {
         sound &= ablate();
     }
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -20,26 +20,26 @@ const SHOWN_MAX: usize = 3;
 /// Within so many seeds each mutant must be seen.
 const MUTANT_SEEDS: u64 = 600;
 
-/// Simulates claimant's whole runtime under faults, and checks what happened.
+/// Simulate claimant's whole runtime on virtual time under faults, and check what happened
 #[derive(Debug, Parser)]
 #[command(group(ArgGroup::new("with_it").args(["seed", "scenario", "mutants"])))]
 struct Args {
-    /// Run this seed and print its scenario and its trace.
+    /// Run this seed, and print its scenario and its trace
     #[arg(long)]
     seed: Option<u64>,
-    /// Run the scenario in this file (JSON) and print its trace.
+    /// Run the scenario in this JSON file, and print its trace
     #[arg(long)]
     scenario: Option<PathBuf>,
-    /// Run so many seeds: 10,000 unless said, and 600 for each wrong runtime.
+    /// How many seeds to run [default: 10000, or 600 for each bug of --mutants]
     #[arg(long)]
     seeds: Option<u64>,
-    /// The first of them.
+    /// The first seed
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Run with a runtime that is wrong in this way: a seed, a scenario, or with --mutants.
+    /// Run with this bug in the runtime, with --seed, --scenario or --mutants
     #[arg(long, requires = "with_it")]
     mutant: Option<Mutant>,
-    /// See whether the checker sees each of the wrong runtimes, or the one of --mutant.
+    /// Check that each bug, or the one of --mutant, is reported within some seed
     #[arg(long)]
     mutants: bool,
 }

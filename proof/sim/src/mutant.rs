@@ -1,40 +1,40 @@
-//! Runtimes that are wrong on purpose: the checker must see each.
+//! Bugs put into the runtime on purpose: the checker must report each.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// What is wrong.
+/// A bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mutant {
-    /// Claims are written whatever the record shows.
+    /// Claims are written without their condition.
     ClaimsWithoutCondition,
-    /// Leases that are not over are taken over.
+    /// Leases that have not expired are taken over.
     LiveLeasesTakenOver,
-    /// Endings are written whoever holds the claim.
+    /// Settlements are written without their guard.
     SettlesUnguarded,
-    /// Endings are written whoever holds the claim, as long as somebody does.
+    /// Settlements are written if any owner holds the claim.
     SettlesForOthers,
-    /// Transactions commit whoever holds the claim.
+    /// Transactions commit without the claim's guard.
     CommitsUnguarded,
-    /// Claims do not count.
+    /// A claim does not raise the fencing token.
     FenceStandsStill,
     /// A duplicate of unfinished work is acknowledged.
     BusyIsDone,
-    /// An ending whose answer is missing counts as written.
+    /// A settlement without an answer counts as written.
     UnknownIsDone,
     /// A lost claim counts as settled.
     LostIsDone,
     /// A claim is tried again long after its invocation has returned.
     WritesAfterReturn,
-    /// Dead letters are taken for sent.
+    /// Dead letters count as sent without a confirmation.
     LettersUnconfirmed,
-    /// Nothing is ever hidden.
+    /// Visibility timeouts are never changed.
     VisibilityForgotten,
     /// Failures are not reported.
     FailuresForgotten,
     /// FIFO groups are not kept in order.
     GroupsIgnored,
-    /// A renewal counts as made, whatever its answer.
+    /// A renewal counts as made whatever its answer.
     RenewalsPretended,
     /// Abandoned work of an at-most-once consumer is run again.
     AbandonedRerun,
@@ -44,9 +44,9 @@ pub enum Mutant {
     DeadlineIgnored,
     /// Finished work is forgotten after a minute.
     WindowForgotten,
-    /// Work that an earlier owner may have died of runs beside the others.
+    /// Suspects run beside other messages.
     SuspectsUnknown,
-    /// At most once, by keys that do not outlive a redrive.
+    /// An at-most-once consumer uses message ids as keys, which a redrive changes.
     MessageIdsForKeys,
     /// Claims are taken ahead of free slots though abandoned work is parked.
     ClaimsAhead,
@@ -58,11 +58,11 @@ pub enum Mutant {
     RulesMixed,
     /// Handlers' threads are never replaced.
     ThreadsForEver,
-    /// A claim's fence is not the record's.
+    /// A claim's fencing token is not that of the record.
     FenceMadeUp,
-    /// How often a message was received is not looked at.
+    /// Receive counts are ignored.
     ReceivesUnseen,
-    /// The consumer's limits hold for each invocation, not for the process.
+    /// The consumer's limits hold for each invocation instead of the process.
     LimitsForEach,
 }
 

@@ -40,29 +40,29 @@ use storm::{Engine, Settings};
 /// The longest storm, in seconds: the local mailbox keeps 10,000 mails.
 const SECONDS_MAX: u64 = 3_600;
 
-/// Storms over the built functions, and says what became of every message.
+/// Kill, stop and cut off the built functions in the local cloud, and check what became of every message
 #[derive(Debug, Parser)]
 struct Args {
-    /// How long it storms.
+    /// How long the storm lasts
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=SECONDS_MAX))]
     seconds: u64,
-    /// Decides what is sent, when, and what strikes; how processes interleave is up to the machine. Drawn where not given.
+    /// Decides what is sent and which faults occur when, not how processes interleave [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// The DynamoDB behind the line.
+    /// The DynamoDB that the functions use, behind a connection that fails
     #[arg(long, value_enum, default_value = "local")]
     dynamodb: Engine,
-    /// The directory of the project.
+    /// The directory with template.yaml
     #[arg(long, default_value = ".")]
     root: PathBuf,
-    /// The directory of the functions' binaries; that of this one where not given.
+    /// The directory with the functions' binaries [default: the one this command is in]
     #[arg(long)]
     binaries: Option<PathBuf>,
-    /// Where everything goes that the functions and the cloud print.
+    /// A file for everything that the functions and the local cloud print
     #[arg(long)]
     log: Option<PathBuf>,
-    /// A parameter of the template, as NAME=VALUE: `GatewayUrl=https://gateway.example/legacy` makes payments double.
-    #[arg(long, value_parser = parameter)]
+    /// A parameter of the template; GatewayUrl=https://gateway.example/legacy makes payments double
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     parameter: Vec<(String, String)>,
 }
 

@@ -55,9 +55,9 @@ const SECRET: &str = "hush";
 /// The DynamoDB behind the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Engine {
-    /// The local cloud's own.
+    /// The local cloud's own, in memory
     Embedded,
-    /// Amazon's DynamoDB Local, as `make tools` installed it.
+    /// Amazon's DynamoDB Local, which `make tools` installs
     Local,
 }
 
