@@ -85,7 +85,7 @@ type Logs = Arc<Mutex<Vec<String>>>;
 
 /// Where cargo puts the workspace's binaries: beside the directory of this test binary.
 fn binaries() -> PathBuf {
-    built(&["order-confirmation", "payment", "gift-card", "loyalty"])
+    built(&["order-confirmation", "payment", "gift-card", "loyalty", "audit"])
 }
 
 fn built(names: &[&str]) -> PathBuf {
@@ -141,8 +141,13 @@ async fn the_sample_workload_loses_and_doubles_nothing() {
     let (summaries, logs) = workload(&[]).await;
     let functions: Vec<_> =
         summaries.iter().map(|s| (s.function, s.figures.effects, s.figures.parked, s.figures.lost)).collect();
-    let wanted =
-        [("order-confirmation", 60, 0, 0), ("payment", 57, 0, 0), ("gift-card", 57, 0, 0), ("loyalty", 57, 0, 0)];
+    let wanted = [
+        ("order-confirmation", 60, 0, 0),
+        ("payment", 57, 0, 0),
+        ("gift-card", 57, 0, 0),
+        ("loyalty", 57, 0, 0),
+        ("audit", 57, 0, 0),
+    ];
     assert_eq!(functions, wanted);
     for summary in summaries {
         let figures = &summary.figures;

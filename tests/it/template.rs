@@ -3,11 +3,12 @@
 use claimant_servers::repository;
 
 /// The functions whose records are in the lock table: the role of each, and the name of its consumer.
-const CONSUMERS: [(&str, &str); 4] = [
+const CONSUMERS: [(&str, &str); 5] = [
     ("OrderConfirmationRole", "order-confirmation"),
     ("PaymentRole", "payment"),
     ("GiftCardRole", "gift-card"),
     ("LoyaltyRole", "loyalty"),
+    ("AuditRole", "audit"),
 ];
 
 /// The project's file of this name.
@@ -57,11 +58,12 @@ fn a_role_may_touch_the_records_of_its_own_consumer_only() {
 
 /// The longest that a message of each function may wait for its process's death to be noticed, in seconds. A gateway's answer
 /// may take 15 s, so the timeout of `payment` is long, and so is all that follows from it.
-const BACK_AFTER_S: [(&str, &str, u64); 5] = [
+const BACK_AFTER_S: [(&str, &str, u64); 6] = [
     ("OrderQueue", "OrderConfirmationFunction", 60),
     ("PaymentQueue", "PaymentFunction", 180),
     ("GiftCardQueue", "GiftCardFunction", 60),
     ("LoyaltyQueue", "LoyaltyFunction", 60),
+    ("AuditQueue", "AuditFunction", 60),
     ("InventoryQueue", "InventoryFunction", 60),
 ];
 

@@ -49,7 +49,7 @@ if the cloud was stopped before it was ready.";
 /// function that is not built yet waits for its program, and new builds are picked up while the cloud runs.
 ///
 /// With --workload the command sends sample messages to the functions that it knows (order-confirmation, payment,
-/// gift-card, loyalty, inventory), waits until the queues are drained, prints what became of the messages, and exits.
+/// gift-card, loyalty, audit, inventory), waits until the queues are drained, prints what became of the messages, and exits.
 ///
 /// With a COMMAND the printed variables are in its environment, and the cloud ends when it ends. Ctrl-C and SIGTERM end both:
 /// the command and what it started get SIGTERM, and after 5 seconds SIGKILL. Standard output is the command's: endpoints and

@@ -8,13 +8,14 @@
 //! | --- | --- |
 //! | `sample` | what a sample says: what is sent, and what is seen of it |
 //! | `plan` | what is sent, and what must become of it; the same for every function |
-//! | `orders`, `payments`, `gift_cards`, `loyalty`, `inventory` | one function's `Sample` each: what is sent to it, and where its effects are seen |
+//! | `orders`, `payments`, `gift_cards`, `loyalty`, `audit`, `inventory` | one function's `Sample` each: what is sent to it, and where its effects are seen |
 //! | `records` | the records' word, in the lock table or in PostgreSQL |
 //! | `run` | sending, waiting, looking |
 //! | `summary`, `report` | the arithmetic, and what is wrong with it; the table |
 //!
 //! A function more is a module more with its `Sample`, and a line in `run::SAMPLES`.
 
+mod audit;
 mod gift_cards;
 mod inventory;
 mod loyalty;

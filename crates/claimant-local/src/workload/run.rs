@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::audit::Audit;
 use super::gift_cards::GiftCards;
 use super::inventory::Inventory;
 use super::loyalty::Loyalty;
@@ -19,7 +20,7 @@ use crate::sqs::{Depth, NewMessage};
 use crate::stack::FunctionSpec;
 
 /// The samples, in the order of their rows.
-const SAMPLES: [&dyn Sample; 5] = [&Orders, &Payments, &GiftCards, &Loyalty, &Inventory];
+const SAMPLES: [&dyn Sample; 6] = [&Orders, &Payments, &GiftCards, &Loyalty, &Audit, &Inventory];
 
 /// How often due messages are sent and the queues looked at.
 const TICK: Duration = Duration::from_millis(50);
