@@ -68,6 +68,9 @@ pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 /// The most events that one message may hold. All of them are worked on in one invocation, or the message comes back.
 pub const EVENTS_MAX: usize = 100;
 
+/// The longest that may be set for waiting for a busy key in the invocation: its key is asked for at most 50 times.
+pub const BUSY_WAIT_MAX_MS: u64 = 20_000;
+
 /// How many dead letters are sent in one request: the queue's limit.
 pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 

@@ -28,6 +28,7 @@ pub(crate) struct Options {
     pub(crate) expected: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) attempts_max: Option<u32>,
+    pub(crate) busy_wait: Option<Duration>,
     pub(crate) lease: Lease,
     pub(crate) policy: ClaimPolicy,
 }
@@ -57,6 +58,7 @@ impl Options {
             ("the expected duration", self.expected.map(millis), 0, limits::LEASE_MAX_MS, "ms"),
             ("the timeout", self.timeout.map(millis), 1, limits::LEASE_MAX_MS, "ms"),
             ("the limit of attempts", self.attempts_max.map(u64::from), 1, u32::MAX.into(), "attempts"),
+            ("the wait for busy keys", self.busy_wait.map(millis), 1, limits::BUSY_WAIT_MAX_MS, "ms"),
             ("the lease", lease, limits::LEASE_MIN_MS, limits::LEASE_MAX_MS, "ms"),
         ];
         let out = bounds.into_iter().filter_map(|(what, value, min, max, unit)| {

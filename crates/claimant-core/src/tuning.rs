@@ -65,6 +65,29 @@ impl<T> Consumer<T> {
         self
     }
 
+    /// Waits in the invocation, for this long at most, for a key that another owner holds: 1 to
+    /// [`BUSY_WAIT_MAX_MS`](crate::limits::BUSY_WAIT_MAX_MS). Unless set, such a message is reported as busy at once, and comes back
+    /// when the other's lease is over.
+    ///
+    /// For copies that come close together, of work that takes a moment: the copy is then a duplicate after the wait, and costs no
+    /// receive. Meanwhile its key is asked for again and again, after 50 ms at most and then more and more seldom, up to every
+    /// second: 9 more requests in 1 s, 15 in 5 s, each with its write unit. The message holds no slot, so others run; the invocation lasts
+    /// longer, and is paid for. Nothing waits beyond the time in which its handler could start.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// use std::time::Duration;
+    ///
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).wait_while_busy(Duration::from_secs(1));
+    /// ```
+    #[must_use]
+    pub fn wait_while_busy(mut self, most: Duration) -> Self {
+        self.options.busy_wait = Some(most);
+        self
+    }
+
     /// Sets how long a claim is honoured. A renewed lease lasts [`LEASE_MIN_MS`](crate::limits::LEASE_MIN_MS) to [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
     ///
     /// ```

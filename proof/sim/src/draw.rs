@@ -42,6 +42,9 @@ pub fn draw(seed: u64) -> Scenario {
     let mut scenario = Scenario { seed, consumer, queue, function, keys, messages, faults: Vec::new() };
     scenario.faults = faults(rng, &scenario);
     patterns::apply(rng, &mut scenario);
+    // By a generator of its own, so that the scenarios of all seeds stay what they were but for this.
+    let mut rng = Rng::with_seed(!seed);
+    scenario.consumer.busy_wait_ms = rarely(&mut rng, 4).then(|| one(&mut rng, &[100, 1_000, 4_000]));
     scenario
 }
 
@@ -74,6 +77,7 @@ fn consumer(rng: &mut Rng) -> ConsumerSpec {
         window_s: (guarantee != AtMostOnce && rarely(rng, 5)).then_some(60),
         // At most once needs a key that outlives a redrive.
         by_message_id: guarantee != AtMostOnce && rarely(rng, 10),
+        busy_wait_ms: None,
     }
 }
 

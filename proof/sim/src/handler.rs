@@ -130,6 +130,9 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     if let Some(max) = spec.attempts_max {
         consumer = consumer.attempts_max(max);
     }
+    if let Some(ms) = spec.busy_wait_ms {
+        consumer = consumer.wait_while_busy(Duration::from_millis(ms));
+    }
     if let Some(ms) = spec.timeout_ms {
         consumer = consumer.timeout(Duration::from_millis(ms));
     }

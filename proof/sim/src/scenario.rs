@@ -66,6 +66,9 @@ pub struct ConsumerSpec {
     /// Whether it has no key rule: the message id is the key.
     #[serde(default)]
     pub by_message_id: bool,
+    /// For how long it waits for a busy key, if it does.
+    #[serde(default)]
+    pub busy_wait_ms: Option<u64>,
 }
 
 /// The queue's settings.

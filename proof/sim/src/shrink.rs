@@ -42,7 +42,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 14] = [
+    let all: [fn(&mut Scenario); 15] = [
         |s| s.consumer.window_s = None,
         |s| s.consumer.timeout_ms = None,
         |s| s.consumer.attempts_max = None,
@@ -56,6 +56,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.function.mapping_reports = None,
         |s| s.function.threads = false,
         |s| s.consumer.by_message_id = false,
+        |s| s.consumer.busy_wait_ms = None,
         plain,
     ];
     let settings = all.into_iter().map(|change| -> Change {

@@ -142,7 +142,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Ends work that gets no run for lack of time.
     fn not_started(&mut self, delivery: Delivery) {
-        let answer = self.cx.not_started(&delivery.message);
+        let answer = self.cx.unclaimed(&delivery);
         self.conclude(delivery, answer);
     }
 

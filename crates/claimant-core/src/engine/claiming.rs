@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::context::{BatchContext, store_time};
 use super::slots::Held;
-use super::work::{Claimed, Payload, Work, add};
+use super::work::{Claimed, Delivery, Payload, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
 use crate::deadline::until;
@@ -49,6 +49,8 @@ enum CallEnd<T> {
 pub(crate) struct Claiming<'a, T> {
     cx: BatchContext<'a, T>,
     waiting: VecDeque<Work<Payload<T>>>,
+    /// Messages that wait until their keys, which others hold, are asked for again. They hold no slot.
+    busy: FuturesUnordered<BoxFuture<'a, Work<Payload<T>>>>,
     /// Messages whose claims are on their way, or wait for their next try.
     in_flight: usize,
     calls: FuturesUnordered<BoxFuture<'a, CallEnd<T>>>,
@@ -58,7 +60,14 @@ pub(crate) struct Claiming<'a, T> {
 
 impl<'a, T: Send + 'static> Claiming<'a, T> {
     pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
-        Self { cx, waiting: VecDeque::new(), in_flight: 0, calls: FuturesUnordered::new(), longest: Duration::ZERO }
+        Self {
+            cx,
+            waiting: VecDeque::new(),
+            busy: FuturesUnordered::new(),
+            in_flight: 0,
+            calls: FuturesUnordered::new(),
+            longest: Duration::ZERO,
+        }
     }
 
     pub(crate) fn push(&mut self, work: Work<Payload<T>>) {
@@ -78,7 +87,7 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.calls.is_empty()
+        self.calls.is_empty() && self.busy.is_empty()
     }
 
     pub(crate) fn longest(&self) -> Duration {
@@ -89,7 +98,7 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload<T>>, Held)>) -> Vec<(Work<()>, StoreError)> {
         let (mut first_deliveries, mut failed) = (Vec::new(), Vec::new());
         for (work, held) in admitted {
-            let alone = work.its_turn || work.delivery.message.receive_count() > 1;
+            let alone = work.its_turn || !is_first(&work.delivery);
             match OwnerToken::draw() {
                 Err(error) => {
                     let error = StoreError::new(StoreErrorKind::Other, error.to_string());
@@ -112,9 +121,18 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         self.calls.push(Box::pin(ask(self.cx, pending, tries)));
     }
 
-    /// Waits for a call, and gives what came of its claims; `None` where there is none. Cancel safe.
+    /// Waits for a call, and gives what came of its claims, or for a busy key's next try, of which nothing came yet; `None` where
+    /// there is neither. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Vec<ClaimResult<T>>> {
-        let end = self.calls.next().await?;
+        let end = tokio::select! {
+            biased;
+            Some(end) = self.calls.next() => end,
+            Some(work) = self.busy.next() => {
+                self.waiting.push_front(work);
+                return Some(Vec::new());
+            }
+            else => return None,
+        };
         Some(match end {
             CallEnd::Answered { answers, tries, took } => self.answered(answers, tries, took),
             CallEnd::GivenUp(unanswered) => {
@@ -139,11 +157,19 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
             add(&mut pending.work.delivery.details.claim, took);
             match answer {
                 Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => {
-                    let Pending { work, held, .. } = pending;
+                    let Pending { mut work, held, .. } = pending;
+                    work.delivery.waited = None;
                     results.push(ClaimResult::Granted(Claimed { work, claim, held }));
                 }
                 Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => {
-                    results.push(ClaimResult::Refused(pending.work.without_payload(), refusal));
+                    let Pending { mut work, .. } = pending;
+                    match self.cx.wait_while_busy(&mut work.delivery, &refusal) {
+                        Some(delay) => self.busy.push(Box::pin(async move {
+                            sleep(delay).await;
+                            work
+                        })),
+                        None => results.push(ClaimResult::Refused(work.without_payload(), refusal)),
+                    }
                 }
                 Ok(BatchedClaim::ClaimAlone) => self.ask(vec![pending], 0),
                 Err(error) if error.kind().is_transient() => unanswered.push((pending, error)),
@@ -199,6 +225,11 @@ async fn ask<'a, T>(cx: BatchContext<'a, T>, pending: Vec<Pending<T>>, tries: u3
     CallEnd::Answered { answers, tries: tries + 1, took: start.elapsed() }
 }
 
+/// Returns whether a message most likely has no record yet.
+fn is_first(delivery: &Delivery) -> bool {
+    delivery.message.receive_count() <= 1 && delivery.waited.is_none()
+}
+
 fn request<T>(cx: BatchContext<'_, T>, pending: &Pending<T>) -> ClaimRequest {
     let (identity, message, now) = (&pending.work.identity, &pending.work.delivery.message, cx.now());
     ClaimRequest {
@@ -212,6 +243,6 @@ fn request<T>(cx: BatchContext<'_, T>, pending: &Pending<T>) -> ClaimRequest {
             Lease::Renewed(lease) => now.plus(lease),
         },
         policy: cx.policy(),
-        first_delivery: message.receive_count() <= 1,
+        first_delivery: is_first(&pending.work.delivery),
     }
 }

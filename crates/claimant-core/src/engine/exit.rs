@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::context::BatchContext;
 use super::fetching::Unread;
-use super::work::{Answer, Delivery, Work};
+use super::work::{Answer, Delivery, Waited, Work};
 use crate::backoff;
+use crate::clock::Timestamp;
 use crate::deadline::until;
 use crate::error::Chain;
 use crate::key::Key;
@@ -107,6 +110,14 @@ impl<T> BatchContext<'_, T> {
         Answer::unchanged(Outcome::StoreFailed)
     }
 
+    /// Returns the answer for a message whose key is not claimed for lack of time or room: busy, if it was found so before.
+    pub(crate) fn unclaimed(&self, delivery: &Delivery) -> Answer {
+        match delivery.waited {
+            Some(waited) => self.busy(&delivery.message, waited.until, waited.same_message),
+            None => self.not_started(&delivery.message),
+        }
+    }
+
     /// Parks a message whose key is parked, or was found abandoned by this claim.
     fn parked_before(&self, delivery: &Delivery) -> Exit {
         let error = "its work was abandoned by an earlier owner, or parked before, and is not run again by itself";
@@ -123,24 +134,37 @@ impl<T> BatchContext<'_, T> {
         }
     }
 
+    /// Returns the answer for a message whose key another owner holds until then, or longer.
+    fn busy(&self, message: &Message, until: Timestamp, same_message: bool) -> Answer {
+        if self.receives_end(message.receive_count()) {
+            tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
+        }
+        // A lease that is renewed can last as long as an invocation, and each delivery meanwhile costs a copy a receive. No
+        // other message waits for the copy: if the owner dies, its own message comes back.
+        let back = match self.options().lease {
+            Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.schedule.longest_lease())),
+            Lease::Renewed(_) | Lease::UntilDeadline => until,
+        };
+        Answer::failure(Outcome::Busy { until }, self.after_lease(message.id(), back))
+    }
+
+    /// Returns after how long the key of a message is asked for again in this invocation; `None` where it is not.
+    pub(crate) fn wait_while_busy(&self, delivery: &mut Delivery, refusal: &Refusal) -> Option<Duration> {
+        let most = self.options().busy_wait?;
+        let Refusal::Busy { until: claimable_at, same_message } = *refusal else { return None };
+        let (since, tries) = delivery.waited.map_or((Instant::now(), 0), |waited| (waited.since, waited.tries));
+        let left = until((since + most).min(self.slot_by()));
+        let delay = backoff::store_delay(tries + 1, delivery.message.id(), left)?;
+        delivery.waited = Some(Waited { since, tries: tries + 1, until: claimable_at, same_message });
+        Some(delay)
+    }
+
     /// Returns the exit of a message whose key cannot be claimed.
     pub(crate) fn refused(&self, work: &Work<()>, refusal: Refusal) -> Exit {
         let delivery = &work.delivery;
         match refusal {
             Refusal::Completed { result } => Exit::Duplicate { key: work.identity.key.clone(), result },
-            Refusal::Busy { until, same_message } => {
-                let message = &delivery.message;
-                if self.receives_end(message.receive_count()) {
-                    tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
-                }
-                // A lease that is renewed can last as long as an invocation, and each delivery meanwhile costs a copy a receive. No
-                // other message waits for the copy: if the owner dies, its own message comes back.
-                let back = match self.options().lease {
-                    Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.schedule.longest_lease())),
-                    Lease::Renewed(_) | Lease::UntilDeadline => until,
-                };
-                Exit::Answered(Answer::failure(Outcome::Busy { until }, self.after_lease(message.id(), back)))
-            }
+            Refusal::Busy { until, same_message } => Exit::Answered(self.busy(&delivery.message, until, same_message)),
             Refusal::Conflict => self.rejected(delivery, Rejection::conflict()),
             Refusal::Parked => self.parked_before(delivery),
             Refusal::Rejected => self.rejected(delivery, Rejection::new("it was rejected on an earlier delivery")),

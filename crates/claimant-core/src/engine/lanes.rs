@@ -85,7 +85,7 @@ impl<T> Lanes<T> {
             let lane = &mut self.lanes[number];
             let Some(Arrival { index, event, message, content }) = lane.waiting.pop_front() else { continue };
             let details = Details { receive_count: message.receive_count(), ..Details::default() };
-            let delivery = Delivery { index, event, lane: number, message, details };
+            let delivery = Delivery { index, event, lane: number, message, details, waited: None };
             return Some(match content {
                 _ if lane.blocked => Next::Blocked(delivery),
                 Err(unread) => Next::Unread(delivery, unread),

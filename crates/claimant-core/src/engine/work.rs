@@ -3,8 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::slots::Held;
 use crate::claim::Claim;
+use crate::clock::Timestamp;
 use crate::identity::Identity;
 use crate::message::Message;
 use crate::report::{Details, Outcome};
@@ -18,6 +21,19 @@ pub(crate) struct Delivery {
     pub(crate) lane: usize,
     pub(crate) message: Message,
     pub(crate) details: Details,
+    /// Since when it waits for its key in this invocation, if it does.
+    pub(crate) waited: Option<Waited>,
+}
+
+/// A wait for a key that another owner holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Waited {
+    pub(crate) since: Instant,
+    /// How often the key was found busy.
+    pub(crate) tries: u32,
+    /// What was found last: when it is claimable, and whether an earlier delivery of this message holds it.
+    pub(crate) until: Timestamp,
+    pub(crate) same_message: bool,
 }
 
 /// A message whose body says what its work is. With a [`Payload`], its handler has not run.

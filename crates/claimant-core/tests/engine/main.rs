@@ -1,6 +1,7 @@
 //! The engine: one outcome for every message, whatever happens, in time and in few requests.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+mod busy;
 mod calls;
 mod events;
 mod fingerprints;

@@ -185,6 +185,19 @@ pub(super) const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "a busy key is waited for in vain (faults 2, 21)",
+        setting: |consumer| consumer.wait_while_busy(Duration::from_millis(200)),
+        faults: &[(Claim, KILLED)],
+        deliveries: &[
+            now(&["a ok"], "store_failed"),
+            now(&["a ok", "b ok", "a ok"], "busy completed busy"),
+            after(LONG_S, &["a ok"], "completed"),
+        ],
+        runs: "a/2 b/1",
+        status: Some(Completed),
+        ..PLAIN
+    },
+    Case {
         name: "killed after the claim applied: busy, then taken over (faults 2, 10, 21, L1)",
         faults: &[(Claim, KILLED)],
         deliveries: &[now(&["a ok"], "store_failed"), now(&["a ok"], "busy"), after(LONG_S, &["a ok"], "completed")],
