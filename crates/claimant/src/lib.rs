@@ -246,41 +246,7 @@ pub mod batch {
     pub use claimant_core::batch::{BatchHandler, BatchResults, Item, Items, TransactionalBatchHandler};
 }
 
-/// Decoders of contents that are not JSON, what contents can be packed in, and the trait for one's own.
-///
-/// [`Text`](decode::Text), [`Bytes`](decode::Bytes), `Protobuf` and `Avro` are decoders, for [`decoded_by`].
-/// [`Base64`](decode::Base64) and `Gzip` are envelopes, for [`Consumer::envelope`]; what is fingerprinted is in them.
-///
-/// ```
-/// use claimant::decode::{Base64, Bytes};
-/// use claimant::memory::MemoryStore;
-/// use claimant::{Context, HandlerError};
-///
-/// async fn store(scan: Vec<u8>, cx: Context) -> Result<(), HandlerError> {
-///     println!("{}: {} bytes", cx.key(), scan.len());
-///     Ok(())
-/// }
-///
-/// let consumer = claimant::decoded_by(Bytes)
-///     .consumer("scans", MemoryStore::new(), store)
-///     .key_of_attribute("scan_id")
-///     .envelope(Base64::standard());
-/// ```
-pub mod decode {
-    #[doc(inline)]
-    pub use claimant_core::decode::{Bytes, Decoder, Json, Text};
-    #[doc(inline)]
-    pub use claimant_decode::Base64;
-    #[cfg(feature = "protobuf")]
-    #[doc(inline)]
-    pub use claimant_decode::Protobuf;
-    #[cfg(feature = "avro")]
-    #[doc(inline)]
-    pub use claimant_decode::{Avro, VALUES_DEFAULT};
-    #[cfg(feature = "gzip")]
-    #[doc(inline)]
-    pub use claimant_decode::{Gzip, UNPACKED_DEFAULT_BYTES, UNPACKED_MAX_BYTES};
-}
+pub mod decode;
 
 /// The store in memory: for tests, and for trying things out. It forgets all when its process ends.
 pub mod memory {
@@ -288,37 +254,7 @@ pub mod memory {
     pub use claimant_core::memory::MemoryStore;
 }
 
-/// One batch at a time, by hand: for tests of whole consumers, and for running them outside Lambda.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// use claimant::engine::{Engine, Message, NoQueue, Schedule};
-/// use claimant::memory::MemoryStore;
-/// use claimant::{Consumer, Context, HandlerError};
-///
-/// async fn pack(order: u64, _: Context) -> Result<(), HandlerError> {
-///     if order == 0 { Err(HandlerError::terminal("there is no order 0")) } else { Ok(()) }
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), claimant::Error> {
-/// let engine = Engine::with_defaults(Consumer::new("packing", MemoryStore::new(), pack).key(|order| order))?;
-/// let batch = [Message::new("m-1", "7")?, Message::new("m-2", "7")?, Message::new("m-3", "0")?];
-/// let schedule = Schedule::new(engine.now(), engine.now().plus(Duration::from_secs(30)), Duration::from_millis(500));
-/// let report = engine.process(&batch, schedule, &NoQueue).await;
-/// let outcomes: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
-/// assert_eq!(outcomes, ["completed", "duplicate", "rejected"]);
-/// # Ok(())
-/// # }
-/// ```
-pub mod engine {
-    #[doc(inline)]
-    pub use claimant_core::{
-        Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerThreads, HideAnswer, Latencies,
-        Message, MessageId, NoQueue, Outcome, Queue, QueueFuture, Rejection, Report, Schedule,
-    };
-}
+pub mod engine;
 
 /// Bounds and defaults of what can be set.
 pub mod limits {

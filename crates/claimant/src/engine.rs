@@ -1,0 +1,30 @@
+//! One batch at a time, by hand: for tests of whole consumers, and for running them outside Lambda.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use claimant::engine::{Engine, Message, NoQueue, Schedule};
+//! use claimant::memory::MemoryStore;
+//! use claimant::{Consumer, Context, HandlerError};
+//!
+//! async fn pack(order: u64, _: Context) -> Result<(), HandlerError> {
+//!     if order == 0 { Err(HandlerError::terminal("there is no order 0")) } else { Ok(()) }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), claimant::Error> {
+//! let engine = Engine::with_defaults(Consumer::new("packing", MemoryStore::new(), pack).key(|order| order))?;
+//! let batch = [Message::new("m-1", "7")?, Message::new("m-2", "7")?, Message::new("m-3", "0")?];
+//! let schedule = Schedule::new(engine.now(), engine.now().plus(Duration::from_secs(30)), Duration::from_millis(500));
+//! let report = engine.process(&batch, schedule, &NoQueue).await;
+//! let outcomes: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
+//! assert_eq!(outcomes, ["completed", "duplicate", "rejected"]);
+//! # Ok(())
+//! # }
+//! ```
+
+#[doc(inline)]
+pub use claimant_core::{
+    Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerThreads, HideAnswer, Latencies, Message,
+    MessageId, NoQueue, Outcome, Queue, QueueFuture, Rejection, Report, Schedule,
+};
