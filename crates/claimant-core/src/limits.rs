@@ -68,6 +68,10 @@ pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 /// The most events that one message may hold. All of them are worked on in one invocation, or the message comes back.
 pub const EVENTS_MAX: usize = 100;
 
+/// How much larger the contents of a batch get when they are unpacked, all together: they are in memory at once. What finds no room
+/// there is not started, and comes back.
+pub const UNPACKED_BATCH_MAX_BYTES: usize = 128 << 20;
+
 /// The longest that may be set for waiting for a busy key in the invocation: its key is asked for at most 50 times.
 pub const BUSY_WAIT_MAX_MS: u64 = 20_000;
 

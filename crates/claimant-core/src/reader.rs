@@ -6,7 +6,7 @@ use crate::decode::Decoder;
 use crate::envelope::Envelope;
 use crate::identity::{Identity, IdentityRules};
 use crate::key::ConsumerName;
-use crate::limits::EVENTS_MAX;
+use crate::limits::{EVENTS_MAX, UNPACKED_BATCH_MAX_BYTES};
 use crate::message::{Event, Message};
 use crate::payloads::{PayloadSource, Pointer};
 use crate::rejection::Rejection;
@@ -82,7 +82,7 @@ impl<T: 'static> Reader<T> {
 /// Opens envelopes, from the outside to the inside: what comes out is in the innermost ones.
 pub(crate) fn open(envelopes: &[Box<dyn Envelope>], mut events: Vec<Message>) -> Result<Vec<Message>, Rejection> {
     for envelope in envelopes {
-        let mut opened = Vec::with_capacity(events.len());
+        let (mut opened, mut bytes) = (Vec::with_capacity(events.len()), 0);
         for event in events {
             let inside = catch_unwind(AssertUnwindSafe(|| envelope.open(event.clone())))
                 .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
@@ -90,6 +90,13 @@ pub(crate) fn open(envelopes: &[Box<dyn Envelope>], mut events: Vec<Message>) ->
             if count > EVENTS_MAX {
                 return Err(Rejection::new(format!(
                     "the message holds {count} events or more; at most {EVENTS_MAX} are allowed"
+                )));
+            }
+            bytes += inside.iter().map(|event| event.content().len()).sum::<usize>();
+            // A single one has a limit of its own, where it was unpacked.
+            if count > 1 && bytes > UNPACKED_BATCH_MAX_BYTES {
+                return Err(Rejection::new(format!(
+                    "the events of the message have {bytes} bytes or more; at most {UNPACKED_BATCH_MAX_BYTES} are allowed"
                 )));
             }
             if inside.len() == 1 {

@@ -20,7 +20,8 @@ const _: () = assert!(UNPACKED_DEFAULT_BYTES <= UNPACKED_MAX_BYTES);
 ///
 /// A content that unpacks to more than [`UNPACKED_DEFAULT_BYTES`] is rejected, unless [`at_most`](Self::at_most) sets another limit:
 /// gzip makes a kilobyte of a megabyte of zeros. No more than that, and twice it for a moment, is held for a content. All contents of a
-/// batch are in memory at once.
+/// batch are in memory at once, and together they have a
+/// [limit](claimant_core::limits::UNPACKED_BATCH_MAX_BYTES) as well.
 ///
 /// ```
 /// # use claimant_core as claimant;

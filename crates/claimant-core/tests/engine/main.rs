@@ -16,6 +16,7 @@ mod threads;
 mod time;
 mod transaction;
 mod turns;
+mod unpacking;
 
 use std::sync::Arc;
 use std::time::Duration;

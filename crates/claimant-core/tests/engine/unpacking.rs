@@ -15,8 +15,18 @@ struct Zeros;
 
 impl Envelope for Zeros {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let mib: usize = message.body().parse().map_err(|_| Rejection::new("the body is no number"))?;
+        let text = std::str::from_utf8(message.content()).unwrap_or_default();
+        let mib: usize = text.parse().map_err(|_| Rejection::new("the body is no number"))?;
         Ok(vec![message.unpacked(vec![0; mib << 20])])
+    }
+}
+
+/// Opens a body of several such numbers.
+struct Lines;
+
+impl Envelope for Lines {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        Ok(message.body().lines().map(|line| message.clone().unpacked(line)).collect())
     }
 }
 
@@ -41,7 +51,7 @@ async fn nothing(_: usize, _: Context) -> Result<(), HandlerError> {
 async fn what_a_batch_unpacks_to_is_bounded_and_the_rest_comes_back() {
     let most = UNPACKED_BATCH_MAX_BYTES >> 20;
     let engine = || {
-        let consumer = decoded_by(Length).consumer("c", MemoryStore::new(), nothing).envelope(Zeros);
+        let consumer = decoded_by(Length).consumer("c", MemoryStore::new(), nothing).envelope(Lines).envelope(Zeros);
         Engine::with_defaults(consumer).unwrap()
     };
     let rows: [(&[(usize, u32)], &str); 4] = [
@@ -52,14 +62,21 @@ async fn what_a_batch_unpacks_to_is_bounded_and_the_rest_comes_back() {
         (&[(most, 1), (most, 1), (most, 2)], "not_started not_started completed"),
         (&[(1, 1), (most, 3), (1, 2)], "not_started completed not_started"),
     ];
+    let schedule =
+        |engine: &Engine<usize>| Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     for (sizes, wanted) in rows {
         let message = |(place, (mib, receives)): (usize, &(usize, u32))| {
             Message::new(format!("m-{place}"), mib.to_string()).unwrap().with_receive_count(*receives)
         };
         let batch: Vec<_> = sizes.iter().enumerate().map(message).collect();
         let engine = engine();
-        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-        let report = engine.process(&batch, schedule, &NoQueue).await;
+        let report = engine.process(&batch, schedule(&engine), &NoQueue).await;
         assert_eq!(words(&report), wanted, "{sizes:?}");
     }
+    // No other batch could have room for all of these.
+    let body = [(most / 2).to_string(), (most / 2 + 1).to_string()].join("\n");
+    let batch = [Message::new("m-1", body).unwrap(), Message::new("m-2", "1\n2").unwrap()];
+    let engine = engine();
+    let report = engine.process(&batch, schedule(&engine), &NoQueue).await;
+    assert_eq!(words(&report), "rejected completed");
 }
