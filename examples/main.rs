@@ -16,8 +16,10 @@ macro_rules! examples {
 
 examples! {
     at_most_once
+    attributes
     batch
     conflicts
+    envelopes
     inbox
     leased
     lock_table

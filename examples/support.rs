@@ -11,7 +11,6 @@ use claimant_local::dynamodb::DynamoDb;
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::Sqs;
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
-use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 
 /// How long an invocation may last.
@@ -21,16 +20,15 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MARGIN: Duration = Duration::from_millis(500);
 
 /// Hands the engine one batch, as Lambda does, and prints the outcome of each message. A message is its id and its body.
-pub(crate) async fn deliver<T>(engine: &Engine<T>, messages: &[(&str, &str)]) -> Result<(), Box<dyn Error>>
-where
-    T: DeserializeOwned + Send + 'static,
-{
-    let mut batch = Vec::new();
-    for (id, body) in messages {
-        batch.push(Message::new(*id, *body)?);
-    }
+pub(crate) async fn deliver<T: Send + 'static>(engine: &Engine<T>, messages: &[(&str, &str)]) -> crate::Result {
+    let batch: Result<Vec<_>, _> = messages.iter().map(|(id, body)| Message::new(*id, *body)).collect();
+    deliver_all(engine, &batch?).await
+}
+
+/// The same, of messages with more than an id and a body.
+pub(crate) async fn deliver_all<T: Send + 'static>(engine: &Engine<T>, batch: &[Message]) -> crate::Result {
     let now = engine.now();
-    let report = engine.process(&batch, Schedule::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
+    let report = engine.process(batch, Schedule::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
     let outcomes = batch.iter().zip(report.entries());
     let outcomes: Vec<_> =
         outcomes.map(|(message, entry)| format!("{} {}", message.id().as_str(), entry.outcome.word())).collect();
