@@ -19,6 +19,7 @@ examples! {
     attributes
     batch
     conflicts
+    decoders
     envelopes
     inbox
     leased
