@@ -109,6 +109,7 @@ simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENA
 fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-decode -p claimant-dynamodb -p claimant-events \
 		-p claimant-lambda -p claimant-redis -p claimant-sql --all-features --lib -- --nocapture fuzz::
+	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-s3 --test payloads -- --nocapture fuzz::
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-tests --test it -- --include-ignored \
 		--nocapture agreement::
 

@@ -119,6 +119,10 @@ pub(crate) struct PortOptions {
     /// The port of the payment gateway; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) gateway_port: u16,
+
+    /// The port of the S3 endpoint, where the template has a bucket; 0 for a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) s3_port: u16,
 }
 
 #[derive(Debug, clap::Args)]

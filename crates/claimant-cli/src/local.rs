@@ -77,6 +77,7 @@ fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
             ses: options.ports.ses_port,
             scheduler: options.ports.scheduler_port,
             gateway: options.ports.gateway_port,
+            s3: options.ports.s3_port,
         },
         only: options.functions.clone(),
         logs,
@@ -166,6 +167,8 @@ fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
         format!("gateway   {}   (charges: {}/_claimant/charges)", endpoints.gateway, endpoints.gateway),
     ];
     let stack = cloud.stack();
+    lines.extend(endpoints.s3.iter().map(|url| format!("S3        {url}")));
+    lines.extend(stack.buckets.iter().map(|name| format!("bucket    {name}")));
     lines.extend(stack.queues.iter().map(|queue| format!("queue     {}", cloud.sqs().queue_url(&queue.name))));
     lines.extend(stack.tables.iter().map(|table| format!("table     {}", table.name)));
     for spec in stack.functions.iter().filter(|spec| cloud.function(&spec.name).is_some()) {

@@ -52,6 +52,7 @@ fn help_tells_everything() {
         "--ses-port",
         "--scheduler-port",
         "--gateway-port",
+        "--s3-port",
         "--function",
         "--function-variables",
         "--quiet",

@@ -85,7 +85,7 @@ pub use memory::MemoryStore;
 pub use message::{Event, Message};
 pub use meter::{Meter, Usage};
 pub use options::Lease;
-pub use payloads::{FetchError, FetchFuture, PayloadSource, Pointer, Room};
+pub use payloads::{FetchError, FetchFuture, PayloadSink, PayloadSource, Pointer, Room, Written};
 pub use protocol::{Abandoned, Conflicts};
 pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};

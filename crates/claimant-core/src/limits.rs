@@ -78,7 +78,7 @@ pub const BUSY_WAIT_MAX_MS: u64 = 20_000;
 /// How many dead letters are sent in one request: the queue's limit.
 pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 
-/// Payloads that messages only point to are fetched in this part of the time: the first quarter.
+/// Payloads that messages only point to are fetched in this part of the time that is left: a quarter.
 pub const FETCH_PART: u32 = 4;
 
 /// How many requests at once delete messages that are done, and then remove their payloads.

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::attributes::AttributeValue;
+use crate::error::Error;
 use crate::message::Message;
 use crate::queue::Confirmation;
 use crate::rejection::Rejection;
@@ -55,6 +57,37 @@ pub trait PayloadSource: Send + Sync + 'static {
     fn remove<'a>(&'a self, pointer: &'a Pointer, within: Duration) -> FetchFuture<'a, Confirmation> {
         let _ = (pointer, within);
         Box::pin(std::future::ready(Confirmation::Unconfirmed))
+    }
+}
+
+/// Writes payloads outside of their messages: for a producer.
+pub trait PayloadSink: Send + Sync + 'static {
+    /// Writes a payload under a new name, and returns the message that points to it.
+    ///
+    /// Cancel safe, but for a payload that no message points to.
+    ///
+    /// # Errors
+    /// When it is not confirmed: [`Refused`](crate::ErrorKind::Refused) where another try is of no use.
+    fn write<'a>(&'a self, payload: &'a [u8]) -> FetchFuture<'a, Result<Written, Error>>;
+}
+
+/// The message that points to a payload.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Written {
+    /// Its body.
+    pub body: String,
+    /// The name of the attribute that goes with it.
+    pub attribute: String,
+    /// The value of that attribute.
+    pub value: AttributeValue,
+}
+
+impl Written {
+    /// Returns the message with this body and this attribute.
+    #[must_use]
+    pub fn new(body: impl Into<String>, attribute: impl Into<String>, value: AttributeValue) -> Self {
+        Self { body: body.into(), attribute: attribute.into(), value }
     }
 }
 

@@ -105,8 +105,9 @@ impl<'a> SqsQueue<'a> {
                     gone = false;
                     tracing::warn!(
                         code = error.code().unwrap_or("none"),
-                        "completed messages were not deleted before work was run again that may end the process; if it does, they \
-                         come back as duplicates. Does the function's role have sqs:DeleteMessage?"
+                        "completed messages were not deleted ahead of the report: if work that is run again ends the process, they come \
+                         back as duplicates, and large payloads that were to be removed stay. Does the function's role have \
+                         sqs:DeleteMessage?"
                     );
                 }
             }

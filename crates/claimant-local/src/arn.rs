@@ -16,6 +16,11 @@ pub(crate) fn of_table(name: &str) -> String {
     format!("arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{name}")
 }
 
+/// Returns the ARN of a bucket, whether it exists or not.
+pub(crate) fn of_bucket(name: &str) -> String {
+    format!("arn:aws:s3:::{name}")
+}
+
 /// Returns the ARN of a function, whether it exists or not.
 pub(crate) fn of_function(name: &str) -> String {
     format!("arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}")

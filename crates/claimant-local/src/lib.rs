@@ -11,6 +11,7 @@
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
 //! | [`cloud`] | all of it together, from one template |
+//! | [`s3`] | an S3 endpoint that keeps objects in memory |
 //! | [`stage`] | a stage for the tests of one function: its binary, tables and endpoints, without a template |
 //! | [`workload`] | a sample workload, and a check of what became of it |
 
@@ -25,6 +26,7 @@ pub mod gateway;
 pub mod lambda;
 pub mod mailbox;
 pub mod mapping;
+pub mod s3;
 pub mod scheduler;
 pub mod sqs;
 pub mod stack;

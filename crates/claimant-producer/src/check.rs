@@ -26,13 +26,13 @@ const TRACE_MAX_BYTES: usize = 1_024;
 
 /// Checks a message for a queue, or for a FIFO queue.
 pub(crate) fn message(message: &Outgoing, fifo: bool) -> Result<(), SendError> {
-    body(&message.body)?;
+    body(message)?;
     attributes(message)?;
     let bytes = message.bytes();
     if bytes > BYTES_MAX {
         return refused(format!(
-            "the message has {bytes} bytes with its attributes, and SQS takes {BYTES_MAX}: put the payload into S3, and send \
-             where it is"
+            "the message has {bytes} bytes with its attributes, and SQS takes {BYTES_MAX}: give the producer a bucket for large \
+             payloads"
         ));
     }
     if let Some(delay) = message.delay {
@@ -45,11 +45,12 @@ fn refused(why: impl Into<String>) -> Result<(), SendError> {
     Err(SendError::new(SendErrorKind::Refused, why))
 }
 
-fn body(body: &str) -> Result<(), SendError> {
-    if body.is_empty() {
+fn body(message: &Outgoing) -> Result<(), SendError> {
+    if message.body.is_empty() {
         return refused("the body is empty: SQS takes no empty messages");
     }
-    match unsendable(body) {
+    // Outside of the message, any character can be kept.
+    match unsendable(&message.body).filter(|_| !message.outside) {
         None => Ok(()),
         Some(at) => refused(format!(
             "character {at} of the body is one that SQS does not take, a control character or U+FFFE or U+FFFF: escape it, as \
@@ -67,8 +68,11 @@ fn unsendable(text: &str) -> Option<usize> {
 
 fn attributes(message: &Outgoing) -> Result<(), SendError> {
     let count = message.attributes.iter().count();
-    if count > ATTRIBUTES_MAX {
-        return refused(format!("the message has {count} attributes, and SQS takes {ATTRIBUTES_MAX}"));
+    // One goes with a pointer.
+    let max = ATTRIBUTES_MAX - usize::from(message.outside);
+    if count > max {
+        let beside = if message.outside { " beside that of a large payload" } else { "" };
+        return refused(format!("the message has {count} attributes, and SQS takes {max}{beside}"));
     }
     for (index, (name, value)) in message.attributes.iter().enumerate() {
         if let Some(why) = name_fault(name).or_else(|| value_fault(value)) {

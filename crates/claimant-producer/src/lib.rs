@@ -42,6 +42,7 @@
 //! | `outgoing` | [`Outgoing`]: a message to send |
 //! | `check` | what SQS would refuse of it |
 //! | `id` | ids made from keys |
+//! | `large` | payloads that are kept outside of their messages |
 //! | `plan` | pure: which messages are sent next, and in which batch |
 //! | `producer` | [`Producer`]: the requests, and what their answers mean |
 //! | `schedule` | pure: what a schedule is made of, and whether one that is there is the same (feature `scheduler`) |
@@ -51,6 +52,7 @@
 mod check;
 mod error;
 mod id;
+mod large;
 mod outgoing;
 mod plan;
 mod producer;

@@ -7,6 +7,9 @@ use claimant_core::{AttributeValue, Attributes, Context, Key};
 
 use crate::id;
 
+/// No pointer to a payload is longer, with its attribute.
+const POINTER_MAX_BYTES: usize = 512;
+
 /// A message to be sent: its business key and its body.
 ///
 /// The key names the piece of work, as the consumer's rule for keys does. Two messages of one key with different bodies are
@@ -38,6 +41,8 @@ pub struct Outgoing {
     pub(crate) delay: Option<Duration>,
     pub(crate) trace: Option<String>,
     pub(crate) attributes: Attributes,
+    /// Whether its body is kept elsewhere, and the message only points to it.
+    pub(crate) outside: bool,
 }
 
 impl Outgoing {
@@ -46,7 +51,7 @@ impl Outgoing {
     pub fn new(key: Key, body: impl Into<String>) -> Self {
         let deduplication_id = id::of(key.as_str());
         let attributes = Attributes::default();
-        Self { body: body.into(), deduplication_id, group: None, delay: None, trace: None, attributes }
+        Self { body: body.into(), deduplication_id, group: None, delay: None, trace: None, attributes, outside: false }
     }
 
     /// Sets the message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its
@@ -98,7 +103,8 @@ impl Outgoing {
             let value_bytes = value.as_sent().map_or_else(|| value.as_bytes().map_or(0, <[u8]>::len), str::len);
             name.len() + value.data_type().len() + value_bytes
         };
-        self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
+        let body = if self.outside { POINTER_MAX_BYTES } else { self.body.len() };
+        body + self.attributes.iter().map(attribute).sum::<usize>()
     }
 }
 

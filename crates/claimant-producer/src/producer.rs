@@ -1,27 +1,31 @@
 //! Sends requests to SQS and interprets the answers.
 
+use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{BuildError, ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
 use aws_sdk_sqs::primitives::Blob;
+use aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder as EntryBuilder;
 use aws_sdk_sqs::types::{
     MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry as Entry,
 };
 use claimant_core::error::Chain;
-use claimant_core::{AttributeValue, Error, Variables};
+use claimant_core::{AttributeValue, Error, PayloadSink, Variables};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{SendError, SendErrorKind};
+use crate::large::LargePayloads;
 use crate::outgoing::Outgoing;
 use crate::plan::{Plan, TRIES_MAX, TryResult};
 use crate::sent::Sent;
 
 /// How long one request may take, the SDK's own retries included.
 const REQUEST_MAX_MS: u64 = 20_000;
+const REQUEST_MAX: Duration = Duration::from_millis(REQUEST_MAX_MS);
 
 /// The first wait before a message is tried again; then doubling.
 const BACKOFF_BASE_MS: u64 = 100;
@@ -29,21 +33,22 @@ const BACKOFF_BASE_MS: u64 = 100;
 /// How long a FIFO queue remembers a deduplication id.
 const DEDUPLICATION_MS: u64 = 300_000;
 
-// So that no retry of a FIFO message makes a second one.
-const _: () = assert!(TRIES_MAX as u64 * (REQUEST_MAX_MS + (BACKOFF_BASE_MS << TRIES_MAX)) < DEDUPLICATION_MS);
+// So that no retry of a FIFO message makes a second one, its payload written each time.
+const _: () = assert!(TRIES_MAX as u64 * (2 * REQUEST_MAX_MS + (BACKOFF_BASE_MS << TRIES_MAX)) < DEDUPLICATION_MS);
 
 /// Sends messages to one queue. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Producer {
     client: Client,
     queue_url: String,
+    large: Option<LargePayloads>,
 }
 
 impl Producer {
     /// Creates a producer for the queue with this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self { client, queue_url: queue_url.into() }
+        Self { client, queue_url: queue_url.into(), large: None }
     }
 
     /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.
@@ -65,6 +70,26 @@ impl Producer {
         Ok(Self::new(Client::new(claimant_aws::config().await), queue_url))
     }
 
+    /// Keeps the bodies of messages that are larger than SQS takes (1 MiB with their attributes) here, such as in an `S3Payloads` (feature
+    /// `s3`), and sends messages that point to them, as the SQS Extended Client does. A consumer reads them with
+    /// `Consumer::large_payloads`.
+    ///
+    /// Each try writes a payload of its own, so that no two messages point to one. A payload whose message was not sent in the end
+    /// stays: let a lifecycle rule of the bucket expire it.
+    #[must_use]
+    pub fn large_payloads(mut self, sink: impl PayloadSink) -> Self {
+        self.large = Some(LargePayloads::new(sink));
+        self
+    }
+
+    /// Sets from which size on messages are [large](Self::large_payloads): those with more bytes than this, at most the 1 MiB that SQS
+    /// takes. 262,144 is right for consumers whose batches would not fit into the 6 MB of an invocation otherwise.
+    #[must_use]
+    pub fn large_over_bytes(mut self, bytes: usize) -> Self {
+        self.large = self.large.map(|large| large.over(bytes));
+        self
+    }
+
     /// Sends one message.
     ///
     /// # Errors
@@ -82,7 +107,11 @@ impl Producer {
     ///
     /// Cancel safe in that sending the same messages again makes no second piece of work.
     pub async fn send_all(&self, messages: impl IntoIterator<Item = Outgoing>) -> Vec<Result<Sent, SendError>> {
-        let mut plan = Plan::new(messages, self.is_fifo());
+        let mark = |message: Outgoing| match &self.large {
+            Some(large) => large.mark(message),
+            None => message,
+        };
+        let mut plan = Plan::new(messages.into_iter().map(mark), self.is_fifo());
         let mut failures = 0;
         loop {
             let batches = plan.next_batches();
@@ -103,16 +132,34 @@ impl Producer {
 
     /// Sends one batch, and returns the result of each of its messages, in order.
     async fn try_batch(&self, plan: &Plan, indexes: &[usize]) -> Vec<TryResult> {
-        let all = |tried: TryResult| vec![tried; indexes.len()];
-        let entries: Result<Vec<_>, _> =
-            indexes.iter().enumerate().map(|(n, index)| self.entry(n, plan.message(*index))).collect();
-        let entries = match entries {
-            Ok(entries) => entries,
-            Err(error) => return all(TryResult::RequestRefused(error)),
+        let (mut entries, mut tries) = (Vec::new(), Vec::new());
+        for (n, entry) in
+            join_all(indexes.iter().map(|index| self.entry(plan.message(*index)))).await.into_iter().enumerate()
+        {
+            match entry.and_then(|entry| entry.id(n.to_string()).build().map_err(incomplete)) {
+                Ok(entry) => {
+                    entries.push(entry);
+                    tries.push(None);
+                }
+                Err(tried) => tries.push(Some(tried)),
+            }
+        }
+        let sent = if entries.is_empty() { Vec::new() } else { self.request(entries, indexes.len()).await };
+        let unsent = || TryResult::Again(unknown("SQS's answer does not name the message"));
+        let mut sent = sent.into_iter();
+        let answer = |tried: Option<TryResult>| {
+            let answered = sent.next();
+            tried.or(answered).unwrap_or_else(unsent)
         };
+        tries.into_iter().map(answer).collect()
+    }
+
+    /// Sends a request, and returns the result of each of so many messages; those that are not in the request have some result too.
+    async fn request(&self, entries: Vec<Entry>, count: usize) -> Vec<TryResult> {
+        let all = |tried: TryResult| vec![tried; count];
         let request = self.client.send_message_batch().queue_url(&self.queue_url).set_entries(Some(entries)).send();
-        match timeout(Duration::from_millis(REQUEST_MAX_MS), request).await {
-            Ok(Ok(output)) => outcomes(&output, indexes.len()),
+        match timeout(REQUEST_MAX, request).await {
+            Ok(Ok(output)) => outcomes(&output, count),
             Ok(Err(error)) => all(refusal(&error)),
             Err(_) => all(TryResult::Again(unknown(&format!("SQS gave no answer within {REQUEST_MAX_MS} ms")))),
         }
@@ -122,10 +169,15 @@ impl Producer {
         self.queue_url.ends_with(".fifo")
     }
 
-    fn entry(&self, n: usize, message: &Outgoing) -> Result<Entry, SendError> {
-        let incomplete = |e| SendError::new(SendErrorKind::Refused, format!("the message is incomplete: {e}"));
-        let mut entry = Entry::builder().id(n.to_string()).message_body(&message.body);
-        for (name, value) in message.attributes.iter() {
+    /// Returns a message as it is sent, without an id in the request. The payload of a large one is written first.
+    async fn entry(&self, message: &Outgoing) -> Result<EntryBuilder, TryResult> {
+        let written = match &self.large {
+            Some(large) if message.outside => Some(large.write(message, REQUEST_MAX).await?),
+            _ => None,
+        };
+        let mut entry = Entry::builder().message_body(written.as_ref().map_or(&message.body, |written| &written.body));
+        let pointing = written.as_ref().map(|written| (written.attribute.as_str(), &written.value));
+        for (name, value) in message.attributes.iter().chain(pointing) {
             entry = entry.message_attributes(name, attribute(value).map_err(incomplete)?);
         }
         if let Some(trace) = &message.trace {
@@ -138,8 +190,13 @@ impl Producer {
         let deduplication_id = fifo.then(|| message.deduplication_id.clone());
         let delay = message.delay.filter(|_| !fifo).map(whole_seconds);
         let entry = entry.set_message_group_id(message.group.clone()).set_message_deduplication_id(deduplication_id);
-        entry.set_delay_seconds(delay).build().map_err(incomplete)
+        Ok(entry.set_delay_seconds(delay))
     }
+}
+
+fn incomplete(error: BuildError) -> TryResult {
+    let why = format!("the message is incomplete: {error}");
+    TryResult::Refused(SendError::new(SendErrorKind::Refused, why))
 }
 
 /// Returns an attribute in the SDK's form.
@@ -222,6 +279,12 @@ fn unknown(why: &str) -> SendError {
 
 fn is_throttle(code: &str) -> bool {
     code.contains("Throttl") || code == "OverLimit"
+}
+
+impl fmt::Debug for Producer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Producer").field("queue_url", &self.queue_url).finish_non_exhaustive()
+    }
 }
 
 /// Returns how long to wait after so many failures in a row: doubling, and spread over the upper half by the message's id, so

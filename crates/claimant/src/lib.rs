@@ -42,11 +42,13 @@
 //! | `postgres`, `mysql` | the stores in PostgreSQL, MySQL and MariaDB, and handlers' writes in their transactions | `postgres`, `mysql` |
 //! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox` |
 //! | `producer` | sends messages so that sending again makes no second piece of work; by `Scheduler`, at a time of their own | `producer`; `scheduler` |
+//! | `s3` | payloads that messages only point to, in S3 | `s3` |
+//! | [`payloads`] | where payloads are kept outside of their messages, for those who write such a place | |
 //! | [`envelope`] | what messages come wrapped in: SNS, EventBridge, S3, CloudEvents | |
 //! | [`decode`] | text, bytes and Base64; Protobuf, Avro and gzip | `protobuf`, `avro`, `gzip` |
 //! | [`memory`] | the store in memory, for tests | |
 //! | [`engine`] | one batch at a time, by hand: in tests, or outside Lambda | |
-//! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb` or `producer` |
+//! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb`, `producer` or `s3` |
 //! | [`limits`] | bounds and defaults | |
 //! | [`store`] | the contract of a store, for those who write one | |
 //!
@@ -102,7 +104,7 @@ mod settings;
 /// let dynamodb = aws_sdk_dynamodb::Client::new(claimant::aws::config().await);
 /// # }
 /// ```
-#[cfg(any(feature = "dynamodb", feature = "lambda", feature = "producer"))]
+#[cfg(any(feature = "dynamodb", feature = "lambda", feature = "producer", feature = "s3"))]
 pub mod aws {
     #[doc(inline)]
     pub use claimant_aws::config;
@@ -227,6 +229,15 @@ pub mod producer {
     pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
 }
 
+#[cfg(feature = "s3")]
+pub mod s3;
+
+/// Payloads that are kept outside of their messages, for those who write a place for them.
+pub mod payloads {
+    #[doc(inline)]
+    pub use claimant_core::payloads::{FetchError, FetchFuture, PayloadSink, PayloadSource, Pointer, Room, Written};
+}
+
 /// Handlers of many messages in one call, with a result for each: for [`Consumer::batch`].
 ///
 /// ```
@@ -302,6 +313,10 @@ mod documents {
 
     #[doc = include_str!("../../../docs/idempotency.md")]
     struct Idempotency;
+
+    #[cfg(feature = "s3")]
+    #[doc = include_str!("../../../docs/large-payloads.md")]
+    struct LargePayloads;
 
     #[cfg(feature = "scheduler")]
     #[doc = include_str!("../../../docs/producer.md")]

@@ -11,7 +11,7 @@ use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
 use crate::key::ConsumerName;
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX};
-use crate::message::{Event, Message};
+use crate::message::Message;
 use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
 use crate::queue::{Confirmation, Queue};
 use crate::reader::Located;
@@ -66,7 +66,8 @@ pub(crate) async fn fetched<T: Send + 'static>(
         source,
         name,
         room: Room::new(source.room_bytes()),
-        by: schedule.started_at + schedule.total() / FETCH_PART,
+        // Of what is left: another consumer's part of the invocation can have come first.
+        by: Instant::now() + until(schedule.cancel_at) / FETCH_PART,
     };
     // Those with the most receives first, as in the lanes: what finds no room is not passed over for ever.
     let mut order: Vec<usize> = (0..all.len()).filter(|index| all[*index].pointer.is_some()).collect();
@@ -80,7 +81,7 @@ pub(crate) async fn fetched<T: Send + 'static>(
     let contents: Vec<_> = stream::iter(fetches).buffer_unordered(source.concurrency().max(1)).collect().await;
     for (index, content) in contents {
         let fetched = &mut all[index];
-        fetched.content = content.map(|content| vec![fetched.message.clone().opened(content, Event::default())]);
+        fetched.content = content.map(|content| vec![fetched.message.clone().unpacked(content)]);
     }
     all
 }

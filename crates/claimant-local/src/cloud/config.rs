@@ -18,7 +18,7 @@ pub struct CloudConfig {
     pub parameters: BTreeMap<String, String>,
     /// The functions' programs.
     pub binaries: Binaries,
-    /// Where DynamoDB keeps its file; in memory where `None`. Queues and mails are always in memory.
+    /// Where DynamoDB keeps its file; in memory where `None`. Queues, mails and S3's objects are always in memory.
     pub data: Option<PathBuf>,
     /// The ports to listen on.
     pub ports: Ports,
@@ -97,6 +97,8 @@ pub struct Ports {
     pub scheduler: u16,
     /// The payment gateway's.
     pub gateway: u16,
+    /// S3's, where the template has a bucket.
+    pub s3: u16,
 }
 
 /// The base addresses of the endpoints.
@@ -112,4 +114,6 @@ pub struct Endpoints {
     pub scheduler: String,
     /// The payment gateway's; `/_claimant/charges` under it lists what was charged.
     pub gateway: String,
+    /// S3's, where the template has a bucket.
+    pub s3: Option<String>,
 }

@@ -21,7 +21,8 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
         ("AWS_ACCESS_KEY_ID", "local"),
         ("AWS_SECRET_ACCESS_KEY", "local"),
     ];
-    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    let s3 = endpoints.s3.as_deref().map(|url| ("AWS_ENDPOINT_URL_S3", url));
+    variables.into_iter().chain(s3).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// The function's variables: the template's first, then ours, which win.
@@ -77,7 +78,7 @@ mod tests {
     fn a_function_gets_real_urls_and_our_endpoints() {
         let [dynamodb, sqs, ses, scheduler, gateway] =
             ["http://d", "http://q", "http://s", "http://t", "http://g"].map(str::to_owned);
-        let endpoints = Endpoints { dynamodb, sqs, ses, scheduler, gateway };
+        let endpoints = Endpoints { dynamodb, sqs, ses, scheduler, gateway, s3: Some("http://o".to_owned()) };
         let template = BTreeMap::from([
             ("QUEUE_URL".to_owned(), format!("{SQS_URL_PLACEHOLDER}/000000000000/orders")),
             ("GATEWAY_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}/legacy")),
@@ -94,6 +95,8 @@ mod tests {
         assert_eq!(environment["AWS_REGION"], "us-east-1");
         assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
         assert_eq!(environment["AWS_ENDPOINT_URL_SCHEDULER"], "http://t");
+        assert_eq!(environment["AWS_ENDPOINT_URL_S3"], "http://o");
+        assert!(!variables(&Endpoints { s3: None, ..endpoints }).iter().any(|(name, _)| name == "AWS_ENDPOINT_URL_S3"));
         assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
         assert_eq!(environment["CLAIMANT_METRICS"], "off");
     }

@@ -14,6 +14,7 @@ use crate::gateway::Gateway;
 use crate::lambda::Function;
 use crate::mailbox::Mailbox;
 use crate::mapping::{Mapping, MappingCounters};
+use crate::s3::S3;
 use crate::sqs::{Depth, Sqs};
 use crate::stack::{FunctionSpec, Stack};
 
@@ -30,16 +31,22 @@ pub(super) struct RunningFunction {
     pub(super) mappings: Vec<Mapping>,
 }
 
+/// What is behind the endpoints.
+pub(super) struct Services {
+    pub(super) sqs: Sqs,
+    pub(super) dynamodb: DynamoDb,
+    pub(super) mailbox: Mailbox,
+    pub(super) gateway: Gateway,
+    pub(super) s3: S3,
+}
+
 /// A running local cloud.
 ///
 /// [`stop`](Self::stop) ends it in order. Dropping it stops the endpoints at once.
 pub struct Cloud {
     pub(super) stack: Stack,
     pub(super) endpoints: Endpoints,
-    pub(super) sqs: Sqs,
-    pub(super) dynamodb: DynamoDb,
-    pub(super) mailbox: Mailbox,
-    pub(super) gateway: Gateway,
+    pub(super) services: Services,
     pub(super) functions: Vec<RunningFunction>,
     /// The functions that had no program when the cloud started, each with what to do about it.
     pub(super) waiting: Vec<String>,
@@ -79,22 +86,27 @@ impl Cloud {
 
     /// The queues.
     pub fn sqs(&self) -> &Sqs {
-        &self.sqs
+        &self.services.sqs
     }
 
     /// The tables.
     pub fn dynamodb(&self) -> &DynamoDb {
-        &self.dynamodb
+        &self.services.dynamodb
     }
 
     /// What was sent by mail.
     pub fn mailbox(&self) -> &Mailbox {
-        &self.mailbox
+        &self.services.mailbox
     }
 
     /// What was charged.
     pub fn gateway(&self) -> &Gateway {
-        &self.gateway
+        &self.services.gateway
+    }
+
+    /// The buckets and their objects.
+    pub fn s3(&self) -> &S3 {
+        &self.services.s3
     }
 
     /// The running function of this name, binary or logical id.
@@ -126,7 +138,7 @@ impl Cloud {
             if self.is_dead_letter_queue(&queue.name) {
                 continue;
             }
-            let Depth { visible, in_flight, delayed, .. } = self.sqs.depth(&queue.name)?;
+            let Depth { visible, in_flight, delayed, .. } = self.services.sqs.depth(&queue.name)?;
             if visible + in_flight + delayed > 0 {
                 return Ok(false);
             }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::config::{CloudConfig, Endpoints};
+use super::config::{CloudConfig, Endpoints, Ports};
 use super::programs::{BOOTSTRAP, Programs};
-use super::running::{Cloud, RunningFunction};
+use super::running::{Cloud, RunningFunction, Services};
 use super::servers::Servers;
 use super::{builds, environment};
 use crate::Error;
@@ -18,6 +18,7 @@ use crate::gateway::Gateway;
 use crate::lambda::{Function, FunctionConfig, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::Mapping;
+use crate::s3::S3;
 use crate::scheduler::Scheduler;
 use crate::sqs::Sqs;
 use crate::stack::{FunctionSpec, QueueSpec, Stack};
@@ -47,35 +48,26 @@ impl Cloud {
             dynamodb.create_table(table)?;
         }
 
-        let ports = config.ports;
-        let (dynamodb_listener, dynamodb_url) = bind("DynamoDB", "--dynamodb-port", ports.dynamodb).await?;
-        let (sqs_listener, sqs_url) = bind("SQS", "--sqs-port", ports.sqs).await?;
-        let (ses_listener, ses_url) = bind("SES", "--ses-port", ports.ses).await?;
-        let (scheduler_listener, scheduler_url) =
-            bind("EventBridge Scheduler", "--scheduler-port", ports.scheduler).await?;
-        let (gateway_listener, gateway_url) = bind("the payment gateway", "--gateway-port", ports.gateway).await?;
-        let endpoints = Endpoints {
-            dynamodb: dynamodb_url,
-            sqs: sqs_url,
-            ses: ses_url,
-            scheduler: scheduler_url,
-            gateway: gateway_url,
-        };
-
+        let (listeners, endpoints) = Listeners::bind(config.ports, &stack).await?;
         let sqs = Sqs::new();
         sqs.set_endpoint(&endpoints.sqs);
         for queue in dead_letter_queues_first(&stack.queues) {
             sqs.create_queue(&queue.name, queue.settings.clone())?;
         }
         let mailbox = Mailbox::new().with_slow_delay(config.delays.mail);
+        let s3 = S3::new();
+        stack.buckets.iter().for_each(|name| s3.create_bucket(name));
         let gateway = Gateway::new().with_slow_delay(config.delays.charge);
 
         let mut servers = Servers::default();
-        servers.start(|stop| dynamodb.clone().serve(dynamodb_listener, stop));
-        servers.start(|stop| sqs.clone().serve(sqs_listener, stop));
-        servers.start(|stop| mailbox.clone().serve(ses_listener, stop));
-        servers.start(|stop| Scheduler::new(sqs.clone()).serve(scheduler_listener, stop));
-        servers.start(|stop| gateway.clone().serve(gateway_listener, stop));
+        servers.start(|stop| dynamodb.clone().serve(listeners.dynamodb, stop));
+        servers.start(|stop| sqs.clone().serve(listeners.sqs, stop));
+        servers.start(|stop| mailbox.clone().serve(listeners.ses, stop));
+        servers.start(|stop| Scheduler::new(sqs.clone()).serve(listeners.scheduler, stop));
+        servers.start(|stop| gateway.clone().serve(listeners.gateway, stop));
+        if let Some(listener) = listeners.s3 {
+            servers.start(|stop| s3.clone().serve(listener, stop));
+        }
 
         let mut functions = Vec::new();
         let theirs = Endpoints {
@@ -100,7 +92,39 @@ impl Cloud {
             let all = functions.iter().map(|running| running.function.clone()).collect();
             watching.spawn(builds::watch(all, config.template, config.logs));
         }
-        Ok(Cloud { waiting, watching, stack, endpoints, sqs, dynamodb, mailbox, gateway, functions, servers })
+        let services = Services { sqs, dynamodb, mailbox, gateway, s3 };
+        Ok(Cloud { waiting, watching, stack, endpoints, services, functions, servers })
+    }
+}
+
+/// A listener for each endpoint.
+struct Listeners {
+    dynamodb: TcpListener,
+    sqs: TcpListener,
+    ses: TcpListener,
+    scheduler: TcpListener,
+    gateway: TcpListener,
+    s3: Option<TcpListener>,
+}
+
+impl Listeners {
+    async fn bind(ports: Ports, stack: &Stack) -> Result<(Self, Endpoints), Error> {
+        let (dynamodb, dynamodb_url) = bind("DynamoDB", "--dynamodb-port", ports.dynamodb).await?;
+        let (sqs, sqs_url) = bind("SQS", "--sqs-port", ports.sqs).await?;
+        let (ses, ses_url) = bind("SES", "--ses-port", ports.ses).await?;
+        let (scheduler, scheduler_url) = bind("EventBridge Scheduler", "--scheduler-port", ports.scheduler).await?;
+        let (gateway, gateway_url) = bind("the payment gateway", "--gateway-port", ports.gateway).await?;
+        let (s3, s3_url) =
+            if stack.buckets.is_empty() { None } else { Some(bind("S3", "--s3-port", ports.s3).await?) }.unzip();
+        let endpoints = Endpoints {
+            dynamodb: dynamodb_url,
+            sqs: sqs_url,
+            ses: ses_url,
+            scheduler: scheduler_url,
+            gateway: gateway_url,
+            s3: s3_url,
+        };
+        Ok((Self { dynamodb, sqs, ses, scheduler, gateway, s3 }, endpoints))
     }
 }
 

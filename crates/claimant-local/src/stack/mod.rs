@@ -1,4 +1,4 @@
-//! `template.yaml` (AWS SAM) read into what the local cloud starts: queues, tables, functions and mappings.
+//! `template.yaml` (AWS SAM) read into what the local cloud starts: queues, tables, buckets, functions and mappings.
 //!
 //! The same file that deploys also runs locally, as SAM, CloudFormation, or what `cdk synth` writes. What AWS would refuse
 //! is a fault, with its file and line, and all faults are reported together. What AWS would take and the local cloud does
@@ -16,7 +16,7 @@
 //! | `resolve` | what resources are called here: names, URLs and ARNs |
 //! | `parameters` | what the values of parameters must be |
 //! | `conditions` | `Conditions`, and which resources they leave out |
-//! | `resources` | queues and tables |
+//! | `resources` | queues, tables and buckets |
 //! | `functions` | functions, and whether their code can run here |
 //! | `events` | SQS events and event source mappings |
 //! | `relations` | what must hold between resources |

@@ -6,11 +6,12 @@ use super::spec::{NotRun, Stack};
 use super::template::{Template, condition_of, type_of};
 
 /// The resource types that run here.
-const RUN: [&str; 7] = [
+const RUN: [&str; 8] = [
     "AWS::SQS::Queue",
     "AWS::DynamoDB::Table",
     "AWS::DynamoDB::GlobalTable",
     "AWS::Serverless::SimpleTable",
+    "AWS::S3::Bucket",
     "AWS::Serverless::Function",
     "AWS::Lambda::Function",
     "AWS::Lambda::EventSourceMapping",

@@ -64,6 +64,7 @@ impl Stack {
         let mut stack = Self {
             queues: resources::queues(&template),
             tables: resources::tables(&template),
+            buckets: resources::buckets(&template),
             functions: functions::functions(&template),
             left_out: conditions::left_out(&template),
             not_run: Vec::new(),

@@ -12,6 +12,7 @@ enum Kind {
     Table,
     Function,
     Role,
+    Bucket,
 }
 
 /// A resource that is there locally.
@@ -34,6 +35,7 @@ impl Kind {
             "AWS::DynamoDB::Table" | "AWS::DynamoDB::GlobalTable" | "AWS::Serverless::SimpleTable" => Some(Self::Table),
             "AWS::Serverless::Function" | "AWS::Lambda::Function" => Some(Self::Function),
             "AWS::IAM::Role" => Some(Self::Role),
+            "AWS::S3::Bucket" => Some(Self::Bucket),
             _ => None,
         }
     }
@@ -44,6 +46,7 @@ impl Kind {
             Self::Table => "TableName",
             Self::Function => "FunctionName",
             Self::Role => "RoleName",
+            Self::Bucket => "BucketName",
         }
     }
 }
@@ -53,7 +56,7 @@ impl Known {
     pub(super) fn reference(&self) -> String {
         match self.kind {
             Kind::Queue => format!("{SQS_URL_PLACEHOLDER}/{ACCOUNT_ID}/{}", self.name),
-            Kind::Table | Kind::Function | Kind::Role => self.name.clone(),
+            Kind::Table | Kind::Function | Kind::Role | Kind::Bucket => self.name.clone(),
         }
     }
 
@@ -68,6 +71,7 @@ impl Known {
             (Kind::Function, "Arn") => Some(arn::of_function(name)),
             // Nothing here checks permissions; a role is something that a setting names.
             (Kind::Role, "Arn") => Some(arn::of_role(name)),
+            (Kind::Bucket, "Arn") => Some(arn::of_bucket(name)),
             _ => None,
         }
     }
@@ -86,7 +90,7 @@ pub(super) fn pseudo_parameter(id: &str) -> Option<String> {
 }
 
 impl Template<'_> {
-    /// The name of a queue, table or function: its name property, or else its logical id. An error says what is wrong.
+    /// The name of a queue, table, function or bucket: its name property, or else its logical id. An error says what is wrong.
     pub(super) fn physical_name(&self, logical_id: &str) -> Result<String, String> {
         match self.find(logical_id, 0)? {
             Referred::Known(known) => Ok(known.name),
@@ -155,7 +159,7 @@ impl Template<'_> {
         })
     }
 
-    /// SQS refuses a FIFO queue whose name lacks the suffix, so a queue named by default gets it.
+    /// SQS refuses a FIFO queue whose name lacks the suffix, so a queue named by default gets it. S3 takes no capitals.
     fn default_name(&self, kind: Kind, id: &str, properties: Option<&Node>) -> String {
         let fifo = properties
             .and_then(|properties| properties.get("FifoQueue"))
@@ -163,6 +167,7 @@ impl Template<'_> {
             .is_some_and(|flag| flag.eq_ignore_ascii_case("true"));
         match kind {
             Kind::Queue if fifo => format!("{id}.fifo"),
+            Kind::Bucket => id.to_ascii_lowercase(),
             _ => id.to_owned(),
         }
     }

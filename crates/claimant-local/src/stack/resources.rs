@@ -1,4 +1,4 @@
-//! Queues and tables of a template.
+//! Queues, tables and buckets of a template.
 
 use std::time::Duration;
 
@@ -59,6 +59,19 @@ pub(super) fn tables(template: &Template<'_>) -> Vec<TableSpec> {
             sort_key,
             ttl_attribute: ttl_attribute(&properties.section("TimeToLiveSpecification")),
         })
+    })
+    .collect()
+}
+
+/// Buckets, by their names. Events from them are not sent here.
+pub(super) fn buckets(template: &Template<'_>) -> Vec<String> {
+    let read = template.resources(&["AWS::S3::Bucket"]);
+    read.filter_map(|(id, bucket)| {
+        let notifications = bucket.section("Properties").section("NotificationConfiguration");
+        if notifications.is_given() {
+            notifications.not_run("S3 notifications", "nothing is sent when an object changes");
+        }
+        physical_name(template, id, &bucket, "BucketName")
     })
     .collect()
 }

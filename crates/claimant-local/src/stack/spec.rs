@@ -21,6 +21,8 @@ pub struct Stack {
     pub queues: Vec<QueueSpec>,
     /// The DynamoDB tables, in the template's order.
     pub tables: Vec<TableSpec>,
+    /// The names of the S3 buckets, in the template's order: `BucketName`, or else the logical id in small letters.
+    pub buckets: Vec<String>,
     /// The functions, in the template's order.
     pub functions: Vec<FunctionSpec>,
     /// The functions whose condition is false, in the template's order.

@@ -1,0 +1,85 @@
+//! Buckets and their objects, in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::body::Bytes;
+
+use crate::sync::lock;
+
+/// The largest object.
+pub const OBJECT_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// What all objects have together at most.
+pub const KEPT_MAX_BYTES: usize = 512 * 1024 * 1024;
+
+/// Buckets and their objects. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct S3(Arc<Mutex<BTreeMap<String, Bucket>>>);
+
+type Bucket = BTreeMap<String, Object>;
+
+/// An object, and the headers that it was put with and is answered with.
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    pub(super) bytes: Bytes,
+    pub(super) etag: String,
+    pub(super) headers: Vec<(String, String)>,
+}
+
+/// Why a request is refused, as S3 says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    NoSuchBucket,
+    NoSuchKey,
+    /// [`KEPT_MAX_BYTES`] are kept already.
+    Full,
+}
+
+impl S3 {
+    /// An endpoint without buckets.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a bucket; one that is there stays as it is.
+    pub fn create_bucket(&self, name: &str) {
+        lock(&self.0).entry(name.to_owned()).or_default();
+    }
+
+    /// Returns the keys of a bucket's objects, in their order; none where there is no such bucket.
+    #[must_use]
+    pub fn keys(&self, bucket: &str) -> Vec<String> {
+        lock(&self.0).get(bucket).map(|bucket| bucket.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Returns an object's bytes.
+    #[must_use]
+    pub fn object(&self, bucket: &str, key: &str) -> Option<Vec<u8>> {
+        self.get(bucket, key).ok().map(|object| object.bytes.to_vec())
+    }
+
+    pub(super) fn get(&self, bucket: &str, key: &str) -> Result<Object, Fault> {
+        let buckets = lock(&self.0);
+        buckets.get(bucket).ok_or(Fault::NoSuchBucket)?.get(key).cloned().ok_or(Fault::NoSuchKey)
+    }
+
+    pub(super) fn put(&self, bucket: &str, key: String, object: Object) -> Result<(), Fault> {
+        let mut buckets = lock(&self.0);
+        let kept: usize = buckets.values().flat_map(BTreeMap::values).map(|object| object.bytes.len()).sum();
+        let bucket = buckets.get_mut(bucket).ok_or(Fault::NoSuchBucket)?;
+        let replaced = bucket.get(&key).map_or(0, |object| object.bytes.len());
+        if kept - replaced + object.bytes.len() > KEPT_MAX_BYTES {
+            return Err(Fault::Full);
+        }
+        bucket.insert(key, object);
+        Ok(())
+    }
+
+    /// Deletes an object, which need not be there.
+    pub(super) fn delete(&self, bucket: &str, key: &str) -> Result<(), Fault> {
+        lock(&self.0).get_mut(bucket).ok_or(Fault::NoSuchBucket)?.remove(key);
+        Ok(())
+    }
+}

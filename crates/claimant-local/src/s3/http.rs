@@ -1,0 +1,158 @@
+//! S3 over HTTP: the requests and answers of single objects.
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use axum::{Router, body};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::Md5;
+use sha2::{Digest as _, Sha256};
+use tokio::net::TcpListener;
+
+use super::buckets::{Fault, KEPT_MAX_BYTES, OBJECT_MAX_BYTES, Object, S3};
+use crate::arn::ACCOUNT_ID;
+use crate::{Error, endpoint};
+
+/// The headers of an object that are kept: its type, what its sender says of it, and its checksums.
+const KEPT_PREFIXES: [&str; 3] = ["content-type", "x-amz-meta-", "x-amz-checksum-"];
+
+/// The query parameters that the SDKs add and that mean nothing here.
+const NAMES_OF_OPERATION: &str = "x-id=";
+
+impl S3 {
+    /// Serves on `listener` until `shutdown` resolves and the requests under way are answered.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let served = endpoint::serve(listener, router(self), shutdown).await;
+        served.map_err(|e| Error::new("the S3 endpoint stopped: its listener failed").caused_by(e))
+    }
+}
+
+fn router(s3: S3) -> Router {
+    Router::new()
+        .route("/{bucket}/{*key}", any(of_object))
+        .fallback(|method: Method| async move { not_here(&method, "whole buckets") })
+        .layer(DefaultBodyLimit::max(OBJECT_MAX_BYTES))
+        .with_state(s3)
+}
+
+async fn of_object(
+    State(s3): State<S3>,
+    method: Method,
+    Path((bucket, key)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let query = query.unwrap_or_default();
+    if let Some(parameter) = query.split('&').find(|p| !p.is_empty() && !p.starts_with(NAMES_OF_OPERATION)) {
+        let name = parameter.split('=').next().unwrap_or_default();
+        return not_here(&method, &format!("the parameter {name}"));
+    }
+    if text(&headers, "x-amz-expected-bucket-owner").is_some_and(|owner| owner != ACCOUNT_ID) {
+        return refusal(StatusCode::FORBIDDEN, "AccessDenied", "the bucket belongs to another account");
+    }
+    let done = match method {
+        Method::GET | Method::HEAD => s3.get(&bucket, &key).map(|object| found(object, &headers)),
+        Method::DELETE => s3.delete(&bucket, &key).map(|()| StatusCode::NO_CONTENT.into_response()),
+        Method::PUT if headers.contains_key("x-amz-copy-source") => return not_here(&method, "CopyObject"),
+        Method::PUT => match body {
+            Ok(bytes) => match object(bytes, &headers) {
+                Ok(object) => {
+                    let answer = ([(header::ETAG, object.etag.clone())], answered(&object.headers)).into_response();
+                    s3.put(&bucket, key, object).map(|()| answer)
+                }
+                Err(refusal) => return *refusal,
+            },
+            Err(_) => {
+                return refusal(
+                    StatusCode::BAD_REQUEST,
+                    "EntityTooLarge",
+                    &format!("an object has at most {OBJECT_MAX_BYTES} bytes here"),
+                );
+            }
+        },
+        _ => return not_here(&method, "objects"),
+    };
+    done.unwrap_or_else(|fault| match fault {
+        Fault::NoSuchBucket => refusal(
+            StatusCode::NOT_FOUND,
+            "NoSuchBucket",
+            "there is no such bucket: the template has none of this name",
+        ),
+        Fault::NoSuchKey => refusal(StatusCode::NOT_FOUND, "NoSuchKey", "the specified key does not exist"),
+        Fault::Full => refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "SlowDown",
+            &format!("the local S3 keeps {KEPT_MAX_BYTES} bytes at most"),
+        ),
+    })
+}
+
+/// Returns what a request puts, whose digests are right.
+fn object(bytes: Bytes, headers: &HeaderMap) -> Result<Object, Box<Response>> {
+    let chunked = text(headers, "content-encoding").is_some_and(|encoding| encoding.contains("aws-chunked"));
+    let sha256 = text(headers, "x-amz-content-sha256").unwrap_or_default();
+    if chunked || sha256.starts_with("STREAMING-") {
+        return Err(Box::new(not_here(&Method::PUT, "aws-chunked")));
+    }
+    let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    if sha256.len() == 64 && sha256 != hex(&Sha256::digest(&bytes)) {
+        return Err(Box::new(refusal(
+            StatusCode::BAD_REQUEST,
+            "XAmzContentSHA256Mismatch",
+            "the body is not what x-amz-content-sha256 says",
+        )));
+    }
+    let md5 = Md5::digest(&bytes);
+    if text(headers, "content-md5").is_some_and(|given| given != STANDARD.encode(md5)) {
+        return Err(Box::new(refusal(StatusCode::BAD_REQUEST, "BadDigest", "the body is not what Content-MD5 says")));
+    }
+    let kept = |name: &str| KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let headers = headers.iter().filter(|(name, _)| kept(name.as_str()));
+    let headers = headers.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
+    Ok(Object { etag: format!("\"{}\"", hex(&md5)), bytes, headers: headers.collect() })
+}
+
+/// The checksums only where the request asks for them.
+fn found(object: Object, asked: &HeaderMap) -> Response {
+    let with_checksums = text(asked, "x-amz-checksum-mode").is_some_and(|mode| mode == "ENABLED");
+    let shown = |name: &str| with_checksums || !name.starts_with("x-amz-checksum-");
+    let headers: Vec<_> = object.headers.into_iter().filter(|(name, _)| shown(name)).collect();
+    ([(header::ETAG, object.etag)], answered(&headers), Body::from(object.bytes)).into_response()
+}
+
+fn answered(headers: &[(String, String)]) -> HeaderMap {
+    // Each was in a request: it is a header.
+    headers.iter().filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.parse().ok()?))).collect()
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn not_here(method: &Method, what: &str) -> Response {
+    let why = format!(
+        "the local S3 does not support {method} with {what}: it has PutObject, GetObject, HeadObject and DeleteObject of whole objects, by path"
+    );
+    refusal(StatusCode::NOT_IMPLEMENTED, "NotImplemented", &why)
+}
+
+/// An error as the SDKs read it. Nothing in it comes from a request, so nothing is escaped.
+fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
+    let message = message.replace(['&', '<', '>'], "");
+    let xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    );
+    (status, [(header::CONTENT_TYPE, "application/xml")], body::Body::from(xml)).into_response()
+}

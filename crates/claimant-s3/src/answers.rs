@@ -1,0 +1,56 @@
+//! What S3's refusals mean for a message.
+
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::operation::get_object::GetObjectError;
+use claimant_core::error::Chain;
+use claimant_core::{Error, ErrorKind, FetchError, Rejection};
+
+/// Returns why an object was not fetched. Only one that S3 says is not there is gone for good: a wrong permission, a wrong
+/// Region and a wrong bucket of one's own settings are put right while the messages wait.
+pub(crate) fn not_fetched(error: &SdkError<GetObjectError>) -> FetchError {
+    match error {
+        SdkError::ServiceError(service) => match service.err().code() {
+            Some("NoSuchKey") => FetchError::Rejected(Rejection::new(
+                "the payload is not in its bucket: it was removed after another copy of the message was done, or it has expired",
+            )),
+            code => FetchError::Unavailable(refused(
+                "get the payload",
+                "s3:GetObject, and s3:ListBucket to tell what is not there from what is forbidden",
+                code,
+            )),
+        },
+        // Its chain names the connection and the endpoint, never the object.
+        other => FetchError::Unavailable(format!("S3 gave no answer: {}", Chain(other))),
+    }
+}
+
+/// Returns why a request to S3 was not done.
+pub(crate) fn not_done<E>(what: &str, permission: &str, error: &SdkError<E>) -> Error
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    match error {
+        SdkError::ServiceError(service) => {
+            let fault = Error::new(refused(what, permission, service.err().code()));
+            let passing = service.raw().status().is_server_error() || service.raw().status().as_u16() == 429;
+            fault.of_kind(if passing { ErrorKind::Unavailable } else { ErrorKind::Refused })
+        }
+        other => Error::new(format!("S3 gave no answer: {}", Chain(other))).of_kind(ErrorKind::Unavailable),
+    }
+}
+
+/// Says what S3 refused, by the code alone: its texts can name the object.
+fn refused(what: &str, permission: &str, code: Option<&str>) -> String {
+    let code = code.unwrap_or("no code");
+    let hint = match code {
+        "AccessDenied" => format!(
+            ": the function's role needs {permission}, and of the bucket's own key in KMS kms:Decrypt and kms:GenerateDataKey"
+        ),
+        "NoSuchBucket" => ": there is no such bucket".to_owned(),
+        "PermanentRedirect" | "AuthorizationHeaderMalformed" => {
+            ": the bucket is in another Region than the client".to_owned()
+        }
+        _ => String::new(),
+    };
+    format!("S3 refused to {what}: {code}{hint}")
+}
