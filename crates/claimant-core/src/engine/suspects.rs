@@ -15,7 +15,7 @@ use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
 
 /// Work that was claimed this often has ended no run of its own, nor let another end, at least twice.
-const ATTEMPTS_CONVICTED: u32 = 3;
+const ATTEMPTS_POISON: u32 = 3;
 
 /// Work that waits for its turn.
 struct Suspect<T> {
@@ -135,7 +135,7 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
             }));
             return Turn::Later;
         }
-        let deferred = self.take_convicted();
+        let deferred = self.take_poison();
         if !deferred.is_empty() {
             return Turn::NotStarted(works(deferred));
         }
@@ -149,15 +149,15 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         Turn::Claim(turn)
     }
 
-    /// Takes out those that are convicted: for a delivery without others, where this invocation has done what the queue still has,
+    /// Takes out poison messages, whose work was claimed too often: for a delivery without others, where this invocation has done what the queue still has,
     /// and their receives allow it.
-    fn take_convicted(&mut self) -> Vec<Suspect<T>> {
+    fn take_poison(&mut self) -> Vec<Suspect<T>> {
         if !self.cx.part.sequence.invocation.keeps_done() {
             return Vec::new();
         }
         let suspects = std::mem::take(&mut self.waiting).into_iter();
         let (deferred, rest) =
-            suspects.partition(|suspect| suspect.attempt >= ATTEMPTS_CONVICTED && !self.receives_end(suspect));
+            suspects.partition(|suspect| suspect.attempt >= ATTEMPTS_POISON && !self.receives_end(suspect));
         self.waiting = rest;
         deferred
     }
