@@ -33,20 +33,24 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`message`], [`s3`] | [`TestMessage`]: messages in the envelopes of SNS, EventBridge, S3 and `CloudEvents`, and events of them |
+//! | [`message`], [`s3`], [`events`] | [`TestMessage`]: messages in the envelopes of SNS, EventBridge, S3 and `CloudEvents`, and events of functions with them |
 //! | [`test_queue`], [`scenario`], [`played`] | [`TestQueue`]: a queue in memory with a consumer behind it; what happens there; what came of it |
 //! | [`effects`] | [`Effects`]: a system that has the handler's effects, and recognises a repeat by its key |
 //! | [`transactions`] | [`MemoryTransactions`]: a transactional store in memory, with any type of transaction |
 //! | [`clock`] | [`MovableClock`]: a clock that is moved by hand |
 //! | [`faulty`] | [`FaultyStore`]: a store that fails as scripted |
 //! | [`scripted_queue`] | [`ScriptedQueue`]: a queue that answers as scripted, for tests of one batch |
+//! | `cloud` (feature `cloud`) | the built function: alone, behind the Lambda runtime API, or in the local cloud with its queues |
 //!
 //! What fails panics, and says at which step of which scenario: this crate is for tests alone.
 
 mod backlog;
 pub mod clock;
+#[cfg(feature = "cloud")]
+pub mod cloud;
 pub mod effects;
 mod envelopes;
+pub mod events;
 pub mod faulty;
 mod life;
 pub mod message;
@@ -62,10 +66,11 @@ mod worker;
 
 pub use clock::{MovableClock, TEST_EPOCH};
 pub use effects::Effects;
+pub use events::{event, event_from, message_ids};
 pub use faulty::{Call, Fault, FaultyStore};
-pub use message::{TestMessage, event};
+pub use message::TestMessage;
 pub use played::Played;
-pub use s3::S3Record;
+pub use s3::S3Object;
 pub use scenario::Scenario;
 pub use scripted_queue::{DeadLetterQueue, ScriptedQueue};
 pub use test_queue::TestQueue;

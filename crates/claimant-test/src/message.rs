@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::clock::TEST_EPOCH;
 use crate::envelopes::{ACCOUNT, Copy, Layer, REGION, id_of, message_attributes};
-use crate::s3::{self, S3Record};
+use crate::s3::{self, S3Object};
 
 /// The queue that a message is from, unless it says so.
 const QUEUE: &str = "test-queue";
@@ -76,7 +76,7 @@ impl TestMessage {
 
     /// Returns a notification of S3, with one record or several.
     #[must_use]
-    pub fn s3(records: &[S3Record]) -> Self {
+    pub fn s3(records: &[S3Object]) -> Self {
         Self::text(s3::notification(records, &time_text(0)))
     }
 
@@ -180,6 +180,12 @@ impl TestMessage {
         })
     }
 
+    /// Returns what a FIFO queue tells copies apart by: another one for each copy that is sent.
+    #[must_use]
+    pub fn deduplication_id(&self) -> String {
+        id_of(&self.content, self.copy)
+    }
+
     /// Returns the group of a FIFO queue that it is in.
     #[must_use]
     pub fn ordered_group(&self) -> Option<&str> {
@@ -256,13 +262,6 @@ impl TestMessage {
             "awsRegion": REGION,
         })
     }
-}
-
-/// Returns the event of a function with these messages, in their order: what a `Stage` of the module `cloud` takes, and
-/// `sam remote invoke`. All of them are from FIFO queues, or none is.
-#[must_use]
-pub fn event(messages: &[TestMessage]) -> Value {
-    json!({ "Records": (1..).zip(messages).map(|(number, message)| message.record(number)).collect::<Vec<_>>() })
 }
 
 /// Returns messages in the opposite order; those of one ordered group keep theirs.

@@ -55,15 +55,21 @@ impl Played {
         }
     }
 
-    /// Asserts that every message is in the dead-letter queue for a reason that contains this text.
+    /// Asserts that every message is in the dead-letter queue, and for a reason that contains this text: the dead letter's own, the one
+    /// on the record of its key, or that of a copy. A message that comes again after it was rejected refers to that.
     ///
     /// # Panics
     /// When one is not, with what became of it.
     pub fn assert_dead_lettered(&self, why: &str) {
         for story in &self.messages {
-            let dead_lettered = matches!(&story.queued.end, Some(End::DeadLettered(reason)) if reason.contains(why));
+            let dead_lettered = |story: &Story| matches!(&story.queued.end, Some(End::DeadLettered(_)));
+            let says_why = |story: &Story| {
+                let own = matches!(&story.queued.end, Some(End::DeadLettered(reason)) if reason.contains(why));
+                own || story.error.as_ref().is_some_and(|error| error.contains(why))
+            };
+            let mut copies = self.messages.iter().filter(|other| other.queued.copy_of == story.queued.copy_of);
             assert!(
-                dead_lettered,
+                dead_lettered(story) && copies.any(says_why),
                 "{}: a message is not in the dead-letter queue because of {why:?} ({}): {:?}",
                 self.scenario,
                 story.line(),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use claimant_core::protocol::{ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
     Call as StoreCall, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    Timestamp,
 };
 
 use crate::faulty::{Call, FaultyStore};
@@ -20,8 +21,10 @@ struct Noted {
     /// The records that each message was claimed for.
     claimed: BTreeMap<String, BTreeSet<String>>,
     records: BTreeMap<String, RecordId>,
-    /// Who completed each record.
-    completed: BTreeMap<String, BTreeSet<String>>,
+    /// Who completed each record, and until when that keeps others out.
+    completed: BTreeMap<String, (String, Timestamp)>,
+    /// The records that were completed by another owner in that time.
+    twice: Vec<String>,
 }
 
 impl Seen {
@@ -43,11 +46,18 @@ impl Seen {
         ids.map(|id| noted.records[id].clone()).collect()
     }
 
-    /// Returns the records that more than one owner has completed: nothing a store may let happen within a window.
+    fn note_completion(&self, record: String, owner: String, settlement: &Settlement) {
+        let mut noted = self.noted();
+        let before = noted.completed.get(&record);
+        if before.is_some_and(|(other, until)| *other != owner && settlement.now < *until) {
+            noted.twice.push(record.clone());
+        }
+        noted.completed.insert(record, (owner, settlement.now.plus(settlement.policy.window)));
+    }
+
+    /// Returns the records that two owners have completed within one window: nothing a store may let happen.
     pub(crate) fn completed_twice(&self) -> Vec<String> {
-        let noted = self.noted();
-        let twice = noted.completed.iter().filter(|(_, owners)| owners.len() > 1);
-        twice.map(|(id, _)| id.clone()).collect()
+        self.noted().twice.clone()
     }
 }
 
@@ -99,7 +109,7 @@ impl Store for Probe {
             life::step(Step::Request(Call::Settle)).await;
             let settled = self.faulty.settle(claim, settlement, call).await;
             if matches!((&settled, &settlement.ending), (Settled::Done, Ending::Completed { .. })) {
-                self.seen.noted().completed.entry(record).or_default().insert(owner);
+                self.seen.note_completion(record, owner, settlement);
             }
             life::step(Step::Answer(Call::Settle)).await;
             settled

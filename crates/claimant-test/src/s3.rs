@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// One record of a notification of S3: for [`TestMessage::s3`](crate::TestMessage::s3).
 #[derive(Debug, Clone)]
-pub struct S3Record {
+pub struct S3Object {
     event: String,
     bucket: String,
     key: String,
@@ -13,7 +13,7 @@ pub struct S3Record {
     sequencer: String,
 }
 
-impl S3Record {
+impl S3Object {
     /// Returns the record of an object that was put into a bucket without versions. The key is given as it is, and URL-encoded in
     /// the record, as S3 does.
     #[must_use]
@@ -89,7 +89,7 @@ impl S3Record {
 }
 
 /// Returns the body of a notification.
-pub(crate) fn notification(records: &[S3Record], time: &str) -> String {
+pub(crate) fn notification(records: &[S3Object], time: &str) -> String {
     json!({ "Records": records.iter().map(|record| record.record(time)).collect::<Vec<_>>() }).to_string()
 }
 

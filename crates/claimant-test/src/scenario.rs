@@ -123,6 +123,12 @@ impl Scenario {
         kinds.map(move |kind| Self { kind, steps: Arc::clone(&steps) })
     }
 
+    /// Returns whether a process dies or stands still in it: then an effect outside of a transaction can be repeated.
+    #[must_use]
+    pub fn halts(&self) -> bool {
+        matches!(self.kind, Kind::HaltedAt(..))
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }

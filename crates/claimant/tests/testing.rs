@@ -1,13 +1,16 @@
 //! How handlers and consumers are tested: the examples of `docs/testing.md`.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::dynamodb::Transaction;
-use claimant::engine::{Engine, Message, MessageId, NoQueue, Schedule};
 use claimant::memory::MemoryStore;
-use claimant::{Consumer, Context, HandlerError, Terminal, TransactionGuard};
+use claimant::store::Store;
+use claimant::{Consumer, Context, Handler, HandlerError, Terminal, TransactionGuard, envelope};
+use claimant_test::{Call, Effects, Fault, MemoryTransactions, Scenario, TestMessage, TestQueue};
+use serde_json::json;
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -15,24 +18,102 @@ struct Order {
     cups: u32,
 }
 
-async fn pack(order: Order, cx: Context) -> Result<u32, HandlerError> {
-    if order.cups == 0 {
-        return Err("an order without cups").terminal();
+/// Has orders packed in a warehouse.
+struct Packing {
+    warehouse: Effects,
+}
+
+impl Handler<Order> for Packing {
+    type Output = ();
+
+    async fn handle(&self, order: Order, cx: Context) -> Result<(), HandlerError> {
+        if order.cups == 0 {
+            return Err("an order without cups").terminal();
+        }
+        if cx.remaining() < Duration::from_secs(1) {
+            return Err(HandlerError::retry("too little time to pack"));
+        }
+        // The key says which order it is, so that the warehouse packs it once.
+        self.warehouse.request(cx.key(), format!("{} cups", order.cups)).await
     }
-    if cx.remaining() < Duration::from_secs(1) {
-        return Err(HandlerError::retry("too little time to pack"));
+}
+
+/// What `main` gives to `claimant::lambda::run`, on any store.
+fn consumer(store: impl Store, warehouse: Effects) -> Consumer<Order> {
+    Consumer::new("packing", store, Packing { warehouse }).key(|order: &Order| &order.order_id)
+}
+
+fn order(id: &str, cups: u32) -> TestMessage {
+    TestMessage::json(&json!({ "order_id": id, "cups": cups }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_order_is_packed_once_whatever_happens() {
+    for scenario in Scenario::all() {
+        let warehouse = Effects::new();
+        let queue = TestQueue::new(consumer(MemoryStore::new(), warehouse.clone()));
+        queue.play(&scenario, &[order("ord-1", 3), order("ord-2", 1)]).await.assert_done();
+        assert_eq!(warehouse.once(), ["ord-1: 3 cups", "ord-2: 1 cups"], "{scenario}");
     }
-    Ok(order.cups)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_scenario_at_a_time() {
+    let (first, second) = (order("ord-1", 3), order("ord-2", 1));
+    for scenario in [
+        Scenario::delivered_twice(),
+        Scenario::sent_twice(),
+        Scenario::reordered(),
+        Scenario::beside_itself(),
+        Scenario::answers_lost(Call::Settle),
+        Scenario::killed_at(5),
+        Scenario::stopped_at(5),
+    ] {
+        let warehouse = Effects::new();
+        let queue = TestQueue::new(consumer(MemoryStore::new(), warehouse.clone()));
+        queue.play(&scenario, &[first.clone(), second.clone()]).await.assert_done();
+        assert_eq!(warehouse.once().len(), 2, "{scenario}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_can_be_worked_off_by_hand() {
+    let warehouse = Effects::new();
+    let queue = TestQueue::new(consumer(MemoryStore::new(), warehouse.clone()));
+    queue.store().fail_next(Call::Settle, Fault::AnswerLost);
+    queue.send(&[order("ord-1", 3), order("ord-1", 3), order("ord-1", 4), order("ord-2", 0)]);
+    let played = queue.drain().await;
+    assert_eq!(played.outcomes(), ["m-1: completed", "m-2: duplicate", "m-3: conflict", "m-4: rejected"]);
+    assert!(played.dead_letters().contains(&"m-4: an order without cups".to_owned()));
+    // After its window the key is forgotten.
+    queue.clock().advance(Duration::from_secs(16 * 86_400));
+    queue.send(&[order("ord-1", 3)]);
+    assert_eq!(queue.drain().await.outcomes()[4], "m-5: completed");
+    assert_eq!(warehouse.requests(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_is_one_order_however_it_comes() {
+    let warehouse = Effects::new();
+    let queue = TestQueue::new(consumer(MemoryStore::new(), warehouse.clone()).envelope(envelope::detect()));
+    let order = order("ord-1", 3);
+    let event = order.clone().in_event_bridge("shop", "order placed");
+    queue.send(&[order.clone(), order.clone().in_sns("orders"), event.clone(), event.in_sns("orders")]);
+    queue.send(&[order.in_cloud_event("shop", "order placed")]);
+    queue.drain().await.assert_done();
+    assert_eq!(warehouse.requests(), 1);
 }
 
 #[tokio::test]
 async fn a_handler_is_a_function() {
+    let packing = Packing { warehouse: Effects::new() };
     let order = |cups| Order { order_id: "ord-1".into(), cups };
     let cx = Context::for_tests("ord-1").unwrap();
-    assert_eq!(pack(order(3), cx.clone()).await.unwrap(), 3);
-    assert!(pack(order(0), cx.clone()).await.unwrap_err().is_terminal());
+    packing.handle(order(3), cx.clone()).await.unwrap();
+    assert_eq!(packing.warehouse.once(), ["ord-1: 3 cups"]);
+    assert!(packing.handle(order(0), cx.clone()).await.unwrap_err().is_terminal());
     let late = cx.with_attempt(2).with_remaining(Duration::from_millis(100));
-    assert!(!pack(order(3), late).await.unwrap_err().is_terminal());
+    assert!(!packing.handle(order(3), late).await.unwrap_err().is_terminal());
 }
 
 async fn book(order: Order, mut tx: TransactionGuard<Transaction>, cx: Context) -> Result<(), HandlerError> {
@@ -53,25 +134,19 @@ async fn a_transaction_can_be_made_by_hand() {
     assert_eq!(puts[0].item()["cups"], AttributeValue::N("3".into()));
 }
 
-fn message(id: &str, body: &str) -> Message {
-    Message::new(id, body).unwrap()
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_consumer_runs_on_the_store_in_memory() {
-    let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order| &order.order_id);
-    let engine = Engine::with_defaults(consumer).unwrap();
-    let batch = [
-        message("m-1", r#"{"order_id": "ord-1", "cups": 3}"#),
-        message("m-2", r#"{"order_id": "ord-1", "cups": 3}"#), // the producer sent it twice
-        message("m-3", r#"{"order_id": "ord-2", "cups": 0}"#),
-        message("m-4", "no JSON"),
-    ];
-    let now = engine.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
-    let report = engine.process(&batch, schedule, &NoQueue).await;
-    let outcomes: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
-    assert_eq!(outcomes, ["completed", "duplicate", "rejected", "rejected"]);
-    let failures: Vec<_> = report.failures().into_iter().map(MessageId::as_str).collect();
-    assert_eq!(failures, ["m-3", "m-4"], "without a dead-letter queue these come back");
+async fn what_is_written_in_the_transaction_is_written_once_whatever_happens() {
+    for scenario in Scenario::all() {
+        let table = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::clone(&table);
+        let store = MemoryTransactions::new(move |tx: Transaction| {
+            let puts = tx.writes().filter_map(|write| write.put());
+            written.lock().unwrap().extend(puts.map(|put| put.item()["cups"].clone()));
+            Ok(())
+        });
+        let queue =
+            TestQueue::new(Consumer::transactional("packing", store, book).key(|order: &Order| &order.order_id));
+        queue.play(&scenario, &[order("ord-1", 3)]).await.assert_done();
+        assert_eq!(*table.lock().unwrap(), [AttributeValue::N("3".into())], "{scenario}");
+    }
 }

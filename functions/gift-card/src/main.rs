@@ -1,16 +1,24 @@
 //! Issues one gift card per order, in one DynamoDB transaction with its completion.
 
 mod handler;
+#[cfg(test)]
+mod scenarios;
 
 use claimant::Consumer;
-use claimant::dynamodb::LockTable;
-use handler::Tables;
+use claimant::dynamodb::{LockTable, Transaction};
+use claimant::store::Transactional;
+use handler::{Purchase, Tables};
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let tables = Tables::new(variables.text("GIFT_CARD_TABLE"), variables.text("GIFT_CARD_LEDGER_TABLE"));
     let locks = LockTable::from_variables(variables).await?.transactions();
-    let consumer = Consumer::transactional("gift-card", locks, tables).key(|purchase| &purchase.order_id);
-    claimant::lambda::run(consumer.on_duplicate(handler::show_issued)).await
+    claimant::lambda::run(consumer(locks, tables)).await
+}
+
+/// The consumer on any store of such transactions: the lock table, and the one of the tests.
+fn consumer(locks: impl Transactional<Transaction = Transaction>, tables: Tables) -> Consumer<Purchase> {
+    let consumer = Consumer::transactional("gift-card", locks, tables).key(|purchase: &Purchase| &purchase.order_id);
+    consumer.on_duplicate(handler::show_issued)
 }

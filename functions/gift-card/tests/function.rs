@@ -1,11 +1,10 @@
 //! The built function, behind the Lambda runtime API, with the embedded DynamoDB.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
-use std::path::Path;
 use std::time::Duration;
 
-use claimant_local::lambda::Invocation;
-use claimant_local::stage::{Delivery, Hold, LOCK_TABLE, Stage, StageConfig, event, event_from, ids};
+use claimant_test::cloud::{Hold, Invocation, LOCK_TABLE, Stage, StageConfig};
+use claimant_test::{TestMessage, event, event_from, message_ids};
 use serde_json::{Value, json};
 
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
@@ -60,7 +59,7 @@ fn statuses(stage: &Stage) -> Vec<String> {
 
 /// Delivers this, and looks for it in the dead-letter queue.
 async fn assert_rejected(stage: &Stage, body: &Value, why: &str) {
-    assert!(stage.failures(&event(&[Delivery::new("bad", body)])).await.unwrap().is_empty(), "{why}");
+    assert!(stage.failures(&event(&[TestMessage::json(body).id("bad")])).await.unwrap().is_empty(), "{why}");
     let letters = stage.dead_letters().await.unwrap();
     assert!(matches!(&letters[..], [(id, error)] if id == "bad" && error.contains(why)), "{why}: {letters:?}");
 }
@@ -68,9 +67,8 @@ async fn assert_rejected(stage: &Stage, body: &Value, why: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_order_gets_one_card_however_often_it_comes() {
     let stage = Stage::start(config()).await.unwrap();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/gift-card.json");
-    let sample = event_from(&sample).unwrap();
-    assert_eq!(ids(&sample).len(), 1);
+    let sample = event_from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/events/gift-card.json"));
+    assert_eq!(message_ids(&sample).len(), 1);
     for _ in 0..2 {
         assert!(stage.failures(&sample).await.unwrap().is_empty());
     }
@@ -81,7 +79,7 @@ async fn each_order_gets_one_card_however_often_it_comes() {
     let copies: Vec<_> = (0..80).map(|n| format!("m-{n}")).collect();
     for count in 1..=3 {
         let deliveries = copies.iter().zip(bodies.iter().cycle());
-        let deliveries: Vec<_> = deliveries.map(|(id, body)| Delivery::new(id, body).received(count)).collect();
+        let deliveries: Vec<_> = deliveries.map(|(id, body)| TestMessage::json(body).id(id).received(count)).collect();
         assert!(stage.failures(&event(&deliveries)).await.unwrap().is_empty());
     }
     assert_eq!(issued(&stage).len(), 41);
@@ -112,7 +110,7 @@ async fn what_no_retry_mends_goes_to_the_dead_letter_queue_and_issues_nothing() 
     let (first, another) = (purchase("ord-1", "card-1"), purchase("ord-1", "card-3"));
     for (body, wanted) in rows {
         let stage = Stage::start(config().dead_letters("dead")).await.unwrap();
-        assert!(stage.failures(&event(&[Delivery::new("good", &first)])).await.unwrap().is_empty());
+        assert!(stage.failures(&event(&[TestMessage::json(&first).id("good")])).await.unwrap().is_empty());
         assert_rejected(&stage, &body, wanted).await;
         assert_eq!(issued(&stage), ["card-1 ord-1"], "{wanted}");
         // The books know more than the lock table, whose records end.
@@ -130,7 +128,7 @@ async fn a_missing_table_fails_the_message_and_leaves_nothing_half_done() {
     for variable in ["GIFT_CARD_TABLE", "GIFT_CARD_LEDGER_TABLE"] {
         let stage = Stage::start(config().variables(&[(variable, "no-such-table")])).await.unwrap();
         let body = purchase("ord-1", "card-1");
-        assert_eq!(stage.failures(&event(&[Delivery::new("m", &body)])).await.unwrap(), ["m"]);
+        assert_eq!(stage.failures(&event(&[TestMessage::json(&body).id("m")])).await.unwrap(), ["m"]);
         assert!(issued(&stage).is_empty());
         assert_eq!(statuses(&stage), ["FAILED"]);
         let logged = stage.stop().await;
@@ -157,12 +155,11 @@ async fn a_process_that_dies_at_its_commit_has_issued_the_card_or_not() {
     for (what, issued_before, deliveries_min) in [(Hold::Requests, 0, 2), (Hold::Answers, 1, 1)] {
         let stage = Stage::start(config().timeout(LEASE)).await.unwrap();
         let body = purchase("ord-1", "card-1");
-        let delivery = Delivery::new("m", &body);
-        let killed =
-            stage.invoke_and_kill_at(what, "TransactWriteItems", &event(std::slice::from_ref(&delivery))).await;
+        let message = TestMessage::json(&body).id("m");
+        let killed = stage.invoke_and_kill_at(what, "TransactWriteItems", &event(std::slice::from_ref(&message))).await;
         assert!(matches!(killed, Invocation::Crashed { .. }), "{killed:?}");
         assert_eq!(issued(&stage).len(), issued_before, "{what:?}");
-        let again = event(&[delivery.received(2)]);
+        let again = event(&[message.received(2)]);
         let deliveries = stage.deliver_until_done(&again, PATIENCE).await.unwrap();
         assert!(deliveries >= deliveries_min && (deliveries == 1 || what == Hold::Requests), "{deliveries}");
         assert_eq!(issued(&stage), ["card-1 ord-1"], "{what:?}");

@@ -2,12 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use claimant_local::lambda::Invocation;
-use claimant_local::stage::{Delivery, Hold, Stage, StageConfig, event, event_from, ids};
+use claimant_test::cloud::{Hold, Invocation, Stage, StageConfig};
+use claimant_test::{TestMessage, event, event_from, message_ids};
 use claimant_tests::services::Postgres;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
@@ -83,7 +82,7 @@ fn line(id: &str, sku: &str, quantity: i64) -> Value {
 
 /// The event of these lines, each as `(message id, body)`.
 fn event_of(lines: &[(&str, Value)], receive_count: u32) -> Value {
-    let deliveries = lines.iter().map(|(id, body)| Delivery::new(id, body).received(receive_count));
+    let deliveries = lines.iter().map(|(id, body)| TestMessage::json(body).id(*id).received(receive_count));
     event(&deliveries.collect::<Vec<_>>())
 }
 
@@ -92,9 +91,8 @@ fn event_of(lines: &[(&str, Value)], receive_count: u32) -> Value {
 async fn each_line_is_reserved_once_however_often_it_comes() {
     let mut shop = Shop::open().await;
     let stage = Stage::start(shop.config()).await.unwrap();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/inventory.json");
-    let sample = event_from(&sample).unwrap();
-    assert_eq!(ids(&sample).len(), 3, "one of them a copy");
+    let sample = event_from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/events/inventory.json"));
+    assert_eq!(message_ids(&sample).len(), 3, "one of them a copy");
     // A line whose record is held by a copy in the same batch is busy and comes again.
     for _ in 0..3 {
         stage.deliver_until_done(&sample, PATIENCE).await.unwrap();

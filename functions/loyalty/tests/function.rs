@@ -1,11 +1,10 @@
 //! The built function, behind the Lambda runtime API, with the embedded DynamoDB.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
-use std::path::Path;
 use std::time::Duration;
 
-use claimant_local::lambda::Invocation;
-use claimant_local::stage::{Delivery, Hold, LOCK_TABLE, Stage, StageConfig, event, event_from, ids};
+use claimant_test::cloud::{Hold, Invocation, LOCK_TABLE, Stage, StageConfig};
+use claimant_test::{TestMessage, event, event_from, message_ids};
 use serde_json::{Value, json};
 
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
@@ -37,7 +36,7 @@ fn balances(stage: &Stage) -> Vec<String> {
 /// The event of these changes, each as `(message id, body)` and in its customer's group.
 fn event_of(changes: &[(&str, Value)], receive_count: u32) -> Value {
     let deliveries = changes.iter().map(|(id, body)| {
-        Delivery::new(id, body).in_group(body["customer_id"].as_str().unwrap()).received(receive_count)
+        TestMessage::json(body).id(*id).in_group(body["customer_id"].as_str().unwrap()).received(receive_count)
     });
     event(&deliveries.collect::<Vec<_>>())
 }
@@ -45,9 +44,8 @@ fn event_of(changes: &[(&str, Value)], receive_count: u32) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_change_counts_once_however_often_it_comes() {
     let stage = Stage::start(config()).await.unwrap();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/loyalty.json");
-    let sample = event_from(&sample).unwrap();
-    assert_eq!(ids(&sample).len(), 4);
+    let sample = event_from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/events/loyalty.json"));
+    assert_eq!(message_ids(&sample).len(), 4);
     for _ in 0..3 {
         assert!(stage.failures(&sample).await.unwrap().is_empty());
     }
@@ -108,7 +106,7 @@ async fn what_no_retry_mends_goes_to_the_dead_letter_queue_and_books_nothing() {
         let stage = Stage::start(config().dead_letters("dead.fifo")).await.unwrap();
         // The customer's next change does not wait for one that is in the dead-letter queue.
         let deliveries = [("a", change("c-1", "ada", 100)), ("b", body), ("c", change("c-3", "ada", 1))];
-        let deliveries = deliveries.iter().map(|(id, body)| Delivery::new(id, body).in_group("ada"));
+        let deliveries = deliveries.iter().map(|(id, body)| TestMessage::json(body).id(*id).in_group("ada"));
         let deliveries: Vec<_> = deliveries.collect();
         assert!(stage.failures(&event(&deliveries)).await.unwrap().is_empty(), "{wanted}");
         let letters = stage.dead_letters().await.unwrap();

@@ -1,14 +1,17 @@
 //! Sends one confirmation e-mail per order, through Amazon SES.
 
 mod handler;
+#[cfg(test)]
+mod scenarios;
 
 use std::time::Duration;
 
 use aws_sdk_sesv2::config::Builder;
 use aws_sdk_sesv2::config::retry::RetryConfig;
 use claimant::dynamodb::LockTable;
+use claimant::store::Store;
 use claimant::{Consumer, Lease};
-use handler::Mailer;
+use handler::{Mailer, Order};
 
 /// How long after a process died another one may take its mails over. Mails that take less than a third of it cost no renewal.
 const LEASE: Duration = Duration::from_secs(4);
@@ -21,7 +24,11 @@ async fn main() -> Result<(), claimant::Error> {
     // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
     let once = Builder::from(claimant::aws::config().await).retry_config(RetryConfig::disabled()).build();
     let ses = aws_sdk_sesv2::Client::from_conf(once);
-    let mailer = Mailer::new(ses, sender);
-    let consumer = Consumer::new("order-confirmation", table, mailer).key(|order| &order.order_id);
-    claimant::lambda::run(consumer.lease(Lease::Renewed(LEASE))).await
+    claimant::lambda::run(consumer(table, Mailer::new(ses, sender))).await
+}
+
+/// The consumer on any store: the lock table, and the one of the tests.
+fn consumer(store: impl Store, mailer: Mailer) -> Consumer<Order> {
+    let consumer = Consumer::new("order-confirmation", store, mailer).key(|order: &Order| &order.order_id);
+    consumer.lease(Lease::Renewed(LEASE))
 }

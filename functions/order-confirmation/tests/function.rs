@@ -1,13 +1,11 @@
 //! The built function, behind the Lambda runtime API, with the embedded DynamoDB and a mailbox.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
-use std::path::Path;
 use std::time::Duration;
 
 use claimant::{Clock as _, SystemClock};
-use claimant_local::lambda::Invocation;
-use claimant_local::mailbox::Mailbox;
-use claimant_local::stage::{Delivery, LOCK_TABLE, Stage, StageConfig, event, event_from, ids};
+use claimant_test::cloud::{Invocation, LOCK_TABLE, Mailbox, Stage, StageConfig};
+use claimant_test::{TestMessage, event, event_from, message_ids};
 use serde_json::{Value, json};
 
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
@@ -35,7 +33,7 @@ fn mails(mailbox: &Mailbox) -> Vec<String> {
 }
 
 fn sample(name: &str) -> Value {
-    event_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/events").join(name)).unwrap()
+    event_from(format!("{}/../../tests/events/{name}", env!("CARGO_MANIFEST_DIR")))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +55,7 @@ async fn each_order_gets_one_mail_however_often_it_comes() {
 async fn each_broken_body_is_rejected_alone_and_never_logged() {
     let (stage, mailbox) = set_up(&[]).await;
     let mut event = sample("broken.json");
-    let wanted = ids(&event);
+    let wanted = message_ids(&event);
     // One good order among them, and the largest body that SQS takes.
     let records = event["Records"].as_array_mut().unwrap();
     records.push(sample("order.json")["Records"][0].clone());
@@ -88,7 +86,7 @@ async fn an_order_whose_process_died_is_taken_over_within_seconds() {
     let (stage, mailbox) = set_up_with(Mailbox::new().with_slow_delay(Duration::from_secs(3)), &[]).await;
     let items = json!([{ "sku": "tea", "quantity": 1, "unit_price_cents": 100 }]);
     let order = json!({ "order_id": "a", "customer_email": "slow@example.com", "items": items, "currency": "EUR" });
-    let first = event(&[Delivery::new("m", &order)]);
+    let first = event(&[TestMessage::json(&order).id("m")]);
     let kill = async {
         while mailbox.attempts() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -101,7 +99,7 @@ async fn an_order_whose_process_died_is_taken_over_within_seconds() {
     let record = stage.dynamodb.items(LOCK_TABLE).unwrap().pop().unwrap();
     let lease_until = record.number("lease_until").unwrap();
     assert!(u64::try_from(lease_until).unwrap() <= in_four_seconds, "{lease_until} {in_four_seconds}");
-    let again = event(&[Delivery::new("m", &order).received(2)]);
+    let again = event(&[TestMessage::json(&order).id("m").received(2)]);
     stage.deliver_until_done(&again, PATIENCE).await.unwrap();
     assert_eq!((mails(&mailbox), mailbox.attempts()), (vec!["a".to_owned()], 2));
     stage.stop().await;
@@ -122,7 +120,7 @@ async fn a_missing_message_id_fails_the_invocation() {
 async fn a_failure_in_a_fifo_group_blocks_the_rest_of_it() {
     let (stage, mailbox) = set_up(&[]).await;
     let event = sample("fifo.json");
-    let ids = ids(&event);
+    let ids = message_ids(&event);
     assert_eq!(stage.failures(&event).await.unwrap(), [ids[1].clone(), ids[2].clone()]);
     assert_eq!(mails(&mailbox), ["ord-5001", "ord-5003"]);
     stage.stop().await;
@@ -161,7 +159,7 @@ async fn what_the_mailer_refuses_is_retried_or_rejected() {
 async fn a_bad_set_up_loses_nothing_and_says_how_to_mend_it() {
     let (stage, mailbox) = set_up(&[("CLAIMANT_TABLE", "no-such-table")]).await;
     let event = sample("order.json");
-    assert_eq!(stage.failures(&event).await.unwrap(), ids(&event));
+    assert_eq!(stage.failures(&event).await.unwrap(), message_ids(&event));
     assert!(mails(&mailbox).is_empty());
     let logged = stage.stop().await;
     for wanted in ["no-such-table", "ResourceNotFoundException", "CLAIMANT_TABLE"] {

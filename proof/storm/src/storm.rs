@@ -136,7 +136,7 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
         parameters: parameters.clone(),
         only: Target::ALL.map(|target| target.function().to_owned()).into(),
         logs: Arc::new(move |function, line| logs.line(function, line)),
-        adjust: prepare,
+        adjust: Arc::new(prepare),
         dynamodb_url: Some(loose.line.url.clone()),
         ..CloudConfig::new(&template, &settings.binaries)
     };

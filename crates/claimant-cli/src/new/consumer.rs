@@ -8,6 +8,7 @@ use super::render::Words;
 const MEMBER: &str = include_str!("../../templates/consumer/Cargo.toml.in");
 const MAIN: &str = include_str!("../../templates/consumer/main.rs.in");
 const HANDLER: &str = include_str!("../../templates/consumer/handler.rs.in");
+const SCENARIOS: &str = include_str!("../../templates/consumer/scenarios.rs.in");
 const TEST: &str = include_str!("../../templates/consumer/function.rs.in");
 const EVENT: &str = include_str!("../../templates/consumer/event.json.in");
 const RESOURCES: &str = include_str!("../../templates/consumer/resources.yaml.in");
@@ -26,7 +27,7 @@ pub(super) const INHERITED: [&str; 10] = [
     "rust-version",
     "publish",
     "claimant",
-    "claimant-local",
+    "claimant-test",
     "serde",
     "serde_json",
     "tokio",
@@ -88,6 +89,7 @@ impl Consumer<'_> {
             (format!("functions/{name}/Cargo.toml"), MEMBER),
             (format!("functions/{name}/src/main.rs"), MAIN),
             (format!("functions/{name}/src/handler.rs"), HANDLER),
+            (format!("functions/{name}/src/scenarios.rs"), SCENARIOS),
             (format!("functions/{name}/tests/function.rs"), TEST),
             (format!("tests/events/{name}.json"), EVENT),
         ] {

@@ -126,7 +126,7 @@ fn words(consumer: &Consumer<'_>, source: &Source) -> Words {
     let mut words = consumer.words();
     words.word("rust", env!("CARGO_PKG_RUST_VERSION"));
     words.word("claimant", source.dependency("claimant"));
-    words.word("claimant_local", source.dependency("claimant-local"));
+    words.word("claimant_test", source.dependency("claimant-test"));
     words.word("claimant_home", source.home());
     words.word("install", source.install());
     let options = if consumer.fifo { "--message-group-id a-group --message-deduplication-id 1 " } else { "" };
@@ -160,8 +160,8 @@ mod tests {
         let Source::Path(checkout) = Source::choose(None, None).unwrap() else { panic!("a path") };
         let checkout = Path::new(&checkout);
         assert!(checkout.is_absolute() && checkout.join("template.yaml").is_file());
-        let local = Source::Path("/a b".into()).dependency("claimant-local");
-        assert_eq!(local, r#"{ path = "/a b/crates/claimant-local" }"#);
+        let local = Source::Path("/a b".into()).dependency("claimant-test");
+        assert_eq!(local, r#"{ path = "/a b/crates/claimant-test" }"#);
         let odd = Source::Path("/a\"b\\c\u{301}\u{1}\u{7f}'".into()).dependency("claimant");
         assert_eq!(odd, "{ path = \"/a\\\"b\\\\c\u{301}\\u0001\\u007F'/crates/claimant\" }");
         let git = Source::choose(None, Some("https://git.example/claimant")).unwrap();

@@ -44,7 +44,7 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 13] = [
+const PACKAGES: [&str; 14] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
@@ -58,6 +58,7 @@ const PACKAGES: [&str; 13] = [
     "claimant-producer",
     "claimant-redis",
     "claimant-sql",
+    "claimant-test",
 ];
 
 /// A copy of the repository, without what is built of it.

@@ -77,6 +77,7 @@ fn a_consumer_is_written_with_all_that_belongs_to_it() {
             function("Cargo.toml"),
             function("src/handler.rs"),
             function("src/main.rs"),
+            function("src/scenarios.rs"),
             function("tests/function.rs"),
             format!("tests/events/{name}.json"),
         ];

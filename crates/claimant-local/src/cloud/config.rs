@@ -29,7 +29,7 @@ pub struct CloudConfig {
     /// Takes the functions' log lines.
     pub logs: LogSink,
     /// What is changed of the template before it is started, such as times.
-    pub adjust: fn(&mut Stack),
+    pub adjust: Arc<dyn Fn(&mut Stack) + Send + Sync>,
     /// Where the functions find DynamoDB, instead of at this cloud's own endpoint: a line to it that fails, or another
     /// one, which has the template's tables already.
     pub dynamodb_url: Option<String>,
@@ -47,7 +47,7 @@ impl CloudConfig {
             only: Vec::new(),
             delays: Delays { mail: mailbox::SLOW_DELAY, charge: gateway::SLOW_DELAY },
             logs: Arc::new(|_, _| {}),
-            adjust: |_| {},
+            adjust: Arc::new(|_| {}),
             dynamodb_url: None,
         }
     }

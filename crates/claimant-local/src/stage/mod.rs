@@ -8,11 +8,9 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `config` | [`StageConfig`]: what a stage is made of |
-//! | `events` | [`Delivery`], and events of deliveries or from files |
 //! | `gate` | [`Gate`]: requests to DynamoDB or a database, or their answers, that do not arrive |
 
 mod config;
-mod events;
 mod gate;
 
 use std::sync::{Arc, Mutex};
@@ -31,7 +29,6 @@ use crate::sqs::{AttributeValue, QueueSettings, Received, Sqs};
 use crate::sync::lock;
 
 pub use config::{LOCK_TABLE, StageConfig};
-pub use events::{Delivery, event, event_from, ids};
 pub use gate::{Gate, Hold};
 
 /// Between two deliveries of what failed.

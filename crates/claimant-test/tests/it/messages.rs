@@ -1,7 +1,7 @@
 //! What the messages look like, beside what AWS documents.
 
 use claimant_core::AttributeValue;
-use claimant_test::{S3Record, TestMessage, event};
+use claimant_test::{S3Object, TestMessage, event};
 use serde_json::{Value, json};
 
 fn parsed(text: &str) -> Value {
@@ -29,7 +29,7 @@ fn each_envelope_has_the_fields_that_its_service_documents() {
     assert_eq!((&cloud["specversion"], &cloud["data"], &cloud["type"]), (&json!("1.0"), &order, &json!("order")));
     assert_eq!(parsed(&TestMessage::text("tea").in_cloud_event("shop", "order").body())["data"], "tea");
 
-    let objects = [S3Record::created("in", "a b.csv").version("v1"), S3Record::removed("in", "c.csv").sequencer("0A")];
+    let objects = [S3Object::created("in", "a b.csv").version("v1"), S3Object::removed("in", "c.csv").sequencer("0A")];
     let notification = parsed(&TestMessage::s3(&objects).body());
     let object = |index: usize| &notification["Records"][index]["s3"]["object"];
     assert_eq!((&object(0)["key"], &object(0)["versionId"]), (&json!("a+b.csv"), &json!("v1")));
