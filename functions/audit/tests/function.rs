@@ -1,11 +1,10 @@
 //! The built function, behind the Lambda runtime API, with the embedded DynamoDB.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
-use std::path::Path;
 use std::time::Duration;
 
-use claimant_local::lambda::Invocation;
-use claimant_local::stage::{Delivery, Hold, LOCK_TABLE, Stage, StageConfig, event, event_from, ids};
+use claimant_test::cloud::{Hold, Invocation, Item, LOCK_TABLE, Stage, StageConfig};
+use claimant_test::{TestMessage, event, event_from, message_ids};
 use serde_json::{Value, json};
 
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
@@ -19,18 +18,12 @@ fn business_event(id: &str, kind: &str) -> Value {
     json!({ "event_id": id, "type": kind, "amount_cents": 2_500 })
 }
 
-fn in_topic(message: &Value, publication: &str) -> Value {
-    json!({
-        "Type": "Notification", "MessageId": publication, "TopicArn": "arn:aws:sns:us-east-1:123456789012:events",
-        "Timestamp": "2026-11-22T10:00:00.000Z", "Message": message.to_string(),
-    })
+fn message(body: &Value) -> TestMessage {
+    TestMessage::json(body)
 }
 
-fn on_bus(detail: &Value, id: &str) -> Value {
-    json!({
-        "version": "0", "id": id, "detail-type": "Order Paid", "source": "shop.orders", "account": "123456789012",
-        "time": "2026-11-22T10:00:00Z", "region": "us-east-1", "resources": [], "detail": detail,
-    })
+fn on_bus(body: &Value) -> TestMessage {
+    message(body).in_event_bridge("shop.orders", "Order Paid")
 }
 
 fn record(key: &str, object: Value) -> Value {
@@ -42,9 +35,7 @@ fn record(key: &str, object: Value) -> Value {
 /// The rows there are, as `id type source`.
 fn rows(stage: &Stage) -> Vec<String> {
     let items = stage.dynamodb.items("audit").unwrap();
-    let row = |item: &claimant_local::dynamodb::Item| {
-        ["event_id", "type", "source"].map(|name| item.text(name).unwrap().to_owned()).join(" ")
-    };
+    let row = |item: &Item| ["event_id", "type", "source"].map(|name| item.text(name).unwrap().to_owned()).join(" ");
     let mut rows: Vec<_> = items.iter().map(row).collect();
     rows.sort();
     rows
@@ -58,8 +49,8 @@ fn completed(stage: &Stage) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sample_is_two_events_in_seven_messages() {
     let stage = Stage::start(config()).await.unwrap();
-    let sample = event_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/audit.json")).unwrap();
-    assert_eq!(ids(&sample).len(), 7);
+    let sample = event_from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/events/audit.json"));
+    assert_eq!(message_ids(&sample).len(), 7);
     for _ in 0..2 {
         assert!(stage.failures(&sample).await.unwrap().is_empty());
     }
@@ -77,19 +68,18 @@ async fn the_sample_is_two_events_in_seven_messages() {
 async fn an_event_has_one_row_in_whichever_form_it_comes_first() {
     let event_ = business_event("evt-1", "order.paid");
     let forms = [
-        event_.clone(),
-        in_topic(&event_, "p-1"),
-        in_topic(&event_, "p-2"),
-        on_bus(&event_, "b-1"),
-        on_bus(&event_, "b-2"),
-        in_topic(&on_bus(&event_, "b-3"), "p-3"),
+        message(&event_),
+        message(&event_).in_sns("events"),
+        message(&event_).in_sns("events").sent_again(),
+        on_bus(&event_),
+        on_bus(&event_).sent_again(),
+        on_bus(&event_).sent_again().in_sns("events"),
     ];
     for first in 0..forms.len() {
         let stage = Stage::start(config()).await.unwrap();
         for turn in 0..forms.len() {
-            let id = format!("m-{turn}");
-            let delivery = Delivery::new(&id, &forms[(first + turn) % forms.len()]);
-            assert!(stage.failures(&event(&[delivery])).await.unwrap().is_empty(), "{first} {turn}");
+            let form = forms[(first + turn) % forms.len()].clone().id(format!("m-{turn}"));
+            assert!(stage.failures(&event(&[form])).await.unwrap().is_empty(), "{first} {turn}");
             assert_eq!(rows(&stage).len(), 1, "{first} {turn}");
         }
         stage.stop().await;
@@ -103,8 +93,8 @@ async fn each_record_of_a_notification_is_an_event() {
         record("a+b%2Fc", json!({ "versionId": "v1", "sequencer": "01" })), record("d", json!({ "sequencer": "02" })),
     ] });
     let one = json!({ "Records": [record("d", json!({ "sequencer": "02" }))] });
-    for (id, body) in [("m-1", &one), ("m-2", &two), ("m-3", &in_topic(&two, "p-1"))] {
-        assert!(stage.failures(&event(&[Delivery::new(id, body)])).await.unwrap().is_empty(), "{id}");
+    for (id, form) in [("m-1", message(&one)), ("m-2", message(&two)), ("m-3", message(&two).in_sns("events"))] {
+        assert!(stage.failures(&event(&[form.id(id)])).await.unwrap().is_empty(), "{id}");
     }
     let wanted = ["invoices/a b/c@v1 ObjectCreated:Put invoices", "invoices/d@02 ObjectCreated:Put invoices"];
     assert_eq!(rows(&stage), wanted);
@@ -117,23 +107,23 @@ async fn what_is_no_event_goes_to_the_dead_letter_queue_and_has_no_row() {
     let mut other = good.clone();
     other["amount_cents"] = json!(1);
     let lies = |field: &str, value: Value| {
-        let mut body = in_topic(&good, "p");
+        let mut body: Value = serde_json::from_str(&message(&good).in_sns("events").body()).unwrap();
         body[field] = value;
-        body
+        message(&body)
     };
     let bad = [
-        (json!({ "type": "order.paid" }), "no event_id"),
-        (json!({ "event_id": "evt-2" }), "no type"),
-        (business_event("evt-2", ""), "the event's type is empty"),
-        (business_event("evt-2", &"t".repeat(257)), "longer than 256 bytes"),
-        (on_bus(&json!({ "type": "order.paid" }), "b"), "no event_id"),
+        (message(&json!({ "type": "order.paid" })), "no event_id"),
+        (message(&json!({ "event_id": "evt-2" })), "no type"),
+        (message(&business_event("evt-2", "")), "the event's type is empty"),
+        (message(&business_event("evt-2", &"t".repeat(257))), "longer than 256 bytes"),
+        (on_bus(&json!({ "type": "order.paid" })), "no event_id"),
         (lies("Message", json!({ "event_id": "evt-2" })), "Message"),
-        (json!({ "Records": [record("d", json!({}))] }), "neither version nor sequencer"),
-        (on_bus(&other, "b"), "another payload"),
+        (message(&json!({ "Records": [record("d", json!({}))] })), "neither version nor sequencer"),
+        (on_bus(&other), "another payload"),
     ];
     for (body, wanted) in bad {
         let stage = Stage::start(config().dead_letters("dead")).await.unwrap();
-        let both = event(&[Delivery::new("good", &good), Delivery::new("bad", &body)]);
+        let both = event(&[message(&good).id("good"), body.id("bad")]);
         assert!(stage.failures(&both).await.unwrap().is_empty(), "{wanted}");
         let letters = stage.dead_letters().await.unwrap();
         assert!(
@@ -150,7 +140,7 @@ async fn what_is_no_event_goes_to_the_dead_letter_queue_and_has_no_row() {
 async fn a_missing_table_fails_the_message_and_leaves_nothing_half_done() {
     let stage = Stage::start(config().variables(&[("AUDIT_TABLE", "no-such-table")])).await.unwrap();
     let body = business_event("evt-1", "order.paid");
-    assert_eq!(stage.failures(&event(&[Delivery::new("m", &body)])).await.unwrap(), ["m"]);
+    assert_eq!(stage.failures(&event(&[message(&body).id("m")])).await.unwrap(), ["m"]);
     assert_eq!((rows(&stage).len(), completed(&stage)), (0, 0));
     let logged = stage.stop().await;
     assert!(logged.contains("no-such-table"), "{logged}");
@@ -166,13 +156,11 @@ async fn a_missing_table_fails_the_message_and_leaves_nothing_half_done() {
 async fn a_process_that_dies_at_its_commit_has_kept_the_event_or_not() {
     for (what, kept) in [(Hold::Requests, 0), (Hold::Answers, 1)] {
         let stage = Stage::start(config().timeout(Duration::from_secs(5))).await.unwrap();
-        let body = on_bus(&business_event("evt-1", "order.paid"), "b-1");
-        let delivery = Delivery::new("m", &body);
-        let killed =
-            stage.invoke_and_kill_at(what, "TransactWriteItems", &event(std::slice::from_ref(&delivery))).await;
+        let message = on_bus(&business_event("evt-1", "order.paid")).id("m");
+        let killed = stage.invoke_and_kill_at(what, "TransactWriteItems", &event(std::slice::from_ref(&message))).await;
         assert!(matches!(killed, Invocation::Crashed { .. }), "{killed:?}");
         assert_eq!((rows(&stage).len(), completed(&stage)), (kept, kept), "{what:?}");
-        stage.deliver_until_done(&event(&[delivery.received(2)]), PATIENCE).await.unwrap();
+        stage.deliver_until_done(&event(&[message.received(2)]), PATIENCE).await.unwrap();
         assert_eq!((rows(&stage).len(), completed(&stage)), (1, 1), "{what:?}");
         stage.stop().await;
     }
