@@ -31,3 +31,8 @@
 pub use claimant_events::{
     ATTRIBUTES_MAX, CloudEvents, Detect, EventBridge, NESTING_MAX, RECORDS_MAX, S3, S3Record, Sns, detect,
 };
+
+/// The examples of the chapter compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/envelopes.md")]
+mod chapter {}

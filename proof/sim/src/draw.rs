@@ -34,12 +34,14 @@ pub fn draw(seed: u64) -> Scenario {
         messages.iter_mut().filter(|message| message.at_ms < 2_000).for_each(|message| message.at_ms = 0);
     }
     if seed % LARGE_EVERY == 7 {
-        let large = MessageSpec { at_ms: 0, key: 0, variant: 0, shape: Shape::NotJson, count: LARGE_COUNT };
+        let large =
+            MessageSpec { at_ms: 0, key: 0, more: Vec::new(), variant: 0, shape: Shape::NotJson, count: LARGE_COUNT };
         (queue.fifo_groups, queue.batch_max, queue.max_receives) = (None, LARGE_COUNT, 1);
         queue.letters = false;
         messages.insert(0, large);
     }
     let mut scenario = Scenario { seed, consumer, queue, function, keys, messages, faults: Vec::new() };
+    several_events(&mut scenario);
     scenario.faults = faults(rng, &scenario);
     patterns::apply(rng, &mut scenario);
     // By a generator of its own, so that the scenarios of all seeds stay what they were but for this.
@@ -144,17 +146,43 @@ fn messages(rng: &mut Rng, consumer: &ConsumerSpec, keys: usize) -> Vec<MessageS
             // After a window of a minute, too.
             let later = if rarely(rng, 12) { 90_000 } else { later };
             let variant = u32::from(copy > 0 && rarely(rng, 6));
-            messages.push(MessageSpec { at_ms: start + later, key, variant, shape: Shape::Good, count: 1 });
+            messages.push(MessageSpec {
+                at_ms: start + later,
+                key,
+                more: Vec::new(),
+                variant,
+                shape: Shape::Good,
+                count: 1,
+            });
         }
     }
     if rarely(rng, 4) {
         let shape = one(rng, &[Shape::NotJson, Shape::WrongShape, Shape::NoKey, Shape::Deep]);
         // A consumer without a key rule misses none.
         let shape = if consumer.by_message_id && shape == Shape::NoKey { Shape::NotJson } else { shape };
-        messages.push(MessageSpec { at_ms: rng.u64(..2_000), key: 0, variant: 0, shape, count: 1 });
+        messages.push(MessageSpec { at_ms: rng.u64(..2_000), key: 0, more: Vec::new(), variant: 0, shape, count: 1 });
     }
     messages.sort_by_key(|message| message.at_ms);
     messages
+}
+
+/// Puts several events into some of the messages, by chance of its own: everything else of a seed stays as it is without them.
+fn several_events(scenario: &mut Scenario) {
+    let rng = &mut Rng::with_seed(!scenario.seed);
+    // Without a key rule, events have the message's id and a number.
+    if scenario.consumer.by_message_id || !rarely(rng, 3) {
+        return;
+    }
+    let (keys, groups) = (scenario.keys.len(), scenario.queue.fifo_groups.map_or(1, |groups| groups as usize));
+    for message in scenario.messages.iter_mut().filter(|message| message.shape == Shape::Good) {
+        if rng.bool() {
+            // What is in one message is in one group.
+            let mut others: Vec<_> =
+                (0..keys).filter(|key| *key != message.key && key % groups == message.key % groups).collect();
+            rng.shuffle(&mut others);
+            message.more = others.into_iter().take(rng.usize(1..=3)).collect();
+        }
+    }
 }
 
 fn faults(rng: &mut Rng, scenario: &Scenario) -> Vec<Fault> {

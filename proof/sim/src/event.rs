@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
+use claimant_core::{Envelope, Event, Message, Rejection};
 use serde_json::{Value, json};
 
 use crate::mutant::Mutant;
@@ -16,9 +17,10 @@ const DEEP: usize = 10_000;
 /// The body of this message.
 #[must_use]
 pub fn body(spec: &MessageSpec) -> String {
-    let key = format!("k{}", spec.key);
+    let event = |key: usize| json!({ "key": format!("k{key}"), "variant": spec.variant });
     match spec.shape {
-        Shape::Good => json!({ "key": key, "variant": spec.variant }).to_string(),
+        Shape::Good if spec.more.is_empty() => event(spec.key).to_string(),
+        Shape::Good => spec.works().map(event).collect::<Value>().to_string(),
         Shape::NotJson => "{ not JSON".to_owned(),
         Shape::WrongShape => json!({ "key": 7, "variant": spec.variant }).to_string(),
         Shape::NoKey => json!({ "key": "", "variant": spec.variant }).to_string(),
@@ -84,13 +86,34 @@ pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
     event
 }
 
-/// The body with the message's id in it; one that is no object stays as it is.
+/// The body with the message's id in each of its events; what is none stays as it is.
 fn with_id(body: &str, id: &str) -> String {
-    match serde_json::from_str(body) {
-        Ok(Value::Object(mut fields)) => {
-            fields.insert("message_id".to_owned(), json!(id));
-            Value::Object(fields).to_string()
-        }
-        _ => body.to_owned(),
+    let mut body: Value = match serde_json::from_str(body) {
+        Ok(read) => read,
+        Err(_) => return body.to_owned(),
+    };
+    match &mut body {
+        Value::Object(fields) => drop(fields.insert("message_id".to_owned(), json!(id))),
+        Value::Array(events) => events.iter_mut().enumerate().for_each(|(number, event)| {
+            event["message_id"] = json!(format!("{id}#{number}"));
+        }),
+        _ => {}
+    }
+    body.to_string()
+}
+
+/// What a message with several events is wrapped in: an array of them. What is none is left as it is.
+pub struct Several {
+    /// Whether only the first one is seen.
+    pub first_only: bool,
+}
+
+impl Envelope for Several {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        let events: Option<Vec<Value>> = serde_json::from_slice(message.content()).ok();
+        let Some(events) = events else { return Ok(vec![message]) };
+        let seen = if self.first_only { 1 } else { events.len() };
+        let opened = |event: Value| message.clone().opened(event.to_string(), Event::default());
+        Ok(events.into_iter().take(seen).map(opened).collect())
     }
 }

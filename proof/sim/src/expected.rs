@@ -19,13 +19,14 @@ pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
         && scenario.consumer.attempts_max.is_none()
         && !forgets
         && !conflicts(scenario, spec)
-        && scenario.keys.get(spec.key).is_some_and(|works| works.iter().all(good))
+        && spec.works().all(|key| scenario.keys.get(key).is_some_and(|works| works.iter().all(good)))
 }
 
 /// Whether there is another payload of the same key, so that one of the two is rejected.
 #[must_use]
 pub fn conflicts(scenario: &Scenario, spec: &MessageSpec) -> bool {
-    let other = |m: &&MessageSpec| m.shape == Shape::Good && m.key == spec.key && m.variant != spec.variant;
+    let shares = |m: &MessageSpec| m.works().any(|key| spec.works().any(|mine| mine == key));
+    let other = |m: &&MessageSpec| m.shape == Shape::Good && shares(m) && m.variant != spec.variant;
     let alone = scenario.consumer.ignores_conflicts || scenario.consumer.by_message_id;
     !alone && scenario.messages.iter().any(|message| other(&message))
 }

@@ -13,6 +13,7 @@ use claimant_lambda::{Service, Settings};
 
 use crate::bent::Bent;
 use crate::calls::LOCKS;
+use crate::event::Several;
 use crate::mutant::Mutant;
 use crate::process::Process;
 use crate::scenario::{Guarantee, Scenario};
@@ -110,7 +111,8 @@ fn bent(world: &World) -> Option<Mutant> {
 
 fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     let spec = &world.scenario.consumer;
-    let mut consumer = consumer.concurrency(spec.concurrency);
+    let first_only = world.mutant == Some(Mutant::EventsForgotten);
+    let mut consumer = consumer.concurrency(spec.concurrency).envelope(Several { first_only });
     if world.mutant == Some(Mutant::MessageIdsForKeys) && spec.guarantee == Guarantee::AtMostOnce {
         consumer = consumer.key(|payload| &payload.message_id);
     } else if !spec.by_message_id {

@@ -64,6 +64,8 @@ pub enum Mutant {
     ReceivesUnseen,
     /// The consumer's limits hold for each invocation instead of the process.
     LimitsForEach,
+    /// Of several events in a message, only the first is seen.
+    EventsForgotten,
 }
 
 impl Mutant {

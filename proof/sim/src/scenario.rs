@@ -111,6 +111,9 @@ pub struct MessageSpec {
     pub at_ms: u64,
     /// Which work.
     pub key: usize,
+    /// Of which works it has events besides: each with a key of its own, all in one body.
+    #[serde(default)]
+    pub more: Vec<usize>,
     /// Which payload of that work: two that differ are a conflict.
     pub variant: u32,
     /// What the body looks like.
@@ -160,6 +163,13 @@ pub enum Work {
     Abort(u64),
     /// Has its effect and blocks its thread for so long: for real, where handlers have one.
     Block(u64),
+}
+
+impl MessageSpec {
+    /// The works of all events in it.
+    pub fn works(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.key).chain(self.more.iter().copied())
+    }
 }
 
 impl Scenario {

@@ -42,7 +42,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 15] = [
+    let all: [fn(&mut Scenario); 16] = [
         |s| s.consumer.window_s = None,
         |s| s.consumer.timeout_ms = None,
         |s| s.consumer.attempts_max = None,
@@ -57,6 +57,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.function.threads = false,
         |s| s.consumer.by_message_id = false,
         |s| s.consumer.busy_wait_ms = None,
+        |s| s.messages.iter_mut().for_each(|message| message.more.clear()),
         plain,
     ];
     let settings = all.into_iter().map(|change| -> Change {

@@ -80,11 +80,12 @@ fn busy_to_death(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) 
     for (no, invocation) in deliveries {
         let Some((returned, Some(_))) = &invocation.returned else { return };
         let ran = timeline.runs.values().any(|run| run.invocation == *no && run.message_id == id);
-        let name = scenario.record_of(spec.key, id);
-        let record = timeline.record_between(&name, *returned, *returned).last().flatten();
-        let Some(record) = record.filter(|record| record.is_busy_at(*returned) && record.message_id != id) else {
-            return;
-        };
+        let busy = spec.works().find_map(|key| {
+            let name = scenario.record_of(key, id);
+            let record = timeline.record_between(&name, *returned, *returned).last().flatten();
+            record.filter(|record| record.is_busy_at(*returned) && record.message_id != id)
+        });
+        let Some(record) = busy else { return };
         let blocked = queue.fifo_groups.is_some();
         if ran
             || blocked

@@ -91,7 +91,7 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
 }
 
 fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, id: &str) -> Spent {
-    let run = timeline.runs.values().find(|run| run.invocation == no && run.message_id == id);
+    let mut runs = timeline.runs.values().filter(|run| run.invocation == no && run.message_id == id);
     let over = invocation.over(timeline);
     let died = timeline
         .process_runs
@@ -113,6 +113,7 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         || timeline.was_frozen(invocation.process_run, invocation.began, *returned)
         || !failures.as_ref().is_some_and(|failures| failures.iter().any(|failed| failed == id))
         || timeline.scenario.faults.iter().any(|fault| matches!(fault, Fault::ShowAgain { .. }));
+    let run = runs.clone().find(|run| failed(run)).or_else(|| runs.next());
     if run.is_some_and(failed) {
         return Spent::Itself;
     }
@@ -123,9 +124,11 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         return Spent::Neighbour;
     }
     let busy = timeline.spec(id).is_some_and(|spec| {
-        let record = timeline.scenario.record_of(spec.key, id);
-        let at_the_end = timeline.record_between(&record, *returned, *returned).last().flatten();
-        at_the_end.is_some_and(|record| record.is_busy_at(*returned))
+        spec.works().any(|key| {
+            let record = timeline.scenario.record_of(key, id);
+            let at_the_end = timeline.record_between(&record, *returned, *returned).last().flatten();
+            at_the_end.is_some_and(|record| record.is_busy_at(*returned))
+        })
     });
     match run {
         Some(_) => Spent::Itself,

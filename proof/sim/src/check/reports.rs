@@ -105,9 +105,11 @@ fn acknowledged(
         let theirs = timeline.spec(message_id).map(|spec| spec.variant);
         timeline.scenario.consumer.ignores_conflicts || theirs == Some(spec.variant)
     };
-    let record = timeline.scenario.record_of(spec.key, id);
-    let mut states = timeline.record_between(&record, invocation.began, at);
-    let completed = states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)));
+    let completed = spec.works().all(|key| {
+        let record = timeline.scenario.record_of(key, id);
+        let mut states = timeline.record_between(&record, invocation.began, at);
+        states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)))
+    });
     if !lettered && (!completed || spec.shape != Shape::Good) {
         found.add("S4", at, format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered"));
     }
@@ -127,15 +129,17 @@ fn not_in_vain(
         if invocation.batch.iter().filter(|delivered| delivered.id == *id).count() > 1 {
             continue;
         }
-        let record = run.record(timeline.scenario);
         let mine = |r: &Record| r.status == "COMPLETED" && r.message_id == *id;
-        let completed = timeline.requests.values().any(|request| {
-            let good = request.answered.is_some_and(|(_, good)| good);
-            let answered = request.invocation == Some(no) && good;
-            let mut changes = request.changed.iter().filter(|(changed, _, _)| answered && *changed == record);
-            changes.any(|(_, _, after)| after.as_ref().is_some_and(mine))
-        });
-        if completed {
+        let completed = |record: String| {
+            timeline.requests.values().any(|request| {
+                let good = request.answered.is_some_and(|(_, good)| good);
+                let answered = request.invocation == Some(no) && good;
+                let mut changes = request.changed.iter().filter(|(changed, _, _)| answered && *changed == record);
+                changes.any(|(_, _, after)| after.as_ref().is_some_and(mine))
+            })
+        };
+        let records = timeline.spec(id).map(|spec| spec.works().map(|key| timeline.scenario.record_of(key, id)));
+        if records.is_some_and(|mut records| records.all(completed)) {
             found.add("L4", at, format!("invocation {no} completed {id} and reports it failed"));
         }
         let failed = run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));

@@ -11,7 +11,9 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let mut by_key: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in timeline.runs.values() {
         by_key.entry(run.record(timeline.scenario)).or_default().push(run);
-        let meant = timeline.spec(&run.message_id).is_some_and(|s| s.key == run.key && s.shape == Shape::Good);
+        let meant = timeline
+            .spec(&run.message_id)
+            .is_some_and(|s| s.works().any(|key| key == run.key) && s.shape == Shape::Good);
         if !meant {
             found.add("unexpected", run.start, format!("{} runs for key {}", run.message_id, run.key));
         }
@@ -129,7 +131,7 @@ fn order(timeline: &Timeline<'_>, found: &mut Found) {
                     **other < number(message_id)
                         && theirs.is_some_and(|theirs| theirs as u32 % groups == *key as u32 % groups)
                         && !lettered.contains(other)
-                        && !theirs.is_some_and(|theirs| completed.contains(&record(theirs)))
+                        && !spec.is_some_and(|spec| spec.works().all(|key| completed.contains(&record(key))))
                 };
                 if let Some(other) = queued.iter().find(before) {
                     found.add("S8", *at, format!("{message_id} runs before m-{other} of its group is done"));

@@ -38,7 +38,7 @@ fn good(rng: &mut Rng, scenario: &mut Scenario, keys: usize, most_ms: u64) {
     scenario.queue.visibility_s = scenario.function.timeout_ms / 1_000 * one(rng, &[1, 2, 6]);
     scenario.keys =
         (0..keys).map(|_| vec![Work::Good { before_ms: rng.u64(..=half), after_ms: rng.u64(..=half) }]).collect();
-    let message = |key| MessageSpec { at_ms: 0, key, variant: 0, shape: Shape::Good, count: 1 };
+    let message = |key| MessageSpec { at_ms: 0, key, more: Vec::new(), variant: 0, shape: Shape::Good, count: 1 };
     scenario.messages = (0..keys).map(message).collect();
     scenario.faults = Vec::new();
 }
@@ -177,6 +177,6 @@ fn two_of_one_key(scenario: &mut Scenario, run_ms: u64, later_ms: u64) {
     scenario.function.timeout_ms = 15_000;
     (scenario.queue.visibility_s, scenario.queue.fifo_groups, scenario.queue.batch_max) = (90, None, 1);
     scenario.keys = vec![vec![Work::Good { before_ms: run_ms / 2, after_ms: run_ms / 2 }]];
-    let message = MessageSpec { at_ms: 0, key: 0, variant: 0, shape: Shape::Good, count: 1 };
+    let message = MessageSpec { at_ms: 0, key: 0, more: Vec::new(), variant: 0, shape: Shape::Good, count: 1 };
     scenario.messages = vec![message.clone(), MessageSpec { at_ms: later_ms, ..message }];
 }
