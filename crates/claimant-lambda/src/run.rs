@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use claimant_core::limits::BLOCKED_MAX;
-use claimant_core::{Consumer, Error, Variables};
+use claimant_core::{Consumer, Error, ErrorKind, Variables};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 
 use crate::logging;
@@ -20,7 +20,8 @@ use crate::settings::Settings;
 /// other.
 ///
 /// # Errors
-/// When the settings of the environment or of the consumer are not usable, or there is no Lambda runtime to talk to.
+/// Of the kind [`Invalid`](ErrorKind::Invalid) when the settings of the environment or of the consumer are not usable, or the
+/// process was not started by Lambda or an imitation of it; [`Unavailable`](ErrorKind::Unavailable) when Lambda's runtime is gone.
 pub async fn run<T>(variables: Variables, consumer: Consumer<T>) -> Result<(), Error>
 where
     T: Send + 'static,
@@ -28,7 +29,7 @@ where
     logging::init();
     let settings = Settings::from_variables(variables)?;
     if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_none() {
-        return Err(Error::new(
+        return Err(Error::invalid(
             "there is no Lambda runtime here (AWS_LAMBDA_RUNTIME_API is not set): start the function with `claimant local`, \
              `cargo lambda watch` or on Lambda, not by itself",
         ));
@@ -46,7 +47,9 @@ where
             service.invoke(payload, context.deadline, &context.invoked_function_arn).await.map_err(diagnostic)
         }
     });
-    lambda_runtime::run_concurrent(invoke).await.map_err(|e| Error::new("the Lambda runtime ended").caused_by(e))
+    lambda_runtime::run_concurrent(invoke)
+        .await
+        .map_err(|e| Error::new("the Lambda runtime ended").of_kind(ErrorKind::Unavailable).caused_by(e))
 }
 
 /// An invocation that is in flight in this process.

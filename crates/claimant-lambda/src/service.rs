@@ -8,7 +8,7 @@ use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::Client;
 use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
-use claimant_core::{Clock, Consumer, Engine, Error, HandlerThreads, Report, Schedule, Timestamp};
+use claimant_core::{Clock, Consumer, Engine, Error, ErrorKind, HandlerThreads, Report, Schedule, Timestamp};
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
@@ -182,7 +182,8 @@ where
                 "{failed} of {} messages failed, and {why}. The whole batch is failed, so that nothing is deleted \
                  (CLAIMANT_MAPPING_CHECK=refuse); completed messages are redelivered and skipped as duplicates",
                 report.entries().len()
-            ))),
+            ))
+            .of_kind(ErrorKind::Refused)),
         }
     }
 
