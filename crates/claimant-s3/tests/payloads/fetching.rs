@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::{Confirmation, FetchError, PayloadSink as _, PayloadSource as _, Pointer, Room};
+use claimant_core::{Confirmation, FetchError, PayloadSink as _, PayloadSource as _, Pointer, Room, Variables};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -128,4 +128,20 @@ async fn an_endpoint_that_lies_or_is_silent_costs_neither_time_nor_memory() {
         assert!(said.starts_with("unavailable"), "{said}");
         assert_eq!(source.remove(&at(BUCKET, "k"), soon).await, Confirmation::Unconfirmed);
     }
+}
+
+#[tokio::test]
+async fn a_bucket_is_named_by_its_name() {
+    let named = |value: &str| {
+        let variables = Variables::new([("BUCKET", value.to_owned())]);
+        async move { S3Payloads::from_variables(variables, "BUCKET").await }
+    };
+    assert!(named("orders-large.example").await.is_ok());
+    for value in ["ab", "arn:aws:s3:::orders", "https://orders.s3.amazonaws.com", "Orders"] {
+        let fault = named(value).await.unwrap_err().to_string();
+        assert!(fault.contains("a bucket's name is needed") && fault.contains("not its ARN or URL"), "{fault}");
+    }
+    let none: [(&str, &str); 0] = [];
+    let fault = S3Payloads::from_variables(Variables::new(none), "BUCKET").await.unwrap_err().to_string();
+    assert!(fault.contains("BUCKET is not set: give it the name of the bucket"), "{fault}");
 }
