@@ -25,6 +25,7 @@ examples! {
     leased
     lock_table
     mysql
+    notifications
     optimistic
     postgres
     postgres_transaction
