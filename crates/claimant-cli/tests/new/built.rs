@@ -44,7 +44,7 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 14] = [
+const PACKAGES: [&str; 15] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
@@ -57,6 +57,7 @@ const PACKAGES: [&str; 14] = [
     "claimant-local",
     "claimant-producer",
     "claimant-redis",
+    "claimant-s3",
     "claimant-sql",
     "claimant-test",
 ];
