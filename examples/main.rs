@@ -28,6 +28,7 @@ examples! {
     notifications
     optimistic
     postgres
+    postgres_batch
     postgres_transaction
     producer
     redis

@@ -1,5 +1,6 @@
 //! PostgreSQL and MariaDB as stores: what goes wrong, whose locks are in the way, and what a call costs.
 
+mod batches;
 mod cut;
 mod faults;
 mod locks;

@@ -5,6 +5,8 @@
 //! store.begin ──▶ TransactionGuard<X> in the handler ──▶ store.commit(transaction, completions of all the claims)
 //! ```
 
+use std::time::Duration;
+
 use crate::claim::Claim;
 use crate::protocol::Settlement;
 use crate::store::{Call, Settled, Store, StoreError, StoreFuture};
@@ -19,11 +21,11 @@ pub trait BatchTransactional: Store {
     /// The transaction that the handler borrows. Dropping it discards the handler's writes.
     type Transaction: Send + 'static;
 
-    /// Begins a transaction, within this time.
+    /// Begins a transaction, within this time; the store may end it when it is still open after it `lasts` so long.
     ///
     /// # Errors
     /// When the store gave none.
-    fn begin<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Self::Transaction, StoreError>>;
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> StoreFuture<'a, Result<Self::Transaction, StoreError>>;
 
     /// Completes these claims, all of different keys, in the transaction, and commits it, within this time: one answer for each,
     /// in their order. All of them are [`Done`](Settled::Done), or none is:
@@ -52,7 +54,7 @@ pub trait BatchTransactional: Store {
 
 /// [`BatchTransactional`], whatever the transaction's type.
 pub(crate) trait AnyBatchTransactions: Send + Sync {
-    fn begin<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>>;
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>>;
 
     fn commit<'a>(
         &'a self,
@@ -67,8 +69,8 @@ pub(crate) trait AnyBatchTransactions: Send + Sync {
 }
 
 impl<S: BatchTransactional> AnyBatchTransactions for S {
-    fn begin<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>> {
-        Box::pin(async move { BatchTransactional::begin(self, call).await.map(AnyTransaction::new) })
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>> {
+        Box::pin(async move { BatchTransactional::begin(self, lasts, call).await.map(AnyTransaction::new) })
     }
 
     fn commit<'a>(

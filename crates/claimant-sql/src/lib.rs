@@ -7,6 +7,7 @@
 //! | `dialect` | what a database's statements must do |
 //! | `rounds` | tries claims and settlements until their answer is clear: the same for both |
 //! | `transactions` | claims that carry a transaction: from the claim to the commit |
+//! | `batches` | one transaction for many claims, in PostgreSQL |
 //! | `transaction`, `guard` | the transaction as its handler sees it, and the statements that it refuses |
 //! | `record` | records as rows |
 //! | `session`, `control` | a connection for one call, within the time of the call; its transaction |
@@ -20,6 +21,8 @@
 //! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; `DELETE` for `delete_expired`; for `migrate` the rights
 //! to create tables.
 
+#[cfg(feature = "postgres")]
+mod batches;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod control;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -177,7 +177,7 @@ pub(crate) async fn renew<D: Dialect>(
 }
 
 /// Renews a lease on this connection; `None` where the record changed in between.
-async fn renew_on<D: Dialect>(
+pub(crate) async fn renew_on<D: Dialect>(
     session: &mut Session<'_, D>,
     claim: &mut Claim,
     renewal: &Renewal,

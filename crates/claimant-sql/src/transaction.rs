@@ -13,9 +13,10 @@ use sqlx::{Database, Describe, Either, Error, Execute, Executor, SqlStr};
 use crate::guard;
 use crate::rounds::Grant;
 
-/// The transaction of a claim, in which its handler reads and writes: `sqlx::query(…).execute(&mut *tx)`.
+/// The transaction of a claim, or of the claims of a call, in which the handler reads and writes:
+/// `sqlx::query(…).execute(&mut *tx)`.
 ///
-/// Its writes are committed exactly when the claim is completed. Statements that would end it, or nest another one in it,
+/// Its writes are committed exactly when the claim is completed, or all of them are. Statements that would end it, or nest another one in it,
 /// are refused with [`sqlx::Error::InvalidArgument`]: the handler returns `Ok` to commit, and an error to roll back. Dropping it
 /// closes its connection, and the server rolls back.
 ///
@@ -30,7 +31,8 @@ pub struct SqlTransaction<D: Database> {
     cut_off: bool,
     /// The connection's number at the server.
     number: i64,
-    grant: Box<Grant>,
+    /// The claim that is written in it; `None` where it is one for many.
+    grant: Option<Box<Grant>>,
     /// Whether its commit was sent and had no answer.
     in_doubt: bool,
 }
@@ -41,19 +43,25 @@ pub(crate) struct Remains<D: Database> {
     pub(crate) connection: Option<PoolConnection<D>>,
     /// The number of a connection that was cut off: its statement may still run at the server.
     pub(crate) cut_off: Option<i64>,
-    pub(crate) grant: Box<Grant>,
+    pub(crate) grant: Option<Box<Grant>>,
     /// Whether its commit was sent and had no answer.
     pub(crate) in_doubt: bool,
 }
 
 impl<D: Database> SqlTransaction<D> {
     pub(crate) fn new(connection: Option<PoolConnection<D>>, number: i64, grant: Box<Grant>) -> Self {
-        Self { connection, cut_off: false, number, grant, in_doubt: false }
+        Self { connection, cut_off: false, number, grant: Some(grant), in_doubt: false }
+    }
+
+    /// Returns a transaction in which no claim is written.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of_many(connection: Option<PoolConnection<D>>, number: i64) -> Self {
+        Self { connection, cut_off: false, number, grant: None, in_doubt: false }
     }
 
     /// Returns a transaction that is over, for what is still to be written about its claim.
     pub(crate) fn over(grant: Box<Grant>, in_doubt: bool) -> Self {
-        Self { connection: None, cut_off: false, number: 0, grant, in_doubt }
+        Self { connection: None, cut_off: false, number: 0, grant: Some(grant), in_doubt }
     }
 
     pub(crate) fn into_remains(mut self) -> Remains<D> {

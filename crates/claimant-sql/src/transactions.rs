@@ -68,12 +68,11 @@ pub(crate) async fn settle<D: Dialect>(
         return Settled::Lost;
     };
     let Remains { connection, cut_off, grant, in_doubt } = transaction.into_remains();
+    // One for many claims is none of this one's.
+    let Some(grant) = grant else { return Settled::Lost };
     let mut session = connection.map(|connection| Session::resume(connection, budget));
     if let Some(number) = cut_off {
-        // Otherwise the key is locked until the statement ends by itself.
-        if let Ok(mut other) = Session::open(pool, budget).await {
-            let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;
-        }
+        end_statement(pool, number, budget).await;
     }
     if let (Ending::Completed { .. }, true) = (&settlement.ending, in_doubt) {
         let error =
@@ -89,6 +88,13 @@ pub(crate) async fn settle<D: Dialect>(
     match settlement.ending {
         Ending::Released | Ending::SetAside => Settled::Done,
         _ => record_failure(pool, claim, grant, settlement, session, budget).await,
+    }
+}
+
+/// Ends the statement that was cut off on this connection: what it has locked would be locked until it ends by itself.
+pub(crate) async fn end_statement<D: Dialect>(pool: &Pool<D>, number: i64, budget: Budget<'_>) {
+    if let Ok(mut other) = Session::open(pool, budget).await {
+        let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;
     }
 }
 
@@ -131,7 +137,7 @@ async fn complete<D: Dialect>(
 }
 
 /// Describes an error by its code alone: the server's message can be about the handler's own rows.
-fn refused(what: &str, error: &SqlError) -> String {
+pub(crate) fn refused(what: &str, error: &SqlError) -> String {
     match error.code.as_str() {
         "" => format!("{what} had no answer: {}", error.text),
         "25P02" => "a statement of the handler had failed, and the handler continued".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use claimant_core::protocol::{self, ClaimRequest, Renewal, SettleDecision, Settlement};
 use claimant_core::{
@@ -115,7 +116,7 @@ impl Store for BatchLedger {
 impl BatchTransactional for BatchLedger {
     type Transaction = Draft;
 
-    fn begin<'a>(&'a self, _: Call<'a>) -> StoreFuture<'a, Result<Draft, StoreError>> {
+    fn begin<'a>(&'a self, _: Duration, _: Call<'a>) -> StoreFuture<'a, Result<Draft, StoreError>> {
         Box::pin(async {
             if self.fault(&[TransactionFault::NotBegun]).is_some() {
                 return Err(StoreError::new(StoreErrorKind::Unreachable, "scripted: no transaction"));

@@ -29,6 +29,13 @@ impl Cut {
         Self { url: format!("{login}@{}/{database}", relay.address), script, _relay: relay }
     }
 
+    /// Waits until there was so much traffic.
+    pub(crate) async fn reached(&self) {
+        while !self.happened() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+
     /// Returns whether there was so much traffic.
     pub(crate) fn happened(&self) -> bool {
         self.script.pieces.load(Ordering::SeqCst) >= self.script.at

@@ -253,7 +253,8 @@ fn split<T>(claimed: Claimed<T>) -> (Member, Payload<T>) {
 
 async fn begin<T>(cx: BatchContext<'_, T>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
     let (within, guarded) = store_time(cx.schedule.cancel_at);
-    let begun = timeout(within, store.begin(StoreCall { within: guarded, meter: cx.meter })).await;
+    let (lasts, call) = (until(cx.schedule.return_by), StoreCall { within: guarded, meter: cx.meter });
+    let begun = timeout(within, store.begin(lasts, call)).await;
     match begun.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
         Ok(transaction) => Some(transaction),
         Err(error) => {
