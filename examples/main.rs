@@ -33,6 +33,7 @@ examples! {
     producer
     redis
     results
+    routes
     schedules
     state
     transaction

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use claimant_core::report::OUTCOME_WORDS;
 
 /// The documents all of whose Rust code comes from files. The examples of others are doc tests.
-const DOCUMENTS: [&str; 4] = ["README.md", "docs/batches.md", "docs/your-own-consumer.md", "docs/testing.md"];
+const DOCUMENTS: [&str; 5] =
+    ["README.md", "docs/batches.md", "docs/routes.md", "docs/your-own-consumer.md", "docs/testing.md"];
 
 /// What stands before a block: the file that has it, from the top of the repository.
 const FROM: (&str, &str) = ("<!-- from ", " -->");

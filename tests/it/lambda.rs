@@ -3,6 +3,7 @@
 mod dead_letters;
 mod mapping;
 mod report;
+mod routes;
 mod threads;
 mod together;
 mod visibility;

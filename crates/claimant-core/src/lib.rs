@@ -90,7 +90,7 @@ pub use protocol::{Abandoned, Conflicts};
 pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
 pub use rejection::Rejection;
-pub use report::{DeadLetter, DeadLetterReason, Details, Entry, Latencies, Outcome, Report};
+pub use report::{DeadLetter, DeadLetterReason, Details, Entry, HandlerResult, Latencies, Outcome, Report};
 pub use routes::{Consumers, Router, RouterReport, Routes};
 pub use secret::SecretUrl;
 pub use settings::Variables;

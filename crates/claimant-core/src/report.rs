@@ -1,6 +1,7 @@
 //! One outcome for every message of a batch.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::time::Duration;
 
 use crate::claim::Fence;
@@ -181,13 +182,33 @@ pub struct Entry {
     pub visible_after: Option<Duration>,
     /// The steps that led to the outcome.
     pub details: Details,
+    /// What the handler returned, now or when the work was done, where the message is the only one of its batch.
+    pub result: Option<HandlerResult>,
+}
+
+/// What a handler returned, as JSON. `Debug` shows its length alone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HandlerResult(pub(crate) String);
+
+impl HandlerResult {
+    /// Returns the JSON text.
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for HandlerResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HandlerResult({} bytes)", self.0.len())
+    }
 }
 
 impl Entry {
     /// Returns what became of a message, without details.
     #[must_use]
     pub fn new(message_id: MessageId, outcome: Outcome) -> Self {
-        Self { message_id, outcome, visible_after: None, details: Details::default() }
+        Self { message_id, outcome, visible_after: None, details: Details::default(), result: None }
     }
 }
 
@@ -292,13 +313,7 @@ mod tests {
 
     #[test]
     fn a_failed_copy_fails_its_message_once() {
-        let details = Details::default();
-        let entry = |id: &str, outcome| Entry {
-            message_id: MessageId::new(id).unwrap(),
-            outcome,
-            visible_after: None,
-            details,
-        };
+        let entry = |id: &str, outcome| Entry::new(MessageId::new(id).unwrap(), outcome);
         let report = Report::new(vec![
             entry("a", Outcome::Completed),
             entry("b", Outcome::Retry),

@@ -5,6 +5,7 @@
 //! | `run` | [`run`]: handles invocations until the runtime ends the function |
 //! | `settings` | [`Settings`]: read from the environment |
 //! | `service` | [`Service`]: handles one invocation |
+//! | `direct` | events without a queue: a payload in, its result out |
 //! | `event`, `trace` | records converted to messages, each validated on its own; the producer's trace |
 //! | `response` | the report as a partial batch response |
 //! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
@@ -25,6 +26,7 @@
 //! larger than SQS allows or that has no body. A copy can be sent twice, if SQS's response or the deletion is lost.
 
 mod deadline;
+mod direct;
 mod event;
 #[cfg(test)]
 mod fuzz;
@@ -40,6 +42,7 @@ mod settings;
 mod trace;
 mod visibility;
 
-pub use run::run;
+pub use direct::NotDone;
+pub use run::{run, run_with_direct_events};
 pub use service::Service;
 pub use settings::Settings;

@@ -3,53 +3,101 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aws_lambda_events::event::sqs::SqsEvent;
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use claimant_core::limits::BLOCKED_MAX;
-use claimant_core::{Consumer, Error, ErrorKind, Variables};
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use claimant_core::{Consumers, Error, ErrorKind, Variables};
+use lambda_runtime::{Context, Diagnostic, LambdaEvent, service_fn};
+use serde_json::value::RawValue;
 
+use crate::direct::{self, Incoming};
 use crate::logging;
 use crate::service::Service;
 use crate::settings::Settings;
 
-/// Runs a consumer as a Lambda function until the runtime ends it: the last call in `main`. Reads its [`Settings`] from these
-/// variables; a program whose parts have all read their own passes a reader that refuses unknown ones.
+/// Runs one consumer, or several behind [`Routes`](claimant_core::Routes), as a Lambda function until the runtime ends it: the
+/// last call in `main`. Reads its [`Settings`] from these variables; a program whose parts have all read their own passes a reader
+/// that refuses unknown ones.
 ///
 /// Sets up logs as Lambda's variables say, unless the function has a `tracing` subscriber already. On Lambda Managed
 /// Instances (`AWS_LAMBDA_MAX_CONCURRENCY`) several invocations run in this process at once, elsewhere one after the
 /// other.
 ///
 /// # Errors
-/// Of the kind [`Invalid`](ErrorKind::Invalid) when the settings of the environment or of the consumer are not usable, or the
+/// Of the kind [`Invalid`](ErrorKind::Invalid) when the settings of the environment or of a consumer are not usable, or the
 /// process was not started by Lambda or an imitation of it; [`Unavailable`](ErrorKind::Unavailable) when Lambda's runtime is gone.
-pub async fn run<T>(variables: Variables, consumer: Consumer<T>) -> Result<(), Error>
-where
-    T: Send + 'static,
-{
-    logging::init();
-    let settings = Settings::from_variables(variables)?;
-    if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_none() {
-        return Err(Error::invalid(
-            "there is no Lambda runtime here (AWS_LAMBDA_RUNTIME_API is not set): start the function with `claimant local`, \
-             `cargo lambda watch` or on Lambda, not by itself",
-        ));
-    }
-    // Handlers have threads of their own: however many of them block theirs, the report is returned in time.
-    let service = Arc::new(Service::new(&settings, consumer).await?.handlers_on_own_threads()?);
-    let invocations = Arc::new(AtomicUsize::new(0));
+pub async fn run(variables: Variables, consumers: impl Into<Consumers>) -> Result<(), Error> {
+    let function = Function::start(variables, consumers.into()).await?;
     let invoke = service_fn(move |event: LambdaEvent<SqsEvent>| {
-        let (service, in_flight) = (Arc::clone(&service), InFlight::start(&invocations));
+        let (service, in_flight) = function.invocation();
         async move {
-            let LambdaEvent { payload, context } = event;
-            if service.are_threads_exhausted() {
-                return Err(diagnostic(threads_exhausted(&in_flight)));
-            }
-            service.invoke(payload, context.deadline, &context.invoked_function_arn).await.map_err(diagnostic)
+            in_flight.check(&service)?;
+            invoke(&service, event.payload, &event.context).await
         }
     });
-    lambda_runtime::run_concurrent(invoke)
-        .await
-        .map_err(|e| Error::new("the Lambda runtime ended").of_kind(ErrorKind::Unavailable).caused_by(e))
+    lambda_runtime::run_concurrent(invoke).await.map_err(ended)
+}
+
+/// Runs consumers as [`run`] does; and an event that is no batch of a queue is one message, whose payload is the whole event, as
+/// Step Functions, EventBridge Scheduler or `sam remote invoke` send it. Its result is the response, its failure an error of the
+/// invocation.
+///
+/// # Errors
+/// As for [`run`].
+pub async fn run_with_direct_events(variables: Variables, consumers: impl Into<Consumers>) -> Result<(), Error> {
+    let function = Function::start(variables, consumers.into()).await?;
+    let invoke = service_fn(move |event: LambdaEvent<Box<RawValue>>| {
+        let (service, in_flight) = function.invocation();
+        async move {
+            in_flight.check(&service)?;
+            let LambdaEvent { payload, context } = event;
+            match direct::read(payload).map_err(diagnostic)? {
+                Incoming::Batch(batch) => {
+                    let response = invoke(&service, batch, &context).await?;
+                    serde_json::value::to_raw_value(&response)
+                        .map_err(|e| diagnostic(Error::new("the response cannot be written as JSON").caused_by(e)))
+                }
+                Incoming::Payload(payload) => {
+                    let done = service.invoke_directly(&payload, &context.request_id, context.deadline).await;
+                    done.map_err(|not_done| Diagnostic {
+                        error_type: format!("claimant::{}", not_done.outcome()),
+                        error_message: not_done.to_string(),
+                    })
+                }
+            }
+        }
+    });
+    lambda_runtime::run_concurrent(invoke).await.map_err(ended)
+}
+
+async fn invoke(service: &Service, event: SqsEvent, context: &Context) -> Result<SqsBatchResponse, Diagnostic> {
+    service.invoke(event, context.deadline, &context.invoked_function_arn).await.map_err(diagnostic)
+}
+
+/// A function that has started.
+#[derive(Clone)]
+struct Function {
+    service: Arc<Service>,
+    invocations: Arc<AtomicUsize>,
+}
+
+impl Function {
+    async fn start(variables: Variables, consumers: Consumers) -> Result<Self, Error> {
+        logging::init();
+        let settings = Settings::from_variables(variables)?;
+        if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_none() {
+            return Err(Error::invalid(
+                "there is no Lambda runtime here (AWS_LAMBDA_RUNTIME_API is not set): start the function with `claimant local`, \
+                 `cargo lambda watch` or on Lambda, not by itself",
+            ));
+        }
+        // Handlers have threads of their own: however many of them block theirs, the report is returned in time.
+        let service = Service::new(&settings, consumers).await?.handlers_on_own_threads()?;
+        Ok(Self { service: Arc::new(service), invocations: Arc::default() })
+    }
+
+    fn invocation(&self) -> (Arc<Service>, InFlight) {
+        (Arc::clone(&self.service), InFlight::start(&self.invocations))
+    }
 }
 
 /// An invocation that is in flight in this process.
@@ -59,6 +107,11 @@ impl InFlight {
     fn start(all: &Arc<AtomicUsize>) -> Self {
         all.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(all))
+    }
+
+    /// Returns an error where the process takes no more messages.
+    fn check(&self, service: &Service) -> Result<(), Diagnostic> {
+        if service.are_threads_exhausted() { Err(diagnostic(threads_exhausted(self))) } else { Ok(()) }
     }
 
     fn is_alone(&self) -> bool {
@@ -87,6 +140,10 @@ fn threads_exhausted(in_flight: &InFlight) -> Error {
         std::process::exit(1);
     }
     error
+}
+
+fn ended(error: lambda_runtime::Error) -> Error {
+    Error::new("the Lambda runtime ended").of_kind(ErrorKind::Unavailable).caused_by(error)
 }
 
 fn diagnostic(error: Error) -> Diagnostic {

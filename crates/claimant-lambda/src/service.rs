@@ -1,4 +1,4 @@
-//! One consumer, ready for invocations.
+//! Consumers, ready for invocations.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -8,11 +8,16 @@ use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::Client;
 use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
-use claimant_core::{Clock, Consumer, Engine, Error, ErrorKind, HandlerThreads, Report, Schedule, Timestamp};
+use claimant_core::{
+    Clock, Consumers, Error, ErrorKind, HandlerThreads, Message, NoQueue, Report, Router, RouterReport, Schedule,
+    Timestamp,
+};
+use serde_json::value::RawValue;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
 use crate::deadline::Deadlines;
+use crate::direct::{self, NotDone};
 use crate::event::{self, Batch};
 use crate::mapping::{MappingCheck, Pending};
 use crate::observe::Observer;
@@ -26,13 +31,13 @@ const AFTER_REPORT_MS: u64 = 300;
 /// No invocation lasts longer.
 const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 
-/// One consumer, ready for any number of invocations at once. [`run`](crate::run) drives it; tests can do so without a
+/// One consumer, or several behind [`Routes`](claimant_core::Routes), ready for any number of invocations at once. [`run`](crate::run) drives it; tests can do so without a
 /// Lambda runtime.
 ///
 /// Invocations share only what belongs to the process: its clients, how long handlers took, and what is known of the
 /// event source mapping. Claims, schedules and reports are each invocation's own.
-pub struct Service<T> {
-    engine: Engine<T>,
+pub struct Service {
+    router: Router,
     threads: Option<HandlerThreads>,
     deadlines: Deadlines,
     margin: Duration,
@@ -43,22 +48,19 @@ pub struct Service<T> {
     observer: Observer,
 }
 
-impl<T> Service<T>
-where
-    T: Send + 'static,
-{
-    /// Creates a service for this consumer, with AWS as the environment says. Sets up logs and the panic hook as [`run`](crate::run)
+impl Service {
+    /// Creates a service for these consumers, with AWS as the environment says. Sets up logs and the panic hook as [`run`](crate::run)
     /// does: a panic's message can quote a payload, and is left out.
     ///
     /// # Errors
-    /// When the consumer's settings are not usable: one error with every fault.
-    pub async fn new(settings: &Settings, consumer: Consumer<T>) -> Result<Self, Error> {
+    /// When settings of a consumer or the routes are not usable: one error with every fault.
+    pub async fn new(settings: &Settings, consumers: impl Into<Consumers>) -> Result<Self, Error> {
         logging::init();
         let asks_aws = settings.change_visibility
             || settings.dead_letter_queue_url.is_some()
             || settings.mapping_check != MappingPolicy::Off;
         let config = if asks_aws { Some(claimant_aws::config().await) } else { None };
-        Self::with_aws(settings, consumer, config)
+        Self::with_aws(settings, consumers, config)
     }
 
     /// Creates a service as [`new`](Self::new) does, without setting up logs and the panic hook, and with this AWS configuration.
@@ -67,10 +69,14 @@ where
     ///
     /// # Errors
     /// As for [`new`](Self::new).
-    pub fn with_aws(settings: &Settings, consumer: Consumer<T>, config: Option<&SdkConfig>) -> Result<Self, Error> {
+    pub fn with_aws(
+        settings: &Settings,
+        consumers: impl Into<Consumers>,
+        config: Option<&SdkConfig>,
+    ) -> Result<Self, Error> {
         let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
         Ok(Self {
-            engine: Engine::new(consumer, settings.concurrency)?.receives_max(settings.max_receive_count),
+            router: Router::new(consumers, settings.concurrency)?.receives_max(settings.max_receive_count),
             threads: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
@@ -85,15 +91,15 @@ where
     /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.engine = self.engine.clock(clock);
+        self.router = self.router.clock(clock);
         self
     }
 
-    /// Runs handlers on these threads, see [`Engine::handlers_on`].
+    /// Runs handlers on these threads, see [`Engine::handlers_on`](claimant_core::Engine::handlers_on).
     #[must_use]
     pub fn handlers_on(mut self, threads: impl Into<HandlerThreads>) -> Self {
         let threads = threads.into();
-        self.engine = self.engine.handlers_on(threads.clone());
+        self.router = self.router.handlers_on(threads.clone());
         self.threads = Some(threads);
         self
     }
@@ -105,7 +111,7 @@ where
     /// When no threads can be started.
     pub fn handlers_on_own_threads(self) -> Result<Self, Error> {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let count = self.engine.concurrency().max(cores).min(THREADS_MAX);
+        let count = self.router.concurrency().max(cores).min(THREADS_MAX);
         let make =
             move || Builder::new_multi_thread().worker_threads(count).thread_name("handler").enable_all().build();
         Ok(self.handlers_on(HandlerThreads::new(make)?))
@@ -138,17 +144,43 @@ where
         function_arn: &str,
     ) -> Result<SqsBatchResponse, Error> {
         let batch = event::batch(event)?;
-        let now = self.engine.now();
+        let now = self.router.now();
         let deadline = self.deadlines.of(deadline_ms, now);
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
         let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
-        let report = self.engine.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch)).await;
-        self.observer.show(&report, self.engine.name().as_str(), self.engine.now());
+        let reports = self.router.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch)).await;
+        self.show(&reports);
+        let report = reports.all();
         let within = return_by.saturating_duration_since(Instant::now());
-        let pending = self.check_mapping(&batch, &report, function_arn, within);
+        let pending = self.check_mapping(&batch, report, function_arn, within);
         let (allowed, ()) =
-            tokio::join!(self.allowed(&report, pending, within), self.change_visibility(&batch, &report, within));
-        allowed.map(|()| response::response(&report))
+            tokio::join!(self.allowed(report, pending, within), self.change_visibility(&batch, report, within));
+        allowed.map(|()| response::response(report))
+    }
+
+    /// Handles one invocation whose event is a payload without a queue around it: its result, or `null`. `request_id` is the
+    /// invocation's, and the message's id: the same where Lambda itself tries an asynchronous invocation again.
+    ///
+    /// # Errors
+    /// When the work is not done: a caller can try again what is not `rejected`, `conflict` or `parked`.
+    pub async fn invoke_directly(
+        &self,
+        event: &RawValue,
+        request_id: &str,
+        deadline_ms: u64,
+    ) -> Result<Box<RawValue>, NotDone> {
+        let message = Message::new(request_id, event.get()).map_err(Error::from)?;
+        let now = self.router.now();
+        let schedule = Schedule::new(now, self.deadlines.of(deadline_ms, now), self.margin);
+        let reports = self.router.process(&[message], schedule, &NoQueue).await;
+        self.show(&reports);
+        direct::response(reports.all())
+    }
+
+    /// Logs what became of a batch for each consumer, and writes their metric records.
+    fn show(&self, reports: &RouterReport) {
+        let now = self.router.now();
+        reports.consumers().for_each(|(name, report)| self.observer.show(report, name.as_str(), now));
     }
 
     fn schedule(&self, now: Timestamp, deadline: Timestamp) -> Schedule {
@@ -194,8 +226,8 @@ where
     }
 }
 
-impl<T> std::fmt::Debug for Service<T> {
+impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("engine", &self.engine).finish_non_exhaustive()
+        f.debug_struct("Service").field("router", &self.router).finish_non_exhaustive()
     }
 }

@@ -25,6 +25,7 @@
 
 #[doc(inline)]
 pub use claimant_core::{
-    Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerThreads, HideAnswer, Latencies, Message,
-    MessageId, NoQueue, Outcome, Queue, QueueFuture, Rejection, Report, Schedule,
+    Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerResult, HandlerThreads, HideAnswer,
+    Latencies, Message, MessageId, NoQueue, Outcome, Queue, QueueFuture, Rejection, Report, Router, RouterReport,
+    Schedule,
 };

@@ -87,6 +87,8 @@ pub use claimant_core::message::{Event, Message};
 #[doc(inline)]
 pub use claimant_core::rejection::Rejection;
 #[doc(inline)]
+pub use claimant_core::routes::{Consumers, Routes, Values};
+#[doc(inline)]
 pub use claimant_core::settings::Variables;
 #[doc(inline)]
 pub use claimant_core::transaction::{TransactionGuard, TransactionSlot};

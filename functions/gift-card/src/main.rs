@@ -14,7 +14,8 @@ async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let tables = Tables::new(variables.text("GIFT_CARD_TABLE"), variables.text("GIFT_CARD_LEDGER_TABLE"));
     let locks = LockTable::from_variables(variables).await?.transactions();
-    claimant::lambda::run(consumer(locks, tables)).await
+    // From its queue, and asked for directly: the response is then the card.
+    claimant::lambda::run_with_direct_events(consumer(locks, tables)).await
 }
 
 /// The consumer on any store of such transactions: the lock table, and the one of the tests.

@@ -169,3 +169,35 @@ async fn a_process_that_dies_at_its_commit_has_issued_the_card_or_not() {
         stage.stop().await;
     }
 }
+
+/// As a state machine asks for a card, or `sam remote invoke`.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_queue_the_response_is_the_card_and_a_failure_an_error() {
+    let stage = Stage::start(config()).await.unwrap();
+    let mut cards = Vec::new();
+    for _ in 0..2 {
+        let Invocation::Response(answer) = stage.invoke(&purchase("ord-1", "card-1")).await else {
+            panic!("{}", stage.stop().await);
+        };
+        cards.push(serde_json::from_slice::<Value>(&answer).unwrap());
+    }
+    assert_eq!(cards[0], cards[1], "a duplicate gets what was returned");
+    assert!(cards[0].to_string().contains("card-1"), "{cards:?}");
+    assert_eq!(issued(&stage), ["card-1 ord-1"]);
+    let mut other = purchase("ord-1", "card-2");
+    other["amount_cents"] = json!(1);
+    for (event, wanted) in [(other, "claimant::conflict"), (json!({ "order_id": 7 }), "claimant::rejected")] {
+        match stage.invoke(&event).await {
+            Invocation::FunctionError { kind, message } => {
+                assert_eq!(kind, wanted, "{message}");
+                assert!(!message.contains("ord-1") && !message.contains("card-2"), "{message}");
+            }
+            other => panic!("{wanted}: {other:?}"),
+        }
+    }
+    // Its queue goes on as before.
+    let sold = event(&[Delivery::new("m-1", &purchase("ord-2", "card-2"))]);
+    assert!(stage.failures(&sold).await.unwrap().is_empty());
+    assert!(stage.dead_letters().await.unwrap().is_empty(), "the caller has the error");
+    assert_eq!(issued(&stage), ["card-1 ord-1", "card-2 ord-2"]);
+}

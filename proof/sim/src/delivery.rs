@@ -15,7 +15,6 @@ use crate::mutant::Mutant;
 use crate::process::{Gated, Process};
 use crate::scenario::Fault;
 use crate::sqs::Delivery;
-use crate::work::Payload;
 use crate::world::World;
 
 /// The function's ARN.
@@ -26,7 +25,7 @@ const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:sim";
 pub struct Environment {
     /// The process.
     pub process: Arc<Process>,
-    service: Arc<Service<Payload>>,
+    service: Arc<Service>,
     /// One clone for each invocation that runs, and one for the place that it has.
     running: Arc<()>,
 }
@@ -34,13 +33,13 @@ pub struct Environment {
 impl Environment {
     /// A process that has its service.
     #[must_use]
-    pub fn new(process: Arc<Process>, service: Service<Payload>) -> Self {
+    pub fn new(process: Arc<Process>, service: Service) -> Self {
         Self { process, service: Arc::new(service), running: Arc::new(()) }
     }
 
     /// The same process with a service that shares nothing with the others: a wrong runtime's.
     #[must_use]
-    pub fn with(&self, service: Service<Payload>) -> Self {
+    pub fn with(&self, service: Service) -> Self {
         Self { service: Arc::new(service), ..self.clone() }
     }
 

@@ -25,7 +25,7 @@ use crate::world::World;
 /// # Panics
 /// When the scenario's settings are none that claimant takes.
 #[must_use]
-pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Service<Payload> {
+pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Service {
     let scenario = &world.scenario;
     let aws = &own_process(aws);
     // Nobody here looks at signatures, which take a third of a request's time.

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::world::{Logs, Work, aws, body, event, failures, settings, work};
+use super::world::{Logs, aws, body, event, failures, settings, work};
 
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:orders:live";
 const QUEUE: &str = "arn:aws:sqs:us-east-1:123456789012:orders";
@@ -70,7 +70,7 @@ impl Api {
     }
 }
 
-async fn service(mode: &str, address: &str) -> Service<Work> {
+async fn service(mode: &str, address: &str) -> Service {
     let variables = [("CLAIMANT_MAPPING_CHECK", mode), ("CLAIMANT_VISIBILITY", "off"), ("CLAIMANT_METRICS", "off")];
     let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w| &w.id);
     Service::with_aws(&settings(&variables), consumer, Some(&aws(address, Wire::default()).await)).unwrap()
@@ -83,12 +83,12 @@ const AT_ONCE: &str = "aA";
 /// How long a request may take to arrive; nothing is decided by how long it took.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn invoke(service: &Service<Work>, action: &str) -> Result<Vec<String>, String> {
+async fn invoke(service: &Service, action: &str) -> Result<Vec<String>, String> {
     invoke_with(service, WAITS, action).await
 }
 
 /// An invocation with two messages, of which the second asks for `action`: the ids reported failed, or the error.
-async fn invoke_with(service: &Service<Work>, second: &str, action: &str) -> Result<Vec<String>, String> {
+async fn invoke_with(service: &Service, second: &str, action: &str) -> Result<Vec<String>, String> {
     let record = |id: &str, body: String| json!({ "messageId": id, "body": body, "eventSourceARN": QUEUE });
     let event = event(vec![record("m1", body("a", "ok")), record(second, body("b", action))]);
     let deadline = SystemClock.now().plus(Duration::from_secs(60)).as_millis();

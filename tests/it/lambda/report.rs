@@ -15,7 +15,7 @@ use super::world::{Logs, QUEUE, Work, World, body, event, failures, invoke, sett
 /// What Lambda takes as an answer.
 const RESPONSE_MAX_BYTES: usize = 6 * 1_024 * 1_024;
 
-fn alone() -> Service<Work> {
+fn alone() -> Service {
     let consumer = Consumer::new("c", MemoryStore::new(), work).key(|w| &w.id);
     Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap()
 }

@@ -9,7 +9,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::config::{Credentials, Region};
 use claimant::lambda::{Service, Settings};
 use claimant::memory::MemoryStore;
-use claimant::{Clock, Consumer, Context, Error, HandlerError, SystemClock, Variables};
+use claimant::{Clock, Consumer, Consumers, Context, Error, HandlerError, SystemClock, Variables};
 use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received, Sqs};
 use claimant_testkit::FaultyStore;
 use claimant_tests::wire::Wire;
@@ -75,13 +75,13 @@ impl World {
     }
 
     /// A service of [`work`] with these variables.
-    pub(super) fn service(&self, variables: &[(&str, &str)]) -> Service<Work> {
+    pub(super) fn service(&self, variables: &[(&str, &str)]) -> Service {
         self.service_of(variables, Consumer::new("c", self.store.clone(), work).key(|w| &w.id))
     }
 
-    pub(super) fn service_of(&self, variables: &[(&str, &str)], consumer: Consumer<Work>) -> Service<Work> {
+    pub(super) fn service_of(&self, variables: &[(&str, &str)], consumers: impl Into<Consumers>) -> Service {
         let metrics = Arc::clone(&self.metrics);
-        let service = Service::with_aws(&settings(variables), consumer, Some(&self.config)).unwrap();
+        let service = Service::with_aws(&settings(variables), consumers, Some(&self.config)).unwrap();
         service.metrics(move |line| metrics.lock().unwrap().push(serde_json::from_str(line).unwrap()))
     }
 
@@ -153,7 +153,7 @@ pub(crate) fn settings(variables: &[(&str, &str)]) -> Settings {
 }
 
 /// One invocation, with a deadline like Lambda's.
-pub(super) async fn invoke(service: &Service<Work>, event: SqsEvent) -> Result<SqsBatchResponse, Error> {
+pub(super) async fn invoke(service: &Service, event: SqsEvent) -> Result<SqsBatchResponse, Error> {
     service.invoke(event, SystemClock.now().plus(TIMEOUT).as_millis(), "").await
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::dead_letters::Disposed;
 use super::intake::Arrival;
 use super::work::{Answer, Delivery};
-use crate::report::{Details, Entry, Outcome};
+use crate::report::{Details, Entry, HandlerResult, Outcome};
 
 /// What becomes of a message now that another of its events has ended.
 pub(crate) enum MessageEnd {
@@ -64,8 +64,10 @@ impl Messages {
 
     /// Records the answer to an event.
     pub(crate) fn answered(&mut self, delivery: &Delivery, answer: Answer) -> MessageEnd {
+        let alone = self.entries.len() == 1 && self.progress[delivery.index].events == 1;
         let (progress, details) = (&mut self.progress[delivery.index], delivery.details);
-        let Answer { outcome, visible_after, .. } = answer;
+        let Answer { outcome, visible_after, result } = answer;
+        self.entries[delivery.index].result = result.filter(|_| alone).map(HandlerResult);
         if !outcome.is_success() {
             progress.fail(Failure { event: delivery.event, outcome, visible_after, details });
         } else if progress.success.is_none() || outcome == Outcome::Completed {

@@ -69,10 +69,8 @@ fn report() {
         let entries: Vec<_> = entries
             .into_iter()
             .map(|(id, outcome, visible_after)| Entry {
-                message_id: MessageId::new(id).unwrap(),
-                outcome,
                 visible_after,
-                details: crate::report::Details::default(),
+                ..Entry::new(MessageId::new(id).unwrap(), outcome)
             })
             .collect();
         let report = Report::new(entries.clone());

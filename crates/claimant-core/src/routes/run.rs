@@ -207,7 +207,8 @@ impl Run<'_> {
                 None if entry.outcome.is_success() => self.invocation.done(message),
                 None => {}
             }
-            ended.insert(message, entry.clone());
+            // A result is one event's, and not the message's.
+            ended.insert(message, Entry { result: None, ..entry.clone() });
         }
         let confirmed = self.send(self.invocation.queue, &letters).await;
         for (letter, confirmed) in letters.iter().zip(confirmed) {

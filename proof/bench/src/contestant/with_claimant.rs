@@ -12,7 +12,7 @@ use super::{Purchase, handle};
 pub(super) struct WithClaimant {
     table: LockTable,
     /// By concurrency.
-    services: BTreeMap<usize, Service<Purchase>>,
+    services: BTreeMap<usize, Service>,
 }
 
 async fn confirm(purchase: Purchase, _: Context) -> Result<(), HandlerError> {
