@@ -16,7 +16,7 @@ use claimant::engine::Engine;
 use claimant::envelope::{S3, S3Record};
 use claimant::memory::MemoryStore;
 use claimant::{Consumer, Context, Handler, HandlerError};
-use claimant_test::{S3Record as TestRecord, TestMessage};
+use claimant_test::{S3Object, TestMessage};
 
 /// Makes thumbnails, but the first one of the dog fails.
 #[derive(Default)]
@@ -44,7 +44,7 @@ pub(crate) async fn main() -> crate::Result {
     let consumer = Consumer::new("thumbnails", MemoryStore::new(), Thumbnails::default()).envelope(S3).concurrency(1);
     let engine = Engine::with_defaults(consumer)?;
 
-    let objects = ["cat 1.jpg", "dog.jpg"].map(|key| TestRecord::created("photos", key));
+    let objects = ["cat 1.jpg", "dog.jpg"].map(|key| S3Object::created("photos", key));
     let both = TestMessage::s3(&objects);
     let test = TestMessage::s3_test_event("photos");
     crate::support::deliver_all(&engine, &[both.message(1), test.message(2)]).await?;
