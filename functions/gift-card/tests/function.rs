@@ -196,7 +196,7 @@ async fn without_a_queue_the_response_is_the_card_and_a_failure_an_error() {
         }
     }
     // Its queue goes on as before.
-    let sold = event(&[Delivery::new("m-1", &purchase("ord-2", "card-2"))]);
+    let sold = event(&[TestMessage::json(&purchase("ord-2", "card-2")).id("m-1")]);
     assert!(stage.failures(&sold).await.unwrap().is_empty());
     assert!(stage.dead_letters().await.unwrap().is_empty(), "the caller has the error");
     assert_eq!(issued(&stage), ["card-1 ord-1", "card-2 ord-2"]);
