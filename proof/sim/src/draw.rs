@@ -169,8 +169,10 @@ fn messages(rng: &mut Rng, consumer: &ConsumerSpec, keys: usize) -> Vec<MessageS
 /// Puts several events into some of the messages, by chance of its own: everything else of a seed stays as it is without them.
 fn several_events(scenario: &mut Scenario) {
     let rng = &mut Rng::with_seed(!scenario.seed);
-    // Without a key rule, events have the message's id and a number.
-    if scenario.consumer.by_message_id || !rarely(rng, 3) {
+    // Without a key rule, events have the message's id and a number. Those that do not fit into one invocation are done over several
+    // deliveries, by when a window of a minute has forgotten the first.
+    let several = !scenario.consumer.by_message_id && scenario.consumer.window_s.is_none();
+    if !several || !rarely(rng, 3) {
         return;
     }
     let (keys, groups) = (scenario.keys.len(), scenario.queue.fifo_groups.map_or(1, |groups| groups as usize));

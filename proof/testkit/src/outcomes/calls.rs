@@ -70,7 +70,7 @@ pub(super) const CASES: &[Case] = &[
             now(&["a few", "b ok", "c ok"], "parked parked parked"),
             now(&["a few", "b ok", "d panic", "e ok"], "parked parked parked parked"),
         ],
-        runs: "a/1 b/1 c/1 d/1",
+        runs: "a/1 b/1 c/1 d/1 e/1",
         status: Some(Parked),
         ..CALLS
     },

@@ -184,14 +184,26 @@ async fn act_all(items: Items<Work>, stage: Stage) -> Result<Vec<Result<Option<S
         return Err(HandlerError::terminal("no use for any"));
     }
     let few = any("few");
-    let mut results = join_all(items.into_iter().map(|Item { payload, cx }| act(payload, cx, stage.clone()))).await;
+    let items: Vec<_> = items.into_iter().collect();
+    // Before any of them acts: one that panics must not decide by its place which runs are seen.
+    items.iter().for_each(|Item { payload, cx }| note_run(payload, cx, &stage));
+    let acting = items.into_iter().map(|Item { payload, cx }| act_noted(payload, cx, stage.clone()));
+    let mut results = join_all(acting).await;
     results.truncate(if few { 0 } else { results.len() });
     Ok(results)
 }
 
 async fn act(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, HandlerError> {
+    note_run(&work, &cx, &stage);
+    act_noted(work, cx, stage).await
+}
+
+fn note_run(work: &Work, cx: &Context, stage: &Stage) {
     let run = format!("{}/{}", work.id, cx.attempt());
     stage.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+}
+
+async fn act_noted(work: Work, cx: Context, stage: Stage) -> Result<Option<String>, HandlerError> {
     match work.action.as_str() {
         "ok" | "few" => {}
         "value" => return Ok(Some(format!("made by attempt {}", cx.attempt()))),
