@@ -30,7 +30,7 @@ pub(super) const CASES: &[Case] = &[
             now(&["a ok", "b panic", "c ok"], "retry retry retry"),
             now(&["a ok", "b panic", "c ok"], "completed retry completed"),
         ],
-        runs: "a/1 a/2 b/1 b/2 c/2",
+        runs: "a/1 a/2 b/1 b/2 c/1 c/2",
         status: Some(Completed),
         ..CALLS
     },
