@@ -170,7 +170,7 @@ fn messages(rng: &mut Rng, consumer: &ConsumerSpec, keys: usize) -> Vec<MessageS
 fn several_events(scenario: &mut Scenario) {
     let rng = &mut Rng::with_seed(!scenario.seed);
     // Without a key rule, events have the message's id and a number. Those that do not fit into one invocation are done over several
-    // deliveries, by when a window of a minute has forgotten the first.
+    // deliveries, and by then a window of a minute has forgotten the first.
     let several = !scenario.consumer.by_message_id && scenario.consumer.window_s.is_none();
     if !several || !rarely(rng, 3) {
         return;

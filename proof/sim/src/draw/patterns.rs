@@ -146,6 +146,8 @@ fn forgotten(rng: &mut Rng, scenario: &mut Scenario) {
     }
     for message in &mut scenario.messages {
         message.at_ms = message.at_ms.min(300);
+        // Several events that do not fit into one invocation are never all remembered at once.
+        message.more.clear();
     }
     let late = |nth| Fault::Store { nth, fate: Fate::Late(94_000 + u64::from(nth) * 1_000) };
     let freeze = Fault::Freeze { invocation: 0, poll: rng.u32(2..6), for_ms: rng.u64(80_000..140_000) };
