@@ -173,7 +173,7 @@ async fn a_process_that_dies_at_its_commit_has_issued_the_card_or_not() {
 /// As a state machine asks for a card, or `sam remote invoke`.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_queue_the_response_is_the_card_and_a_failure_an_error() {
-    let stage = Stage::start(config()).await.unwrap();
+    let stage = Stage::start(config().dead_letters("dead")).await.unwrap();
     let mut cards = Vec::new();
     for _ in 0..2 {
         let Invocation::Response(answer) = stage.invoke(&purchase("ord-1", "card-1")).await else {
