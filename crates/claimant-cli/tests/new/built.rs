@@ -44,7 +44,7 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 15] = [
+const PACKAGES: [&str; 16] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
@@ -55,6 +55,7 @@ const PACKAGES: [&str; 15] = [
     "claimant-inbox",
     "claimant-lambda",
     "claimant-local",
+    "claimant-operate",
     "claimant-producer",
     "claimant-redis",
     "claimant-s3",
