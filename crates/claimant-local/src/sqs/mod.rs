@@ -19,7 +19,7 @@
 //!
 //! # What is not imitated
 //!
-//! Refused, with an error that names it (`claimant-local/tests/sqs/not_imitated.rs`):
+//! Refused, with an error that names it (`claimant-local/tests/local/sqs/not_imitated.rs`):
 //!
 //! | what | the error |
 //! | --- | --- |

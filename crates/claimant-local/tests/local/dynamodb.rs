@@ -1,7 +1,5 @@
 //! The embedded DynamoDB as the SDK sees it, and as it is after a restart.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::path::Path;
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};

@@ -1,7 +1,5 @@
 //! The mailbox as the SES SDK sees it.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::time::Duration;
 
 use aws_sdk_sesv2::config::{BehaviorVersion, Credentials, Region};

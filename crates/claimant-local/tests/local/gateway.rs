@@ -1,7 +1,5 @@
 //! The payment gateway on the wire.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! The SQS endpoint through the real SDK, over HTTP.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
-
 mod answers;
 mod batches;
 mod fifo;

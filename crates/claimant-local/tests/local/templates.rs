@@ -1,7 +1,5 @@
 //! What templates of the field are made of: each construct runs, or is named with its line.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -328,7 +326,7 @@ Resources:
     }
 }
 
-/// Not part of any check: `CLAIMANT_TEMPLATES=directory cargo test --test templates -- --ignored --nocapture` starts a cloud
+/// Not part of any check: `CLAIMANT_TEMPLATES=directory cargo test --test local -- --ignored --nocapture` starts a cloud
 /// for every template with a queue below a directory, such as a clone of a collection, and says what becomes of each.
 #[tokio::test]
 #[ignore = "needs templates from elsewhere: CLAIMANT_TEMPLATES=directory"]

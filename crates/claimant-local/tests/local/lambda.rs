@@ -1,25 +1,15 @@
 //! Real processes behind the local Lambda runtime API.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
-
-mod support;
-
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::support::{Logs, build, function, until};
 use claimant_local::lambda::{EVENT_BYTES_MAX, Function, FunctionCounters, Invocation};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::{Value, json};
-use support::{Logs, build, function, until};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(3);
-
-#[test]
-#[ignore = "the process that the other tests start as a function"]
-fn function_process() {
-    support::process::run();
-}
 
 struct Bench {
     dir: tempfile::TempDir,

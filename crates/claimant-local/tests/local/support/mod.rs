@@ -24,7 +24,6 @@ impl Logs {
     }
 
     /// Takes the lines of the function of this name, and of no other.
-    #[allow(dead_code, reason = "as above")]
     pub(crate) fn sink(&self, expected: &'static str) -> LogSink {
         let lines = Arc::clone(&self.0);
         Arc::new(move |name, line| {
@@ -34,7 +33,6 @@ impl Logs {
     }
 
     /// Takes every line.
-    #[allow(dead_code, reason = "each test binary has its own copy of this module")]
     pub(crate) fn sink_of_all(&self) -> LogSink {
         let lines = Arc::clone(&self.0);
         Arc::new(move |_, line| lines.lock().unwrap().push(line.to_owned()))
@@ -71,7 +69,6 @@ pub(crate) fn build(path: &Path, number: u32) {
 }
 
 /// A function whose process is [`build`] number 1, unless there is one in `dir` already.
-#[allow(dead_code, reason = "as above")]
 pub(crate) fn function(
     dir: &Path,
     logs: &Logs,
@@ -87,7 +84,6 @@ pub(crate) fn function(
 }
 
 /// What a function of `bootstrap` in `dir` is made of.
-#[allow(dead_code, reason = "as above")]
 pub(crate) fn config(
     dir: &Path,
     logs: &Logs,

@@ -1,25 +1,15 @@
 //! Messages from a local queue through an event source mapping to a real process.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
-
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Logs, build, config, function, until};
 use claimant_local::lambda::Function;
 use claimant_local::mapping::{Filter, Mapping, MappingCounters};
 use claimant_local::sqs::{Deduplication, NewMessage, QueueSettings, Sqs};
 use claimant_local::stack::MappingSpec;
 use serde_json::json;
-use support::{Logs, build, config, function, until};
 
 const LONG: Duration = Duration::from_secs(60);
-
-#[test]
-#[ignore = "the process that the other tests start as a function"]
-fn function_process() {
-    support::process::run();
-}
 
 struct Bench {
     dir: tempfile::TempDir,

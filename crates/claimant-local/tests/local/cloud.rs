@@ -1,16 +1,12 @@
 //! A whole cloud from a template, without a message to work on.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Logs, build, until};
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use claimant_local::cloud::{Cloud, CloudConfig, Ports};
 use claimant_local::sqs::NewMessage;
-use support::{Logs, build, until};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -44,12 +40,6 @@ Resources:
     Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: waver}}
     Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3}
 ";
-
-#[test]
-#[ignore = "the process that the other tests start as a function"]
-fn function_process() {
-    support::process::run();
-}
 
 /// A directory with the template and a file in place of each binary.
 fn stage() -> (TempDir, CloudConfig) {

@@ -1,0 +1,20 @@
+//! The local cloud, part by part and whole: in one binary, since each one takes seconds to link.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+mod cloud;
+mod dynamodb;
+mod gateway;
+mod hostile;
+mod lambda;
+mod mailbox;
+mod mapping;
+mod sqs;
+mod support;
+mod templates;
+
+#[test]
+#[ignore = "the process that the other tests start as a function"]
+fn function_process() {
+    support::process::run();
+}
