@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_smithy_http_client::tls;
 use claimant_core::Variables;
 use tokio::sync::OnceCell;
@@ -39,8 +39,21 @@ pub async fn config() -> &'static SdkConfig {
 }
 
 async fn load() -> SdkConfig {
+    config_of(None, None).await
+}
+
+/// Returns the configuration of this profile and this Region, each as the environment says where `None`: for commands that a
+/// person gives. Not shared, unlike [`config`].
+pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
     let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
-    aws_config::defaults(BehaviorVersion::latest())
+    let mut loader = aws_config::defaults(BehaviorVersion::latest());
+    if let Some(profile) = profile {
+        loader = loader.profile_name(profile);
+    }
+    if let Some(region) = region {
+        loader = loader.region(Region::new(region.to_owned()));
+    }
+    loader
         .http_client(aws_smithy_http_client::Builder::new().tls_provider(ring).build_https())
         .retry_config(
             RetryConfig::standard()

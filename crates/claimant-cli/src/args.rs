@@ -21,6 +21,28 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Local(Local),
     New(New),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Print the completions of a shell.
+///
+/// bash: claimant completions bash > ~/.local/share/bash-completion/completions/claimant
+/// fish: claimant completions fish > ~/.config/fish/completions/claimant.fish
+/// zsh: claimant completions zsh > a directory of $fpath/_claimant
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the manual pages: one for each command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// The directory that they are written to, such as ~/.local/share/man/man1
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 }
 
 const EXIT_CODES: &str = "\
@@ -123,6 +145,10 @@ pub(crate) struct PortOptions {
     /// The port of the S3 endpoint, where the template has a bucket; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) s3_port: u16,
+
+    /// The port of the control endpoint, which the commands that operate a cloud ask; 0 for a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) control_port: u16,
 }
 
 #[derive(Debug, clap::Args)]
@@ -249,7 +275,7 @@ mod tests {
             let args = ["claimant", "local"].iter().chain(options);
             let found = Args::try_parse_from(args).ok().map(|args| match args.command {
                 Command::Local(local) => local.work.workload,
-                Command::New(new) => panic!("{new:?}"),
+                other => panic!("{other:?}"),
             });
             assert_eq!(found, expected, "{options:?}");
         }
@@ -268,7 +294,7 @@ mod tests {
             let args = ["claimant", "local"].iter().chain(options);
             let found = Args::try_parse_from(args).ok().map(|args| match args.command {
                 Command::Local(local) => local.command.len(),
-                Command::New(new) => panic!("{new:?}"),
+                other => panic!("{other:?}"),
             });
             assert_eq!(found, expected, "{options:?}");
         }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub(crate) enum Ended {
     /// As it should.
     Well,
-    /// The workload found a fault, or was stopped before its end.
+    /// Something was found, or what was asked for was refused or not done whole.
     WithFaults,
     /// The command that ran beside the cloud ended with this code.
     Command(u8),

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::args::Local;
 use crate::exit::Ended;
 use crate::output::{Reader, note, say};
-use crate::{command, logs, output, progress};
+use crate::{command, logs, output, progress, running};
 
 /// Runs until stopped, or until the workload or the command is over.
 pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
@@ -45,6 +45,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
         }
         None if !options.command.is_empty() => run_command(&cloud, &options, &mut stop).await,
         None => {
+            let _announced = running::announce(&cloud.endpoints().control);
             description(&cloud, &options).iter().for_each(say);
             say("\nReady. Ctrl-C stops everything.\n");
             stop.received().await;
@@ -78,6 +79,7 @@ fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
             scheduler: options.ports.scheduler_port,
             gateway: options.ports.gateway_port,
             s3: options.ports.s3_port,
+            control: options.ports.control_port,
         },
         only: options.functions.clone(),
         logs,
@@ -167,6 +169,7 @@ fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
         format!("gateway   {}   (charges: {}/_claimant/charges)", endpoints.gateway, endpoints.gateway),
     ];
     let stack = cloud.stack();
+    lines.push(format!("control   {}   (for claimant list, inspect, dead, …)", endpoints.control));
     lines.extend(endpoints.s3.iter().map(|url| format!("S3        {url}")));
     lines.extend(stack.buckets.iter().map(|name| format!("bucket    {name}")));
     lines.extend(stack.queues.iter().map(|queue| format!("queue     {}", cloud.sqs().queue_url(&queue.name))));

@@ -6,16 +6,20 @@ mod exit;
 mod local;
 mod logs;
 mod new;
+mod operate;
 mod output;
 mod progress;
+#[allow(dead_code, reason = "the commands that use it follow")]
+mod running;
+mod shell;
 
-use std::error::Error as _;
+use std::error::Error as StdError;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use args::{Args, Command};
-use claimant_local::Error;
+use claimant_core::error::Chain;
 use exit::{EXIT_SETUP, Ended};
 
 /// The command's own log. The embedded DynamoDB warns of every condition that fails, which is normal here.
@@ -34,38 +38,39 @@ fn main() -> ExitCode {
     match run(command) {
         Ok(ended) => ended.into(),
         Err(e) => {
-            eprintln!("error: {}", with_causes(&e));
+            eprintln!("error: {}", Chain(&*e));
             ExitCode::from(EXIT_SETUP)
         }
     }
 }
 
-fn run(command: Command) -> Result<Ended, Error> {
-    match command {
+fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
+    let ended = match command {
         Command::New(options) => {
             new::run(&options)?;
-            output::check(output::Reader::MayLeave)?;
-            Ok(Ended::Well)
+            Ended::Well
         }
-        Command::Local(options) => {
-            let runtime = tokio::runtime::Runtime::new();
-            let runtime = runtime.map_err(|e| Error::new("the async runtime cannot start").caused_by(e))?;
-            let ended = runtime.block_on(local::run(options));
-            // Reading a template from a pipe cannot be cancelled: the process ends without it.
-            runtime.shutdown_background();
-            ended
+        // It looks after its output itself: a report must be read whole.
+        Command::Local(options) => return Ok(block_on(local::run(options))??),
+        Command::Completions(options) => {
+            shell::completions(options.shell);
+            Ended::Well
         }
-    }
+        Command::Man(options) => {
+            shell::manual(&options.directory)?;
+            Ended::Well
+        }
+    };
+    output::check(output::Reader::MayLeave)?;
+    Ok(ended)
 }
 
-/// The error and what caused it, on one line.
-fn with_causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
+/// Runs what needs an async runtime.
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, claimant_local::Error> {
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|e| claimant_local::Error::new("the async runtime cannot start").caused_by(e))?;
+    let value = runtime.block_on(future);
+    // Reading a template from a pipe cannot be cancelled: the process ends without it.
+    runtime.shutdown_background();
+    Ok(value)
 }

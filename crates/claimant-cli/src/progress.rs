@@ -1,4 +1,4 @@
-//! The progress of a workload on standard error.
+//! The progress of long work on standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -40,22 +40,27 @@ impl Display {
         Self { style, shown_at: None, shown: String::new() }
     }
 
+    /// Shows the progress of a workload.
     pub(crate) fn show(&mut self, progress: &Progress) {
-        let figures = figures(progress);
+        self.show_text(progress.elapsed, figures(progress));
+    }
+
+    /// Shows how far something is after this time.
+    pub(crate) fn show_text(&mut self, elapsed: Duration, figures: String) {
         let (start, end, every) = match self.style {
             Style::Refreshed => ("\r", "\x1b[K", REFRESH),
             Style::Lines if figures == self.shown => ("", "\n", SAME_LINE),
             Style::Lines => ("", "\n", LINE),
             Style::Hidden => return,
         };
-        if self.shown_at.is_some_and(|at| progress.elapsed < at + every) {
+        if self.shown_at.is_some_and(|at| elapsed < at + every) {
             return;
         }
-        let elapsed_s = progress.elapsed.as_secs_f64();
+        let elapsed_s = elapsed.as_secs_f64();
         let mut stderr = io::stderr().lock();
         // OK to ignore: the run matters more than its display.
         let _ = write!(stderr, "{start}{elapsed_s:5.1} s  {figures}{end}").and_then(|()| stderr.flush());
-        self.shown_at = Some(progress.elapsed);
+        self.shown_at = Some(elapsed);
         self.shown = figures;
     }
 

@@ -53,6 +53,7 @@ fn help_tells_everything() {
         "--scheduler-port",
         "--gateway-port",
         "--s3-port",
+        "--control-port",
         "--function",
         "--function-variables",
         "--quiet",

@@ -10,6 +10,7 @@
 //! | [`scheduler`] | the EventBridge Scheduler endpoint: one-time schedules that send messages |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
+//! | [`control`] | an endpoint that says what a cloud holds, and passes log lines on |
 //! | [`cloud`] | all of it together, from one template |
 //! | [`s3`] | an S3 endpoint that keeps objects in memory |
 //! | [`stage`] | a stage for the tests of one function: its binary, tables and endpoints, without a template |
@@ -18,6 +19,7 @@
 mod arn;
 mod clock;
 pub mod cloud;
+pub mod control;
 pub mod dynamodb;
 mod endpoint;
 pub mod error;

@@ -3,5 +3,8 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`dead`] | dead letters: what is alike in them |
+//! | [`target`] | what the commands work on: a local cloud, or a table and queues by their names |
 
 pub mod dead;
+mod http;
+pub mod target;

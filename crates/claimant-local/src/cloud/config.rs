@@ -99,6 +99,8 @@ pub struct Ports {
     pub gateway: u16,
     /// S3's, where the template has a bucket.
     pub s3: u16,
+    /// The control endpoint's.
+    pub control: u16,
 }
 
 /// The base addresses of the endpoints.
@@ -116,4 +118,6 @@ pub struct Endpoints {
     pub gateway: String,
     /// S3's, where the template has a bucket.
     pub s3: Option<String>,
+    /// The control endpoint's: what the cloud holds, for the commands that operate it.
+    pub control: String,
 }

@@ -78,7 +78,15 @@ mod tests {
     fn a_function_gets_real_urls_and_our_endpoints() {
         let [dynamodb, sqs, ses, scheduler, gateway] =
             ["http://d", "http://q", "http://s", "http://t", "http://g"].map(str::to_owned);
-        let endpoints = Endpoints { dynamodb, sqs, ses, scheduler, gateway, s3: Some("http://o".to_owned()) };
+        let endpoints = Endpoints {
+            dynamodb,
+            sqs,
+            ses,
+            scheduler,
+            gateway,
+            s3: Some("http://o".to_owned()),
+            control: String::new(),
+        };
         let template = BTreeMap::from([
             ("QUEUE_URL".to_owned(), format!("{SQS_URL_PLACEHOLDER}/000000000000/orders")),
             ("GATEWAY_URL".to_owned(), format!("{GATEWAY_URL_PLACEHOLDER}/legacy")),

@@ -13,6 +13,7 @@ use super::running::{Cloud, RunningFunction, Services};
 use super::servers::Servers;
 use super::{builds, environment};
 use crate::Error;
+use crate::control::{Control, describe};
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
 use crate::lambda::{Function, FunctionConfig, Places};
@@ -57,6 +58,8 @@ impl Cloud {
         let mailbox = Mailbox::new().with_slow_delay(config.delays.mail);
         let s3 = S3::new();
         stack.buckets.iter().for_each(|name| s3.create_bucket(name));
+        let control = Control::new();
+        let config = CloudConfig { logs: control.observe(config.logs.clone()), ..config };
         let gateway = Gateway::new().with_slow_delay(config.delays.charge);
 
         let mut servers = Servers::default();
@@ -65,6 +68,7 @@ impl Cloud {
         servers.start(|stop| mailbox.clone().serve(listeners.ses, stop));
         servers.start(|stop| Scheduler::new(sqs.clone()).serve(listeners.scheduler, stop));
         servers.start(|stop| gateway.clone().serve(listeners.gateway, stop));
+        servers.start(|stop| control.clone().serve(listeners.control, stop));
         if let Some(listener) = listeners.s3 {
             servers.start(|stop| s3.clone().serve(listener, stop));
         }
@@ -90,10 +94,13 @@ impl Cloud {
         let mut watching = JoinSet::new();
         if config.binaries.watch {
             let all = functions.iter().map(|running| running.function.clone()).collect();
-            watching.spawn(builds::watch(all, config.template, config.logs));
+            watching.spawn(builds::watch(all, config.template.clone(), config.logs));
         }
         let services = Services { sqs, dynamodb, mailbox, gateway, s3 };
-        Ok(Cloud { waiting, watching, stack, endpoints, services, functions, servers })
+        let cloud = Cloud { waiting, watching, stack, endpoints, services, functions, servers };
+        let template = config.template.display().to_string();
+        control.set_description(describe(&template, cloud.stack(), cloud.sqs(), &cloud.variables()));
+        Ok(cloud)
     }
 }
 
@@ -105,6 +112,7 @@ struct Listeners {
     scheduler: TcpListener,
     gateway: TcpListener,
     s3: Option<TcpListener>,
+    control: TcpListener,
 }
 
 impl Listeners {
@@ -116,6 +124,7 @@ impl Listeners {
         let (gateway, gateway_url) = bind("the payment gateway", "--gateway-port", ports.gateway).await?;
         let (s3, s3_url) =
             if stack.buckets.is_empty() { None } else { Some(bind("S3", "--s3-port", ports.s3).await?) }.unzip();
+        let (control, control_url) = bind("the control endpoint", "--control-port", ports.control).await?;
         let endpoints = Endpoints {
             dynamodb: dynamodb_url,
             sqs: sqs_url,
@@ -123,8 +132,9 @@ impl Listeners {
             scheduler: scheduler_url,
             gateway: gateway_url,
             s3: s3_url,
+            control: control_url,
         };
-        Ok((Self { dynamodb, sqs, ses, scheduler, gateway, s3 }, endpoints))
+        Ok((Self { dynamodb, sqs, ses, scheduler, gateway, s3, control }, endpoints))
     }
 }
 

@@ -232,6 +232,7 @@ async fn a_taken_port_is_named_with_its_option() {
         (Ports { ses: port, ..Ports::default() }, "--ses-port"),
         (Ports { scheduler: port, ..Ports::default() }, "--scheduler-port"),
         (Ports { gateway: port, ..Ports::default() }, "--gateway-port"),
+        (Ports { control: port, ..Ports::default() }, "--control-port"),
     ];
     for (ports, option) in table {
         let fault = fault(CloudConfig { ports, ..config.clone() }).await;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod cloud;
+mod control;
 mod dynamodb;
 mod gateway;
 mod hostile;

@@ -1,0 +1,40 @@
+//! Questions before something is written, and who asks.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use claimant_core::Error;
+
+use super::options::WriteOptions;
+
+/// The variable that says who acts, where the user's name does not.
+const OPERATOR_VARIABLE: &str = "CLAIMANT_OPERATOR";
+
+/// Whether to go on: `--yes`, or an answer that begins with y on the terminal.
+///
+/// # Errors
+/// When neither is to be had.
+pub(crate) fn confirmed(question: &str, options: &WriteOptions) -> Result<bool, Error> {
+    if options.yes {
+        return Ok(true);
+    }
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(Error::invalid(format!(
+            "{question} There is no terminal to ask on: give --yes, or --dry-run to see what would be done"
+        )));
+    }
+    let failed = |e| Error::new("the question could not be asked: give --yes").caused_by(e);
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
+}
+
+/// Returns who acts: `CLAIMANT_OPERATOR`, or the user and the machine.
+pub(crate) fn operator() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    variable(OPERATOR_VARIABLE).unwrap_or_else(|| {
+        let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
+        format!("{user}@{}", rustix::system::uname().nodename().to_string_lossy())
+    })
+}

@@ -1,0 +1,153 @@
+//! The options that all commands of operators have.
+
+use claimant_core::{Error, SecretUrl};
+use claimant_operate::target::{Account, Place, StoreAddress, Target};
+
+use crate::running;
+
+/// What `--store` begins with where a variable of the environment has the URL.
+const FROM_VARIABLE: &str = "env:";
+
+/// What to work on. Without any of these, it is the local cloud that runs on this machine.
+// No doc comments that clap would show as the command's own: the one above is replaced by the command's.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "What to work on")]
+pub(crate) struct TargetOptions {
+    /// A running local cloud; the only one on this machine unless the URL of its control endpoint is given
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) local: Option<String>,
+
+    /// The lock table, by its name or ARN, with the credentials of the profile; or one of several tables of a local cloud
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Option<String>,
+
+    /// The database of the records: postgres://…, mysql://…, redis://… or env:NAME, the variable that holds the URL
+    #[arg(long, value_name = "URL", conflicts_with_all = ["local", "table"])]
+    pub(crate) store: Option<String>,
+
+    /// A queue, by its URL; may be given several times. Of a local cloud its name is enough
+    #[arg(long = "queue", value_name = "URL")]
+    pub(crate) queues: Vec<String>,
+
+    /// The profile of the AWS configuration [default: as the environment says]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    /// The AWS Region [default: as the environment or the profile says]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) region: Option<String>,
+}
+
+impl TargetOptions {
+    /// Finds out what is there. The stores and queues that were asked for by name are the only ones, or come with an error.
+    ///
+    /// # Errors
+    /// When nothing was named and no local cloud runs here, when it gives no answer, or does not have what was asked for.
+    pub(crate) async fn open(&self) -> Result<Place, Error> {
+        let account = Account { profile: self.profile.clone(), region: self.region.clone() };
+        let mut place = self.target()?.open(&account).await?;
+        if let Some(table) = &self.table {
+            let known: Vec<_> = place.stores.iter().map(store_name).collect();
+            place.stores.retain(|store| store_name(store) == *table);
+            if place.stores.is_empty() {
+                return Err(Error::invalid(format!("{} has no table {table}: it has {}", place.name, all(&known))));
+            }
+        }
+        for asked in &self.queues {
+            if place.queue(asked).is_none() {
+                let known: Vec<_> = place.queues.iter().map(|queue| queue.name.clone()).collect();
+                return Err(Error::invalid(format!("{} has no queue {asked}: it has {}", place.name, all(&known))));
+            }
+        }
+        if !self.queues.is_empty() {
+            place.queues.retain(|queue| self.queues.iter().any(|asked| *asked == queue.name || *asked == queue.url));
+        }
+        Ok(place)
+    }
+
+    fn target(&self) -> Result<Target, Error> {
+        if let Some(url) = &self.local {
+            return if url.is_empty() { running_cloud() } else { Ok(Target::Local(url.clone())) };
+        }
+        let by_url = self.queues.iter().any(|queue| queue.contains("://"));
+        if self.table.is_none() && self.store.is_none() && !by_url {
+            return running_cloud();
+        }
+        let table = self.table.clone().map(StoreAddress::Table);
+        let store = self.store.as_deref().map(store_url).transpose()?.map(StoreAddress::Url);
+        Ok(Target::Named { store: table.or(store), queues: self.queues.clone() })
+    }
+}
+
+/// The URL, or that in a variable.
+fn store_url(option: &str) -> Result<SecretUrl, Error> {
+    let Some(name) = option.strip_prefix(FROM_VARIABLE) else { return Ok(SecretUrl::new(option)) };
+    let missing = |_| Error::invalid(format!("--store {option}: the variable {name} is not set, or is no text"));
+    std::env::var(name).map(SecretUrl::new).map_err(missing)
+}
+
+fn store_name(store: &StoreAddress) -> String {
+    match store {
+        StoreAddress::Table(name) => name.clone(),
+        StoreAddress::Url(_) => "a database".to_owned(),
+    }
+}
+
+fn all(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The one local cloud of this machine.
+fn running_cloud() -> Result<Target, Error> {
+    if let Some(url) = std::env::var(running::VARIABLE).ok().filter(|url| !url.is_empty()) {
+        return Ok(Target::Local(url));
+    }
+    match running::found().as_slice() {
+        [url] => Ok(Target::Local(url.clone())),
+        [] => Err(Error::invalid(
+            "there is nothing to work on: no local cloud runs here (`claimant local`). Say what is meant with --local=URL, \
+             --table NAME, --store URL or --queue URL",
+        )),
+        several => Err(Error::invalid(format!(
+            "{} local clouds run here: choose one with --local=URL, of {}",
+            several.len(),
+            several.join(", ")
+        ))),
+    }
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct OutputOptions {
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How something is written.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct WriteOptions {
+    /// Show what would be done, without doing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Do not ask; needed where there is no terminal to ask on
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    /// Why, for those who look at it later
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
+}
+
+/// How much is done, and how fast.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct BulkOptions {
+    /// At most this many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+
+    /// At most this many per second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
+}

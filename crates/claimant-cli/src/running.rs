@@ -1,0 +1,76 @@
+//! The local clouds that run on this machine: each leaves the address of its control endpoint in a file of its own.
+//!
+//! The files are in a directory that belongs to this user and that no other may read or write, so nobody else on the machine
+//! can have commands sent elsewhere.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+
+use rustix::process::{Pid, geteuid, test_kill_process};
+
+/// The variable that names the control endpoint of a cloud, for commands that it runs and for those who choose one of several.
+pub(crate) const VARIABLE: &str = "CLAIMANT_LOCAL_URL";
+
+/// Files that are looked at.
+const FILES_MAX: usize = 1_000;
+
+/// A cloud that can be found until this is dropped.
+pub(crate) struct Announced(Option<PathBuf>);
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        // OK to fail: who finds the file sees that its process is gone.
+        let _ = self.0.as_ref().map(fs::remove_file);
+    }
+}
+
+/// Makes a cloud of this process known by its control endpoint. Where that cannot be written, it is found by its address only.
+pub(crate) fn announce(url: &str) -> Announced {
+    let written = directory().and_then(|directory| {
+        let file = directory.join(std::process::id().to_string());
+        fs::write(&file, url).map(|()| file)
+    });
+    Announced(written.ok())
+}
+
+/// Returns the control endpoints of the clouds that run.
+pub(crate) fn found() -> Vec<String> {
+    let Ok(entries) = directory().and_then(fs::read_dir) else { return Vec::new() };
+    let mut urls: Vec<_> = entries.flatten().take(FILES_MAX).filter_map(|entry| url_of(&entry.path())).collect();
+    urls.sort();
+    urls
+}
+
+/// The address in a file, if its process is there; otherwise the file is removed.
+fn url_of(file: &std::path::Path) -> Option<String> {
+    let id = file.file_name()?.to_str()?.parse().ok().and_then(Pid::from_raw)?;
+    if test_kill_process(id).is_err() {
+        // OK to fail: another command may have removed it.
+        let _ = fs::remove_file(file);
+        return None;
+    }
+    Some(fs::read_to_string(file).ok()?.trim().to_owned())
+}
+
+/// Returns the directory, made where it is not there. An error where another user could write to it.
+fn directory() -> io::Result<PathBuf> {
+    let directory = match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
+        Some(path) => PathBuf::from(path).join("claimant"),
+        None => std::env::temp_dir().join(format!("claimant-{}", geteuid().as_raw())),
+    };
+    match DirBuilder::new().mode(0o700).create(&directory) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    if is_private(&fs::symlink_metadata(&directory)?) {
+        Ok(directory)
+    } else {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "the directory belongs to others as well"))
+    }
+}
+
+fn is_private(metadata: &Metadata) -> bool {
+    metadata.is_dir() && metadata.uid() == geteuid().as_raw() && metadata.permissions().mode() & 0o077 == 0
+}

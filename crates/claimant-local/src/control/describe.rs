@@ -1,0 +1,40 @@
+//! What a cloud holds, as JSON.
+
+use serde_json::{Value, json};
+
+use crate::sqs::Sqs;
+use crate::stack::{FunctionSpec, QueueSpec, Stack};
+
+/// The variable by which a function of ours knows its table.
+const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
+
+/// Returns what the stack holds, with the queues' addresses and these variables for clients. No other value of a function's
+/// variables is shown.
+#[must_use]
+pub fn describe(template: &str, stack: &Stack, sqs: &Sqs, variables: &[(String, String)]) -> Value {
+    let queue = |queue: &QueueSpec| {
+        json!({
+            "name": queue.name,
+            "url": sqs.queue_url(&queue.name),
+            "dead_letter_queue": queue.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue),
+        })
+    };
+    let function = |function: &FunctionSpec| {
+        json!({
+            "name": function.name,
+            "logical_id": function.logical_id,
+            "binary": function.binary,
+            "queues": function.mappings.iter().map(|mapping| mapping.queue.as_str()).collect::<Vec<_>>(),
+            "table": function.environment.get(TABLE_VARIABLE),
+        })
+    };
+    let variables: serde_json::Map<_, _> =
+        variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    json!({
+        "template": template,
+        "variables": variables,
+        "tables": stack.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
+        "queues": stack.queues.iter().map(queue).collect::<Vec<_>>(),
+        "functions": stack.functions.iter().map(function).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,83 @@
+//! The control endpoint over HTTP.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use futures_util::stream;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
+
+use super::service::{Control, LogLine};
+use crate::{Error, endpoint};
+
+impl Control {
+    /// Serves on `listener` until `shutdown` resolves and the requests under way are answered; readers of log lines are
+    /// told that there are no more.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let stopped = self.stopped.clone();
+        let stop = async move {
+            shutdown.await;
+            stopped.send_replace(true);
+        };
+        let served = endpoint::serve(listener, router(self), stop).await;
+        served.map_err(|e| Error::new("the control endpoint stopped: its listener failed").caused_by(e))
+    }
+}
+
+fn router(control: Control) -> Router {
+    Router::new().route("/_claimant/cloud", get(cloud)).route("/_claimant/logs", get(logs)).with_state(control)
+}
+
+async fn cloud(State(control): State<Control>) -> Response {
+    match control.description.get() {
+        Some(description) => Json(description).into_response(),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "the cloud is not ready yet").into_response(),
+    }
+}
+
+async fn logs(State(control): State<Control>) -> Response {
+    let reader = Reader { lines: control.lines.subscribe(), stopped: control.stopped.subscribe() };
+    let lines = stream::unfold(reader, |mut reader| async move {
+        let line = reader.next().await?;
+        Some((Ok::<_, Infallible>(line), reader))
+    });
+    ([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response()
+}
+
+/// Who reads log lines.
+struct Reader {
+    lines: Receiver<LogLine>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Reader {
+    /// The next line; none once the cloud stops.
+    async fn next(&mut self) -> Option<Bytes> {
+        let value = tokio::select! {
+            biased;
+            received = self.lines.recv() => match received {
+                Ok(LogLine { function, line }) => json!({ "function": &*function, "line": &*line }),
+                Err(RecvError::Lagged(missed)) => json!({ "missed": missed }),
+                Err(RecvError::Closed) => return None,
+            },
+            // An error means that the endpoint is gone.
+            _ = self.stopped.wait_for(|stopped| *stopped) => return None,
+        };
+        Some(Bytes::from(format!("{value}\n")))
+    }
+}

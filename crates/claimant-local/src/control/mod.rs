@@ -1,0 +1,13 @@
+//! The control endpoint: what a running cloud holds, and its functions' log lines as they come.
+//!
+//! | request | answer |
+//! | --- | --- |
+//! | `GET /_claimant/cloud` | JSON: the template, the variables for clients, tables, queues, functions |
+//! | `GET /_claimant/logs` | a JSON object `{"function", "line"}` in a line of its own for each log line, until the cloud stops; `{"missed": n}` where the reader is too slow |
+
+mod describe;
+mod http;
+mod service;
+
+pub use describe::describe;
+pub use service::{Control, KEPT_LINES_MAX};

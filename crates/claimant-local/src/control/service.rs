@@ -1,0 +1,64 @@
+//! What the control endpoint answers.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+use tokio::sync::{broadcast, watch};
+
+use crate::lambda::LogSink;
+
+/// Log lines that are kept for a reader who is slower than the functions; of what is older it misses some.
+pub const KEPT_LINES_MAX: usize = 4_096;
+
+/// A function's log line.
+#[derive(Debug, Clone)]
+pub(super) struct LogLine {
+    pub(super) function: Arc<str>,
+    pub(super) line: Arc<str>,
+}
+
+/// The control endpoint of a cloud. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Control {
+    pub(super) description: Arc<OnceLock<Value>>,
+    pub(super) lines: broadcast::Sender<LogLine>,
+    pub(super) stopped: watch::Sender<bool>,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Control {
+    /// Returns one that has nothing to say yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            description: Arc::default(),
+            lines: broadcast::Sender::new(KEPT_LINES_MAX),
+            stopped: watch::Sender::new(false),
+        }
+    }
+
+    /// Sets what the cloud holds; the first time counts.
+    pub fn set_description(&self, description: Value) {
+        // OK to be set already: a cloud is described once.
+        let _ = self.description.set(description);
+    }
+
+    /// Returns a sink that passes each line on to this endpoint's readers, and to `sink`.
+    #[must_use]
+    pub fn observe(&self, sink: LogSink) -> LogSink {
+        let lines = self.lines.clone();
+        Arc::new(move |function, line| {
+            // Without a reader there is nothing to keep.
+            if lines.receiver_count() > 0 {
+                // OK to fail: the last reader may have left since.
+                let _ = lines.send(LogLine { function: function.into(), line: line.into() });
+            }
+            sink(function, line);
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! The control endpoint: what a cloud holds, and its log lines.
+
+use std::sync::{Arc, Mutex};
+
+use claimant_local::control::Control;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+/// A connection on which this path was asked for.
+async fn ask(address: &str, path: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
+    BufReader::new(stream)
+}
+
+async fn whole(address: &str, path: &str) -> String {
+    let mut answer = String::new();
+    ask(address, path).await.read_to_string(&mut answer).await.expect("it answers in text");
+    answer
+}
+
+/// The next line of the answer that is a JSON object.
+async fn next_line(answer: &mut BufReader<TcpStream>) -> Option<Value> {
+    loop {
+        let mut line = String::new();
+        if answer.read_line(&mut line).await.expect("it answers in text") == 0 {
+            return None;
+        }
+        if let Ok(value @ Value::Object(_)) = serde_json::from_str(&line) {
+            return Some(value);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let control = Control::new();
+    let served = tokio::spawn(control.clone().serve(listener, async { drop(stopped.await) }));
+
+    assert!(whole(&address, "/_claimant/cloud").await.starts_with("HTTP/1.1 503 "), "it is not ready");
+    control.set_description(json!({"tables": ["LockTable"]}));
+    assert!(whole(&address, "/_claimant/cloud").await.ends_with("{\"tables\":[\"LockTable\"]}"));
+
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let sink = {
+        let shown = Arc::clone(&shown);
+        control.observe(Arc::new(move |function, line| shown.lock().unwrap().push(format!("{function}: {line}"))))
+    };
+    sink("f", "nobody reads this one");
+    let mut reader = ask(&address, "/_claimant/logs").await;
+    // The head of the answer comes once the reader is there.
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        reader.read_line(&mut head).await.unwrap();
+    }
+    sink("f", "batch done");
+    assert_eq!(next_line(&mut reader).await, Some(json!({"function": "f", "line": "batch done"})));
+    assert_eq!(*shown.lock().unwrap(), ["f: nobody reads this one", "f: batch done"]);
+
+    stop.send(()).unwrap();
+    assert_eq!(next_line(&mut reader).await, None);
+    served.await.unwrap().unwrap();
+}
