@@ -135,6 +135,7 @@ fn seen() -> Record {
         expires_at_s: NOW_MS / 1_000 + 60,
         result: None,
         error: Some("why".to_owned()),
+        note: None,
     }
 }
 
@@ -185,7 +186,7 @@ fn item(key: &str, record: &Record) -> Value {
     item.insert("created_at".into(), number(record.created_at.as_millis()));
     item.insert("updated_at".into(), number(record.updated_at.as_millis()));
     item.insert("expires_at".into(), number(record.expires_at_s));
-    let optional = [("result", &record.result), ("error", &record.error)];
+    let optional = [("result", &record.result), ("error", &record.error), ("note", &record.note)];
     item.extend(optional.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!({"S": text.as_ref()?})))));
     item.extend(record.completed_at.map(|time| ("completed_at".to_owned(), number(time.as_millis()))));
     Value::Object(item)

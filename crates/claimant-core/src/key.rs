@@ -162,10 +162,44 @@ impl RecordId {
         Self(format!("{}~{}", consumer.0, hex(&Sha256::digest(key.0.as_bytes()))))
     }
 
+    /// Returns the id that a store holds.
+    ///
+    /// # Errors
+    /// When it is not one that [`new`](Self::new) or [`hashed`](Self::hashed) returns.
+    pub fn from_stored(id: impl Into<String>) -> Result<Self, InvalidValue> {
+        let id = Self(id.into());
+        let (consumer, key) = id.0.split_at(id.consumer().len());
+        let hash = |key: &str| key.len() == 64 && key.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let valid = match key.split_at_checked(1) {
+            Some(("#", key)) => !key.is_empty() && id.0.len() <= RECORD_ID_PLAIN_MAX_BYTES,
+            Some((_, key)) => hash(key),
+            None => false,
+        };
+        if valid && ConsumerName::new(consumer).is_ok() {
+            return Ok(id);
+        }
+        Err(InvalidValue(
+            "the record id is not one that claimant writes: consumer#key, or consumer~hash of the key".into(),
+        ))
+    }
+
     /// Returns the id as the store holds it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the name of the consumer.
+    #[must_use]
+    pub fn consumer(&self) -> &str {
+        // OK because every record id has one of the two, and a consumer's name has neither.
+        self.0.split(['#', '~']).next().unwrap_or_default()
+    }
+
+    /// Returns the key; `None` where the id has only its hash.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.0[self.consumer().len()..].strip_prefix('#')
     }
 }
 
@@ -220,6 +254,22 @@ mod tests {
         assert!(RecordId::new(&a, &long).as_str().len() <= RECORD_ID_PLAIN_MAX_BYTES);
         let posing = key(&RecordId::hashed(&a, &long).as_str()["a~".len()..]);
         assert_ne!(RecordId::new(&a, &posing), RecordId::hashed(&a, &long));
+    }
+
+    #[test]
+    fn stored_ids_are_read_back_and_others_refused() {
+        let (a, key) = (ConsumerName::new("a").unwrap(), Key::new("1#2~3").unwrap());
+        let (clear, hashed) = (RecordId::new(&a, &key), RecordId::hashed(&a, &key));
+        for id in [&clear, &hashed] {
+            assert_eq!(RecordId::from_stored(id.as_str()).as_ref(), Ok(id));
+            assert_eq!(id.consumer(), "a");
+        }
+        assert_eq!((clear.key(), hashed.key()), (Some("1#2~3"), None));
+        let long = format!("a#{}", "k".repeat(RECORD_ID_PLAIN_MAX_BYTES));
+        for foreign in ["", "a", "a#", "#k", "a b#k", "a~", "a~abc", "ä#k", "~", &hashed.as_str().to_uppercase(), &long]
+        {
+            assert!(RecordId::from_stored(foreign).is_err(), "{foreign}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`key`], [`claim`], [`clock`], [`fingerprint`], [`record`] | the values, checked at the edge |
 //! | [`protocol`] | the pure decisions; nothing else decides |
-//! | [`store`], [`memory`] | the contract of a store, and the reference store |
+//! | [`store`], [`records`], [`memory`] | the contract of a store, what operators ask of one, and the reference store |
 //! | [`transaction`], [`batch_transactions`] | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], [`attributes`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `rules`, `options`, `tuning`, `batched` | a named handler, its rules and its options |
@@ -51,6 +51,7 @@ pub mod protocol;
 pub mod queue;
 mod reader;
 pub mod record;
+pub mod records;
 pub mod rejection;
 pub mod report;
 pub mod routes;
@@ -89,6 +90,7 @@ pub use payloads::{FetchError, FetchFuture, PayloadSink, PayloadSource, Pointer,
 pub use protocol::{Abandoned, Conflicts};
 pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture};
 pub use record::{Record, Status};
+pub use records::{Cursor, Filter, Page, Records, Replaced, Size, State};
 pub use rejection::Rejection;
 pub use report::{DeadLetter, DeadLetterReason, Details, Entry, HandlerResult, Latencies, Outcome, Report};
 pub use routes::{Consumers, Router, RouterReport, Routes};

@@ -7,6 +7,7 @@ use crate::claim::Claim;
 use crate::key::RecordId;
 use crate::protocol::{self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement};
 use crate::record::Record;
+use crate::records::{Cursor, Filter, Page, Records, Replaced, Size};
 use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreFuture};
 
 /// A store in memory: the shortest implementation of the contract, for tests and experiments.
@@ -100,6 +101,59 @@ impl Store for MemoryStore {
         Box::pin(async move {
             call.meter.request();
             Ok(self.records().get(id).cloned())
+        })
+    }
+}
+
+/// How many records a page has been chosen from at most.
+const PAGE_RECORDS: usize = 1_000;
+
+impl Records for MemoryStore {
+    fn replace<'a>(
+        &'a self,
+        id: &'a RecordId,
+        seen: &'a Record,
+        next: &'a Record,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+        Box::pin(async move {
+            call.meter.request();
+            match self.records().get_mut(id) {
+                Some(record) if record.is_same_write(seen) => {
+                    record.clone_from(next);
+                    Ok(Replaced::Done)
+                }
+                _ => Ok(Replaced::Changed),
+            }
+        })
+    }
+
+    /// The cursor is the last id of the page before.
+    fn list<'a>(
+        &'a self,
+        filter: &'a Filter,
+        from: &'a Cursor,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Page, StoreError>> {
+        Box::pin(async move {
+            call.meter.request();
+            let records = self.records();
+            let mut ids: Vec<_> = records.keys().filter(|id| id.as_str() > from.as_str()).collect();
+            ids.sort_unstable();
+            let next = ids.get(PAGE_RECORDS).map(|_| Cursor::new(ids[PAGE_RECORDS - 1].as_str()));
+            ids.truncate(PAGE_RECORDS);
+            let matching = ids.iter().map(|id| (*id, &records[*id])).filter(|(id, record)| filter.matches(id, record));
+            let listed = matching.map(|(id, record)| (id.clone(), Record { result: None, ..record.clone() }));
+            Ok(Page { records: listed.collect(), next, looked_at: ids.len() as u64, foreign: 0 })
+        })
+    }
+
+    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
+        Box::pin(async move {
+            call.meter.request();
+            let records = self.records();
+            let bytes: usize = records.iter().map(|(id, record)| id.as_str().len() + size_of_val(record)).sum();
+            Ok(Size { records: records.len() as u64, bytes: bytes as u64, read_units: None })
         })
     }
 }

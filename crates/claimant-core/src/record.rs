@@ -6,13 +6,19 @@ use std::str::FromStr;
 use crate::claim::{Fence, OwnerToken};
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
-use crate::key::{InvalidValue, MessageId};
+use crate::key::{InvalidValue, MessageId, RecordId};
 
 /// The longest error text kept on a record, in bytes; a longer one is cut at a character boundary.
 pub const ERROR_MAX_BYTES: usize = 256;
 
 /// The largest result kept on a record, in bytes of JSON. Each KB of it costs a write unit.
 pub const RESULT_MAX_BYTES: usize = 65_536;
+
+/// The longest note kept on a record, in bytes.
+pub const NOTE_MAX_BYTES: usize = 160;
+
+/// A record's id and its note together are at most this long, in bytes, so that an item of the default shape stays under 1 KB.
+const ID_AND_NOTE_MAX_BYTES: usize = 422;
 
 /// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,6 +98,24 @@ pub struct Record {
     pub result: Option<String>,
     /// The last failure, at most [`ERROR_MAX_BYTES`] bytes.
     pub error: Option<String>,
+    /// What an operator did to the record last: when, who, what and why, at most [`NOTE_MAX_BYTES`] bytes. Claims and
+    /// settlements leave it as it is.
+    pub note: Option<String>,
+}
+
+impl Record {
+    /// Returns whether both are the same write of one key: owner and fence name one claim, status and lease everything that can
+    /// happen to it.
+    #[must_use]
+    pub fn is_same_write(&self, other: &Self) -> bool {
+        let of = |record: &'_ Self| (record.status, record.owner.clone(), record.fence, record.lease_until);
+        of(self) == of(other)
+    }
+}
+
+/// Returns how many bytes a note may have beside this record id.
+pub(crate) fn note_room(id: &RecordId) -> usize {
+    ID_AND_NOTE_MAX_BYTES.saturating_sub(id.as_str().len()).min(NOTE_MAX_BYTES)
 }
 
 /// Returns `text` cut to at most `max` bytes, at a character boundary.

@@ -12,10 +12,10 @@ use crate::item::{Item, record, values};
 use crate::names::AttributeNames;
 
 /// Attributes that a record need not have.
-const OPTIONAL: [&str; 3] = ["completed_at", "result", "error"];
+const OPTIONAL: [&str; 4] = ["completed_at", "result", "error", "note"];
 
 /// All that a record has.
-const ALL: [&str; 14] = [
+const ALL: [&str; 15] = [
     "id",
     "status",
     "owner",
@@ -30,6 +30,7 @@ const ALL: [&str; 14] = [
     "expires_at",
     "result",
     "error",
+    "note",
 ];
 
 fn item(of: &Record) -> Item {

@@ -44,6 +44,7 @@ pub(crate) fn record(item: &Item, names: &AttributeNames) -> Result<Record, Stor
         expires_at_s: fields.number(&names.expires_at)?,
         result: fields.optional(&names.result, |f, n| f.text(n).map(str::to_owned))?,
         error: fields.optional(&names.error, |f, n| f.text(n).map(str::to_owned))?,
+        note: fields.optional(&names.note, |f, n| f.text(n).map(str::to_owned))?,
     })
 }
 
@@ -63,6 +64,7 @@ pub(crate) fn values<'a>(record: &Record, names: &'a AttributeNames) -> Vec<(&'a
         (&names.expires_at, Some(number(record.expires_at_s))),
         (&names.result, record.result.as_deref().map(text)),
         (&names.error, record.error.as_deref().map(text)),
+        (&names.note, record.note.as_deref().map(text)),
     ]
 }
 
@@ -117,6 +119,13 @@ fn corrupt(attribute: &str) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES;
+    use claimant_core::protocol::{Act, Operation};
+    use claimant_core::record::ERROR_MAX_BYTES;
+    use claimant_core::{ConsumerName, Key, RecordId};
+
     use super::*;
 
     fn longest() -> Record {
@@ -134,6 +143,7 @@ mod tests {
             expires_at_s: 4_102_444_800,
             result: None,
             error: None,
+            note: None,
         }
     }
 
@@ -158,17 +168,31 @@ mod tests {
     fn what_is_written_is_read_back() {
         let names = AttributeNames::default();
         for text in [None, Some("it failed".to_owned())] {
-            let wanted = Record { error: text.clone(), result: text, ..longest() };
+            let wanted = Record { error: text.clone(), note: text.clone(), result: text, ..longest() };
             assert_eq!(record(&item_of(&wanted), &names).unwrap(), wanted);
         }
     }
 
     #[test]
     fn a_record_stays_under_one_write_unit() {
-        let id = claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES + "id".len();
-        let failed = Record { error: Some("x".repeat(claimant_core::record::ERROR_MAX_BYTES)), ..longest() };
-        let bytes = size(&item_of(&failed)) + id;
-        assert!(bytes <= 1_024, "{bytes} bytes");
+        for key in [1, 200, 250, 300, RECORD_ID_PLAIN_MAX_BYTES - "c#".len()] {
+            let operation = Operation {
+                id: RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new("k".repeat(key)).unwrap()),
+                act: Act::Release,
+                owner: longest().owner,
+                now: longest().updated_at,
+                skew: Duration::ZERO,
+                force: false,
+                by: "ada".into(),
+                why: "w".repeat(1_000),
+            };
+            let note = operation.note();
+            assert!(note.starts_with("2100-01-01T00:00:00Z ad"), "{note}");
+            // As the next claim and its failure leave it.
+            let failed = Record { error: Some("x".repeat(ERROR_MAX_BYTES)), note: Some(note), ..longest() };
+            let bytes = size(&item_of(&failed)) + "id".len() + operation.id.as_str().len();
+            assert!(bytes <= 1_024, "{bytes} bytes with a key of {key}");
+        }
     }
 
     #[test]

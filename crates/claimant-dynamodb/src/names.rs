@@ -28,6 +28,7 @@ pub struct AttributeNames {
     pub expires_at: String,
     pub result: String,
     pub error: String,
+    pub note: String,
 }
 
 impl Default for AttributeNames {
@@ -47,6 +48,7 @@ impl Default for AttributeNames {
             expires_at: "expires_at".into(),
             result: "result".into(),
             error: "error".into(),
+            note: "note".into(),
         }
     }
 }

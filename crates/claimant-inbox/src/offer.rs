@@ -87,6 +87,7 @@ pub(crate) fn records(rows: &[PgRow]) -> Result<HashMap<Vec<u8>, Record>, StoreE
             expires_at_s: u64::MAX,
             result: None,
             error: None,
+            note: None,
         };
         Ok((column(row, "record_id")?, record))
     };

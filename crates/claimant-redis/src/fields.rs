@@ -19,6 +19,7 @@ pub(crate) const COMPLETED_AT: &str = "completed_at";
 pub(crate) const EXPIRES_AT: &str = "expires_at";
 pub(crate) const RESULT: &str = "result";
 pub(crate) const ERROR: &str = "error";
+pub(crate) const NOTE: &str = "note";
 
 /// One field with its value.
 pub(crate) type Field = (&'static str, Vec<u8>);
@@ -41,6 +42,7 @@ pub(crate) fn values(record: &Record) -> (Vec<Field>, Vec<&'static str>) {
         (COMPLETED_AT, record.completed_at.map(time)),
         (RESULT, record.result.as_deref().map(text)),
         (ERROR, record.error.as_deref().map(text)),
+        (NOTE, record.note.as_deref().map(text)),
     ];
     let mut set = vec![
         (STATUS, text(record.status.as_str())),
@@ -86,6 +88,7 @@ pub(crate) fn record(hash: Value) -> Result<Option<Record>, StoreError> {
         expires_at_s: fields.parsed(EXPIRES_AT)?,
         result: fields.optional(RESULT, |f, n| f.text(n).map(str::to_owned))?,
         error: fields.optional(ERROR, |f, n| f.text(n).map(str::to_owned))?,
+        note: fields.optional(NOTE, |f, n| f.text(n).map(str::to_owned))?,
     }))
 }
 
@@ -152,6 +155,7 @@ mod tests {
             expires_at_s: 4_102_444_800,
             result: Some("[\"ß\\u0000\"]".into()),
             error: Some("no luck".into()),
+            note: Some("by hand".into()),
         }
     }
 
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let bare = Record { completed_at: None, result: None, error: None, ..full() };
+        let bare = Record { completed_at: None, result: None, error: None, note: None, ..full() };
         for wanted in [full(), bare] {
             let pairs = hash(&wanted);
             // As protocol 2 and as protocol 3 send it.

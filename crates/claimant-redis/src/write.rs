@@ -62,6 +62,7 @@ pub(crate) struct Write {
 }
 
 /// The reply to a command.
+#[allow(clippy::large_enum_variant, reason = "it is used where it is made")]
 pub(crate) enum Reply {
     /// The write applied.
     Applied,

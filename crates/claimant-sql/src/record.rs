@@ -11,7 +11,7 @@ use crate::error::{ErrorCodes, RECORDS, SqlError};
 macro_rules! columns {
     () => {
         "id, status, owner, fence, lease_until, attempts, message_id, fingerprint, created_at, updated_at, completed_at, \
-         expires_at_s, result, error"
+         expires_at_s, result, error, note"
     };
 }
 pub(crate) use columns;
@@ -97,6 +97,7 @@ where
             expires_at_s: self.number(11, "expires_at_s")?,
             result: self.value::<Option<_>>(12)?.map(|bytes| self.text("result", bytes)).transpose()?,
             error: self.value::<Option<_>>(13)?.map(|bytes| self.text("error", bytes)).transpose()?,
+            note: self.value::<Option<_>>(14)?.map(|bytes| self.text("note", bytes)).transpose()?,
         };
         Ok((self.value(0)?, record))
     }

@@ -189,6 +189,7 @@ fn claimed(request: &ClaimRequest, before: Option<&Record>) -> Record {
         expires_at_s: expiry(request.now, request.lease_until, &request.policy),
         result: None,
         error: None,
+        note: before.and_then(|before| before.note.clone()),
     }
 }
 

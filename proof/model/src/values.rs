@@ -135,6 +135,7 @@ impl Rec {
             expires_at_s: self.expires.into(),
             result: None,
             error: None,
+            note: None,
         }
     }
 

@@ -104,6 +104,7 @@ fn record() -> impl Strategy<Value = Record> {
             expires_at_s: numbers.2,
             result: None,
             error: None,
+            note: None,
         }
     })
 }

@@ -91,7 +91,7 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     let live = in_progress && request.now <= claimable_at;
     // TTL deletion is best effort and days late, so the end of the window is compared here, every time.
     if !live && seen.expires_at_s.saturating_mul(1_000) < request.now.as_millis() {
-        return Decision::Grant { next: first_claim(request, seen.fence.next()), taken_over: in_progress };
+        return Decision::Grant { next: next_claim(seen, request), taken_over: in_progress };
     }
     if request.policy.conflicts == Conflicts::Reject && seen.fingerprint.contradicts(&request.fingerprint) {
         return Decision::Refuse(Refusal::Conflict);
@@ -128,14 +128,10 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
 /// Returns the record that a key without one gets when it is claimed.
 #[must_use]
 pub fn fresh_claim(request: &ClaimRequest) -> Record {
-    first_claim(request, Fence::FIRST)
-}
-
-fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
     Record {
         status: Status::InProgress,
         owner: request.owner.clone(),
-        fence,
+        fence: Fence::FIRST,
         lease_until: request.lease_until,
         attempts: 1,
         message_id: request.message_id.clone(),
@@ -146,7 +142,13 @@ fn first_claim(request: &ClaimRequest, fence: Fence) -> Record {
         expires_at_s: expiry(request.now, request.lease_until, &request.policy),
         result: None,
         error: None,
+        note: None,
     }
+}
+
+/// Returns the first claim of a new window: only the fence goes on, and what an operator noted stays.
+fn next_claim(seen: &Record, request: &ClaimRequest) -> Record {
+    Record { fence: seen.fence.next(), note: seen.note.clone(), ..fresh_claim(request) }
 }
 
 /// Returns the next claim of a key whose window goes on: the count of attempts goes on, and the time of creation stays.
@@ -160,7 +162,7 @@ fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
         next: Record {
             attempts: seen.attempts.saturating_add(1),
             created_at: seen.created_at,
-            ..first_claim(request, seen.fence.next())
+            ..next_claim(seen, request)
         },
     }
 }

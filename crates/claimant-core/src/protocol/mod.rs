@@ -5,10 +5,12 @@
 //! that the write applies only if what was seen is still there.
 
 mod claiming;
+mod operating;
 mod policy;
 mod settling;
 
 pub use claiming::{ClaimRequest, Decision, Refusal, claim_of, decide, fresh_claim, held};
+pub use operating::{Act, OperateDecision, OperateRefusal, Operation, operate};
 pub use policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
 pub use settling::{Ending, RenewDecision, Renewal, SET_ASIDE, SettleDecision, Settlement, renew, settle};
 
@@ -62,6 +64,7 @@ mod tests {
             expires_at_s: 171,
             result: None,
             error: None,
+            note: None,
         }
     }
 

@@ -113,6 +113,7 @@ impl MySqlStore {
         let files = &[
             (1, "records", include_str!("../../migrations/mysql/1_records.sql")),
             (2, "fingerprints", include_str!("../../migrations/mysql/2_fingerprints.sql")),
+            (3, "notes", include_str!("../../migrations/mysql/3_notes.sql")),
         ];
         let migrations = Migrations::of_records::<MySql>(files);
         let mut migrator = migrations.migrator();

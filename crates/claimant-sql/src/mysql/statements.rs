@@ -19,7 +19,7 @@ const READ: &str = concat!("SELECT ", columns!(), " FROM claimant_records WHERE 
 
 const REPLACE: &str = "UPDATE claimant_records SET status = ?, owner = ?, fence = ?, lease_until = ?, attempts = ?, \
     message_id = ?, fingerprint = ?, created_at = ?, updated_at = ?, completed_at = ?, expires_at_s = ?, result = ?, \
-    error = ? WHERE id = ? AND status = ? AND owner = ? AND fence = ? AND lease_until = ?";
+    error = ?, note = ? WHERE id = ? AND status = ? AND owner = ? AND fence = ? AND lease_until = ?";
 
 const RENEW: &str = "UPDATE claimant_records SET lease_until = ?, updated_at = ?, expires_at_s = ? \
     WHERE id = ? AND owner = ? AND fence = ? AND status = 'IN_PROGRESS' AND lease_until < ?";
@@ -43,7 +43,8 @@ fn insert(records: &[(&RecordId, Record)]) -> QueryBuilder<MySql> {
             .push_bind(r.completed_at.map(time))
             .push_bind(bigint(r.expires_at_s))
             .push_bind(bytes(r.result.as_deref()))
-            .push_bind(bytes(r.error.as_deref()));
+            .push_bind(bytes(r.error.as_deref()))
+            .push_bind(bytes(r.note.as_deref()));
     });
     text
 }
@@ -63,6 +64,7 @@ pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) 
         .bind(bigint(next.expires_at_s))
         .bind(next.result.as_deref().map(str::as_bytes))
         .bind(next.error.as_deref().map(str::as_bytes))
+        .bind(next.note.as_deref().map(str::as_bytes))
         .bind(key(id))
         .bind(seen.status.as_str())
         .bind(seen.owner.as_str().as_bytes())

@@ -109,7 +109,10 @@ impl PostgresStore {
     /// # Errors
     /// When the database cannot be reached, refuses, or was migrated by a later version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let files = &[(1, "records", include_str!("../../migrations/postgres/1_records.sql"))];
+        let files = &[
+            (1, "records", include_str!("../../migrations/postgres/1_records.sql")),
+            (2, "notes", include_str!("../../migrations/postgres/2_notes.sql")),
+        ];
         migrate(&self.pool, &Migrations::of_records::<Postgres>(files)).await
     }
 }

@@ -16,7 +16,7 @@ type Statement<'q> = Query<'q, Postgres, PgArguments>;
 /// Both parts see the table as it was when the statement began: what the first inserts is not among what the second finds.
 const OFFER: &str = concat!(
     "WITH offered AS (SELECT * FROM unnest($1::bytea[], $2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], \
-     $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[]) AS o (",
+     $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[]) AS o (",
     columns!(),
     ")), written AS (INSERT INTO claimant_records (",
     columns!(),
@@ -33,8 +33,8 @@ const READ: &str = concat!("SELECT ", columns!(), " FROM claimant_records WHERE 
 
 const REPLACE: &str = "UPDATE claimant_records SET status = $2, owner = $3, fence = $4, lease_until = $5, attempts = $6, \
     message_id = $7, fingerprint = $8, created_at = $9, updated_at = $10, completed_at = $11, expires_at_s = $12, \
-    result = $13, error = $14 \
-    WHERE id = $1 AND status = $15 AND owner = $16 AND fence = $17 AND lease_until = $18";
+    result = $13, error = $14, note = $15 \
+    WHERE id = $1 AND status = $16 AND owner = $17 AND fence = $18 AND lease_until = $19";
 
 const RENEW: &str = "UPDATE claimant_records SET lease_until = $4, updated_at = $5, expires_at_s = $6 \
     WHERE id = $1 AND owner = $2 AND fence = $3 AND status = 'IN_PROGRESS' AND lease_until < $4";
@@ -70,6 +70,7 @@ fn offer<'q>(records: &[(&RecordId, Record)]) -> Statement<'q> {
         .bind(each(records, |(_, r)| bigint(r.expires_at_s)))
         .bind(each(records, |(_, r)| bytes(r.result.as_deref())))
         .bind(each(records, |(_, r)| bytes(r.error.as_deref())))
+        .bind(each(records, |(_, r)| bytes(r.note.as_deref())))
 }
 
 pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
@@ -88,6 +89,7 @@ pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) 
         .bind(bigint(next.expires_at_s))
         .bind(next.result.as_deref().map(str::as_bytes))
         .bind(next.error.as_deref().map(str::as_bytes))
+        .bind(next.note.as_deref().map(str::as_bytes))
         .bind(seen.status.as_str())
         .bind(seen.owner.as_str().as_bytes())
         .bind(bigint(seen.fence.get()))

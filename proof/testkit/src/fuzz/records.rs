@@ -2,7 +2,7 @@
 
 use claimant_core::key::MESSAGE_ID_MAX_BYTES;
 use claimant_core::limits::TIME_MAX_MS;
-use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES, bounded};
+use claimant_core::record::{ERROR_MAX_BYTES, NOTE_MAX_BYTES, RESULT_MAX_BYTES, bounded};
 use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, Status, Timestamp};
 use proptest::option;
 use proptest::prelude::*;
@@ -26,8 +26,9 @@ pub fn records() -> impl Strategy<Value = Record> {
     let claim = (select(Status::ALL.as_slice()), "[0-9a-f]{32}", fences(), times(), any::<u32>());
     let work = (any_text(1, MESSAGE_ID_MAX_BYTES), any::<[u8; 32]>(), prop_oneof![Just(0), any::<u32>()]);
     let written = (times(), times(), option::of(times()), 0..=TIME_MAX_MS / 1_000);
-    let texts = (option::of(any_text(0, RESULT_MAX_BYTES)), option::of(any_text(0, ERROR_MAX_BYTES)));
-    (claim, work, written, texts).prop_map(|(claim, work, written, (result, error))| {
+    let notes = option::of(any_text(0, NOTE_MAX_BYTES));
+    let texts = (option::of(any_text(0, RESULT_MAX_BYTES)), option::of(any_text(0, ERROR_MAX_BYTES)), notes);
+    (claim, work, written, texts).prop_map(|(claim, work, written, (result, error, note))| {
         let ((status, owner, fence, lease_until, attempts), (message_id, digest, rule)) = (claim, work);
         let fingerprint = Fingerprint::from_stored(&digest).expect("as long as a hash");
         let (created_at, updated_at, completed_at, expires_at_s) = written;
@@ -45,6 +46,7 @@ pub fn records() -> impl Strategy<Value = Record> {
             expires_at_s,
             result,
             error,
+            note,
         }
     })
 }
