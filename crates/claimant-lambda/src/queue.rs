@@ -34,6 +34,8 @@ const ERROR_MAX_BYTES: usize = 1_024;
 /// The prefix of the attributes that claimant adds to a dead letter.
 const PREFIX: &str = "claimant-";
 
+/// What became of the message: whether its work may be done.
+const OUTCOME: &str = "claimant-outcome";
 /// The id that the message had in its own queue: a copy has a new one.
 const MESSAGE_ID: &str = "claimant-message-id";
 /// The id that the producer's message had, where this one is a copy that was redriven from a dead-letter queue.
@@ -252,11 +254,13 @@ fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
 /// | `claimant-first-message-id`, `claimant-redrives` | the producer's id, and how often it came back from a dead-letter queue, if it did |
 fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
     let text = |name: &str| received.get(name).and_then(AttributeValue::as_sent);
-    let redriven = text(MESSAGE_ID).is_some();
-    let redrives = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default().saturating_add(1);
+    let redriven = text(MESSAGE_ID).is_some() || text(REDRIVES).is_some();
+    let counted = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
+    // A redrive of SQS leaves a copy as it is, and counts nothing; `claimant dead redrive` counts, and removes the outcome.
+    let redrives = counted.saturating_add(u32::from(text(OUTCOME).is_some()));
     let said = [
         ("claimant-error", Some(dead_letter.error.clone())),
-        ("claimant-outcome", Some(dead_letter.reason.as_str().to_owned())),
+        (OUTCOME, Some(dead_letter.reason.as_str().to_owned())),
         ("claimant-consumer", Some(dead_letter.consumer.as_str().to_owned())),
         // An id that SQS cannot carry as it is would name another record.
         (

@@ -2,9 +2,10 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`dead`] | dead letters: what is alike in them |
+//! | [`dead`] | dead letters: read, grouped, sent back, discarded |
 //! | [`target`] | what the commands work on: a local cloud, or a table and queues by their names |
 
+mod aws;
 pub mod dead;
 mod http;
 pub mod target;

@@ -1,9 +1,43 @@
-//! Dead letters.
+//! Dead letters: read, grouped, sent back, discarded; those that a function copied and those that SQS moved alike.
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `letter` | [`DeadLetter`]: where it came from ([`Origin`]), why ([`Why`]), what it holds |
 //! | `fingerprint` | [`Fingerprint`]: what dead letters of one cause have in common |
+//! | `group` | [`Groups`]: dead letters of one cause, counted |
+//! | `field` | [`FieldPath`]: one field of a JSON body, read and replaced |
+//! | `selection` | [`Selection`]: which dead letters are meant |
+//! | `outgoing` | the copy that goes back to a queue, and the [`Edit`] of its body |
+//! | `queue` | [`DeadLetterQueue`]: what is asked of SQS |
+//! | `walk` | every letter once, as far as SQS shows it |
+//! | `pace` | how many a second |
+//! | `report` | what is asked of an act ([`Bounds`], [`Observer`]), and what it did ([`Report`]) |
+//! | `acts` | reading and discarding |
+//! | `redrive` | sending back |
+//!
+//! SQS has no way to look at a message but to receive it, so a letter that is read is hidden from other readers for a moment, and its
+//! receive count grows.
 
+mod acts;
+mod field;
 mod fingerprint;
+mod group;
+mod letter;
+mod outgoing;
+mod pace;
+mod queue;
+mod redrive;
+mod report;
+mod selection;
+mod walk;
 
+pub use field::FieldPath;
 pub use fingerprint::Fingerprint;
+pub use group::{Group, Groups};
+pub use letter::{DeadLetter, MOVED, Origin, Why};
+pub use outgoing::Edit;
+pub use pace::RATE_MAX_PER_S;
+pub use queue::{DeadLetterQueue, Depth};
+pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report};
+pub use selection::Selection;
+pub use walk::LOOKED_AT_MAX;

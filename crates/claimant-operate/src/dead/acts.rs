@@ -1,0 +1,105 @@
+//! Reading and discarding dead letters.
+
+use std::io::{self, Write};
+
+use claimant_core::Error;
+
+use super::letter::DeadLetter;
+use super::pace::Pace;
+use super::queue::{DeadLetterQueue, REQUEST_MAX};
+use super::report::{Bounds, Observer, Report};
+use super::selection::Selection;
+use super::walk::{Walk, delete, finish};
+
+impl DeadLetterQueue {
+    /// Reads the letters that are selected, and gives each to `each`. They are hidden from other readers meanwhile, 120 s at most,
+    /// and shown again at the end. To SQS that is a receive.
+    ///
+    /// Of a FIFO queue SQS shows at most ten letters of a group at a time: the others come once these are sent back or
+    /// discarded.
+    ///
+    /// # Errors
+    /// When the queue cannot be read.
+    pub async fn read(
+        &self,
+        selection: &Selection,
+        limit: usize,
+        each: &mut (dyn FnMut(DeadLetter) + Send),
+        observer: Observer<'_>,
+    ) -> Result<Report, Error> {
+        selection.check()?;
+        let mut walk = Walk::new(self, selection, limit, false);
+        let mut report = Report::default();
+        let read = async {
+            while let Some(letters) = walk.next().await? {
+                report.progress.selected += letters.len();
+                report.progress.looked_at = walk.looked_at;
+                letters.into_iter().for_each(&mut *each);
+                if observer(report.progress).is_break() {
+                    report.more = true;
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let result = read.await;
+        finish(walk, report, result).await
+    }
+
+    /// Deletes the letters that are selected. With `save`, each is first written there, whole, as one line of JSON; what cannot be
+    /// written is not deleted.
+    ///
+    /// # Errors
+    /// When the queue cannot be read, or `save` cannot be written.
+    pub async fn discard(
+        &self,
+        selection: &Selection,
+        bounds: Bounds,
+        mut save: Option<&mut (dyn Write + Send)>,
+        observer: Observer<'_>,
+    ) -> Result<Report, Error> {
+        selection.check()?;
+        let mut walk = Walk::new(self, selection, bounds.limit, bounds.per_s.is_some());
+        let (mut report, mut pace) = (Report::default(), Pace::new(bounds.per_s));
+        let result = async {
+            while let Some(letters) = walk.next().await? {
+                report.progress.looked_at = walk.looked_at;
+                report.progress.selected += letters.len();
+                for chunk in letters.chunks(pace.batch(REQUEST_MAX)) {
+                    if bounds.dry_run {
+                        chunk.iter().for_each(|letter| report.done(letter, None, None));
+                        continue;
+                    }
+                    if let Some(save) = &mut save {
+                        keep(*save, chunk)?;
+                    }
+                    pace.turn(chunk.len()).await;
+                    let left = delete(&mut walk, chunk.iter()).await;
+                    for letter in chunk {
+                        match left.get(&letter.message_id) {
+                            None => report.done(letter, None, None),
+                            Some(why) => report.problem(letter, format!("it was not deleted: {why}"), false),
+                        }
+                    }
+                }
+                if observer(report.progress).is_break() {
+                    report.more = true;
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let result = result.await;
+        finish(walk, report, result).await
+    }
+}
+
+fn keep(save: &mut (dyn Write + Send), letters: &[DeadLetter]) -> Result<(), Error> {
+    let mut write = || {
+        for letter in letters {
+            writeln!(save, "{}", letter.to_json(true))?;
+        }
+        save.flush()
+    };
+    write().map_err(|e: io::Error| Error::new("letters could not be saved, so they were not discarded").caused_by(e))
+}

@@ -1,0 +1,241 @@
+//! The copy of a dead letter that goes back to a queue. Pure.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_sqs::types::{
+    MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
+    SendMessageBatchRequestEntry as Entry,
+};
+use claimant_core::Error;
+use sha2::{Digest as _, Sha256};
+
+use super::field::FieldPath;
+use super::letter::{DeadLetter, FIRST_MESSAGE_ID, MESSAGE_ID, Origin, PREFIX, REDRIVES};
+
+/// Attributes that SQS allows on one message.
+const ATTRIBUTES_MAX: usize = 10;
+
+/// The most bytes of a message, and of the messages of one request.
+pub(super) const BYTES_MAX: usize = 1 << 20;
+
+/// What is changed of bodies before they are sent back.
+#[derive(Clone, Default)]
+pub enum Edit {
+    /// Nothing.
+    #[default]
+    None,
+    /// Another body, for one message.
+    Body(String),
+    /// Fields of JSON bodies, each with its new value as JSON; every other value keeps its very bytes.
+    Fields(Vec<(FieldPath, String)>),
+}
+
+impl Edit {
+    fn apply(&self, body: &str) -> Result<String, Error> {
+        match self {
+            Self::None => Ok(body.to_owned()),
+            Self::Body(new) => Ok(new.clone()),
+            Self::Fields(fields) => {
+                fields.iter().try_fold(body.to_owned(), |body, (path, value)| path.replaced_in(&body, value))
+            }
+        }
+    }
+}
+
+/// A copy that is ready to be sent.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) entry: Entry,
+    pub(super) bytes: usize,
+    /// Where the destination keeps groups in order.
+    pub(super) group: Option<String>,
+}
+
+/// Returns the copy of a dead letter for a queue, with this id in its request.
+///
+/// It has the body, edited; the producer's attributes and trace; its group; and of claimant's attributes those that say where it
+/// comes from, as far as they fit. On a FIFO queue its deduplication id is made from its id and its new body, so that
+/// a copy that is sent twice arrives once within five minutes.
+///
+/// # Errors
+/// When the body cannot be edited as asked, is empty or is too long, or a FIFO queue needs a group and there is none.
+pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> Result<Outgoing, Error> {
+    let body = edit.apply(letter.body())?;
+    if body.is_empty() {
+        return Err(Error::invalid("SQS takes no empty body"));
+    }
+    let mut attributes: BTreeMap<&str, MessageAttributeValue> = BTreeMap::new();
+    for (name, value) in letter.content.attributes.iter().filter(|(name, _)| !name.starts_with(PREFIX)) {
+        attributes.insert(name, value.clone());
+    }
+    let mut bytes = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
+    for (name, value) in provenance(letter) {
+        let added = attribute_bytes(name, &value);
+        if attributes.len() < ATTRIBUTES_MAX && bytes + added <= BYTES_MAX {
+            attributes.insert(name, value);
+            bytes += added;
+        }
+    }
+    if bytes > BYTES_MAX {
+        return Err(Error::invalid(format!("with its attributes it has {bytes} bytes, and SQS takes {BYTES_MAX}")));
+    }
+    let deduplication_id = fifo.then(|| deduplication_id(letter, &body));
+    let mut entry = Entry::builder().id(id.to_string()).message_body(body);
+    for (name, value) in attributes {
+        entry = entry.message_attributes(name, value);
+    }
+    if let Some(trace) = &letter.content.trace {
+        let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace).build();
+        entry = entry.message_system_attributes(SystemAttribute::AwsTraceHeader, value.map_err(unbuilt)?);
+    }
+    if fifo && letter.group.is_none() {
+        return Err(Error::invalid("it has no message group, which a FIFO queue needs: send it to a standard queue"));
+    }
+    // On a standard queue the group is that of a fair queue.
+    entry = entry.set_message_group_id(letter.group.clone()).set_message_deduplication_id(deduplication_id);
+    Ok(Outgoing { entry: entry.build().map_err(unbuilt)?, bytes, group: letter.group.clone().filter(|_| fifo) })
+}
+
+fn unbuilt(error: aws_sdk_sqs::error::BuildError) -> Error {
+    Error::new("the copy cannot be made").caused_by(error)
+}
+
+/// Returns what says where the copy comes from, the most needed first.
+fn provenance(letter: &DeadLetter) -> impl Iterator<Item = (&'static str, MessageAttributeValue)> {
+    // What a function copied has another id here than in its own queue.
+    let own = (letter.origin != Origin::Copied).then_some(&letter.message_id);
+    let mut ids = letter.earlier_ids.iter().chain(own);
+    let first = ids.next().unwrap_or(&letter.message_id).clone();
+    let last = ids.next_back().cloned();
+    let (first, last) = match last {
+        Some(last) => (Some(first), last),
+        None => (None, first),
+    };
+    let said = [
+        (REDRIVES, Some(letter.redrives.saturating_add(1).to_string())),
+        (MESSAGE_ID, Some(last)),
+        (FIRST_MESSAGE_ID, first),
+    ];
+    said.into_iter().filter_map(|(name, text)| {
+        // A value with its type always builds.
+        Some((name, MessageAttributeValue::builder().data_type("String").string_value(text?).build().ok()?))
+    })
+}
+
+/// Returns what an attribute counts towards the size of its message: its name, type and value.
+fn attribute_bytes(name: &str, value: &MessageAttributeValue) -> usize {
+    let binary = value.binary_value().map_or(0, |bytes| bytes.as_ref().len());
+    name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
+}
+
+fn deduplication_id(letter: &DeadLetter, body: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(letter.message_id.as_bytes());
+    hash.update([0]);
+    hash.update(body.as_bytes());
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
+
+    use super::*;
+
+    fn text(value: &str) -> MessageAttributeValue {
+        MessageAttributeValue::builder().data_type("String").string_value(value).build().unwrap()
+    }
+
+    fn letter(group: Option<&str>, body: &str, attributes: &[(&str, &str)]) -> DeadLetter {
+        let mut message = Message::builder().message_id("m-1").body(body);
+        message = message.attributes(System::AwsTraceHeader, "Root=1");
+        if let Some(group) = group {
+            message = message.attributes(System::MessageGroupId, group);
+        }
+        for (name, value) in attributes {
+            message = message.message_attributes(*name, text(value));
+        }
+        DeadLetter::read(message.build()).unwrap()
+    }
+
+    fn names(entry: &Entry) -> Vec<&str> {
+        let mut names: Vec<_> = entry.message_attributes().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_copy_says_where_it_comes_from_and_no_longer_why_it_was_dead() {
+        let ours = [
+            ("claimant-error", "no"),
+            ("claimant-outcome", "rejected"),
+            ("claimant-consumer", "order"),
+            (MESSAGE_ID, "own"),
+            (FIRST_MESSAGE_ID, "first"),
+            (REDRIVES, "1"),
+            ("tenant", "t"),
+        ];
+        let copy = copy(&letter(Some("g"), "{}", &ours), &Edit::None, 3, false).unwrap();
+        let entry = &copy.entry;
+        assert_eq!(names(entry), [FIRST_MESSAGE_ID, MESSAGE_ID, REDRIVES, "tenant"]);
+        let said = |name: &str| entry.message_attributes().unwrap()[name].string_value().unwrap();
+        assert_eq!((said(FIRST_MESSAGE_ID), said(MESSAGE_ID), said(REDRIVES)), ("first", "own", "2"));
+        assert_eq!((entry.id(), entry.message_group_id(), entry.message_deduplication_id()), ("3", Some("g"), None));
+        assert!(entry.message_system_attributes().unwrap().contains_key(&SystemAttribute::AwsTraceHeader));
+        let attributes: usize = entry.message_attributes().unwrap().iter().map(|(n, v)| attribute_bytes(n, v)).sum();
+        assert_eq!(copy.bytes, 2 + attributes);
+    }
+
+    #[test]
+    fn ids_go_on() {
+        let outcome = ("claimant-outcome", "rejected");
+        for (attributes, first, last) in [
+            (&[][..], None, "m-1"),
+            (&[(MESSAGE_ID, "a")], Some("a"), "m-1"),
+            (&[(FIRST_MESSAGE_ID, "a"), (MESSAGE_ID, "b")], Some("a"), "m-1"),
+            (&[outcome], None, "m-1"),
+            (&[outcome, (MESSAGE_ID, "a")], None, "a"),
+            (&[outcome, (FIRST_MESSAGE_ID, "a"), (MESSAGE_ID, "b")], Some("a"), "b"),
+        ] {
+            let copied = copy(&letter(None, "{}", attributes), &Edit::None, 0, false).unwrap();
+            let said = copied.entry.message_attributes().unwrap();
+            let text = |name: &str| said.get(name).and_then(|value| value.string_value());
+            assert_eq!((text(FIRST_MESSAGE_ID), text(MESSAGE_ID)), (first, Some(last)), "{attributes:?}");
+        }
+    }
+
+    #[test]
+    fn the_producers_attributes_come_first() {
+        let theirs: Vec<String> = (0..9).map(|n| format!("a{n}")).collect();
+        let theirs: Vec<(&str, &str)> = theirs.iter().map(|name| (name.as_str(), "x")).collect();
+        let copied = copy(&letter(None, "{}", &theirs), &Edit::None, 0, false).unwrap();
+        assert_eq!(names(&copied.entry).len(), ATTRIBUTES_MAX);
+        assert!(names(&copied.entry).contains(&REDRIVES));
+        let full = copy(&letter(None, &"x".repeat(BYTES_MAX - 30), &theirs[..1]), &Edit::None, 0, false).unwrap();
+        assert_eq!(names(&full.entry), ["a0"]);
+    }
+
+    #[test]
+    fn a_fifo_queue_needs_a_group_and_gets_an_id_of_the_new_body() {
+        let letter_of = |group| letter(group, r#"{"a": 1}"#, &[]);
+        assert!(copy(&letter_of(None), &Edit::None, 0, true).is_err());
+        let id = |edit: &Edit| {
+            let copied = copy(&letter_of(Some("g")), edit, 0, true).unwrap();
+            assert_eq!(copied.group.as_deref(), Some("g"));
+            copied.entry.message_deduplication_id().unwrap().to_owned()
+        };
+        assert_eq!(id(&Edit::None), id(&Edit::Body(r#"{"a": 1}"#.to_owned())));
+        assert_ne!(id(&Edit::None), id(&Edit::Body("{}".to_owned())));
+        assert_eq!(id(&Edit::None).len(), 64);
+    }
+
+    #[test]
+    fn bodies_are_edited() {
+        let edit = |edit: &Edit| copy(&letter(None, r#"{"a": 1, "b": 2.50}"#, &[]), edit, 0, false);
+        let fields = Edit::Fields(vec![(FieldPath::parse("a").unwrap(), "\"x\"".to_owned())]);
+        assert_eq!(edit(&fields).unwrap().entry.message_body(), r#"{"a":"x","b":2.50}"#);
+        assert!(edit(&Edit::Body(String::new())).is_err());
+        assert!(edit(&Edit::Body("x".repeat(BYTES_MAX + 1))).is_err());
+        assert!(edit(&Edit::Fields(vec![(FieldPath::parse("c.d").unwrap(), "1".to_owned())])).is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! A dead-letter queue in SQS: what is asked of it, and what it answers.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::operation::get_queue_attributes::GetQueueAttributesError;
+use aws_sdk_sqs::types::{
+    ChangeMessageVisibilityBatchRequestEntry as ChangeEntry, DeleteMessageBatchRequestEntry as DeleteEntry, Message,
+    MessageSystemAttributeName as System, QueueAttributeName as Name, SendMessageBatchRequestEntry as SendEntry,
+};
+use claimant_core::{Error, ErrorKind};
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::letter::name_of_arn;
+use crate::aws::failed;
+
+/// Messages, and entries, of one request.
+pub(super) const REQUEST_MAX: usize = 10;
+
+/// Requests at once.
+const REQUESTS_MAX: usize = 8;
+
+/// Queues that are kept of those of which this one is the dead-letter queue.
+const SOURCES_MAX: i32 = 1_000;
+
+/// How long letters are hidden from others while they are read, in seconds. They are shown again at the end, and by SQS after this
+/// if the reader died.
+pub(super) const HIDE_S: i32 = 120;
+
+/// A dead-letter queue.
+#[derive(Debug, Clone)]
+pub struct DeadLetterQueue {
+    client: Client,
+    url: String,
+    sources: Vec<String>,
+    depth: Depth,
+    /// After how many receives SQS moves its messages on, if it has a dead-letter queue of its own.
+    moves_on_after: Option<u32>,
+}
+
+/// How many messages a queue holds, as SQS counts them: about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Those that can be read now.
+    pub visible: u64,
+    /// Those that are hidden now: somebody reads them, or a reader died within the last minutes.
+    pub hidden: u64,
+    /// Those that were sent with a delay.
+    pub delayed: u64,
+}
+
+impl DeadLetterQueue {
+    /// Opens the queue at this URL: two requests, which read its attributes and the queues that it serves.
+    ///
+    /// # Errors
+    /// When there is no such queue, a permission is missing (`sqs:GetQueueAttributes`, `sqs:ListDeadLetterSourceQueues`), or no
+    /// answer comes.
+    pub async fn open(client: Client, url: impl Into<String>) -> Result<Self, Error> {
+        let url = url.into();
+        let attributes = attributes(&client, &url).await?;
+        let number = |name| attributes.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let depth = Depth {
+            visible: number(Name::ApproximateNumberOfMessages),
+            hidden: number(Name::ApproximateNumberOfMessagesNotVisible),
+            delayed: number(Name::ApproximateNumberOfMessagesDelayed),
+        };
+        let policy = attributes.get(&Name::RedrivePolicy).and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let receives = policy.as_ref().map(|policy| &policy["maxReceiveCount"]);
+        // SQS takes the number as a text too.
+        let receives = receives.and_then(|n| n.as_u64().or_else(|| n.as_str()?.parse().ok()));
+        let sources = client.list_dead_letter_source_queues().queue_url(&url).max_results(SOURCES_MAX).send().await;
+        let sources = sources.map_err(|error| {
+            let what = format!("the queues of the dead-letter queue {} cannot be listed", name_of_arn(&url));
+            failed(&what, "sqs:ListDeadLetterSourceQueues", &error)
+        })?;
+        Ok(Self {
+            client,
+            url,
+            sources: sources.queue_urls,
+            depth,
+            moves_on_after: receives.and_then(|n| n.try_into().ok()),
+        })
+    }
+
+    /// Returns its URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        name_of_arn(&self.url)
+    }
+
+    /// Returns whether it keeps groups in order.
+    #[must_use]
+    pub fn is_fifo(&self) -> bool {
+        is_fifo(&self.url)
+    }
+
+    /// Returns the URLs of the queues of which this is the dead-letter queue, 1,000 at most.
+    #[must_use]
+    pub fn sources(&self) -> &[String] {
+        &self.sources
+    }
+
+    /// Returns how many messages it held when it was opened: about.
+    #[must_use]
+    pub const fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// Returns after how many receives SQS moves its messages on, if it has a dead-letter queue of its own. To read a letter is to
+    /// receive it.
+    #[must_use]
+    pub const fn moves_on_after(&self) -> Option<u32> {
+        self.moves_on_after
+    }
+
+    /// Receives messages and hides them, ten a request and up to 80 at once, waiting this long for the first.
+    pub(super) async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Message>, Error> {
+        let mut requests = Vec::new();
+        let mut room = max.min(REQUESTS_MAX * REQUEST_MAX);
+        while room > 0 {
+            let count = room.min(REQUEST_MAX);
+            let request = self.client.receive_message().queue_url(&self.url);
+            // Both fit: at most 10 messages, and at most 20 s.
+            let request = request.max_number_of_messages(i32::try_from(count).unwrap_or(1));
+            let request = request.wait_time_seconds(i32::try_from(wait.as_secs()).unwrap_or(0));
+            let request = request.visibility_timeout(HIDE_S).message_system_attribute_names(System::All);
+            requests.push(request.message_attribute_names("All").send());
+            room -= count;
+            if self.is_fifo() {
+                // One after the other: a group is handed out to one reader at a time.
+                break;
+            }
+        }
+        let (mut messages, mut fault) = (Vec::new(), None);
+        for answer in join_all(requests).await {
+            match answer {
+                Ok(answer) => messages.extend(answer.messages.unwrap_or_default()),
+                Err(error) => {
+                    let what = format!("the dead-letter queue {} cannot be read", self.name());
+                    fault = Some(failed(&what, "sqs:ReceiveMessage", &error));
+                }
+            }
+        }
+        match fault {
+            // What came is hidden, and must come to the caller, who shows it again.
+            Some(fault) if messages.is_empty() => Err(fault),
+            _ => Ok(messages),
+        }
+    }
+
+    /// Shows messages again, by their receipt handles. What fails is shown by SQS, after [`HIDE_S`].
+    pub(super) async fn show(&self, receipts: &[String]) {
+        let entry = |(number, receipt): (usize, &String)| {
+            let entry = ChangeEntry::builder().id(number.to_string()).receipt_handle(receipt).visibility_timeout(0);
+            entry.build().ok()
+        };
+        let requests: Vec<_> = receipts
+            .chunks(REQUEST_MAX)
+            .map(|chunk| {
+                let entries = chunk.iter().enumerate().filter_map(entry).collect();
+                self.client.change_message_visibility_batch().queue_url(&self.url).set_entries(Some(entries))
+            })
+            .collect();
+        for chunk in requests.chunks(REQUESTS_MAX) {
+            // OK to fail: they come back by themselves, two minutes later.
+            join_all(chunk.iter().map(|request| request.clone().send())).await;
+        }
+    }
+
+    /// Deletes messages, each by its id and receipt handle, ten a request; returns the ids of those of which SQS did not confirm
+    /// it, with the reason.
+    pub(super) async fn delete(&self, messages: &[(String, String)]) -> Vec<(String, String)> {
+        let mut left = Vec::new();
+        for chunk in messages.chunks(REQUEST_MAX) {
+            let entry = |(number, (_, receipt)): (usize, &(String, String))| {
+                DeleteEntry::builder().id(number.to_string()).receipt_handle(receipt).build().ok()
+            };
+            let entries = chunk.iter().enumerate().filter_map(entry).collect();
+            let request = self.client.delete_message_batch().queue_url(&self.url).set_entries(Some(entries));
+            match request.send().await {
+                Ok(answer) => {
+                    let confirmed: Vec<_> = answer.successful().iter().map(|done| done.id()).collect();
+                    let why: HashMap<_, _> = answer.failed().iter().map(|fault| (fault.id(), fault.code())).collect();
+                    for (number, (id, _)) in chunk.iter().enumerate() {
+                        let number = number.to_string();
+                        if !confirmed.contains(&number.as_str()) {
+                            left.push((id.clone(), why.get(number.as_str()).unwrap_or(&"no answer").to_string()));
+                        }
+                    }
+                }
+                Err(error) => {
+                    let what = format!("a message of {} was not deleted", self.name());
+                    let why = failed(&what, "sqs:DeleteMessage", &error).to_string();
+                    left.extend(chunk.iter().map(|(id, _)| (id.clone(), why.clone())));
+                }
+            }
+        }
+        left
+    }
+
+    /// Sends one request to a queue; returns for each entry, by its id, the new message's id or why it is not known to be sent.
+    pub(super) async fn send(&self, url: &str, entries: Vec<SendEntry>) -> HashMap<String, Result<String, String>> {
+        let ids: Vec<String> = entries.iter().map(|entry| entry.id().to_owned()).collect();
+        match self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
+            Ok(answer) => {
+                let sent = answer.successful().iter().filter(|sent| !sent.message_id().is_empty());
+                let sent = sent.map(|sent| (sent.id().to_owned(), Ok(sent.message_id().to_owned())));
+                let refused = answer.failed().iter().map(|fault| {
+                    let why = fault.message().unwrap_or_default();
+                    (
+                        fault.id().to_owned(),
+                        Err(format!("{} refuses the copy ({}): {why}", name_of_arn(url), fault.code())),
+                    )
+                });
+                sent.chain(refused).collect()
+            }
+            Err(error) => {
+                let what = format!("nothing was copied to {}", name_of_arn(url));
+                let why = failed(&what, "sqs:SendMessage", &error).to_string();
+                ids.into_iter().map(|id| (id, Err(why.clone()))).collect()
+            }
+        }
+    }
+
+    /// Returns the URL of the queue with this ARN.
+    pub(super) async fn url_of(&self, arn: &str) -> Result<String, Error> {
+        let name = name_of_arn(arn);
+        if let Some(url) = self.sources.iter().find(|url| name_of_arn(url) == name) {
+            return Ok(url.clone());
+        }
+        // A dead-letter queue is in the account and the Region of its queues.
+        let answer = self.client.get_queue_url().queue_name(name).send().await;
+        let answer =
+            answer.map_err(|error| failed(&format!("the queue {name} was not found"), "sqs:GetQueueUrl", &error))?;
+        answer.queue_url.ok_or_else(|| Error::new(format!("the queue {name} has no URL")))
+    }
+
+    /// Checks that there is a queue at this URL, other than this one.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be asked.
+    pub(super) async fn check_destination(&self, url: &str) -> Result<(), Error> {
+        if url == self.url {
+            return Err(Error::invalid(format!("{} cannot be its own destination", self.name())));
+        }
+        attributes(&self.client, url).await.map(drop)
+    }
+}
+
+/// Returns whether the queue at this URL keeps groups in order.
+pub(super) fn is_fifo(url: &str) -> bool {
+    url.ends_with(".fifo")
+}
+
+async fn attributes(client: &Client, url: &str) -> Result<HashMap<Name, String>, Error> {
+    let answer = client.get_queue_attributes().queue_url(url).attribute_names(Name::All).send().await;
+    let attributes = answer.map_err(|error| {
+        let absent = error.as_service_error().is_some_and(GetQueueAttributesError::is_queue_does_not_exist);
+        if absent {
+            return Error::invalid(format!("there is no queue at {url}")).of_kind(ErrorKind::Invalid);
+        }
+        failed(&format!("the queue {} cannot be asked", name_of_arn(url)), "sqs:GetQueueAttributes", &error)
+    })?;
+    Ok(attributes.attributes.unwrap_or_default())
+}

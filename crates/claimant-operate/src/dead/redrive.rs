@@ -1,0 +1,191 @@
+//! Sending dead letters back.
+
+use std::collections::{BTreeMap, HashSet};
+
+use claimant_core::Error;
+
+use super::letter::{DeadLetter, Origin, name_of_arn};
+use super::outgoing::{self, BYTES_MAX, Edit, Outgoing};
+use super::pace::Pace;
+use super::queue::{DeadLetterQueue, REQUEST_MAX, is_fifo};
+use super::report::{Bounds, Observer, Report};
+use super::selection::Selection;
+use super::walk::{Walk, delete, finish};
+
+impl DeadLetterQueue {
+    /// Sends back the letters that are selected: each is copied to a queue first, and deleted here once SQS has confirmed the copy.
+    /// A letter that is copied and not deleted is a problem of the report; it is never lost.
+    ///
+    /// Without `to`, a letter that SQS moved goes to the queue that it came from; one that a function copied, to the only queue that
+    /// this one serves, and stays where there are several.
+    ///
+    /// # Errors
+    /// When nothing can be done: the queue cannot be read, `to` is no other queue, or another body is given and not exactly one
+    /// id.
+    pub async fn redrive(
+        &self,
+        selection: &Selection,
+        to: Option<&str>,
+        edit: &Edit,
+        bounds: Bounds,
+        observer: Observer<'_>,
+    ) -> Result<Report, Error> {
+        selection.check()?;
+        if matches!(edit, Edit::Body(_)) && selection.ids.len() != 1 {
+            return Err(Error::invalid("another body is for one letter: name it by its id"));
+        }
+        if let Some(url) = to {
+            self.check_destination(url).await?;
+        }
+        let mut walk = Walk::new(self, selection, bounds.limit, bounds.per_s.is_some());
+        let mut redrive = Redrive {
+            to,
+            edit,
+            dry_run: bounds.dry_run,
+            pace: Pace::new(bounds.per_s),
+            urls: BTreeMap::new(),
+            report: Report::default(),
+        };
+        let result = async {
+            while let Some(letters) = walk.next().await? {
+                redrive.page(&mut walk, letters).await;
+                if observer(redrive.report.progress).is_break() {
+                    redrive.report.more = true;
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let result = result.await;
+        finish(walk, redrive.report, result).await
+    }
+}
+
+/// A redrive under way.
+struct Redrive<'a> {
+    to: Option<&'a str>,
+    edit: &'a Edit,
+    dry_run: bool,
+    pace: Pace,
+    /// The URLs of queues that letters came from, by their ARNs, or why there is none.
+    urls: BTreeMap<String, Result<String, String>>,
+    report: Report,
+}
+
+impl Redrive<'_> {
+    /// Sends back one page of letters.
+    async fn page(&mut self, walk: &mut Walk<'_>, letters: Vec<DeadLetter>) {
+        self.report.progress.looked_at = walk.looked_at;
+        self.report.progress.selected += letters.len();
+        let mut queues: BTreeMap<String, Vec<(Outgoing, DeadLetter)>> = BTreeMap::new();
+        for (number, letter) in letters.into_iter().enumerate() {
+            let url = match self.destination(walk.queue, &letter).await {
+                Ok(url) => url,
+                Err(why) => {
+                    self.report.problem(&letter, why, false);
+                    continue;
+                }
+            };
+            match outgoing::copy(&letter, self.edit, number, is_fifo(&url)) {
+                Ok(_) if self.dry_run => self.report.done(&letter, Some(&url), None),
+                Ok(copy) => queues.entry(url).or_default().push((copy, letter)),
+                Err(why) => self.report.problem(&letter, why.to_string(), false),
+            }
+        }
+        for (url, copies) in queues {
+            let mut held_back = HashSet::new();
+            for request in requests(copies, self.pace.batch(REQUEST_MAX)) {
+                self.send(walk, &url, request, &mut held_back).await;
+            }
+        }
+    }
+
+    /// Sends one request, and deletes the letters whose copies SQS has confirmed.
+    async fn send(
+        &mut self,
+        walk: &mut Walk<'_>,
+        url: &str,
+        request: Vec<(Outgoing, DeadLetter)>,
+        held_back: &mut HashSet<String>,
+    ) {
+        let is_held = |copy: &Outgoing| copy.group.as_ref().is_some_and(|group| held_back.contains(group));
+        let (held, request): (Vec<_>, Vec<_>) = request.into_iter().partition(|(copy, _)| is_held(copy));
+        for (_, letter) in held {
+            self.report.problem(&letter, "an earlier letter of its group was not sent back", false);
+        }
+        if request.is_empty() {
+            return;
+        }
+        self.pace.turn(request.len()).await;
+        let entries = request.iter().map(|(copy, _)| copy.entry.clone()).collect();
+        let mut answers = walk.queue.send(url, entries).await;
+        let mut sent = Vec::new();
+        for (copy, letter) in request {
+            match answers.remove(copy.entry.id()) {
+                Some(Ok(new_id)) => sent.push((letter, new_id)),
+                answer => {
+                    held_back.extend(copy.group);
+                    let why = answer.and_then(Result::err).unwrap_or_else(|| "SQS did not confirm the copy".to_owned());
+                    self.report.problem(&letter, why, false);
+                }
+            }
+        }
+        let left = delete(walk, sent.iter().map(|(letter, _)| letter)).await;
+        for (letter, new_id) in sent {
+            walk.note_sent(&new_id);
+            match left.get(&letter.message_id) {
+                None => self.report.done(&letter, Some(url), Some(new_id)),
+                Some(why) => {
+                    let why =
+                        format!("it was sent to {}, and is still here: it was not deleted: {why}", name_of_arn(url));
+                    self.report.problem(&letter, why, true);
+                }
+            }
+        }
+    }
+
+    /// Returns where a letter goes, or why that is not known.
+    async fn destination(&mut self, queue: &DeadLetterQueue, letter: &DeadLetter) -> Result<String, String> {
+        if let Some(url) = self.to {
+            return Ok(url.to_owned());
+        }
+        if let Origin::Moved { source } = &letter.origin {
+            if !self.urls.contains_key(source) {
+                let url = queue.url_of(source).await.map_err(|error| error.to_string());
+                self.urls.insert(source.clone(), url);
+            }
+            return self.urls[source].clone();
+        }
+        match queue.sources() {
+            [only] => Ok(only.clone()),
+            [] => Err("SQS knows no queue that it belongs to: name the destination".to_owned()),
+            several => {
+                let names: Vec<_> = several.iter().map(|url| name_of_arn(url)).collect();
+                Err(format!("it may belong to any of {}: name the destination", names.join(", ")))
+            }
+        }
+    }
+}
+
+/// Divides copies into requests, in their order: so many messages and 1 MiB at most, and of a group in order one at most, since SQS
+/// takes and refuses the messages of a request one by one.
+fn requests(copies: Vec<(Outgoing, DeadLetter)>, max: usize) -> Vec<Vec<(Outgoing, DeadLetter)>> {
+    let mut requests: Vec<Vec<(Outgoing, DeadLetter)>> = Vec::new();
+    let (mut bytes, mut groups) = (0, HashSet::new());
+    for (copy, letter) in copies {
+        let again = copy.group.as_ref().is_some_and(|group| groups.contains(group));
+        match requests.last_mut() {
+            Some(request) if request.len() < max && bytes + copy.bytes <= BYTES_MAX && !again => {
+                bytes += copy.bytes;
+                groups.extend(copy.group.clone());
+                request.push((copy, letter));
+            }
+            _ => {
+                bytes = copy.bytes;
+                groups = copy.group.iter().cloned().collect();
+                requests.push(vec![(copy, letter)]);
+            }
+        }
+    }
+    requests
+}

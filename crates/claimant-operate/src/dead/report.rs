@@ -1,0 +1,109 @@
+//! What is asked of an act on dead letters, and what it did.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use super::letter::{DeadLetter, name_of_arn};
+
+/// Letters of which a report says why they stayed; the others are only counted.
+pub const PROBLEMS_MAX: usize = 100;
+
+/// How far an act is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Letters that were looked at.
+    pub looked_at: usize,
+    /// Letters that fit the selection.
+    pub selected: usize,
+    /// Letters that were sent back or discarded.
+    pub done: usize,
+}
+
+/// Is told of progress after each page, and says whether to go on.
+pub type Observer<'a> = &'a mut (dyn FnMut(Progress) -> ControlFlow<()> + Send);
+
+/// What is asked of an act.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// The most letters.
+    pub limit: usize,
+    /// The most letters a second; as fast as it goes where `None`.
+    pub per_s: Option<u32>,
+    /// Whether to change nothing, and only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What an act did.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// How far it came.
+    pub progress: Progress,
+    /// Letters sent back, or discarded, or that would have been: the id here, the queue's name and the new id.
+    pub done: Vec<Done>,
+    /// Letters that stayed, or that are now here and there, with the reason: [`PROBLEMS_MAX`] at most.
+    pub problems: Vec<Problem>,
+    /// How many such letters there are.
+    pub problem_count: usize,
+    /// Letters sent back that were given up on again meanwhile. They stay.
+    pub came_back: usize,
+    /// Of those done: how many were parked. Their keys refuse to run until they are released.
+    pub parked: usize,
+    /// Whether there may be more letters that fit: the limit was reached, or the observer ended it.
+    pub more: bool,
+}
+
+/// A letter that was sent back or discarded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// The id that it had in the dead-letter queue.
+    pub message_id: String,
+    /// The name of the queue that it was sent to; `None` if it was discarded.
+    pub queue: Option<String>,
+    /// The id that it has there; `None` in a dry run.
+    pub new_id: Option<String>,
+}
+
+/// A letter that stayed in the dead-letter queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Its id there.
+    pub message_id: String,
+    /// Why.
+    pub why: String,
+    /// Whether it was sent all the same: it is here and there.
+    pub copied: bool,
+}
+
+impl Report {
+    /// Returns it as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let done = |done: &Done| json!({ "message_id": done.message_id, "queue": done.queue, "new_id": done.new_id });
+        let problem = |p: &Problem| json!({ "message_id": p.message_id, "why": p.why, "copied": p.copied });
+        json!({
+            "looked_at": self.progress.looked_at,
+            "selected": self.progress.selected,
+            "done": self.done.iter().map(done).collect::<Vec<_>>(),
+            "problems": self.problems.iter().map(problem).collect::<Vec<_>>(),
+            "problem_count": self.problem_count,
+            "came_back": self.came_back,
+            "parked": self.parked,
+            "more": self.more,
+        })
+    }
+
+    pub(super) fn problem(&mut self, letter: &DeadLetter, why: impl Into<String>, copied: bool) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem { message_id: letter.message_id.clone(), why: why.into(), copied });
+        }
+    }
+
+    pub(super) fn done(&mut self, letter: &DeadLetter, queue: Option<&str>, new_id: Option<String>) {
+        self.progress.done += 1;
+        self.parked += usize::from(letter.why.outcome.as_deref() == Some("parked"));
+        let queue = queue.map(|url| name_of_arn(url).to_owned());
+        self.done.push(Done { message_id: letter.message_id.clone(), queue, new_id });
+    }
+}

@@ -1,0 +1,155 @@
+//! Which dead letters are meant. Pure.
+
+use claimant_core::{Error, Timestamp};
+
+use super::field::FieldPath;
+use super::letter::DeadLetter;
+
+/// The fewest digits of a fingerprint that name a group.
+const GROUP_DIGITS_MIN: usize = 4;
+
+/// Which dead letters are meant: those that fit every condition that is set. Without a condition, all.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// One of these ids: of the dead letter itself, or one that its message had before.
+    pub ids: Vec<String>,
+    /// One of these fingerprints, each by 4 to 8 digits of its beginning.
+    pub groups: Vec<String>,
+    /// Its consumer; or the queue that SQS moved it from.
+    pub consumer: Option<String>,
+    /// Its outcome: `rejected`, `conflict`, `parked` or [`MOVED`](super::MOVED).
+    pub outcome: Option<String>,
+    /// A part of its error, in whatever case.
+    pub error: Option<String>,
+    /// The id of its record, as the store has it.
+    pub record: Option<String>,
+    /// Sent at this time or before.
+    pub sent_until: Option<Timestamp>,
+    /// Sent at this time or after.
+    pub sent_since: Option<Timestamp>,
+    /// Fields of its body, each with its value: of a text the text, of anything else the JSON.
+    pub fields: Vec<(FieldPath, String)>,
+}
+
+impl Selection {
+    /// Returns a selection of the dead letters with these ids.
+    pub fn ids(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { ids: ids.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Returns a selection of the groups with these fingerprints.
+    pub fn groups(groups: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { groups: groups.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Returns whether every dead letter is meant.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        let Self { ids, groups, consumer, outcome, error, record, sent_until, sent_since, fields } = self;
+        let texts = [consumer, outcome, error, record].iter().all(|text| text.is_none());
+        texts
+            && ids.is_empty()
+            && groups.is_empty()
+            && fields.is_empty()
+            && sent_until.is_none()
+            && sent_since.is_none()
+    }
+
+    /// Checks that each group is named by enough digits.
+    ///
+    /// # Errors
+    /// When one is not.
+    pub fn check(&self) -> Result<(), Error> {
+        let good = |group: &&String| {
+            group.len() >= GROUP_DIGITS_MIN && group.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        match self.groups.iter().find(|group| !good(group)) {
+            Some(_) => Err(Error::invalid(format!(
+                "a group of dead letters is named by {GROUP_DIGITS_MIN} to 8 of the digits 0-9 and a-f that the list of groups shows"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether this dead letter is meant.
+    #[must_use]
+    pub fn fits(&self, letter: &DeadLetter) -> bool {
+        let any = |wanted: &[String], fits: &dyn Fn(&String) -> bool| wanted.is_empty() || wanted.iter().any(fits);
+        let is = |wanted: &Option<String>, text: Option<&str>| wanted.is_none() || wanted.as_deref() == text;
+        any(&self.ids, &|id| letter.message_id == *id || letter.earlier_ids.contains(id))
+            && any(&self.groups, &|group| letter.fingerprint.as_str().starts_with(group.as_str()))
+            && is(&self.consumer, letter.source().or(letter.why.consumer.as_deref()))
+            && is(&self.outcome, letter.why.outcome.as_deref())
+            && is(&self.record, letter.why.record.as_deref())
+            && self.error.as_ref().is_none_or(|part| {
+                letter.why.error.as_ref().is_some_and(|error| error.to_lowercase().contains(&part.to_lowercase()))
+            })
+            && self.sent_until.is_none_or(|time| letter.sent_at.is_some_and(|at| at <= time))
+            && self.sent_since.is_none_or(|time| letter.sent_at.is_some_and(|at| at >= time))
+            && self.fields.iter().all(|(path, value)| path.text_in(letter.body()).as_ref() == Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
+
+    use super::*;
+
+    fn letter() -> DeadLetter {
+        let mut message = Message::builder().message_id("m-1").body(r#"{"order": {"id": "ord-7"}, "cents": 5}"#);
+        message = message.attributes(System::SentTimestamp, "5000");
+        for (name, value) in [
+            ("claimant-error", "No price"),
+            ("claimant-outcome", "rejected"),
+            ("claimant-consumer", "order"),
+            ("claimant-record", "order#ord-7"),
+            ("claimant-message-id", "own"),
+        ] {
+            let value = MessageAttributeValue::builder().data_type("String").string_value(value).build().unwrap();
+            message = message.message_attributes(name, value);
+        }
+        DeadLetter::read(message.build()).unwrap()
+    }
+
+    #[test]
+    fn every_condition_must_fit() {
+        let text = |text: &str| Some(text.to_owned());
+        let field = |path: &str, value: &str| vec![(FieldPath::parse(path).unwrap(), value.to_owned())];
+        let at = |ms| Some(Timestamp::from_millis(ms));
+        let letter = letter();
+        let group = letter.fingerprint.as_str();
+        let all = Selection::default;
+        for (selection, fits) in [
+            (all(), true),
+            (Selection::ids(["m-1"]), true),
+            (Selection::ids(["x", "own"]), true),
+            (Selection::ids(["x"]), false),
+            (Selection::groups([&group[..4]]), true),
+            (Selection::groups(["ffffffff"]), false),
+            (Selection { consumer: text("order"), outcome: text("rejected"), ..all() }, true),
+            (Selection { consumer: text("order"), outcome: text("parked"), ..all() }, false),
+            (Selection { error: text("PRICE"), ..all() }, true),
+            (Selection { error: text("stock"), ..all() }, false),
+            (Selection { record: text("order#ord-7"), ..all() }, true),
+            (Selection { record: text("order#ord"), ..all() }, false),
+            (Selection { sent_until: at(5_000), sent_since: at(5_000), ..all() }, true),
+            (Selection { sent_until: at(4_999), ..all() }, false),
+            (Selection { sent_since: at(5_001), ..all() }, false),
+            (Selection { fields: field("order.id", "ord-7"), ..all() }, true),
+            (Selection { fields: field("cents", "5"), ..all() }, true),
+            (Selection { fields: field("cents", "6"), ..all() }, false),
+        ] {
+            assert_eq!(selection.fits(&letter), fits, "{selection:?}");
+            assert_eq!(selection.is_everything(), format!("{selection:?}") == format!("{:?}", all()));
+        }
+    }
+
+    #[test]
+    fn groups_are_named_by_enough_digits() {
+        assert!(Selection::groups(["0af3"]).check().is_ok());
+        for bad in ["", "0af", "0AF3", "zzzz"] {
+            assert!(Selection::groups([bad]).check().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A walk through a dead-letter queue: every letter once, as far as SQS shows it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use claimant_core::Error;
+
+use super::letter::DeadLetter;
+use super::queue::{DeadLetterQueue, REQUEST_MAX};
+use super::report::Report;
+use super::selection::Selection;
+
+/// The most letters that one walk looks at. SQS lets 120,000 be in flight.
+pub const LOOKED_AT_MAX: usize = 100_000;
+
+/// Letters that are read at once.
+const PAGE_MAX: usize = 80;
+
+/// How long the last receive waits for a letter: asking for a second or more asks all of SQS's servers.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// Rounds without a new letter after which there is none.
+const QUIET_ROUNDS: usize = 5;
+
+/// A walk through a dead-letter queue. What it has read is hidden from others until [`end`](Self::end), 120 s at most.
+///
+/// Dropped before its end, it leaves what it has read hidden for up to 120 s.
+pub(super) struct Walk<'a> {
+    pub(super) queue: &'a DeadLetterQueue,
+    selection: &'a Selection,
+    /// Letters that are read at once.
+    page: usize,
+    /// Letters that may still be selected.
+    left: usize,
+    seen: HashSet<String>,
+    /// What is hidden: the receipt handle of each id.
+    held: HashMap<String, String>,
+    /// The new ids of what was sent back.
+    sent: HashSet<String>,
+    pub(super) looked_at: usize,
+    /// Letters sent back that are here again.
+    pub(super) came_back: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins one that selects so many letters at most. `slow` reads only as many at once as one request takes.
+    pub(super) fn new(queue: &'a DeadLetterQueue, selection: &'a Selection, limit: usize, slow: bool) -> Self {
+        Self {
+            queue,
+            selection,
+            page: if slow { REQUEST_MAX } else { PAGE_MAX },
+            left: limit,
+            seen: HashSet::new(),
+            held: HashMap::new(),
+            sent: HashSet::new(),
+            looked_at: 0,
+            came_back: 0,
+        }
+    }
+
+    /// Returns the next letters that are selected; none at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<DeadLetter>>, Error> {
+        let mut quiet = 0;
+        while !self.is_over() {
+            let wait = if quiet == 0 { Duration::ZERO } else { LAST_WAIT };
+            let count = if quiet == 0 { self.page } else { REQUEST_MAX };
+            // Without a condition nothing is read that is not wanted.
+            let count = if self.selection.is_everything() { count.min(self.left) } else { count };
+            let messages = self.queue.receive(count, wait).await?;
+            let nothing = messages.is_empty();
+            let mut news = 0;
+            let mut selected = Vec::new();
+            for mut message in messages {
+                let receipt = message.receipt_handle.take().unwrap_or_default();
+                let Some(letter) = DeadLetter::read(message) else { continue };
+                self.held.insert(letter.message_id.clone(), receipt);
+                // A letter that was read long ago is shown by SQS again.
+                if !self.seen.insert(letter.message_id.clone()) {
+                    continue;
+                }
+                news += 1;
+                // Or letters that are given up on at once would go round for ever.
+                if letter.earlier_ids.iter().chain([&letter.message_id]).any(|id| self.sent.contains(id)) {
+                    self.came_back += 1;
+                    continue;
+                }
+                self.looked_at += 1;
+                if self.left > 0 && self.selection.fits(&letter) {
+                    self.left -= 1;
+                    selected.push(letter);
+                }
+            }
+            if !selected.is_empty() {
+                return Ok(Some(selected));
+            }
+            match news {
+                0 if nothing && quiet > 0 => return Ok(None),
+                0 if quiet >= QUIET_ROUNDS => return Ok(None),
+                0 => quiet += 1,
+                _ => quiet = 0,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
+    fn is_over(&self) -> bool {
+        let found = || self.selection.ids.iter().all(|id| self.seen.contains(id));
+        self.left == 0 || self.looked_at >= LOOKED_AT_MAX || (!self.selection.ids.is_empty() && found())
+    }
+
+    /// Returns whether the walk ended before every letter was looked at, because of its limit.
+    pub(super) fn was_cut(&self) -> bool {
+        self.looked_at >= LOOKED_AT_MAX || (self.left == 0 && self.selection.ids.is_empty())
+    }
+
+    /// Returns the receipt handle of a letter that it has read.
+    pub(super) fn receipt(&self, message_id: &str) -> Option<&String> {
+        self.held.get(message_id)
+    }
+
+    /// Notes that a letter was sent back, by its new id: it is not selected again if it comes back.
+    pub(super) fn note_sent(&mut self, new_id: &str) {
+        self.sent.insert(new_id.to_owned());
+    }
+
+    /// Forgets a letter that is deleted.
+    pub(super) fn forget(&mut self, message_id: &str) {
+        self.held.remove(message_id);
+    }
+
+    /// Shows again all that it has read and that is still there.
+    pub(super) async fn end(self) {
+        let receipts: Vec<String> = self.held.into_values().collect();
+        self.queue.show(&receipts).await;
+    }
+}
+
+/// Shows what is left again, whatever happened.
+pub(super) async fn finish(walk: Walk<'_>, mut report: Report, result: Result<(), Error>) -> Result<Report, Error> {
+    report.progress.looked_at = walk.looked_at;
+    report.came_back = walk.came_back;
+    report.more |= walk.was_cut();
+    walk.end().await;
+    result.map(|()| report)
+}
+
+/// Deletes letters; returns those that were not, with the reason.
+pub(super) async fn delete<'l>(
+    walk: &mut Walk<'_>,
+    letters: impl Iterator<Item = &'l DeadLetter>,
+) -> BTreeMap<String, String> {
+    let ids = letters.map(|letter| letter.message_id.clone());
+    let messages: Vec<_> = ids.filter_map(|id| Some((id.clone(), walk.receipt(&id)?.clone()))).collect();
+    let left: BTreeMap<_, _> = walk.queue.delete(&messages).await.into_iter().collect();
+    for (id, _) in messages.iter().filter(|(id, _)| !left.contains_key(id)) {
+        walk.forget(id);
+    }
+    left
+}

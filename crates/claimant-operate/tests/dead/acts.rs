@@ -1,0 +1,124 @@
+//! Reading, grouping and discarding.
+
+use std::io;
+
+use claimant_core::{ErrorKind, Timestamp};
+use claimant_operate::dead::{FieldPath, Groups, MOVED, Origin};
+
+use super::*;
+
+#[tokio::test]
+async fn letters_are_grouped_by_cause_and_stay() {
+    let local = Local::start().await;
+    for n in 0..25 {
+        local.copied("dead", &format!("order ord-{n} has no price"), &format!("{{\"n\":{n}}}"), "");
+    }
+    local.copied("dead", "no stock", "x", "claimant-outcome=parked claimant-record=order#7 claimant-redrives=2");
+    local.moved("orders", ["a", "b"].map(NewMessage::new)).await;
+    assert_eq!(local.depth("dead"), (28, 0));
+
+    let queue = local.open("dead").await;
+    assert_eq!((queue.depth().visible, queue.sources(), queue.name()), (28, &[local.url("orders")][..], "dead"));
+    let (letters, report) = read(&queue, &Selection::default(), 1_000).await;
+    assert_eq!((letters.len(), report.progress.looked_at, report.more), (28, 28, false));
+    assert_eq!(local.depth("dead"), (28, 0));
+    let origins = |origin: &Origin| letters.iter().filter(|letter| letter.origin == *origin).count();
+    assert_eq!(origins(&Origin::Copied), 26);
+    assert_eq!(origins(&Origin::Moved { source: "arn:aws:sqs:us-east-1:000000000000:orders".to_owned() }), 2);
+
+    let mut groups = Groups::default();
+    letters.iter().for_each(|letter| groups.add(letter));
+    let groups = groups.into_sorted();
+    let shown: Vec<_> = groups
+        .iter()
+        .map(|group| {
+            (group.count, group.outcome.as_deref().unwrap(), group.consumer.as_deref().unwrap(), &*group.cause)
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (25, "rejected", "order", "order # has no price"),
+            (2, MOVED, "orders", "received too often from orders, without a reason given"),
+            (1, "parked", "order", "no stock"),
+        ]
+    );
+    assert_eq!((groups[0].examples.len(), groups[2].redriven), (3, 1));
+
+    let selection = Selection::groups([groups[1].fingerprint.as_str()]);
+    let (moved, _) = read(&queue, &selection, 1_000).await;
+    assert_eq!(moved.iter().map(DeadLetter::body).collect::<Vec<_>>(), ["a", "b"]);
+    let field = (FieldPath::parse("n").unwrap(), "7".to_owned());
+    let (one, report) = read(&queue, &Selection { fields: vec![field], ..Selection::default() }, 1_000).await;
+    assert_eq!((one.len(), report.progress.looked_at), (1, 28));
+    assert_eq!(local.depth("dead"), (28, 0));
+}
+
+#[tokio::test]
+async fn a_limit_and_an_id_end_the_reading_early() {
+    let local = Local::start().await;
+    for n in 0..30 {
+        local.copied("dead", "no", &n.to_string(), "");
+    }
+    let queue = local.open("dead").await;
+    let (letters, report) = read(&queue, &Selection::default(), 5).await;
+    assert_eq!((letters.len(), report.progress.looked_at, report.more), (5, 5, true));
+    let id = letters[0].message_id.clone();
+    let (found, report) = read(&queue, &Selection::ids([id.clone()]), 1_000).await;
+    assert_eq!((found[0].message_id.as_str(), report.more), (id.as_str(), false));
+    let (since, _) =
+        read(&queue, &Selection { sent_since: Some(Timestamp::from_millis(u64::MAX)), ..Selection::default() }, 1_000)
+            .await;
+    assert!(since.is_empty());
+    let mut pages = 0;
+    let report =
+        queue.read(&Selection::default(), 1_000, &mut |_| pages += 1, &mut |_| ControlFlow::Break(())).await.unwrap();
+    assert!(report.more && pages < 31);
+    assert_eq!(local.depth("dead"), (30, 0));
+}
+
+#[tokio::test]
+async fn what_is_discarded_is_saved_first() {
+    let local = Local::start().await;
+    for n in 0..12 {
+        local.copied("dead", if n < 3 { "bad" } else { "no" }, &format!("body {n}"), "tenant=t");
+    }
+    let queue = local.open("dead").await;
+    let bad = Selection { error: Some("BAD".to_owned()), ..Selection::default() };
+
+    let dry = queue.discard(&bad, Bounds { dry_run: true, ..ALL }, None, &mut go_on).await.unwrap();
+    assert_eq!((dry.progress.done, local.depth("dead")), (3, (12, 0)));
+
+    struct Full;
+    impl io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let error = queue.discard(&bad, ALL, Some(&mut Full), &mut go_on).await.unwrap_err();
+    assert!(error.to_string().contains("not discarded"), "{error}");
+    assert_eq!(local.depth("dead"), (12, 0));
+
+    let mut saved = Vec::new();
+    let report = queue.discard(&bad, ALL, Some(&mut saved), &mut go_on).await.unwrap();
+    assert_eq!((report.progress.done, report.problem_count, local.depth("dead")), (3, 0, (9, 0)));
+    let saved = String::from_utf8(saved).unwrap();
+    assert_eq!(saved.lines().count(), 3);
+    assert!(saved.lines().all(|line| line.contains("\"body\":\"body ") && line.contains("tenant")), "{saved}");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said() {
+    let local = Local::start().await;
+    let error = DeadLetterQueue::open(local.client.clone(), local.url("none")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("there is no queue at") && error.to_string().contains("none"), "{error}");
+    let queue = local.open("dead").await;
+    let (letters, report) = read(&queue, &Selection::default(), 10).await;
+    assert_eq!((letters.len(), report.more), (0, false));
+    let error = queue.read(&Selection::groups(["x"]), 10, &mut |_| (), &mut go_on).await.unwrap_err();
+    assert!(error.to_string().contains("4 to 8 of the digits"), "{error}");
+}

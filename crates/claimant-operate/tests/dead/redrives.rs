@@ -1,0 +1,180 @@
+//! Sending back.
+
+use claimant_operate::dead::{Edit, FieldPath};
+
+use super::*;
+
+async fn redrive(queue: &DeadLetterQueue, selection: &Selection, to: Option<&str>, bounds: Bounds) -> Report {
+    queue.redrive(selection, to, &Edit::None, bounds, &mut go_on).await.unwrap()
+}
+
+#[tokio::test]
+async fn one_group_goes_back_and_the_others_stay() {
+    let local = Local::start().await;
+    for n in 0..23 {
+        let more = "tenant=t-1 claimant-message-id=own claimant-record=order#7 claimant-attempt=2";
+        local.copied("dead", &format!("order {n}: no price"), &format!("priced {n:02}"), more);
+        local.copied("dead", "no stock", &format!("stocked {n:02}"), "");
+    }
+    let queue = local.open("dead").await;
+    let (priced, _) = read(&queue, &Selection { error: Some("price".to_owned()), ..Selection::default() }, 100).await;
+    let group = Selection::groups([priced[0].fingerprint.as_str()]);
+
+    let dry = redrive(&queue, &group, None, Bounds { dry_run: true, ..ALL }).await;
+    assert_eq!((dry.progress.done, dry.done[0].queue.as_deref(), &dry.done[0].new_id), (23, Some("orders"), &None));
+    assert_eq!((local.depth("dead"), local.depth("orders")), ((46, 0), (0, 0)));
+    let some = redrive(&queue, &group, None, Bounds { limit: 3, ..ALL }).await;
+    assert_eq!((some.progress.done, some.more), (3, true));
+
+    let report = redrive(&queue, &group, None, ALL).await;
+    assert_eq!((report.progress.done, report.problem_count, report.came_back), (20, 0, 0));
+    assert_eq!((local.depth("dead"), local.depth("orders")), ((23, 0), (23, 0)));
+    let back = local.receive("orders", 100).await;
+    for message in &back {
+        assert!(body(message).starts_with("priced"));
+        assert_eq!((said(message, "tenant"), said(message, "claimant-message-id")), (Some("t-1"), Some("own")));
+        assert_eq!((said(message, "claimant-redrives"), said(message, "claimant-error")), (Some("1"), None));
+    }
+    assert!(report.done.iter().chain(&some.done).any(|done| done.new_id.as_deref() == back[0].message_id()));
+}
+
+#[tokio::test]
+async fn what_sqs_moved_goes_back_to_where_it_came_from_and_counts() {
+    let local = Local::start().await;
+    local.moved("orders", ["moved"].map(NewMessage::new)).await;
+    let queue = local.open("dead").await;
+    let moved = Selection { outcome: Some("moved".to_owned()), ..Selection::default() };
+    for redrives in ["1", "2"] {
+        let report = redrive(&queue, &moved, None, ALL).await;
+        assert_eq!(report.done[0].queue.as_deref(), Some("orders"), "{report:?}");
+        let back = local.receive("orders", 0).await;
+        let message = back.iter().find(|message| body(message) == "moved").unwrap();
+        assert_eq!(said(message, "claimant-redrives"), Some(redrives));
+        local.moved("orders", []).await;
+    }
+}
+
+#[tokio::test]
+async fn a_destination_is_needed_where_several_queues_share_the_dead_letters() {
+    let local = Local::start().await;
+    local.copied("shared", "no", "copied", "");
+    local.moved("refunds", ["moved"].map(NewMessage::new)).await;
+    let queue = local.open("shared").await;
+    let report = redrive(&queue, &Selection::default(), None, ALL).await;
+    assert_eq!((report.progress.done, report.done[0].queue.as_deref()), (1, Some("refunds")));
+    assert_eq!(report.problem_count, 1);
+    let why = &report.problems[0].why;
+    assert!(why.contains("payments, refunds") && why.contains("name the destination"), "{why}");
+    assert_eq!(local.depth("shared"), (1, 0));
+    let report = redrive(&queue, &Selection::default(), Some(&local.url("payments")), ALL).await;
+    assert_eq!((report.progress.done, local.depth("shared"), local.depth("payments")), (1, (0, 0), (1, 0)));
+
+    let alone = local.open("other").await;
+    local.copied("other", "no", "copied", "");
+    let report = redrive(&alone, &Selection::default(), None, ALL).await;
+    assert!(report.problems[0].why.contains("no queue that it belongs to"), "{report:?}");
+    for (to, wanted) in [("other", "its own destination"), ("nowhere", "there is no queue at")] {
+        let error =
+            alone.redrive(&Selection::default(), Some(&local.url(to)), &Edit::None, ALL, &mut go_on).await.unwrap_err();
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_are_edited_on_the_way() {
+    let local = Local::start().await;
+    for n in 0..3 {
+        local.copied("dead", "no currency", &format!(r#"{{"n": {n}.00, "currency": null}}"#), "");
+    }
+    local.copied("dead", "no currency", "not JSON", "");
+    let queue = local.open("dead").await;
+    let fields = Edit::Fields(vec![(FieldPath::parse("currency").unwrap(), "\"EUR\"".to_owned())]);
+    let report = queue.redrive(&Selection::default(), None, &fields, ALL, &mut go_on).await.unwrap();
+    assert_eq!((report.progress.done, report.problem_count), (3, 1));
+    assert!(report.problems[0].why.contains("the body is not JSON"), "{report:?}");
+    let mut bodies: Vec<_> = local.receive("orders", 100).await.iter().map(|m| body(m).to_owned()).collect();
+    bodies.sort();
+    assert_eq!(bodies[0], r#"{"n":0.00,"currency":"EUR"}"#);
+
+    let whole = Edit::Body("fixed".to_owned());
+    let error = queue.redrive(&Selection::default(), None, &whole, ALL, &mut go_on).await.unwrap_err();
+    assert!(error.to_string().contains("name it by its id"), "{error}");
+    let id = report.problems[0].message_id.clone();
+    let report = queue.redrive(&Selection::ids([id]), None, &whole, ALL, &mut go_on).await.unwrap();
+    assert_eq!((report.progress.done, local.depth("dead")), (1, (0, 0)));
+    assert!(local.receive("orders", 100).await.iter().any(|message| body(message) == "fixed"));
+}
+
+#[tokio::test]
+async fn groups_of_a_fifo_queue_keep_their_order() {
+    let local = Local::start().await;
+    let message = |n: usize| NewMessage {
+        group_id: Some(format!("g{}", n % 2)),
+        deduplication_id: Some(n.to_string()),
+        ..NewMessage::new(format!("{n:02}"))
+    };
+    local.moved("moves.fifo", (0..60).map(message)).await;
+    assert_eq!(local.depth("dead.fifo"), (60, 0));
+    let queue = local.open("dead.fifo").await;
+    let report = redrive(&queue, &Selection::default(), None, ALL).await;
+    assert_eq!((report.progress.done, report.problem_count, local.depth("dead.fifo")), (60, 0, (0, 0)), "{report:?}");
+    let mut bodies: [Vec<String>; 2] = [Vec::new(), Vec::new()];
+    loop {
+        let messages = local.receive("moves.fifo", 100).await;
+        for message in &messages {
+            let number: usize = body(message).parse().unwrap();
+            bodies[number % 2].push(body(message).to_owned());
+            let receipt = message.receipt_handle().unwrap();
+            local
+                .client
+                .delete_message()
+                .queue_url(local.url("moves.fifo"))
+                .receipt_handle(receipt)
+                .send()
+                .await
+                .unwrap();
+        }
+        if messages.is_empty() {
+            break;
+        }
+    }
+    for group in bodies {
+        assert_eq!(group.len(), 30);
+        assert!(group.is_sorted(), "{group:?}");
+    }
+    // A standard queue's letter has no group.
+    local.copied("dead", "no", "x", "");
+    let report = redrive(&local.open("dead").await, &Selection::default(), Some(&local.url("moves.fifo")), ALL).await;
+    assert!(report.problems[0].why.contains("no message group"), "{report:?}");
+    assert_eq!(local.depth("dead"), (1, 0));
+}
+
+/// A consumer that gives up on everything at once, as one does whose fault is not fixed.
+async fn give_up_on_all(sqs: Sqs) {
+    loop {
+        for message in sqs.receive("orders", 10, std::time::Duration::from_secs(20)).await.unwrap() {
+            let mut attributes = message.message_attributes.clone();
+            for (name, value) in [("claimant-outcome", "rejected"), ("claimant-message-id", &message.message_id)] {
+                let value = AttributeValue::Text(value.to_owned());
+                attributes.insert(name.to_owned(), MessageAttribute { data_type: "String".to_owned(), value });
+            }
+            sqs.send("dead", NewMessage { message_attributes: attributes, ..NewMessage::new(message.body) }).unwrap();
+            sqs.delete("orders", &message.receipt_handle).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_comes_back_at_once_is_not_sent_again() {
+    let local = Local::start().await;
+    for n in 0..30 {
+        local.copied("dead", "no", &n.to_string(), "");
+    }
+    let mut consumer = JoinSet::new();
+    consumer.spawn(give_up_on_all(local.sqs.clone()));
+    let queue = local.open("dead").await;
+    let report = redrive(&queue, &Selection::default(), None, Bounds { per_s: Some(100), ..ALL }).await;
+    assert_eq!((report.progress.done, report.problem_count), (30, 0));
+    assert_eq!(report.came_back, 30);
+    assert_eq!(local.depth("dead"), (30, 0));
+}
