@@ -15,6 +15,7 @@
 //! | [`backoff`], [`budget`] | when failed calls and messages are tried again |
 //! | [`threads`] | the threads that handlers run on and can block |
 //! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
+//! | [`spans`] | what a tracing system is told of messages and their steps |
 //! | [`settings`], [`secret`], [`limits`], [`error`] | settings, their bounds and their errors |
 
 pub mod attributes;
@@ -58,6 +59,7 @@ pub mod routes;
 mod rules;
 pub mod secret;
 pub mod settings;
+pub mod spans;
 pub mod store;
 pub mod threads;
 pub mod transaction;
@@ -96,6 +98,7 @@ pub use report::{DeadLetter, DeadLetterReason, Details, Entry, HandlerResult, La
 pub use routes::{Consumers, Router, RouterReport, Routes};
 pub use secret::SecretUrl;
 pub use settings::Variables;
+pub use spans::{MessageSpan, SendSpan, SpanIdentity, Spans, Step, StepSpan};
 pub use store::{
     BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture, Transactional,
 };

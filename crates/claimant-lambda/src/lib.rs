@@ -13,6 +13,7 @@
 //! | `mapping`, `list_mappings` | checks whether the event source mapping reports failures; the request for that |
 //! | `observe` | the log line and the metric record of a batch, and all metric names |
 //! | `deadline` | when the invocation ends, also if the runtime does not say |
+//! | `flush` | exports spans at the end of an invocation |
 //! | `logging` | log level and format from Lambda's variables; panics logged without payload data |
 //!
 //! # Dead letters
@@ -28,6 +29,7 @@
 mod deadline;
 mod direct;
 mod event;
+mod flush;
 #[cfg(test)]
 mod fuzz;
 mod list_mappings;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::deadline::Deadlines;
 use crate::direct::{self, NotDone};
 use crate::event::{self, Batch};
+use crate::flush::Flusher;
 use crate::mapping::{MappingCheck, Pending};
 use crate::observe::Observer;
 use crate::queue::SqsQueue;
@@ -46,6 +47,7 @@ pub struct Service {
     dead_letters: Option<String>,
     mapping: Option<MappingCheck>,
     observer: Observer,
+    flusher: Flusher,
 }
 
 impl Service {
@@ -85,6 +87,7 @@ impl Service {
             dead_letters: settings.dead_letter_queue_url.clone(),
             mapping: config.and_then(|config| MappingCheck::new(settings.mapping_check, config)),
             observer: Observer::new(settings),
+            flusher: Flusher::default(),
         })
     }
 
@@ -155,6 +158,7 @@ impl Service {
         let pending = self.check_mapping(&batch, report, function_arn, within);
         let (allowed, ()) =
             tokio::join!(self.allowed(report, pending, within), self.change_visibility(&batch, report, within));
+        self.flusher.flush(self.router.spans(), return_by.saturating_duration_since(Instant::now())).await;
         allowed.map(|()| response::response(report))
     }
 
@@ -171,9 +175,12 @@ impl Service {
     ) -> Result<Box<RawValue>, NotDone> {
         let message = Message::new(request_id, event.get()).map_err(Error::from)?;
         let now = self.router.now();
-        let schedule = Schedule::new(now, self.deadlines.of(deadline_ms, now), self.margin);
+        let deadline = self.deadlines.of(deadline_ms, now);
+        let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
+        let schedule = Schedule::new(now, deadline, self.margin);
         let reports = self.router.process(&[message], schedule, &NoQueue).await;
         self.show(&reports);
+        self.flusher.flush(self.router.spans(), return_by.saturating_duration_since(Instant::now())).await;
         direct::response(reports.all())
     }
 

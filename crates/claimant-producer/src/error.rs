@@ -21,6 +21,19 @@ pub enum SendErrorKind {
     Conflict,
 }
 
+impl SendErrorKind {
+    /// Returns the word for spans.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+            Self::HeldBack => "held_back",
+            Self::Conflict => "conflict",
+        }
+    }
+}
+
 /// Why a message was not sent. `Display` says what is wrong and how to fix it, and contains nothing of the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendError {

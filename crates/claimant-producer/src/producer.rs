@@ -1,6 +1,7 @@
 //! Sends requests to SQS and interprets the answers.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
@@ -13,7 +14,7 @@ use aws_sdk_sqs::types::{
     SendMessageBatchRequestEntry as Entry,
 };
 use claimant_core::error::Chain;
-use claimant_core::{AttributeValue, Error, PayloadSink, Variables};
+use claimant_core::{AttributeValue, Error, PayloadSink, SendSpan, Spans, Variables};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -42,13 +43,14 @@ pub struct Producer {
     client: Client,
     queue_url: String,
     large: Option<LargePayloads>,
+    spans: Option<Arc<dyn Spans>>,
 }
 
 impl Producer {
     /// Creates a producer for the queue with this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self { client, queue_url: queue_url.into(), large: None }
+        Self { client, queue_url: queue_url.into(), large: None, spans: None }
     }
 
     /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.
@@ -90,6 +92,14 @@ impl Producer {
         self
     }
 
+    /// Sets the tracing system that is told of each message that is sent, and of what came of it. The message then takes that span's
+    /// trace along, in place of the one that it was [given](Outgoing::trace), which that span is in.
+    #[must_use]
+    pub fn spans(mut self, spans: impl Spans) -> Self {
+        self.spans = Some(Arc::new(spans));
+        self
+    }
+
     /// Sends one message.
     ///
     /// # Errors
@@ -107,11 +117,31 @@ impl Producer {
     ///
     /// Cancel safe in that sending the same messages again makes no second piece of work.
     pub async fn send_all(&self, messages: impl IntoIterator<Item = Outgoing>) -> Vec<Result<Sent, SendError>> {
-        let mark = |message: Outgoing| match &self.large {
-            Some(large) => large.mark(message),
-            None => message,
-        };
-        let mut plan = Plan::new(messages.into_iter().map(mark), self.is_fifo());
+        let mut opened = Vec::new();
+        let messages = messages.into_iter().map(|message| {
+            let message = match &self.large {
+                Some(large) => large.mark(message),
+                None => message,
+            };
+            self.in_span(message, &mut opened)
+        });
+        let results = self.send_planned(Plan::new(messages, self.is_fifo())).await;
+        for (span, result) in opened.into_iter().zip(&results) {
+            span.end(result.as_ref().map(|sent| sent.message_id.as_str()).map_err(|error| error.kind().word()));
+        }
+        results
+    }
+
+    /// Opens the span of a message, if there is a system for it, and returns the message as sent in it.
+    fn in_span(&self, message: Outgoing, opened: &mut Vec<Box<dyn SendSpan>>) -> Outgoing {
+        let Some(spans) = &self.spans else { return message };
+        let span = spans.send(&self.queue_url, message.trace.as_deref());
+        let trace = span.header().or_else(|| message.trace.clone());
+        opened.push(span);
+        Outgoing { trace, ..message }
+    }
+
+    async fn send_planned(&self, mut plan: Plan) -> Vec<Result<Sent, SendError>> {
         let mut failures = 0;
         loop {
             let batches = plan.next_batches();

@@ -43,6 +43,7 @@
 //! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox` |
 //! | `producer` | sends messages so that sending again makes no second piece of work; by `Scheduler`, at a time of their own | `producer`; `scheduler` |
 //! | `s3` | payloads that messages only point to, in S3 | `s3` |
+//! | `otel` | spans of messages in OpenTelemetry | `otel` |
 //! | [`payloads`] | where payloads are kept outside of their messages, for those who write such a place | |
 //! | [`envelope`] | what messages come wrapped in: SNS, EventBridge, S3, CloudEvents | |
 //! | [`decode`] | text, bytes and Base64; Protobuf, Avro and gzip | `protobuf`, `avro`, `gzip` |
@@ -51,6 +52,7 @@
 //! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb`, `producer` or `s3` |
 //! | [`limits`] | bounds and defaults | |
 //! | [`store`] | the contract of a store, for those who write one | |
+//! | [`spans`] | what a tracing system is told, for those who write one | |
 //!
 //! # What is stable
 //!
@@ -231,6 +233,9 @@ pub mod producer {
     pub use claimant_producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
 }
 
+#[cfg(feature = "otel")]
+pub mod otel;
+
 #[cfg(feature = "s3")]
 pub mod s3;
 
@@ -284,6 +289,12 @@ pub mod limits {
     };
     #[doc(inline)]
     pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};
+}
+
+/// What a tracing system is told of messages and their steps, for those who write one: [`Consumers::spans`] takes it.
+pub mod spans {
+    #[doc(inline)]
+    pub use claimant_core::spans::{MessageSpan, SendSpan, SpanIdentity, Spans, Step, StepSpan};
 }
 
 /// The contract of a store, for those who write one. What is here can change with a minor version.

@@ -44,7 +44,7 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 16] = [
+const PACKAGES: [&str; 17] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
@@ -56,6 +56,7 @@ const PACKAGES: [&str; 16] = [
     "claimant-lambda",
     "claimant-local",
     "claimant-operate",
+    "claimant-otel",
     "claimant-producer",
     "claimant-redis",
     "claimant-s3",

@@ -306,6 +306,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         match end {
             MessageEnd::Open => self.lanes.go_on(lane, failed),
             MessageEnd::Reported { success } => {
+                self.cx.part.stop_span(index);
                 if success {
                     self.cx.part.done(index);
                 }

@@ -12,7 +12,8 @@ use super::context::{BatchContext, store_time};
 use super::round::{Member, RoundEnd, round};
 use super::run::{HandlerResult, Ran, RunEnd};
 use super::settlement::Unsettled;
-use super::settling::{SettleResult, Settling, settling};
+use super::settling::{SettleResult, Settling, open_spans, settling};
+use super::spans;
 use super::work::{Claimed, Payload, add};
 use crate::backoff;
 use crate::batch::AnyBatchHandler;
@@ -156,12 +157,14 @@ impl<T: Send + 'static> Call<'_, T> {
         let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
         let (within, guarded) = store_time(cx.schedule.return_by);
         let call = StoreCall { within: guarded, meter: cx.meter };
+        let steps = open_spans(cx, &settlings);
         let settled = timeout(within, store.commit(transaction, completions, call)).await.unwrap_or_default();
         // The store bounds its own calls and answers each; this is for one that does not.
         let none = std::iter::repeat_with(|| Settled::given_up(within));
         let settled = settled.into_iter().chain(none);
         let mut answers: Vec<_> = settlings.into_iter().zip(settled).collect();
         resolve(cx, store, &mut answers).await;
+        spans::end_all(&steps, answers.iter().map(|(_, settled)| settled), spans::settled);
         let mut again = Vec::new();
         for (settling, settled) in answers {
             match settled {

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::context::{BatchContext, store_time};
 use super::slots::Held;
+use super::spans::{self, Within};
 use super::work::{Claimed, Delivery, Payload, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
@@ -17,6 +18,7 @@ use crate::error::Chain;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
 use crate::protocol::{ClaimRequest, Refusal};
+use crate::spans::Step;
 use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
 
 /// What came of the claim of a key.
@@ -213,15 +215,18 @@ async fn ask<'a, T>(cx: BatchContext<'a, T>, pending: Vec<Pending<T>>, tries: u3
     let (within, guarded) = store_time(cx.schedule.cancel_at);
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
     let call = Call { within: guarded, meter: cx.meter };
+    let steps = spans::open_all(cx, pending.iter().map(|pending| (&pending.work.delivery, Step::Claim)));
     let answers = match &requests[..] {
         [one] => {
-            timeout(within, cx.store().claim(one, call)).await.map(|answer| vec![answer.map(BatchedClaim::Answered)])
+            let claim = Within { span: steps.first().cloned(), run: cx.store().claim(one, call) };
+            timeout(within, claim).await.map(|answer| vec![answer.map(BatchedClaim::Answered)])
         }
         many => timeout(within, cx.store().claim_all(many, call)).await,
     };
     // The store bounds its own calls and answers each; this is for one that does not.
     let none = std::iter::repeat_with(|| Err(StoreError::no_answer(within)));
-    let answers = pending.into_iter().zip(answers.unwrap_or_default().into_iter().chain(none)).collect();
+    let answers: Vec<_> = pending.into_iter().zip(answers.unwrap_or_default().into_iter().chain(none)).collect();
+    spans::end_all(&steps, answers.iter().map(|(_, answer)| answer), spans::claimed);
     CallEnd::Answered { answers, tries: tries + 1, took: start.elapsed() }
 }
 

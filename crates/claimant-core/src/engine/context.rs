@@ -20,6 +20,7 @@ use crate::options::{Lease, Options};
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
 use crate::report::Outcome;
+use crate::spans::Spans;
 use crate::store::Store;
 use crate::threads::HandlerThreads;
 
@@ -33,6 +34,7 @@ pub(crate) struct Shared<T> {
     pub(crate) threads: Option<HandlerThreads>,
     pub(crate) receives_max: u32,
     pub(crate) slots: Slots,
+    pub(crate) spans: Option<Arc<dyn Spans>>,
 }
 
 impl<T> Shared<T> {

@@ -4,14 +4,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::key::ConsumerName;
+use crate::message::Message;
 use crate::queue::{Confirmation, HideAnswer, Queue, QueueFuture};
-use crate::report::DeadLetter;
+use crate::report::{DeadLetter, Entry};
+use crate::spans::{MessageSpan, MessageSpans, Spans};
 
 /// By what suspects are sorted: those that are suspected least come first.
 pub(crate) type Suspicion = (u32, Reverse<u32>, Option<String>, Option<Reverse<String>>);
@@ -45,12 +48,25 @@ pub(crate) struct Invocation<'a> {
     done: Mutex<Vec<usize>>,
     /// Whether it could not confirm that one of them is gone.
     kept: AtomicBool,
+    spans: Option<MessageSpans>,
 }
 
 impl<'a> Invocation<'a> {
     pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
         let (turns, _) = watch::channel(Turns::default());
-        Self { queue, events, turns, done: Mutex::default(), kept: AtomicBool::new(false) }
+        Self { queue, events, turns, done: Mutex::default(), kept: AtomicBool::new(false), spans: None }
+    }
+
+    /// Opens the spans of its messages, if there is a system for them.
+    pub(crate) fn with_spans(self, system: Option<&Arc<dyn Spans>>, batch: &[Message]) -> Self {
+        Self { spans: MessageSpans::of(system, batch), ..self }
+    }
+
+    /// Ends the spans of its messages: what became of each.
+    pub(crate) fn end_spans(&self, entries: &[Entry]) {
+        if let Some(spans) = &self.spans {
+            spans.end(entries);
+        }
     }
 
     /// Records that a message is done.
@@ -166,6 +182,30 @@ impl<'a> Part<'a> {
         let origin = self.origin(index);
         if origin.whole {
             self.sequence.invocation.done(origin.message);
+        }
+    }
+
+    /// Returns the invocation's spans, if it has any.
+    pub(crate) fn spans(&self) -> Option<&MessageSpans> {
+        self.sequence.invocation.spans.as_ref()
+    }
+
+    /// Returns the span of a message of the batch, if there is one.
+    pub(crate) fn span(&self, index: usize) -> Option<&dyn MessageSpan> {
+        self.spans()?.get(self.origin(index).message)
+    }
+
+    /// Notes in a message's span that this consumer works on this event in it.
+    pub(crate) fn arrived(&self, index: usize, consumer: &ConsumerName, event: &Message) {
+        if let Some(span) = self.span(index) {
+            span.arrived(consumer, event);
+        }
+    }
+
+    /// Notes in a message's span that all is done for it, as far as this batch knows.
+    pub(crate) fn stop_span(&self, index: usize) {
+        if let Some(span) = self.span(index) {
+            span.stop();
         }
     }
 

@@ -22,6 +22,7 @@
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and when suspects may run |
 //! | `context`, `work` | what all stages know; the types that move between them |
+//! | `spans` | the spans of messages' steps, for a tracing system |
 
 pub(crate) mod admission;
 mod batch;
@@ -42,6 +43,7 @@ mod running;
 mod settlement;
 mod settling;
 mod slots;
+mod spans;
 mod suspects;
 mod task;
 mod work;
@@ -59,6 +61,7 @@ use crate::message::Message;
 use crate::meter::Meter;
 use crate::queue::Queue;
 use crate::report::Report;
+use crate::spans::Spans;
 use crate::threads::HandlerThreads;
 use admission::Durations;
 use batch::Batch;
@@ -93,6 +96,7 @@ impl<T: Send + 'static> Engine<T> {
             durations: Durations::default(),
             threads: None,
             receives_max: RECEIVES_MAX_DEFAULT,
+            spans: None,
         }))
     }
 
@@ -133,6 +137,13 @@ impl<T: Send + 'static> Engine<T> {
         self
     }
 
+    /// Sets the tracing system that is told of each message and its steps.
+    #[must_use]
+    pub fn spans(mut self, spans: Arc<dyn Spans>) -> Self {
+        self.0.spans = Some(spans);
+        self
+    }
+
     /// Returns the consumer's name.
     #[must_use]
     pub fn name(&self) -> &ConsumerName {
@@ -152,9 +163,11 @@ impl<T: Send + 'static> Engine<T> {
     ///
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
-        let invocation = Invocation::new(queue, batch.len());
+        let invocation = Invocation::new(queue, batch.len()).with_spans(self.0.spans.as_ref(), batch);
         let sequence = Sequence::of(&invocation);
-        self.process_part(batch, schedule, &Part::whole(&sequence)).await
+        let report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
+        invocation.end_spans(report.entries());
+        report
     }
 
     /// Works on a batch that is a part of an invocation, otherwise as [`process`](Self::process).
@@ -164,6 +177,9 @@ impl<T: Send + 'static> Engine<T> {
         let fetched = fetching::fetched(&shared.consumer, &shared.name, batch, schedule).await;
         let removable = fetching::removable(&shared.consumer, &fetched);
         let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched);
+        if part.spans().is_some() {
+            arrivals.iter().for_each(|arrival| part.arrived(arrival.index, &shared.name, &arrival.message));
+        }
         let meter = Meter::default();
         let events = part.sequence.invocation.events.max(arrivals.len());
         let cx = BatchContext { shared, schedule, part, meter: &meter, events };

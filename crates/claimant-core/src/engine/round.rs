@@ -1,5 +1,7 @@
 //! One round of a batch handler: it is called once for its items, cancelled in time, all their leases renewed meanwhile.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -7,10 +9,12 @@ use tracing::Instrument as _;
 use super::context::BatchContext;
 use super::run::{RENEWALS_PER_LEASE, Run, RunEnd, cancellation, supervise};
 use super::slots::Held;
+use super::spans::{self, AnyStep};
 use super::work::{Payload, Work};
 use crate::batch::{AnyBatchHandler, CallResult, Item, Items};
 use crate::claim::Claim;
 use crate::options::Lease;
+use crate::spans::{Step, StepSpan};
 use crate::store::Renewed;
 use crate::transaction::TransactionSlot;
 
@@ -72,13 +76,39 @@ pub(crate) async fn round<'a, T: Send + 'static>(
         cx: member.run(cx).context(member.claim.fence, member.claim.attempt, cancel_at),
     };
     let items = Items::new(members.iter().zip(payloads).map(item).collect());
-    let span = tracing::info_span!("call", consumer = %cx.name(), items = items.len());
-    let run = Box::pin(handler.start(items, home).instrument(span));
+    let (steps, span) = open_spans(cx, members);
+    let logs = spans::within(&span, || tracing::info_span!("call", consumer = %cx.name(), items = items.len()));
+    let run = spans::run_within(&span, Box::pin(handler.start(items, home).instrument(logs)));
     let end = supervise(cx, run, (cancel_at, why), keep(cx, members, &mut lost)).await;
+    end_spans(&steps, span, &end);
     if let Lease::Renewed(lease) = cx.options().lease {
         join_all(members.iter().map(|member| async move { member.run(cx).stay_hidden(began, lease).await })).await;
     }
     RoundEnd { end, lost }
+}
+
+/// Opens the span of each item, and that of the call: of an only item the same.
+fn open_spans<T>(cx: BatchContext<'_, T>, members: &[Member]) -> (Vec<Arc<dyn StepSpan>>, AnyStep) {
+    let step = |member: &Member| Step::Handle { attempt: member.claim.attempt };
+    let steps = spans::open_all(cx, members.iter().map(|member| (&member.work.delivery, step(member))));
+    let call = match (&steps[..], cx.part.spans()) {
+        ([], _) | (_, None) => None,
+        ([only], _) => Some(Arc::clone(only)),
+        (several, Some(spans)) => {
+            let identities: Vec<_> = several.iter().map(|step| step.identity()).collect();
+            Some(spans.system.call(cx.name(), &identities))
+        }
+    };
+    (steps, call)
+}
+
+fn end_spans(steps: &[Arc<dyn StepSpan>], call: AnyStep, end: &RunEnd<CallResult>) {
+    let of_call = end.word(spans::returned);
+    if let RunEnd::Returned(Ok(results)) = end {
+        spans::end_all(steps, results, spans::returned);
+    }
+    // Those that have ended already stay as they are.
+    steps.iter().chain(&call).for_each(|span| span.end(of_call.0, of_call.1));
 }
 
 /// Renews all leases as long as they can be; returns when one is `lost`.

@@ -8,6 +8,7 @@ use tracing::{Instrument as _, Span};
 
 use super::context::BatchContext;
 use super::slots::Held;
+use super::spans;
 use super::task::{End, Task};
 use super::work::{Delivery, Payload, Work, add};
 use crate::claim::{Claim, Fence};
@@ -20,6 +21,7 @@ use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
 use crate::options::Lease;
 use crate::protocol::Renewal;
 use crate::queue::HideAnswer;
+use crate::spans::Step;
 use crate::store::{Call, Renewed};
 use crate::transaction::TransactionSlot;
 
@@ -51,6 +53,20 @@ pub(crate) enum RunEnd<R = HandlerResult> {
     NoTime,
     /// Its transaction could not be begun.
     NoTransaction,
+}
+
+impl<R> RunEnd<R> {
+    /// Returns a word for it, and whether it is a failure; of what was returned, as `returned` says.
+    pub(crate) fn word(&self, returned: impl FnOnce(&R) -> (&'static str, bool)) -> (&'static str, bool) {
+        match self {
+            Self::Returned(result) => returned(result),
+            Self::Panicked => ("panicked", true),
+            Self::Cancelled(_) => ("cancelled", true),
+            Self::LeaseLost => ("lease_lost", true),
+            Self::StillRunning => ("stuck", true),
+            Self::LeaseLostUnstarted | Self::NeverStarted | Self::NoTime | Self::NoTransaction => ("not_started", true),
+        }
+    }
 }
 
 /// Work whose handler was run; the payload went to the handler.
@@ -120,8 +136,16 @@ impl<T: Send + 'static> Run<'_, T> {
         lost: impl Future<Output = ()>,
     ) -> RunEnd {
         let (cancel_at, why) = cancellation(self.cx);
-        let run = start(self.context(fence, attempt, cancel_at)).instrument(self.span(attempt));
-        supervise(self.cx, Box::pin(run), (cancel_at, why), lost).await
+        let step = spans::open(self.cx, self.delivery, Step::Handle { attempt });
+        // So that what a tracing layer makes of the span of the logs is in that of the step.
+        let logs = spans::within(&step, || self.span(attempt));
+        let run = start(self.context(fence, attempt, cancel_at)).instrument(logs);
+        let end = supervise(self.cx, spans::run_within(&step, Box::pin(run)), (cancel_at, why), lost).await;
+        if let Some(step) = step {
+            let (word, failed) = end.word(spans::returned);
+            step.end(word, failed);
+        }
+        end
     }
 
     /// Returns what the handler is told about its run.

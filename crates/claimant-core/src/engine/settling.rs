@@ -1,5 +1,6 @@
 //! Settling: claims end in requests for many; where it is not known whether one did, again until the report is due.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -11,6 +12,7 @@ use super::context::{BatchContext, store_time};
 use super::exit::Exit;
 use super::settlement::{Then, Unsettled};
 use super::slots::Held;
+use super::spans::{self, Within};
 use super::work::{Answer, Payload, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
@@ -21,6 +23,7 @@ use crate::key::MessageId;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::protocol::Settlement;
 use crate::report::Outcome;
+use crate::spans::{Step, StepSpan};
 use crate::store::{Call, Settled, StoreError};
 
 /// What came of the settlement of a claim.
@@ -242,12 +245,23 @@ async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<T>)>
     let (within, guarded) = store_time(cx.schedule.return_by);
     let parts = |(claim, settling): (Claim, Settling<T>)| ((claim, settling.settlement.clone()), settling);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
-    let settled = timeout(within, cx.store().settle_all(claims, Call { within: guarded, meter: cx.meter })).await;
+    let steps = open_spans(cx, &chunk);
+    let settling = cx.store().settle_all(claims, Call { within: guarded, meter: cx.meter });
+    let alone = steps.first().filter(|_| chunk.len() == 1).cloned();
+    let settled = timeout(within, Within { span: alone, run: settling }).await;
     // As for claims: what is not answered is not known.
     let none = std::iter::repeat_with(|| Settled::given_up(within));
     let settled = settled.unwrap_or_default().into_iter().chain(none);
     let results = chunk.into_iter().zip(settled).map(|(settling, settled)| SettleResult { settling, settled });
-    CallEnd::Answered { results: results.collect(), tries: tries + 1, took: start.elapsed() }
+    let results: Vec<_> = results.collect();
+    spans::end_all(&steps, results.iter().map(|result| &result.settled), spans::settled);
+    CallEnd::Answered { results, tries: tries + 1, took: start.elapsed() }
+}
+
+/// Opens the spans of these settlements.
+pub(crate) fn open_spans<T>(cx: BatchContext<'_, T>, settlings: &[Settling<T>]) -> Vec<Arc<dyn StepSpan>> {
+    let step = |settling: &Settling<T>| Step::Settle { wanted: settling.then.word() };
+    spans::open_all(cx, settlings.iter().map(|settling| (&settling.work.delivery, step(settling))))
 }
 
 /// Decides what follows a settlement.

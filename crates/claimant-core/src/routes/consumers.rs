@@ -1,15 +1,20 @@
 //! Several consumers in one function, and which messages each of them gets.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::select::Selector;
 use super::start::Start;
 use crate::consumer::Consumer;
 use crate::envelope::Envelope;
 use crate::message::Message;
+use crate::spans::Spans;
 
 /// One consumer, or several behind [`Routes`]: what a function runs.
-pub struct Consumers(pub(crate) Node);
+pub struct Consumers {
+    pub(crate) node: Node,
+    pub(crate) spans: Option<Arc<dyn Spans>>,
+}
 
 pub(crate) enum Node {
     One(Box<dyn Start>),
@@ -50,6 +55,7 @@ pub struct Routes {
     pub(crate) by: Selector,
     pub(crate) routes: Vec<(Vec<String>, Consumers)>,
     pub(crate) other: Other<Consumers>,
+    spans: Option<Arc<dyn Spans>>,
 }
 
 /// What becomes of a message that no route takes.
@@ -61,7 +67,7 @@ pub(crate) enum Other<T> {
 
 impl Routes {
     fn new(by: Selector) -> Self {
-        Self { envelopes: Vec::new(), by, routes: Vec::new(), other: Other::Reject }
+        Self { envelopes: Vec::new(), by, routes: Vec::new(), other: Other::Reject, spans: None }
     }
 
     /// Returns routes by this [attribute](Message::attribute): a text or a number. A binary one is rejected.
@@ -110,14 +116,18 @@ impl Routes {
     /// begin with what is before; an exact one comes first, then the longest beginning.
     #[must_use]
     pub fn on(mut self, values: impl Into<Values>, consumers: impl Into<Consumers>) -> Self {
-        self.routes.push((values.into().0, consumers.into()));
+        let consumers = consumers.into();
+        self.spans = self.spans.or_else(|| consumers.spans.clone());
+        self.routes.push((values.into().0, consumers));
         self
     }
 
     /// Sets which consumer gets all that no route takes: with another value, with none, or where none can be read.
     #[must_use]
     pub fn otherwise(mut self, consumers: impl Into<Consumers>) -> Self {
-        self.other = Other::Take(Box::new(consumers.into()));
+        let consumers = consumers.into();
+        self.spans = self.spans.or_else(|| consumers.spans.clone());
+        self.other = Other::Take(Box::new(consumers));
         self
     }
 
@@ -126,6 +136,16 @@ impl Routes {
     #[must_use]
     pub fn acknowledge_unknown(mut self) -> Self {
         self.other = Other::Acknowledge;
+        self
+    }
+}
+
+impl Consumers {
+    /// Sets the tracing system that is told of each message, of the steps that it takes and of how it ends. What one of several
+    /// consumers was given is for all of them: the first.
+    #[must_use]
+    pub fn spans(mut self, spans: impl Spans) -> Self {
+        self.spans = Some(Arc::new(spans));
         self
     }
 }
@@ -160,19 +180,20 @@ impl<V: Into<String>> From<Vec<V>> for Values {
 
 impl<T: Send + 'static> From<Consumer<T>> for Consumers {
     fn from(consumer: Consumer<T>) -> Self {
-        Self(Node::One(Box::new(consumer)))
+        Self { node: Node::One(Box::new(consumer)), spans: None }
     }
 }
 
 impl From<Routes> for Consumers {
-    fn from(routes: Routes) -> Self {
-        Self(Node::Several(routes))
+    fn from(mut routes: Routes) -> Self {
+        let spans = routes.spans.take();
+        Self { node: Node::Several(routes), spans }
     }
 }
 
 impl fmt::Debug for Consumers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.node {
             Node::One(_) => f.write_str("Consumer"),
             Node::Several(routes) => routes.fmt(f),
         }

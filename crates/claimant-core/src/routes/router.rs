@@ -16,6 +16,7 @@ use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::queue::Queue;
 use crate::report::{Entry, Outcome, Report};
+use crate::spans::Spans;
 use crate::threads::HandlerThreads;
 
 /// Runs batches through one consumer, or each message of them through the one that [`Routes`](super::Routes) find for it. Any number
@@ -25,6 +26,7 @@ pub struct Router {
     engines: Vec<Box<dyn AnyEngine>>,
     clock: Arc<dyn Clock>,
     unrouted: ConsumerName,
+    spans: Option<Arc<dyn Spans>>,
 }
 
 impl Router {
@@ -33,8 +35,10 @@ impl Router {
     /// # Errors
     /// When settings of a consumer are out of bounds, or routes contradict each other: one error with every fault.
     pub fn new(consumers: impl Into<Consumers>, concurrency: usize) -> Result<Self, Error> {
-        let (table, engines) = Table::start(consumers.into(), concurrency)?;
-        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted: ConsumerName::new(UNROUTED)? })
+        let consumers = consumers.into();
+        let spans = consumers.spans.clone();
+        let (table, engines) = Table::start(consumers, concurrency)?;
+        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted: ConsumerName::new(UNROUTED)?, spans })
     }
 
     fn each(mut self, change: impl Fn(Box<dyn AnyEngine>) -> Box<dyn AnyEngine>) -> Self {
@@ -63,6 +67,12 @@ impl Router {
         self.each(|engine| engine.with_receives_max(receives))
     }
 
+    /// Returns the tracing system that the consumers were given, if any.
+    #[must_use]
+    pub fn spans(&self) -> Option<&Arc<dyn Spans>> {
+        self.spans.as_ref()
+    }
+
     /// Returns how many messages all consumers together work on at once.
     #[must_use]
     pub fn concurrency(&self) -> usize {
@@ -84,16 +94,19 @@ impl Router {
     /// [`Engine::process`](crate::Engine::process).
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
-            let invocation = Invocation::new(queue, batch.len());
+            let invocation = Invocation::new(queue, batch.len()).with_spans(self.spans.as_ref(), batch);
             let sequence = Sequence::of(&invocation);
             let report = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
+            invocation.end_spans(report.entries());
             return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
         }
         let events = self.events(batch);
-        let invocation = Invocation::new(queue, events.len());
+        let invocation = Invocation::new(queue, events.len()).with_spans(self.spans.as_ref(), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
-        self.report(batch, &events, done)
+        let report = self.report(batch, &events, done);
+        invocation.end_spans(report.all().entries());
+        report
     }
 
     /// Returns the events of a batch, and where each goes.

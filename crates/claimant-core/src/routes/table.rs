@@ -49,7 +49,7 @@ impl Table {
     /// # Errors
     /// One error with every fault of every consumer and of the routes.
     pub(crate) fn start(consumers: Consumers, concurrency: usize) -> Result<(Self, Vec<Box<dyn AnyEngine>>), Error> {
-        match consumers.0 {
+        match consumers.node {
             Node::One(consumer) => Ok((Self::Consumer(0), vec![consumer.start(concurrency)?])),
             several => {
                 let mut start = Starting { concurrency, engines: Vec::new(), faults: Vec::new() };
@@ -137,7 +137,7 @@ impl Starting {
     }
 
     fn routes(&mut self, routes: Routes) -> Table {
-        let Routes { envelopes, by, routes, other } = routes;
+        let Routes { envelopes, by, routes, other, .. } = routes;
         if routes.is_empty() {
             self.faults.push(format!("routes by {by} lead nowhere: add .on(…)"));
         }
@@ -158,13 +158,13 @@ impl Starting {
                     }
                 }
             }
-            tables.push(self.node(consumers.0));
+            tables.push(self.node(consumers.node));
         }
         beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
         let other = match other {
             Other::Reject => Other::Reject,
             Other::Acknowledge => Other::Acknowledge,
-            Other::Take(consumers) => Other::Take(Box::new(self.node(consumers.0))),
+            Other::Take(consumers) => Other::Take(Box::new(self.node(consumers.node))),
         };
         Table::Routes(Box::new(Fork { envelopes, by, exact, beginnings, tables, other }))
     }

@@ -1,0 +1,120 @@
+//! The spans of the steps that messages take. Where there are none, nothing is allocated.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::context::BatchContext;
+use super::work::Delivery;
+use crate::claim::Claim;
+use crate::failure::{Failure, FailureKind};
+use crate::handler::RunFuture;
+use crate::protocol::Refusal;
+use crate::spans::{Step, StepSpan};
+use crate::store::{BatchedClaim, ClaimAnswer, Settled, StoreError};
+
+/// The span of a step, if there is one.
+pub(crate) type AnyStep = Option<Arc<dyn StepSpan>>;
+
+/// Opens the span of a step.
+pub(crate) fn open<T>(cx: BatchContext<'_, T>, delivery: &Delivery, step: Step) -> AnyStep {
+    cx.part.span(delivery.index).map(|span| span.step(cx.name(), step))
+}
+
+/// Opens the spans of a step that several messages take together; none where there are none.
+pub(crate) fn open_all<'b, T>(
+    cx: BatchContext<'_, T>,
+    steps: impl Iterator<Item = (&'b Delivery, Step)>,
+) -> Vec<Arc<dyn StepSpan>> {
+    if cx.part.spans().is_some() {
+        steps.filter_map(|(delivery, step)| open(cx, delivery, step)).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Ends spans, each with what came of its step.
+pub(crate) fn end_all<'b, R: 'b>(
+    spans: &[Arc<dyn StepSpan>],
+    results: impl IntoIterator<Item = &'b R>,
+    say: impl Fn(&R) -> (&'static str, bool),
+) {
+    for (span, result) in spans.iter().zip(results) {
+        let (word, failed) = say(result);
+        span.end(word, failed);
+    }
+}
+
+/// Returns what came of a claim, and whether it failed.
+pub(crate) fn claimed(answer: &Result<BatchedClaim, StoreError>) -> (&'static str, bool) {
+    match answer {
+        Ok(BatchedClaim::Answered(ClaimAnswer::Granted(Claim { taken_over: true, .. }))) => ("taken_over", false),
+        Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))) => ("granted", false),
+        Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => match refusal {
+            Refusal::Completed { .. } => ("completed", false),
+            Refusal::Busy { .. } => ("busy", false),
+            Refusal::Conflict => ("conflict", false),
+            Refusal::Parked => ("parked", false),
+            Refusal::Rejected => ("rejected", false),
+        },
+        Ok(BatchedClaim::ClaimAlone) => ("undecided", false),
+        Err(_) => ("store_failed", true),
+    }
+}
+
+/// Returns what came of a settlement, and whether it failed.
+pub(crate) fn settled(settled: &Settled) -> (&'static str, bool) {
+    match settled {
+        Settled::Done => ("settled", false),
+        Settled::Lost => ("lease_lost", true),
+        Settled::Aborted { .. } => ("aborted", true),
+        Settled::Refused(_) => ("refused", true),
+        Settled::Unknown { .. } => ("settle_unknown", true),
+    }
+}
+
+/// Returns what a handler returned, and whether that is a failure.
+pub(crate) fn returned<R>(result: &Result<R, Failure>) -> (&'static str, bool) {
+    match result {
+        Ok(_) => ("returned", false),
+        Err(failure) if matches!(failure.kind, FailureKind::Terminal) => ("rejected", true),
+        Err(_) => ("failed", true),
+    }
+}
+
+/// Runs this within a span, if there is one.
+pub(crate) fn within<R>(span: &AnyStep, work: impl FnOnce() -> R) -> R {
+    let Some(span) = span else { return work() };
+    let (mut work, mut result) = (Some(work), None);
+    span.within(&mut || {
+        if let Some(work) = work.take() {
+            result = Some(work());
+        }
+    });
+    // A system that runs nothing loses no more than its span.
+    result.or_else(|| work.map(|work| work())).expect("it ran within the span, or else here")
+}
+
+/// Returns a handler's run that is polled within a span, if there is one.
+pub(crate) fn run_within<R: 'static>(span: &AnyStep, run: RunFuture<R>) -> RunFuture<R> {
+    match span {
+        Some(_) => Box::pin(Within { span: span.clone(), run }),
+        None => run,
+    }
+}
+
+/// A future that is polled within a span.
+pub(crate) struct Within<F> {
+    pub(crate) span: AnyStep,
+    pub(crate) run: F,
+}
+
+impl<F: Future + Unpin> Future for Within<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { span, run } = &mut *self;
+        within(span, || Pin::new(run).poll(cx))
+    }
+}

@@ -1,0 +1,130 @@
+//! Spans: what a tracing system is told of messages, of the steps that they take, and of those that are sent.
+//!
+//! Without one, nothing here is called and nothing is allocated.
+
+use std::sync::Arc;
+
+use crate::key::ConsumerName;
+use crate::message::Message;
+use crate::report::Entry;
+
+/// A tracing system, for [`Consumers::spans`](crate::Consumers::spans): `OtelSpans` (feature `otel` of `claimant`) is one.
+///
+/// What it is called for is never waited for, but for [`flush`](Self::flush). It must not block and must not panic. It is given no
+/// keys, and nothing of bodies and attributes may leave it.
+pub trait Spans: Send + Sync + 'static {
+    /// Opens the span of a message that was delivered.
+    fn message(&self, message: &Message) -> Box<dyn MessageSpan>;
+
+    /// Opens the span of one handler's call for several messages, linked to the spans of their steps.
+    fn call(&self, consumer: &ConsumerName, steps: &[SpanIdentity]) -> Arc<dyn StepSpan>;
+
+    /// Opens the span of a message that is sent to the queue with this URL: in the trace of this header, if there is one, else in
+    /// the current one.
+    fn send(&self, queue_url: &str, header: Option<&str>) -> Box<dyn SendSpan>;
+
+    /// Exports what has ended: called at the end of each invocation, since its process is frozen then. It may block, on a thread of
+    /// its own; no longer than the invocation has time is it waited for.
+    fn flush(&self) {}
+}
+
+/// The span of a message.
+pub trait MessageSpan: Send + Sync {
+    /// Notes that this consumer works on this event in the message, or on the message itself; its envelope can carry another trace.
+    fn arrived(&self, consumer: &ConsumerName, event: &Message);
+
+    /// Opens the span of a step.
+    fn step(&self, consumer: &ConsumerName, step: Step) -> Arc<dyn StepSpan>;
+
+    /// Notes that all is done for the message, as far as is known: the last such moment is the span's end.
+    fn stop(&self);
+
+    /// Ends the span: what became of the message. Called once.
+    fn end(&self, entry: &Entry);
+}
+
+/// A step of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Its key is claimed: one request, which can be for other messages too.
+    Claim,
+    /// Its handler runs.
+    Handle {
+        /// Which claim for a run of the handler this is.
+        attempt: u32,
+    },
+    /// Its claim is settled: one request, which can be for other messages too.
+    Settle {
+        /// What the message gets for it, as [`Outcome::word`](crate::Outcome::word) says it; `set_aside` where it is claimed again.
+        wanted: &'static str,
+    },
+}
+
+impl Step {
+    /// Returns the step's word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Handle { .. } => "handle",
+            Self::Settle { .. } => "settle",
+        }
+    }
+}
+
+/// The span of a step, or of a call for several messages.
+pub trait StepSpan: Send + Sync {
+    /// Returns what links to it name.
+    fn identity(&self) -> SpanIdentity;
+
+    /// Runs this with the span as the current one.
+    fn within(&self, work: &mut dyn FnMut());
+
+    /// Ends the span: in a word, what came of it, and whether it failed. What it is called for later changes nothing.
+    fn end(&self, result: &'static str, failed: bool);
+}
+
+/// The span of a message that is sent.
+pub trait SendSpan: Send + Sync {
+    /// Returns the header that continues the span's trace, to be sent along.
+    fn header(&self) -> Option<String>;
+
+    /// Ends the span: the id that the queue gave the message, or in a word why it was not sent.
+    fn end(&self, sent: Result<&str, &'static str>);
+}
+
+/// A span's place in its trace, as W3C Trace Context has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanIdentity {
+    /// The trace; not all zeros.
+    pub trace_id: [u8; 16],
+    /// The span; not all zeros.
+    pub span_id: [u8; 8],
+    /// Whether it is recorded.
+    pub sampled: bool,
+}
+
+/// The spans of an invocation's messages, by their indexes.
+pub(crate) struct MessageSpans {
+    pub(crate) system: Arc<dyn Spans>,
+    messages: Vec<Box<dyn MessageSpan>>,
+}
+
+impl MessageSpans {
+    /// Opens the spans of these messages, if there is a system for them.
+    pub(crate) fn of(system: Option<&Arc<dyn Spans>>, batch: &[Message]) -> Option<Self> {
+        let system = Arc::clone(system?);
+        let messages = batch.iter().map(|message| system.message(message)).collect();
+        Some(Self { system, messages })
+    }
+
+    pub(crate) fn get(&self, message: usize) -> Option<&dyn MessageSpan> {
+        self.messages.get(message).map(Box::as_ref)
+    }
+
+    /// Ends all spans: what became of each message.
+    pub(crate) fn end(&self, entries: &[Entry]) {
+        self.messages.iter().zip(entries).for_each(|(span, entry)| span.end(entry));
+    }
+}
