@@ -69,11 +69,15 @@ test-licences:
 	cargo fetch --locked --quiet
 	cargo test --workspace --locked --test rules -- --ignored
 
+# What `claimant doctor` says of the repository's own templates: nothing. Part of test-alone, too.
+test-doctor:
+	cargo test --workspace --locked --test own_templates
+
 test-templates:
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
 
-lint: test-licences ## Check format, lints, licences, and which crate may use which
+lint: test-licences test-doctor ## Check format, lints, licences, and which crate may use which
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use claimant_local::workload::COUNT_MAX;
 use clap::{Parser, Subcommand};
 
+use crate::doctor::Doctor;
 use crate::new::{Guarantee, Name};
 
 /// SQS consumers on AWS Lambda that do each message's work once.
@@ -19,6 +20,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Doctor(Doctor),
     Local(Local),
     New(New),
     Completions(Completions),
@@ -232,7 +234,7 @@ impl New {
     }
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE".to_owned()),

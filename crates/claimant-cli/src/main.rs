@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod doctor;
 mod exit;
 mod local;
 mod logs;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
     let ended = match command {
+        Command::Doctor(options) => doctor::run(&options)?,
         Command::New(options) => {
             new::run(&options)?;
             Ended::Well

@@ -44,12 +44,13 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 17] = [
+const PACKAGES: [&str; 19] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
     "claimant-core",
     "claimant-decode",
+    "claimant-doctor",
     "claimant-dynamodb",
     "claimant-events",
     "claimant-inbox",
@@ -61,6 +62,7 @@ const PACKAGES: [&str; 17] = [
     "claimant-redis",
     "claimant-s3",
     "claimant-sql",
+    "claimant-template",
     "claimant-test",
 ];
 

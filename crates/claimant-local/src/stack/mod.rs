@@ -6,7 +6,6 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `yaml` | YAML and JSON as a tree whose values know their line |
 //! | `spec` | what a template comes to: [`Stack`] and all in it |
 //! | `template` | the template and its parameters |
 //! | `findings` | what is wrong with a template, and what of it is not run |
@@ -39,7 +38,8 @@ mod spec;
 mod template;
 #[cfg(test)]
 mod tests;
-mod yaml;
+
+use claimant_template as yaml;
 
 pub use crate::arn::{ACCOUNT_ID, REGION};
 pub use spec::{

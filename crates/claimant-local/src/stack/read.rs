@@ -5,14 +5,13 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use claimant_template::TEXT_BYTES_MAX;
+
 use super::findings::Findings;
 use super::spec::Stack;
 use super::template::Template;
 use super::{conditions, functions, loops, not_run, parameters, relations, resources, yaml};
 use crate::Error;
-
-/// The longest template, in bytes: CloudFormation takes none that is longer.
-const TEXT_MAX: usize = 1_048_576;
 
 impl Stack {
     /// Reads the template at `path`; `parameters` override the template's defaults.
@@ -25,7 +24,7 @@ impl Stack {
         let place = path.display().to_string();
         let mut yaml = String::new();
         // One byte more tells a template that is too long; a device that never ends is one, too.
-        let read = File::open(path).and_then(|file| file.take(TEXT_MAX as u64 + 1).read_to_string(&mut yaml));
+        let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut yaml));
         read.map_err(|e| {
             Error::new(format!(
                 "cannot read the template {place}: check that the path exists and may be read, or name another one"
@@ -46,9 +45,9 @@ impl Stack {
     }
 
     fn read(place: &str, yaml: &str, parameters: &BTreeMap<String, String>) -> Result<Self, Error> {
-        if yaml.len() > TEXT_MAX {
+        if yaml.len() > TEXT_BYTES_MAX {
             return Err(Error::new(format!(
-                "{place} has more than {TEXT_MAX} bytes, which CloudFormation refuses: split it into several templates"
+                "{place} has more than {TEXT_BYTES_MAX} bytes, which CloudFormation refuses: split it into several templates"
             )));
         }
         let root = yaml::parse(yaml)

@@ -17,16 +17,23 @@ const VALUES_MAX: usize = 600_000;
 
 /// A value and the line on which it, or its key, starts. Clones share what is below.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) line: usize,
-    pub(super) kind: Kind,
+pub struct Node {
+    /// Counted from 1.
+    pub line: usize,
+    /// What stands there.
+    pub kind: Kind,
 }
 
+/// What a value is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// Nothing: empty, `~` or `null`.
     Null,
+    /// A single value, as it is written.
     Text(Rc<str>),
+    /// A list.
     List(Rc<[Node]>),
+    /// A mapping; no key is there twice.
     Map(Rc<[(Rc<str>, Node)]>),
     /// A function's name, without `!` or `Fn::`, and its argument.
     Call(Rc<str>, Rc<Node>),
@@ -34,59 +41,70 @@ pub(super) enum Kind {
 
 /// Why a text is no YAML.
 #[derive(Debug)]
-pub(super) struct Unreadable {
-    pub(super) line: usize,
-    pub(super) what: String,
+pub struct Unreadable {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub what: String,
 }
 
 impl Node {
-    pub(super) fn text(line: usize, text: impl Into<Rc<str>>) -> Self {
+    /// Returns a single value.
+    pub fn text(line: usize, text: impl Into<Rc<str>>) -> Self {
         Self { line, kind: Kind::Text(text.into()) }
     }
 
-    pub(super) fn list(line: usize, items: Vec<Self>) -> Self {
+    /// Returns a list.
+    pub fn list(line: usize, items: Vec<Self>) -> Self {
         Self { line, kind: Kind::List(items.into()) }
     }
 
-    pub(super) fn at(self, line: usize) -> Self {
+    /// Returns the same value on another line.
+    #[must_use]
+    pub fn at(self, line: usize) -> Self {
         Self { line, ..self }
     }
 
-    /// The value under `key`, if this is a mapping that has one.
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+    /// Returns the value under `key`, if this is a mapping that has one.
+    pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| &**name == key).map(|(_, value)| value)
     }
 
-    /// The entries of a mapping; none of anything else.
-    pub(super) fn entries(&self) -> &[(Rc<str>, Self)] {
+    /// Returns the entries of a mapping; none of anything else.
+    pub fn entries(&self) -> &[(Rc<str>, Self)] {
         match &self.kind {
             Kind::Map(entries) => entries,
             _ => &[],
         }
     }
 
-    /// The items of a list; none of anything else.
-    pub(super) fn items(&self) -> &[Self] {
+    /// Returns the items of a list; none of anything else.
+    pub fn items(&self) -> &[Self] {
         match &self.kind {
             Kind::List(items) => items,
             _ => &[],
         }
     }
 
-    pub(super) fn as_text(&self) -> Option<&str> {
+    /// Returns a single value's text.
+    pub fn as_text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn is_map(&self) -> bool {
+    /// Returns whether this is a mapping.
+    pub fn is_map(&self) -> bool {
         matches!(self.kind, Kind::Map(_))
     }
 }
 
-/// The first document of a text; empty text is null.
-pub(super) fn parse(text: &str) -> Result<Node, Unreadable> {
+/// Reads the first document of a text; empty text is null.
+///
+/// # Errors
+/// When the text is no YAML, a key is no text or is there twice, or there are more values or levels than any template has.
+pub fn parse(text: &str) -> Result<Node, Unreadable> {
     let joined = with_surrogates_joined(text);
     let mut tree = Tree::default();
     for event in Parser::new_from_str(&joined) {

@@ -1,0 +1,69 @@
+//! The checks: what each is about, why it matters, when what it finds is fine, and where AWS says so.
+
+mod queues;
+mod tables;
+mod workers;
+
+/// One check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// From 1; it never changes its meaning.
+    pub number: u8,
+    /// What it is called in options, in accepted findings and in SARIF.
+    pub name: &'static str,
+    /// What should be so.
+    pub title: &'static str,
+    /// What happens otherwise.
+    pub why: &'static str,
+    /// When a finding is as it should be.
+    pub fine: &'static str,
+    /// Where it is documented.
+    pub source: &'static str,
+}
+
+/// How many checks there are.
+pub const CHECKS: usize = 34;
+
+/// All checks, in the order of their numbers.
+pub static CATALOG: [Check; CHECKS] = {
+    const PARTS: [&[Check]; 3] = [&queues::CHECKS, &workers::CHECKS, &tables::CHECKS];
+    assert!(queues::CHECKS.len() + workers::CHECKS.len() + tables::CHECKS.len() == CHECKS);
+    let mut all = [PARTS[0][0]; CHECKS];
+    let (mut part, mut within, mut count) = (0, 0, 0);
+    while part < PARTS.len() {
+        while within < PARTS[part].len() {
+            all[count] = PARTS[part][within];
+            assert!(all[count].number as usize == count + 1, "checks stand in the order of their numbers");
+            within += 1;
+            count += 1;
+        }
+        within = 0;
+        part += 1;
+    }
+    all
+};
+
+impl Check {
+    /// Returns the check of this name or number.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        CATALOG.iter().find(|check| check.name == name || name.parse() == Ok(check.number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_differ_and_every_text_is_there() {
+        let names: BTreeSet<_> = CATALOG.iter().map(|check| check.name).collect();
+        assert_eq!(names.len(), CHECKS);
+        for check in &CATALOG {
+            assert!(check.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", check.name);
+            assert!(check.source.starts_with("https://docs.aws.amazon.com/") || check.source.starts_with("docs/"));
+            assert!(!check.title.ends_with('.') && check.why.ends_with('.') && check.fine.ends_with('.'), "{check:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Checks 24 to 34: the lock table, alarms, metrics, and what a consumer costs.
+
+use super::Check;
+
+const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
+
+pub(super) const CHECKS: [Check; 11] = [
+    Check {
+        number: 24,
+        name: "lock-table-shape",
+        title: "The lock table has the string id as its only key, and time to live on expires_at",
+        why: "With another key every claim fails, and no message is handled. Without time to live the table grows for ever.",
+        fine: "Never for the key; no time to live where old records are deleted by something else.",
+        source: "docs/deploying.md",
+    },
+    Check {
+        number: 25,
+        name: "lock-table-protection",
+        title: "The lock table has point-in-time recovery, and outlives its stack",
+        why: "It says what was done. When it is gone, every redelivered message has its effect once more.",
+        fine: "Where all effects can run twice, or have a guard of their own.",
+        source: "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Point-in-time-recovery.html",
+    },
+    Check {
+        number: 26,
+        name: "lock-table-capacity",
+        title: "The lock table is on demand or scales, and is warm for the peak",
+        why: "Each fresh message takes two write units. Claims that are throttled are tried again, and in the end their \
+              messages come back.",
+        fine: "Where the provisioned capacity is above the greatest peak.",
+        source: "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html",
+    },
+    Check {
+        number: 27,
+        name: "lock-table-replicas",
+        title: "The lock table is no global table with eventual consistency",
+        why: "Two Regions can claim the same key before they know of each other, and the last writer wins: work runs twice.",
+        fine: "Where consumers run in one Region only, and the others are for its loss.",
+        source: "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/V2globaltables_HowItWorks.html",
+    },
+    Check {
+        number: 28,
+        name: "batch-rights",
+        title: "The role may use PartiQL and BatchGetItem on the lock table",
+        why: "Without them each claim and each completion is a request of its own: 25 times as many.",
+        fine: "With CLAIMANT_BATCH=off (not reported), or where messages come one by one.",
+        source: PARTIQL,
+    },
+    Check {
+        number: 29,
+        name: "throttled-keys",
+        title: "A lock table that was throttled has Contributor Insights",
+        why: "A partition takes 1,000 write units a second, whatever the table takes. Only Contributor Insights say which \
+              keys are throttled.",
+        fine: "Where the table as a whole was throttled.",
+        source: "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/contributorinsights_HowItWorks.html",
+    },
+    Check {
+        number: 30,
+        name: "missing-alarms",
+        title: "There are alarms on dead letters and on the age of the oldest message",
+        why: "A queue that stands still and a dead letter look like silence: only an alarm tells of them.",
+        fine: "Where another stack or another system has them.",
+        source: "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html",
+    },
+    Check {
+        number: 31,
+        name: "mapping-metrics",
+        title: "The mapping's metrics are on, and it deletes as many events as the function reports as done",
+        why: "DeletedEventCount is Lambda's own count. More than the function reported means that messages were deleted \
+              which nobody handled.",
+        fine: "Off where the price of the metrics matters more; a few more in flight at the ends of the day.",
+        source: "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html",
+    },
+    Check {
+        number: 32,
+        name: "short-window",
+        title: "The consumer's window is longer than a message can live in its queue and its dead-letter queue",
+        why: "After the window a record is forgotten: a message that is redriven later runs again. A FIFO queue's dead letters \
+              begin a new age.",
+        fine: "Where the consumer sets .window so long, or its effect has a guard of its own.",
+        source: "docs/guarantees.md",
+    },
+    Check {
+        number: 33,
+        name: "too-many-connections",
+        title: "Connections of all processes fit into the database",
+        why: "Each process opens its own. Beyond max_connections the database refuses them, also those of other programs.",
+        fine: "Behind a pooler such as RDS Proxy.",
+        source: "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Limits.html",
+    },
+    Check {
+        number: 34,
+        name: "defaults-that-cost",
+        title: "Logs are JSON and expire, the function runs on arm64, and its concurrency has a limit",
+        why: "Logs that never expire and x86_64 cost more every month. Without a limit a backlog starts as many executions as \
+              the account allows, and they meet whatever the function calls.",
+        fine: "Where a log group is made elsewhere, a library exists for x86_64 only, or what is called has no limit.",
+        source: "https://docs.aws.amazon.com/lambda/latest/dg/best-practices.html",
+    },
+];

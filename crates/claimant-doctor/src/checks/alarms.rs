@@ -1,0 +1,74 @@
+//! What tells of trouble: alarms, and Lambda's own count of what it deleted.
+
+use super::Pair;
+use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::model::{Alarm, Link, Queue, System};
+
+/// Metrics that say that a dead-letter queue has something in it.
+const DEAD_LETTERS: [&str; 2] = ["ApproximateNumberOfMessagesVisible", "NumberOfMessagesSent"];
+
+/// Metrics that say that a queue is not worked off.
+const WAITING: [&str; 3] =
+    ["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible"];
+
+/// Deleted and reported are counted in minutes: what is in flight at both ends of the day differs.
+const AUDIT_TOLERANCE: f64 = 0.01;
+
+pub(super) fn check(system: &System, report: &mut Report) {
+    let is_live = system.account.known().is_some();
+    // A template sees its own alarms only.
+    let level = if is_live { Level::Warning } else { Level::Note };
+    for queue in &system.queues {
+        let link = Link::Here(queue.place.id.to_string());
+        if system.readers(&link).next().is_some() {
+            report.answer(30, &queue.place, has_alarm(system, queue, &WAITING, level));
+        }
+        let is_target = system.queues.iter().any(|other| {
+            let redrive = other.redrive.known().and_then(Option::as_ref);
+            redrive.is_some_and(|redrive| redrive.target.known() == Some(&link))
+        });
+        if is_target {
+            report.answer(30, &queue.place, has_alarm(system, queue, &DEAD_LETTERS, level));
+        }
+    }
+}
+
+fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> Answer {
+    let is_it = |alarm: &Alarm| metrics.contains(&alarm.metric.as_str()) && alarm.of.iter().any(|link| link.is(&queue.place.id));
+    if system.alarms.known()?.iter().any(is_it) {
+        return FINE;
+    }
+    found(
+        level,
+        format!("no alarm is on {} of {}", metrics[0], queue.place.id),
+        format!("AWS::CloudWatch::Alarm: Namespace: AWS/SQS, MetricName: {}, QueueName: {}", metrics[0], queue.place.id),
+    )
+}
+
+pub(super) fn mapping_metrics(pair: &Pair<'_>) -> Option<Answer> {
+    let function = pair.function.filter(|function| function.is_consumer())?;
+    let answer = || {
+        if !*pair.mapping.metrics.known()? {
+            return found(
+                Level::Note,
+                "its own metrics are off: nothing from outside says how many messages Lambda deleted",
+                "MetricsConfig: {Metrics: [EventCount]}",
+            );
+        }
+        let Some(history) = &pair.system.history else { return FINE };
+        let reported = history.functions.get(&*function.place.id).and_then(|seen| seen.done);
+        #[allow(clippy::cast_precision_loss, reason = "a day's messages are far below 2^52")]
+        let deleted = *history.deleted.get(&*pair.mapping.place.id)? as f64;
+        let done = reported?;
+        if deleted <= done * (1.0 + AUDIT_TOLERANCE) + 1.0 {
+            return FINE;
+        }
+        found(
+            Level::Error,
+            format!("Lambda deleted {deleted:.0} messages within the last day, and {} reported {done:.0} as done", function.place.id),
+            "see the function's logs for invocations that ended without a report, and whether its mapping has \
+             ReportBatchItemFailures",
+        )
+    };
+    Some(answer())
+}

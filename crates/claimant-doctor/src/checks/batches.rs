@@ -1,0 +1,177 @@
+//! What a mapping does with batches: timeouts, partial responses, windows, filters, other readers.
+
+use super::Pair;
+use crate::finding::{Answer, FINE, Level, found};
+use crate::model::Link;
+
+/// As AWS advises.
+const TIMES: u64 = 6;
+
+/// The largest batch without a window, and the largest of a FIFO queue.
+const BATCH_PLAIN_MAX: u64 = 10;
+
+pub(super) fn visibility(pair: &Pair<'_>) -> Option<Answer> {
+    let (queue, function) = (pair.queue?, pair.function?);
+    let answer = || {
+        let (visibility, timeout) = (*queue.visibility_s.known()?, *function.timeout_s.known()?);
+        if visibility >= timeout {
+            return FINE;
+        }
+        found(
+            Level::Error,
+            format!(
+                "messages of {} are hidden for {visibility} s, less than the {timeout} s that {} may run",
+                queue.place.id, function.place.id
+            ),
+            format!("VisibilityTimeout: {} on {}", TIMES * timeout + window_s(pair), queue.place.id),
+        )
+    };
+    Some(answer())
+}
+
+/// The batching window, as far as it is known.
+fn window_s(pair: &Pair<'_>) -> u64 {
+    pair.mapping.batch.1.known().copied().unwrap_or_default()
+}
+
+pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
+    let (queue, function) = (pair.queue?, pair.function?);
+    let answer = || {
+        let (visibility, timeout) = (*queue.visibility_s.known()?, *function.timeout_s.known()?);
+        let advised = TIMES * timeout + pair.mapping.batch.1.known()?;
+        // What is less than the timeout is the first check's.
+        if visibility >= advised || visibility < timeout {
+            return FINE;
+        }
+        // No throttling, so nothing for which the time would be needed.
+        if pair.mapping.concurrency.known()?.is_some() || pair.mapping.pollers.known()?.is_some() {
+            return FINE;
+        }
+        found(
+            Level::Warning,
+            format!(
+                "messages of {} are hidden for {visibility} s: {} runs for up to {timeout} s, and AWS advises {advised} s",
+                queue.place.id, function.place.id
+            ),
+            format!(
+                "VisibilityTimeout: {advised} on {}, or ScalingConfig: {{MaximumConcurrency: 10}} on the mapping",
+                queue.place.id
+            ),
+        )
+    };
+    Some(answer())
+}
+
+pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
+    let answer = || {
+        if *pair.mapping.reports.known()? {
+            return FINE;
+        }
+        let batch = *pair.mapping.batch.0.known()?;
+        if batch == 1 {
+            return FINE;
+        }
+        let is_consumer = pair.function.is_some_and(|function| function.is_consumer());
+        let (level, then) = if is_consumer {
+            (Level::Error, "claimant answers with the messages that failed, and Lambda deletes them with the rest")
+        } else {
+            (Level::Warning, "one message that fails brings back, or takes with it, all of its batch")
+        };
+        found(
+            level,
+            format!("batches of up to {batch} messages, and no ReportBatchItemFailures: {then}"),
+            "FunctionResponseTypes: [ReportBatchItemFailures], once the function answers with batchItemFailures",
+        )
+    };
+    Some(answer())
+}
+
+pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
+    let answer = || {
+        let (batch, window) = (*pair.mapping.batch.0.known()?, *pair.mapping.batch.1.known()?);
+        if batch <= BATCH_PLAIN_MAX && window == 0 {
+            return FINE;
+        }
+        let fifo = match pair.queue {
+            Some(queue) => *queue.fifo.known()?,
+            None => pair.mapping.queue.known()?.text().ends_with(".fifo"),
+        };
+        match (fifo, batch > BATCH_PLAIN_MAX, window == 0) {
+            (true, true, _) => found(
+                Level::Error,
+                format!("BatchSize is {batch}, and a FIFO queue gives {BATCH_PLAIN_MAX} at most"),
+                format!("BatchSize: {BATCH_PLAIN_MAX}"),
+            ),
+            (true, false, false) => found(
+                Level::Error,
+                "MaximumBatchingWindowInSeconds is not for FIFO queues",
+                "remove MaximumBatchingWindowInSeconds",
+            ),
+            (false, true, true) => found(
+                Level::Error,
+                format!("BatchSize is {batch}, and over {BATCH_PLAIN_MAX} needs a window"),
+                "MaximumBatchingWindowInSeconds: 1",
+            ),
+            _ => FINE,
+        }
+    };
+    Some(answer())
+}
+
+pub(super) fn filters(pair: &Pair<'_>) -> Option<Answer> {
+    let answer = || {
+        if !*pair.mapping.filters.known()? {
+            return FINE;
+        }
+        found(
+            Level::Note,
+            "the mapping has filters: messages that match none are deleted, and leave no trace",
+            "see that all senders know; to keep them, filter in front of the queue (an SNS subscription or an EventBridge rule)",
+        )
+    };
+    Some(answer())
+}
+
+pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
+    let mapping = pair.mapping;
+    let answer = || {
+        let queue = mapping.queue.known()?;
+        if !*mapping.enabled.known()? {
+            return found(
+                Level::Warning,
+                format!("the mapping is disabled: messages of {} wait", queue.text()),
+                "Enabled: true, or `claimant resume FUNCTION`",
+            );
+        }
+        let others = pair.system.readers(queue).filter(|other| {
+            mapping.place.certain && other.place.id != mapping.place.id && other.enabled.known() != Some(&false)
+        });
+        let others: Vec<_> = others.map(|other| other.function.known().map_or("?", Link::text)).collect();
+        if others.is_empty() {
+            return FINE;
+        }
+        found(
+            Level::Warning,
+            format!("messages of {} also go to {}: each message to one of them", queue.text(), others.join(", ")),
+            "one queue for each consumer, behind an SNS topic or an EventBridge rule",
+        )
+    };
+    Some(answer())
+}
+
+pub(super) fn region(pair: &Pair<'_>) -> Option<Answer> {
+    let Link::Elsewhere(arn) = pair.mapping.queue.known()? else { return Some(FINE) };
+    let of_queue = arn.split(':').nth(3).filter(|region| !region.is_empty() && !region.contains("${"))?;
+    let answer = || {
+        let own = pair.system.region.known()?;
+        if own == of_queue {
+            return FINE;
+        }
+        found(
+            Level::Error,
+            format!("the queue {arn} is in {of_queue}, the function in {own}"),
+            format!("a queue in {own}, or the function in {of_queue}"),
+        )
+    };
+    Some(answer())
+}

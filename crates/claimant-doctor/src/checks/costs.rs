@@ -1,0 +1,95 @@
+//! Connections, logs, architecture, and concurrency without a limit.
+
+use super::Pair;
+use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::model::{Function, System};
+
+/// Connections of a process, unless set.
+const CONNECTIONS_DEFAULT: u64 = 10;
+
+pub(super) fn connections(pair: &Pair<'_>) -> Option<Answer> {
+    let function = pair.function.filter(|function| function.environment.contains_key("CLAIMANT_DATABASE_URL"))?;
+    let answer = || {
+        let each = match function.environment.get("CLAIMANT_DATABASE_CONNECTIONS") {
+            None => CONNECTIONS_DEFAULT,
+            Some(value) => value.known()?.text().parse().ok()?,
+        };
+        let limit = match (*pair.mapping.concurrency.known()?, *function.reserved.known()?) {
+            (Some(limit), Some(reserved)) => limit.min(reserved),
+            (Some(limit), None) | (None, Some(limit)) => limit,
+            (None, None) => {
+                return found(
+                    Level::Warning,
+                    format!("each process opens up to {each} connections, and the number of processes has no limit"),
+                    "ScalingConfig: {MaximumConcurrency: …}: times the connections of a process, under max_connections",
+                );
+            }
+        };
+        let most = limit.saturating_mul(each);
+        match *pair.system.database_connections.known()? {
+            Some(allowed) if most > allowed => found(
+                Level::Warning,
+                format!("{limit} processes of {each} connections are {most}, and the database takes {allowed}"),
+                format!("CLAIMANT_DATABASE_CONNECTIONS: {} or less, or less MaximumConcurrency", (allowed / limit.max(1)).max(1)),
+            ),
+            _ => FINE,
+        }
+    };
+    Some(answer())
+}
+
+pub(super) fn check(system: &System, report: &mut Report) {
+    for function in &system.functions {
+        let mut limits = system
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id)))
+            .map(|mapping| (&mapping.concurrency, &mapping.pollers))
+            .peekable();
+        if limits.peek().is_none() {
+            continue;
+        }
+        let is_limited = limits.try_fold(true, |all, (concurrency, pollers)| {
+            Some(all && (concurrency.known()?.is_some() || pollers.known()?.is_some()))
+        });
+        for answer in [json(function), retention(function), arm64(function), limit(function, is_limited)] {
+            report.answer(34, &function.place, answer);
+        }
+    }
+}
+
+fn json(function: &Function) -> Answer {
+    if *function.logs.json.known()? {
+        return FINE;
+    }
+    found(Level::Note, "its logs are plain text", "LoggingConfig: {LogFormat: JSON}")
+}
+
+fn retention(function: &Function) -> Answer {
+    if *function.logs.retention.known()? {
+        return FINE;
+    }
+    found(
+        Level::Note,
+        "its logs never expire",
+        "LoggingConfig: {LogGroup: !Ref Logs}, with an AWS::Logs::LogGroup that has RetentionInDays",
+    )
+}
+
+fn arm64(function: &Function) -> Answer {
+    if *function.arm64.known()? {
+        return FINE;
+    }
+    found(Level::Note, "it runs on x86_64, which costs a quarter more", "Architectures: [arm64]")
+}
+
+fn limit(function: &Function, is_limited: Option<bool>) -> Answer {
+    if is_limited? || function.reserved.known()?.is_some() {
+        return FINE;
+    }
+    found(
+        Level::Note,
+        "nothing limits its concurrency: a backlog starts as many executions as the account allows",
+        "ScalingConfig: {MaximumConcurrency: …}, what the systems that it calls can take",
+    )
+}

@@ -1,0 +1,203 @@
+//! Dead-letter queues: whether there is one, what it keeps and for how long.
+
+use super::{Pair, scaling};
+use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
+
+/// Throttling, deaths and outages use up receives.
+const RECEIVES_MIN: u64 = 5;
+
+/// The longest retention of SQS, 14 days.
+const RETENTION_MAX_S: u64 = 1_209_600;
+
+/// A consumer's window, unless set: 15 days.
+const WINDOW_S: u64 = 1_296_000;
+
+const DAY_S: u64 = 86_400;
+
+pub(super) fn check(system: &System, report: &mut Report) {
+    for queue in &system.queues {
+        let is_read = system.readers(&Link::Here(queue.place.id.to_string())).next().is_some();
+        if is_read {
+            report.answer(5, &queue.place, has_one(system, queue));
+        }
+        let redrive = match &queue.redrive {
+            crate::fact::Fact::Known(None) => continue,
+            crate::fact::Fact::Known(Some(redrive)) => Some(redrive),
+            crate::fact::Fact::Unknown => None,
+        };
+        let of = |check: fn(&System, &Queue, &Redrive) -> Answer| check(system, queue, redrive?);
+        if is_read {
+            report.answer(4, &queue.place, of(receives));
+        }
+        report.answer(6, &queue.place, of(retention));
+        report.answer(7, &queue.place, of(kind));
+        report.answer(8, &queue.place, of(admitted));
+        if queue.fifo.known() == Some(&true) {
+            report.answer(9, &queue.place, of(order));
+        }
+    }
+}
+
+fn has_one(system: &System, queue: &Queue) -> Answer {
+    if queue.redrive.known()?.is_some() {
+        return FINE;
+    }
+    let on_function = scaling::reader_of(system, queue)
+        .into_iter()
+        .find(|function| function.own_dead_letters.known() == Some(&true))
+        .map(|function| format!("; the one of {} is for asynchronous invocations", function.place.id))
+        .unwrap_or_default();
+    found(
+        Level::Warning,
+        format!("it has no RedrivePolicy: what always fails comes back until it expires{on_function}"),
+        "RedrivePolicy: {deadLetterTargetArn: !GetAtt DeadLetters.Arn, maxReceiveCount: 5}",
+    )
+}
+
+fn receives(_: &System, _: &Queue, redrive: &Redrive) -> Answer {
+    let receives = *redrive.receives.known()?;
+    if receives >= RECEIVES_MIN {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!("maxReceiveCount is {receives}"),
+        format!("maxReceiveCount: {RECEIVES_MIN} or more"),
+    )
+}
+
+fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
+    let target = system.queue(redrive.target.known()?)?;
+    if *queue.fifo.known()? {
+        return FINE;
+    }
+    let (source, kept) = (*queue.retention_s.known()?, *target.retention_s.known()?);
+    if kept > source {
+        return FINE;
+    }
+    // As long as SQS can; only those that waited for long expire early.
+    let (level, fix) = if kept == RETENTION_MAX_S {
+        (Level::Note, format!("a shorter MessageRetentionPeriod of {}, such as {}", queue.place.id, 4 * DAY_S))
+    } else {
+        (Level::Warning, format!("MessageRetentionPeriod: {RETENTION_MAX_S} on {}", target.place.id))
+    };
+    found(
+        level,
+        format!(
+            "{} keeps dead letters for {}, {} keeps messages for {}, and both count from the first sending",
+            target.place.id,
+            days(kept),
+            queue.place.id,
+            days(source)
+        ),
+        fix,
+    )
+}
+
+/// A length of time as a person says it.
+fn days(seconds: u64) -> String {
+    match seconds {
+        DAY_S => "a day".to_owned(),
+        _ if seconds.is_multiple_of(DAY_S) => format!("{} days", seconds / DAY_S),
+        _ if seconds.is_multiple_of(3_600) => format!("{} h", seconds / 3_600),
+        _ => format!("{seconds} s"),
+    }
+}
+
+fn kind(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
+    let link = redrive.target.known()?;
+    let Some(target) = system.queue(link) else {
+        return elsewhere(system, queue, link.text());
+    };
+    let (fifo, fifo_there) = (*queue.fifo.known()?, *target.fifo.known()?);
+    if fifo == fifo_there {
+        return FINE;
+    }
+    let name = |fifo| if fifo { "FIFO" } else { "standard" };
+    found(
+        Level::Error,
+        format!("{} is {}, its dead-letter queue {} is {}", queue.place.id, name(fifo), target.place.id, name(fifo_there)),
+        format!("FifoQueue: {fifo} on {}", target.place.id),
+    )
+}
+
+/// A dead-letter queue that is named by its ARN.
+fn elsewhere(system: &System, queue: &Queue, arn: &str) -> Answer {
+    let mut parts = arn.split(':').skip(3);
+    let (region, account, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let known = |part: &str| !part.is_empty() && !part.contains("${");
+    for (part, own, what) in [(region, &system.region, "Region"), (account, &system.account, "account")] {
+        if let Some(own) = own.known().filter(|own| known(part) && *own != part) {
+            return found(
+                Level::Error,
+                format!("its dead-letter queue {arn} is in {part}, and the queue's {what} is {own}"),
+                format!("a dead-letter queue in {own}"),
+            );
+        }
+    }
+    let fifo = *queue.fifo.known()?;
+    if known(name) && fifo != name.ends_with(".fifo") {
+        return found(
+            Level::Error,
+            format!("its dead-letter queue {arn} is of the other type: the names of FIFO queues, and only those, end in .fifo"),
+            "a dead-letter queue of the same type",
+        );
+    }
+    if known(region) && known(account) && known(name) { FINE } else { None }
+}
+
+fn admitted(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
+    let target = system.queue(redrive.target.known()?)?;
+    let fix = format!("RedriveAllowPolicy of {}: redrivePermission: byQueue, sourceQueueArns with {}", target.place.id, queue.place.id);
+    match target.allows.known()? {
+        RedriveAllow::All => FINE,
+        RedriveAllow::None => {
+            found(Level::Error, format!("{} denies to be a dead-letter queue (denyAll)", target.place.id), fix)
+        }
+        RedriveAllow::Only(queues) if queues.iter().any(|link| link.is(&queue.place.id)) => FINE,
+        // One that is named by its ARN may be this one.
+        RedriveAllow::Only(queues) if queues.iter().any(|link| matches!(link, Link::Elsewhere(_))) => None,
+        RedriveAllow::Only(_) => found(
+            Level::Error,
+            format!("{} is not among the queues whose dead-letter queue {} may be", queue.place.id, target.place.id),
+            fix,
+        ),
+    }
+}
+
+fn order(_: &System, queue: &Queue, _: &Redrive) -> Answer {
+    found(
+        Level::Note,
+        format!("when a message of {} is dead-lettered, those behind it in its group go on", queue.place.id),
+        "see that the handler bears a gap; claimant's docs/operating.md says what it does about the group",
+    )
+}
+
+pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
+    let (queue, _) = (pair.queue?, pair.function.filter(|function| function.is_consumer())?);
+    let answer = || {
+        let source = *queue.retention_s.known()?;
+        let kept = match queue.redrive.known()? {
+            None => 0,
+            Some(redrive) => *pair.system.queue(redrive.target.known()?)?.retention_s.known()?,
+        };
+        // A standard queue's dead letters keep their age.
+        let lives = if *queue.fifo.known()? { source + kept } else { source.max(kept) };
+        if lives < WINDOW_S {
+            return FINE;
+        }
+        found(
+            Level::Warning,
+            format!(
+                "a message can live for {}: {} in the queue, {} as a dead letter; a record for {}, unless set",
+                days(lives),
+                days(source),
+                days(kept),
+                days(WINDOW_S)
+            ),
+            format!(".window(Duration::from_secs({})) in the consumer, and accept this finding", lives + DAY_S),
+        )
+    };
+    Some(answer())
+}

@@ -1,0 +1,90 @@
+//! The checks themselves: pure functions from what is known to answers.
+
+mod alarms;
+mod batches;
+mod costs;
+mod dead_letters;
+mod rights;
+mod scaling;
+mod tables;
+
+use crate::finding::{Answer, Report};
+use crate::model::{Function, Mapping, Place, Queue, System};
+
+/// A mapping with what it joins.
+pub(crate) struct Pair<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) mapping: &'a Mapping,
+    /// If it is described here.
+    pub(crate) queue: Option<&'a Queue>,
+    /// If it is described here.
+    pub(crate) function: Option<&'a Function>,
+}
+
+/// A check of one mapping; `None` where it has nothing to look at.
+type OfPair = fn(&Pair<'_>) -> Option<Answer>;
+
+const OF_PAIRS: &[(u8, OfPair)] = &[
+    (1, batches::visibility),
+    (2, batches::six_times),
+    (3, batches::reports),
+    (10, batches::window),
+    (11, scaling::own_limit),
+    (13, scaling::pollers),
+    (14, scaling::in_flight),
+    (15, batches::filters),
+    (16, batches::one_reader),
+    (17, batches::region),
+    (18, rights::missing),
+    (19, rights::keys),
+    (20, rights::default_key),
+    (21, rights::feeds_itself),
+    (23, scaling::groups),
+    (31, alarms::mapping_metrics),
+    (32, dead_letters::window),
+    (33, costs::connections),
+];
+
+/// A check of a whole system, which records its answers itself.
+type OfSystem = fn(&System, &mut Report);
+
+const OF_SYSTEMS: &[OfSystem] = &[
+    dead_letters::check,
+    scaling::check,
+    tables::check,
+    alarms::check,
+    costs::check,
+];
+
+/// Runs all checks.
+pub fn run(system: &System) -> Report {
+    let mut report = Report::default();
+    for mapping in &system.mappings {
+        let pair = Pair {
+            system,
+            mapping,
+            queue: mapping.queue.known().and_then(|link| system.queue(link)),
+            function: mapping.function.known().and_then(|link| system.function(link)),
+        };
+        for (number, check) in OF_PAIRS {
+            if let Some(answer) = check(&pair) {
+                report.answer(*number, pair.place(*number), answer);
+            }
+        }
+    }
+    for check in OF_SYSTEMS {
+        check(system, &mut report);
+    }
+    report.sorted()
+}
+
+impl Pair<'_> {
+    /// Where a finding of this check stands: at the line to change.
+    fn place(&self, number: u8) -> &Place {
+        match (number, self.queue, self.function) {
+            (1 | 2 | 20 | 32, Some(queue), _) => &queue.place,
+            (18 | 19 | 21 | 33, _, Some(function)) => &function.place,
+            _ => &self.mapping.place,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a function's role may do.
+
+use super::Pair;
+use crate::fact::Fact;
+use crate::finding::{Answer, FINE, Level, found};
+use crate::model::{Function, Key, Queue};
+
+/// What Lambda does with a queue, in the function's name.
+const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
+
+const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
+
+pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
+    let (queue, function) = (pair.queue?, pair.function?);
+    let answer = || {
+        if let Some(lacking) = lacking(function, &POLLING, queue)? {
+            return found(
+                Level::Error,
+                format!("the role of {} may not {} on {}", function.place.id, lacking.join(", "), queue.place.id),
+                allow(&lacking, queue),
+            );
+        }
+        if !function.is_consumer() {
+            return FINE;
+        }
+        if let Some(letters) = dead_letter_queue(pair) {
+            let lacking = lacking(function, &["sqs:SendMessage"], letters)?;
+            if lacking.is_some() {
+                return found(
+                    Level::Error,
+                    format!("{} is to send dead letters to {}, and its role may not", function.place.id, letters.place.id),
+                    allow(&["sqs:SendMessage"], letters),
+                );
+            }
+        }
+        let action = "sqs:ChangeMessageVisibility";
+        if function.is_set("CLAIMANT_VISIBILITY", "off") || lacking(function, &[action], queue)?.is_none() {
+            return FINE;
+        }
+        found(
+            Level::Warning,
+            format!("the role of {} may not {action} on {}: what fails comes back without backoff", function.place.id, queue.place.id),
+            format!("{}; or CLAIMANT_VISIBILITY: off", allow(&[action], queue)),
+        )
+    };
+    Some(answer())
+}
+
+/// The actions that are not allowed, if there are any.
+fn lacking<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Option<Option<Vec<&'a str>>> {
+    let mut lacking = Vec::new();
+    for action in actions {
+        if !*function.rights.allow(action, &queue.place.id).known()? {
+            // The queue's own policy may do what the role's does not.
+            if queue.policy.admits_principals {
+                return None;
+            }
+            lacking.push(*action);
+        }
+    }
+    Some(Some(lacking).filter(|lacking| !lacking.is_empty()))
+}
+
+fn allow(actions: &[&str], queue: &Queue) -> String {
+    format!("Effect: Allow, Action: [{}], Resource: !GetAtt {}.Arn", actions.join(", "), queue.place.id)
+}
+
+/// Where claimant sends dead letters, if that is described here.
+fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<&'a Queue> {
+    let link = pair.function?.environment.get(DEAD_LETTER_QUEUE)?.known()?;
+    pair.system.queue(link)
+}
+
+pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
+    let (queue, function) = (pair.queue?, pair.function?);
+    let answer = || {
+        if let Some(answer) = key_right(function, queue, "kms:Decrypt") {
+            return answer;
+        }
+        let letters = function.is_consumer().then(|| dead_letter_queue(pair)).flatten();
+        letters.and_then(|letters| key_right(function, letters, "kms:GenerateDataKey")).unwrap_or(FINE)
+    };
+    Some(answer())
+}
+
+/// The answer for one key, if it is not that all is well.
+fn key_right(function: &Function, queue: &Queue, action: &str) -> Option<Answer> {
+    let key = match &queue.key {
+        Fact::Unknown => return Some(None),
+        // The key of SQS admits all of the account that may use the queue.
+        Fact::Known(None | Some(Key::Default)) => return None,
+        Fact::Known(Some(key)) => key,
+    };
+    let Key::Own { link, by_iam_only } = key else { return None };
+    match (function.rights.allow(action, link.text()), by_iam_only) {
+        (Fact::Known(true), _) => None,
+        (Fact::Known(false), Fact::Known(true)) => Some(found(
+            Level::Error,
+            format!("{} is encrypted with {}, and the role of {} may not {action}", queue.place.id, link.text(), function.place.id),
+            format!("Effect: Allow, Action: {action}, Resource: the ARN of {}", link.text()),
+        )),
+        // Its policy may admit the role.
+        _ => Some(None),
+    }
+}
+
+pub(super) fn default_key(pair: &Pair<'_>) -> Option<Answer> {
+    let queue = pair.queue?;
+    let answer = || match queue.key.known()? {
+        Some(Key::Default) if queue.policy.other_account_receives => found(
+            Level::Error,
+            "another account may receive from it, and its key is alias/aws/sqs, which no other account can use",
+            "KmsMasterKeyId: a key of your own whose policy admits that account, or SqsManagedSseEnabled: true",
+        ),
+        _ => FINE,
+    };
+    Some(answer())
+}
+
+pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
+    let (queue, function) = (pair.queue?, pair.function?);
+    let stopped = pair.system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
+    let stopped = stopped.map_or(0.0, |seen| seen.loops_stopped);
+    let answer = || {
+        if stopped > 0.0 {
+            return found(
+                Level::Error,
+                format!("Lambda stopped {stopped:.0} invocations within the last day as parts of loops"),
+                "let it send somewhere else, or RecursiveLoop: Allow if each message goes round a few times only",
+            );
+        }
+        let knows_it = function.environment.values().any(|value| value.known().is_some_and(|link| link.is(&queue.place.id)));
+        if !knows_it || !function.rights.mean("sqs:SendMessage", &queue.place.id) || *function.loops_allowed.known()? {
+            return FINE;
+        }
+        found(
+            Level::Note,
+            format!("{} has the URL of {}, which it reads, and may send there", function.place.id, queue.place.id),
+            "RecursiveLoop: Allow if messages go round on purpose, each a few times; else take the right away",
+        )
+    };
+    Some(answer())
+}
+
+pub(super) fn batch_rights(function: &Function, table: &str) -> Answer {
+    if function.is_set("CLAIMANT_BATCH", "off") {
+        return FINE;
+    }
+    let mut lacking = Vec::new();
+    for action in ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"] {
+        if !*function.rights.allow(action, table).known()? {
+            lacking.push(action);
+        }
+    }
+    if lacking.is_empty() {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!("the role of {} may not {} on {table}", function.place.id, lacking.join(", ")),
+        format!("Effect: Allow, Action: [{}], Resource: !GetAtt {table}.Arn", lacking.join(", ")),
+    )
+}

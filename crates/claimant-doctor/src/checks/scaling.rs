@@ -1,0 +1,179 @@
+//! Concurrency: limits, what is reserved, what is in flight, FIFO groups.
+
+use super::Pair;
+use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::model::{Function, Link, Queue, System};
+
+/// `MaximumConcurrency`, as Lambda takes it.
+const CONCURRENCY: std::ops::RangeInclusive<u64> = 2..=1_000;
+
+/// Pollers that Lambda begins with.
+const RESERVED_MIN: u64 = 5;
+
+/// Messages of a queue in flight at most.
+const IN_FLIGHT_MAX: u64 = 120_000;
+
+/// Concurrency that a provisioned poller serves, at most.
+const PER_POLLER: u64 = 10;
+
+/// Near the limit is as bad: from then on the queue may stand still at any moment.
+const NEAR: f64 = 0.8;
+
+pub(super) fn own_limit(pair: &Pair<'_>) -> Option<Answer> {
+    let answer = || match *pair.mapping.concurrency.known()? {
+        Some(limit) if !CONCURRENCY.contains(&limit) => found(
+            Level::Error,
+            format!("MaximumConcurrency is {limit}: Lambda takes {} to {}", CONCURRENCY.start(), CONCURRENCY.end()),
+            format!("ScalingConfig: {{MaximumConcurrency: {}}}", limit.clamp(*CONCURRENCY.start(), *CONCURRENCY.end())),
+        ),
+        _ => FINE,
+    };
+    Some(answer())
+}
+
+pub(super) fn pollers(pair: &Pair<'_>) -> Option<Answer> {
+    let answer = || match (pair.mapping.pollers.known()?, pair.mapping.concurrency.known()?) {
+        (Some(_), Some(limit)) => found(
+            Level::Error,
+            format!("the mapping has ProvisionedPollerConfig and MaximumConcurrency ({limit})"),
+            "remove ScalingConfig: MaximumPollers times 10 is the limit then",
+        ),
+        _ => FINE,
+    };
+    Some(answer())
+}
+
+pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
+    let seen = pair.mapping.queue.known().and_then(|queue| pair.system.history.as_ref()?.queues.get(queue.text()));
+    let answer = || {
+        #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+        if let Some(seen) = seen.filter(|seen| seen.in_flight_max >= NEAR * IN_FLIGHT_MAX as f64) {
+            return found(
+                Level::Error,
+                format!("{:.0} messages were in flight at once within the last day, of {IN_FLIGHT_MAX}", seen.in_flight_max),
+                "a shorter visibility timeout or backoff, or a second queue",
+            );
+        }
+        let at_once = match (*pair.mapping.concurrency.known()?, *pair.mapping.pollers.known()?) {
+            (Some(limit), _) => limit,
+            (None, Some(pollers)) => pollers.saturating_mul(PER_POLLER),
+            (None, None) => (*pair.function?.reserved.known()?)?,
+        };
+        let batch = *pair.mapping.batch.0.known()?;
+        let most = at_once.saturating_mul(batch);
+        if most < IN_FLIGHT_MAX {
+            return FINE;
+        }
+        found(
+            Level::Warning,
+            format!("{at_once} batches of {batch} are {most} messages in flight: SQS stops at {IN_FLIGHT_MAX}"),
+            format!("BatchSize or MaximumConcurrency so that their product is under {IN_FLIGHT_MAX}"),
+        )
+    };
+    Some(answer())
+}
+
+pub(super) fn groups(pair: &Pair<'_>) -> Option<Answer> {
+    let queue = pair.queue.filter(|queue| queue.fifo.known() == Some(&true))?;
+    let seen = pair.system.history.as_ref()?.queues.get(&*queue.place.id)?;
+    let answer = || {
+        let limit = (*pair.mapping.concurrency.known()?).unwrap_or(*CONCURRENCY.end());
+        #[allow(clippy::cast_precision_loss, reason = "checked to be a thousand or so")]
+        let is_capped = seen.groups_max > 0.0 && seen.groups_max < limit as f64;
+        #[allow(clippy::cast_precision_loss, reason = "seconds of days")]
+        let grows = seen.oldest_s_max > *queue.visibility_s.known()? as f64;
+        if !(is_capped && grows) {
+            return FINE;
+        }
+        found(
+            Level::Warning,
+            format!(
+                "{:.0} groups at once at most, with room for {limit}, while the oldest message waited {:.0} s",
+                seen.groups_max, seen.oldest_s_max
+            ),
+            "a finer MessageGroupId, such as one for each customer or order",
+        )
+    };
+    Some(answer())
+}
+
+pub(super) fn check(system: &System, report: &mut Report) {
+    for function in &system.functions {
+        let reads = |mapping: &&crate::model::Mapping| {
+            mapping.function.known().is_some_and(|link| link.is(&function.place.id))
+        };
+        let limits: Vec<_> = system.mappings.iter().filter(reads).map(|mapping| &mapping.concurrency).collect();
+        if limits.is_empty() {
+            continue;
+        }
+        let sum = limits.iter().try_fold(Some(0_u64), |sum, limit| {
+            let limit = *limit.known()?;
+            Some(sum.and_then(|sum| limit.map(|limit| sum.saturating_add(limit))))
+        });
+        report.answer(11, &function.place, sum_fits(function, sum));
+        report.answer(12, &function.place, reserved(system, function, sum));
+    }
+    for queue in system.queues.iter().filter(|queue| queue.fifo.known() == Some(&true)) {
+        report.answer(22, &queue.place, throughput(queue));
+    }
+}
+
+/// The sum is `None` if a limit is not known, `Some(None)` if a mapping has none.
+fn sum_fits(function: &Function, sum: Option<Option<u64>>) -> Answer {
+    let (Some(sum), Some(reserved)) = (sum?, *function.reserved.known()?) else { return FINE };
+    if sum <= reserved || reserved == 0 {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!("its mappings may run {sum} at once, and {reserved} are reserved: the rest is throttled"),
+        format!("ReservedConcurrentExecutions: {sum}, or less MaximumConcurrency"),
+    )
+}
+
+fn reserved(system: &System, function: &Function, sum: Option<Option<u64>>) -> Answer {
+    let throttled = system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
+    let throttled = throttled.map_or(0.0, |seen| seen.throttles);
+    let reserved = *function.reserved.known()?;
+    match reserved {
+        Some(0) => found(
+            Level::Warning,
+            "no concurrency is reserved for it (0): it does not run, and its messages use up receives",
+            "remove ReservedConcurrentExecutions, and disable the mapping for a pause",
+        ),
+        Some(few) if few < RESERVED_MIN && !sum?.is_some_and(|sum| sum <= few) => found(
+            Level::Warning,
+            format!("{few} are reserved, and Lambda begins with {RESERVED_MIN} pollers"),
+            format!("ReservedConcurrentExecutions: {RESERVED_MIN}, or MaximumConcurrency: {}", few.max(2)),
+        ),
+        _ if throttled > 0.0 => found(
+            Level::Warning,
+            format!("{throttled:.0} invocations were throttled within the last day: each used up receives"),
+            "MaximumConcurrency on its mappings, at most what is reserved or free in the account",
+        ),
+        _ => FINE,
+    }
+}
+
+fn throughput(queue: &Queue) -> Answer {
+    match *queue.by_group.known()? {
+        (false, true) => found(
+            Level::Error,
+            "FifoThroughputLimit is perMessageGroupId, and DeduplicationScope is not messageGroup",
+            "DeduplicationScope: messageGroup",
+        ),
+        (true, false) => found(
+            Level::Note,
+            "DeduplicationScope is messageGroup, and FifoThroughputLimit is perQueue: 300 requests a second, as before",
+            "FifoThroughputLimit: perMessageGroupId",
+        ),
+        _ => FINE,
+    }
+}
+
+/// Returns the functions that read a queue.
+pub(super) fn reader_of<'a>(system: &'a System, queue: &Queue) -> Vec<&'a Function> {
+    let link = Link::Here(queue.place.id.to_string());
+    let mappings = system.mappings.iter().filter(|mapping| mapping.queue.known() == Some(&link));
+    mappings.filter_map(|mapping| system.function(mapping.function.known()?)).collect()
+}

@@ -1,0 +1,124 @@
+//! The lock table.
+
+use super::rights;
+use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::model::{System, Table, TableHistory};
+
+/// What the lock table's key is.
+const KEY: [&str; 1] = ["id S"];
+
+const TTL: &str = "expires_at";
+
+pub(super) fn check(system: &System, report: &mut Report) {
+    for table in &system.tables {
+        let mut consumers = system.consumers_of(table).peekable();
+        if consumers.peek().is_none() {
+            continue;
+        }
+        for function in consumers {
+            report.answer(28, &function.place, rights::batch_rights(function, &table.place.id));
+        }
+        report.answer(24, &table.place, shape(table));
+        report.answer(25, &table.place, protection(table));
+        let seen = system.history.as_ref().and_then(|history| history.tables.get(&*table.place.id));
+        report.answer(26, &table.place, capacity(table, seen));
+        report.answer(27, &table.place, replicas(table));
+        if let Some(seen) = seen {
+            report.answer(29, &table.place, insights(table, seen));
+        }
+    }
+}
+
+fn shape(table: &Table) -> Answer {
+    let key = table.key.known()?;
+    if key != &KEY {
+        return found(
+            Level::Error,
+            format!("its key is {}", key.join(", ")),
+            "KeySchema: [{AttributeName: id, KeyType: HASH}], AttributeDefinitions: [{AttributeName: id, AttributeType: S}]",
+        );
+    }
+    match table.ttl.known()?.as_deref() {
+        Some(TTL) => FINE,
+        other => found(
+            Level::Warning,
+            match other {
+                None => "it has no time to live: it grows for ever".to_owned(),
+                Some(other) => format!("its time to live is on {other}, which records do not have"),
+            },
+            "TimeToLiveSpecification: {AttributeName: expires_at, Enabled: true}",
+        ),
+    }
+}
+
+fn protection(table: &Table) -> Answer {
+    let (recovery, protected) = (*table.recovery.known()?, *table.protected.known()?);
+    let (what, fix) = match (recovery, protected) {
+        (true, true) => return FINE,
+        (false, true) => (
+            "it has no point-in-time recovery",
+            "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
+        ),
+        (true, false) => ("it is deleted with its stack", "DeletionProtectionEnabled: true, or DeletionPolicy: Retain"),
+        (false, false) => (
+            "it has no point-in-time recovery, and is deleted with its stack",
+            "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}, and DeletionPolicy: Retain",
+        ),
+    };
+    found(Level::Warning, what, fix)
+}
+
+fn capacity(table: &Table, seen: Option<&TableHistory>) -> Answer {
+    if let (Some(seen), Some(warm)) = (seen, table.capacity.warm_write_units.known()) {
+        let peak = seen.write_units_per_minute_max / 60.0;
+        #[allow(clippy::cast_precision_loss, reason = "write units a second are far below 2^52")]
+        if seen.throttled > 0.0 || *warm as f64 <= peak {
+            return found(
+                Level::Warning,
+                format!(
+                    "{:.0} requests were throttled within the last day; its busiest minute had {peak:.0} write units a second, \
+                     and it is warm for {warm}",
+                    seen.throttled
+                ),
+                format!(
+                    "WarmThroughput: {{WriteUnitsPerSecond: {:.0}}}, two for each message of the peak",
+                    (peak * 2.0).max(*warm as f64 * 2.0)
+                ),
+            );
+        }
+    }
+    if *table.capacity.fixed.known()? {
+        return found(
+            Level::Warning,
+            "its capacity is provisioned and does not scale: two write units for each message, and no more",
+            "BillingMode: PAY_PER_REQUEST",
+        );
+    }
+    FINE
+}
+
+fn replicas(table: &Table) -> Answer {
+    if !*table.eventual_replicas.known()? {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        "it has replicas in several Regions, with eventual consistency",
+        "MultiRegionConsistency: STRONG, or a lock table for each Region",
+    )
+}
+
+fn insights(table: &Table, seen: &TableHistory) -> Answer {
+    if seen.throttled == 0.0 || *table.capacity.insights.known()? {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!("{:.0} requests were throttled within the last day, and nothing says which keys", seen.throttled),
+        format!(
+            "aws dynamodb update-contributor-insights --table-name {} --contributor-insights-action ENABLE \
+             --contributor-insights-mode THROTTLED_KEYS",
+            table.place.id
+        ),
+    )
+}

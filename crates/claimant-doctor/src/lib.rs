@@ -1,0 +1,29 @@
+//! Checks of SQS consumers on AWS Lambda, whatever language and library they are written in.
+//!
+//! What cannot be known is [`Fact::Unknown`](fact::Fact::Unknown), and no check says anything that depends on it.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `catalog` | the 34 checks: what each is about, why, when a finding is fine, where AWS says so |
+//! | `fact` | what is known, and what is not |
+//! | `model` | what the checks look at, whether a template or an account describes it |
+//! | `rights` | what a role may do |
+//! | `checks` | the checks: pure functions from the model to answers |
+//! | `finding` | findings and the report |
+//! | `template` | the model of a template |
+//! | `output` | a report as text, JSON and SARIF |
+
+mod catalog;
+mod checks;
+pub mod fact;
+mod finding;
+pub mod model;
+mod output;
+pub mod rights;
+mod template;
+
+pub use catalog::{CATALOG, CHECKS, Check};
+pub use checks::run;
+pub use finding::{Accepted, Finding, Level, Report, Tally};
+pub use output::{json, sarif, text};
+pub use template::{Error, Options, read};

@@ -1,0 +1,310 @@
+//! What the checks look at: queues, mappings, functions, tables, alarms, whether a template or an account describes them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::fact::Fact;
+use crate::rights::{QueuePolicy, Rights};
+
+/// All that belongs together: one template with those that it includes, or one stack of an account.
+#[derive(Debug, Default)]
+pub struct System {
+    /// By their ids.
+    pub queues: Vec<Queue>,
+    /// By their ids.
+    pub functions: Vec<Function>,
+    /// From queues to functions; of other sources none.
+    pub mappings: Vec<Mapping>,
+    /// The lock tables, and all other tables.
+    pub tables: Vec<Table>,
+    /// All alarms, or unknown if there can be others that cannot be seen.
+    pub alarms: Fact<Vec<Alarm>>,
+    /// The Region of the stack.
+    pub region: Fact<String>,
+    /// The account of the stack.
+    pub account: Fact<String>,
+    /// The least `max_connections` of a database that it describes.
+    pub database_connections: Fact<Option<u64>>,
+    /// What the last day's metrics say; nothing without an account.
+    pub history: Option<History>,
+}
+
+/// Where something stands, and which checks its owner has answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The template's path; none in an account.
+    pub file: Option<Arc<str>>,
+    /// Counted from 1; 0 in an account.
+    pub line: usize,
+    /// A logical id, with those of the stacks it is nested in; in an account its name.
+    pub id: Arc<str>,
+    /// The checks that are accepted here, by their names, and why.
+    pub accepted: Arc<BTreeMap<String, String>>,
+    /// Whether it is certain to be there: no condition of it is unknown.
+    pub certain: bool,
+}
+
+/// What something refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Link {
+    /// The one of this id.
+    Here(String),
+    /// One that is not described here, by its ARN or name.
+    Elsewhere(String),
+}
+
+/// A queue.
+#[derive(Debug, Clone, Default)]
+pub struct Queue {
+    /// Where it stands.
+    pub place: Place,
+    /// Whether it is FIFO.
+    pub fifo: Fact<bool>,
+    /// Seconds.
+    pub visibility_s: Fact<u64>,
+    /// Seconds.
+    pub retention_s: Fact<u64>,
+    /// Its dead-letter queue, if it has one.
+    pub redrive: Fact<Option<Redrive>>,
+    /// Whose dead-letter queue it may be.
+    pub allows: Fact<RedriveAllow>,
+    /// Its key, if it is encrypted with one of KMS.
+    pub key: Fact<Option<Key>>,
+    /// What its policy says.
+    pub policy: QueuePolicy,
+    /// Of FIFO: (whether deduplication is by group, whether throughput is by group).
+    pub by_group: Fact<(bool, bool)>,
+}
+
+/// Where a queue's messages go that were received too often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redrive {
+    /// The dead-letter queue.
+    pub target: Fact<Link>,
+    /// After how many receives.
+    pub receives: Fact<u64>,
+}
+
+/// Which queues may have this one as their dead-letter queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RedriveAllow {
+    /// Any of the account and Region.
+    #[default]
+    All,
+    /// None.
+    None,
+    /// These.
+    Only(Vec<Link>),
+}
+
+/// A key of KMS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// `alias/aws/sqs`, whose policy cannot be changed.
+    Default,
+    /// One of the account's own; whether its policy leaves everything to IAM.
+    Own {
+        /// Which key.
+        link: Link,
+        /// Whether only IAM decides about it: its policy grants nothing to roles or services.
+        by_iam_only: Fact<bool>,
+    },
+}
+
+/// A function.
+#[derive(Debug, Clone, Default)]
+pub struct Function {
+    /// Where it stands.
+    pub place: Place,
+    /// Seconds.
+    pub timeout_s: Fact<u64>,
+    /// Reserved concurrency, if set.
+    pub reserved: Fact<Option<u64>>,
+    /// Whether it has a dead-letter queue of its own, which is for asynchronous invocations.
+    pub own_dead_letters: Fact<bool>,
+    /// What its role may do.
+    pub rights: Rights,
+    /// Its environment. Values that are not known are unknown; if the environment is, there is none.
+    pub environment: BTreeMap<String, Fact<Link>>,
+    /// Whether loops through it are allowed.
+    pub loops_allowed: Fact<bool>,
+    /// How it logs.
+    pub logs: Logs,
+    /// Whether it runs on arm64.
+    pub arm64: Fact<bool>,
+}
+
+/// A function's logs.
+#[derive(Debug, Clone, Default)]
+pub struct Logs {
+    /// Whether the log format is JSON.
+    pub json: Fact<bool>,
+    /// Whether its log group has a retention.
+    pub retention: Fact<bool>,
+}
+
+/// An event source mapping from a queue.
+#[derive(Debug, Clone, Default)]
+pub struct Mapping {
+    /// Where it stands.
+    pub place: Place,
+    /// The queue that it reads.
+    pub queue: Fact<Link>,
+    /// The function that it invokes.
+    pub function: Fact<Link>,
+    /// Messages of a batch at most, and seconds that a batch is waited for.
+    pub batch: (Fact<u64>, Fact<u64>),
+    /// Whether it has `ReportBatchItemFailures`.
+    pub reports: Fact<bool>,
+    /// `MaximumConcurrency`, if set.
+    pub concurrency: Fact<Option<u64>>,
+    /// `MaximumPollers` of provisioned pollers, if there are any.
+    pub pollers: Fact<Option<u64>>,
+    /// Whether it has filters.
+    pub filters: Fact<bool>,
+    /// Whether it is enabled.
+    pub enabled: Fact<bool>,
+    /// Whether its own metrics are on.
+    pub metrics: Fact<bool>,
+}
+
+/// A table of DynamoDB.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// Where it stands.
+    pub place: Place,
+    /// The attributes of its key with their types, such as `id S`.
+    pub key: Fact<Vec<String>>,
+    /// The attribute of its time to live, if on.
+    pub ttl: Fact<Option<String>>,
+    /// Whether it has point-in-time recovery.
+    pub recovery: Fact<bool>,
+    /// Whether it outlives its stack: deletion protection, or a policy to retain it.
+    pub protected: Fact<bool>,
+    /// What it can take.
+    pub capacity: Capacity,
+    /// Whether it has replicas in other Regions with eventual consistency.
+    pub eventual_replicas: Fact<bool>,
+}
+
+/// What a table can take.
+#[derive(Debug, Clone, Default)]
+pub struct Capacity {
+    /// Whether it is provisioned without scaling by itself.
+    pub fixed: Fact<bool>,
+    /// Write units a second that it is warm for, if known.
+    pub warm_write_units: Fact<u64>,
+    /// Whether Contributor Insights are on.
+    pub insights: Fact<bool>,
+}
+
+/// An alarm on one metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alarm {
+    /// Such as `ApproximateAgeOfOldestMessage`.
+    pub metric: String,
+    /// What it is about: the values of its dimensions.
+    pub of: Vec<Link>,
+}
+
+/// What the last day's metrics say, by the ids of queues, functions, mappings and tables.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// Of each queue.
+    pub queues: BTreeMap<String, QueueHistory>,
+    /// Of each function.
+    pub functions: BTreeMap<String, FunctionHistory>,
+    /// Of each mapping: events that it deleted; none where its metrics are off.
+    pub deleted: BTreeMap<String, u64>,
+    /// Of each table.
+    pub tables: BTreeMap<String, TableHistory>,
+}
+
+/// A queue's last day.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct QueueHistory {
+    /// Messages in flight at most.
+    pub in_flight_max: f64,
+    /// Messages sent in the busiest minute.
+    pub sent_per_minute_max: f64,
+    /// Age of the oldest message at most, in seconds.
+    pub oldest_s_max: f64,
+    /// FIFO: groups with messages in flight at most.
+    pub groups_max: f64,
+}
+
+/// A function's last day.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FunctionHistory {
+    /// Invocations that were refused for want of concurrency.
+    pub throttles: f64,
+    /// The longest invocation, in milliseconds.
+    pub duration_ms_max: f64,
+    /// Invocations that were stopped as part of a loop.
+    pub loops_stopped: f64,
+    /// Executions at once at most.
+    pub concurrent_max: f64,
+    /// Messages that claimant reported as done; none if it reports nothing.
+    pub done: Option<f64>,
+}
+
+/// A table's last day.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TableHistory {
+    /// Requests that were throttled.
+    pub throttled: f64,
+    /// Write units of the busiest minute.
+    pub write_units_per_minute_max: f64,
+}
+
+impl System {
+    /// Returns the queue that a link leads to.
+    pub fn queue(&self, link: &Link) -> Option<&Queue> {
+        self.queues.iter().find(|queue| link.is(&queue.place.id))
+    }
+
+    /// Returns the function that a link leads to.
+    pub fn function(&self, link: &Link) -> Option<&Function> {
+        self.functions.iter().find(|function| link.is(&function.place.id))
+    }
+
+    /// Returns the mappings of a queue that are certain to be there.
+    pub fn readers<'a>(&'a self, queue: &'a Link) -> impl Iterator<Item = &'a Mapping> {
+        self.mappings.iter().filter(|mapping| mapping.place.certain && mapping.queue.known() == Some(queue))
+    }
+
+    /// Returns the functions that use the table as their lock table.
+    pub fn consumers_of<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a Function> {
+        let uses = |function: &&Function| {
+            let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
+            named.is_some_and(|link| link.is(&table.place.id))
+        };
+        self.functions.iter().filter(uses)
+    }
+}
+
+impl Link {
+    /// Returns whether this leads to what has the id.
+    pub fn is(&self, id: &str) -> bool {
+        matches!(self, Self::Here(here) if here == id)
+    }
+
+    /// Returns the id, ARN or name.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Here(text) | Self::Elsewhere(text) => text,
+        }
+    }
+}
+
+impl Function {
+    /// Returns whether claimant runs in it, as far as its environment shows.
+    pub fn is_consumer(&self) -> bool {
+        self.environment.keys().any(|name| name.starts_with("CLAIMANT_"))
+    }
+
+    /// Returns whether a variable has this value.
+    pub fn is_set(&self, variable: &str, value: &str) -> bool {
+        self.environment.get(variable).and_then(Fact::known).is_some_and(|link| link.text() == value)
+    }
+}

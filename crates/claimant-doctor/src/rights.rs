@@ -1,0 +1,156 @@
+//! What a role may do, as far as its policies can be read.
+
+use std::collections::BTreeMap;
+
+use crate::fact::Fact;
+
+/// What a role may do.
+#[derive(Debug, Clone, Default)]
+pub enum Rights {
+    /// Its policies cannot be read.
+    #[default]
+    Unknown,
+    /// What its policies say.
+    Stated {
+        /// Statements that allow something; an unknown policy makes [`complete`](Self::Stated::complete) false.
+        allowed: Vec<Statement>,
+        /// Whether these are all, and none denies anything.
+        complete: bool,
+    },
+    /// What IAM answers, by action and resource.
+    Simulated(BTreeMap<(String, String), bool>),
+}
+
+/// Actions that are allowed on resources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Such as `sqs:sendmessage` or `sqs:*`, in small letters.
+    pub actions: Vec<String>,
+    /// On what.
+    pub targets: Vec<Target>,
+}
+
+/// What a statement is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Everything.
+    Any,
+    /// What has this id.
+    Here(String),
+    /// Something that is named in a way that only AWS can compare.
+    Other,
+}
+
+/// Who a queue's policy lets in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueuePolicy {
+    /// Whether principals that are no services may do something.
+    pub admits_principals: bool,
+    /// Whether another account may receive.
+    pub other_account_receives: bool,
+}
+
+impl Rights {
+    /// Returns whether the action is allowed on what has this id.
+    pub fn allow(&self, action: &str, id: &str) -> Fact<bool> {
+        match self {
+            Self::Unknown => Fact::Unknown,
+            Self::Simulated(answers) => answers.get(&(action.to_owned(), id.to_owned())).copied().into(),
+            Self::Stated { allowed, complete } => {
+                let wanted = action.to_ascii_lowercase();
+                let statements = allowed.iter().filter(|statement| statement.names(&wanted));
+                let targets: Vec<_> = statements.flat_map(|statement| &statement.targets).collect();
+                if targets.iter().any(|target| **target == Target::Any || **target == Target::Here(id.to_owned())) {
+                    return Fact::Known(true);
+                }
+                // An ARN by name can be that of the one meant: whether it is, only AWS knows.
+                let may_match = targets.iter().any(|target| **target == Target::Other);
+                if may_match || !complete { Fact::Unknown } else { Fact::Known(false) }
+            }
+        }
+    }
+
+    /// Returns whether a statement names the action itself, and what has this id itself: it is meant, not only allowed.
+    pub fn mean(&self, action: &str, id: &str) -> bool {
+        let Self::Stated { allowed, .. } = self else { return false };
+        let action = action.to_ascii_lowercase();
+        let means = |statement: &Statement| {
+            statement.actions.contains(&action) && statement.targets.contains(&Target::Here(id.to_owned()))
+        };
+        allowed.iter().any(means)
+    }
+}
+
+impl Statement {
+    fn names(&self, action: &str) -> bool {
+        self.actions.iter().any(|pattern| matches(pattern, action))
+    }
+}
+
+/// Returns whether a text matches a pattern with `*` and `?`.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut seen) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while seen < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, seen));
+                at += 1;
+            }
+            Some(one) if *one == '?' || *one == text[seen] => {
+                at += 1;
+                seen += 1;
+            }
+            _ => match star {
+                Some((back, from)) => {
+                    star = Some((back, from + 1));
+                    at = back + 1;
+                    seen = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let table = [
+            ("sqs:*", "sqs:sendmessage", true),
+            ("*", "", true),
+            ("sqs:send*", "sqs:sendmessage", true),
+            ("sqs:*message", "sqs:deletemessage", true),
+            ("sqs:?endmessage", "sqs:sendmessage", true),
+            ("sqs:*batch", "sqs:sendmessage", false),
+            ("sqs:send", "sqs:sendmessage", false),
+        ];
+        for (pattern, text, expected) in table {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn what_a_name_may_mean_is_unknown() {
+        let stated = |targets, complete| Rights::Stated {
+            allowed: vec![Statement { actions: vec!["sqs:*".to_owned()], targets }],
+            complete,
+        };
+        let table = [
+            (stated(vec![Target::Any], true), Fact::Known(true)),
+            (stated(vec![Target::Here("Q".to_owned())], false), Fact::Known(true)),
+            (stated(vec![Target::Here("R".to_owned())], true), Fact::Known(false)),
+            (stated(vec![Target::Here("R".to_owned())], false), Fact::Unknown),
+            (stated(vec![Target::Other], true), Fact::Unknown),
+            (Rights::Unknown, Fact::Unknown),
+        ];
+        for (rights, expected) in table {
+            assert_eq!(rights.allow("sqs:SendMessage", "Q"), expected, "{rights:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The model of a template: SAM, CloudFormation, or what `cdk synth` writes.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `scope` | CloudFormation's functions, as far as the template alone says what they come to |
+//! | `part` | a place in a template, and its value |
+//! | `resources` | the resources, and what refers to them |
+//! | `nested` | stacks that a template includes |
+//! | `queues`, `functions`, `mappings`, `tables`, `roles`, `watching` | what the model has of each |
+
+mod functions;
+mod mappings;
+mod nested;
+mod part;
+mod policies;
+mod queues;
+mod resources;
+mod roles;
+mod scope;
+mod tables;
+mod watching;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::fact::Fact;
+use crate::model::System;
+use resources::Resources;
+
+/// What is known beside the template.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Values of parameters; the others have their defaults, or are unknown.
+    pub parameters: BTreeMap<String, String>,
+    /// The Region that the stack is for, if known.
+    pub region: Option<String>,
+}
+
+/// Why a template cannot be read: what, where, and how to fix it.
+#[derive(Debug)]
+pub struct Error(String);
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Reads a template and those that it includes by a path; returns with it what was not looked at, and why.
+///
+/// # Errors
+/// The file cannot be read, is too long, is neither YAML nor JSON, or has no resources.
+pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Error> {
+    let nested::Read { scopes, mut not_looked_at } = nested::scopes(path, options)?;
+    let resources = Resources::new(&scopes);
+    not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
+    let is_whole = not_looked_at.is_empty();
+    let roles = roles::Roles::new(&resources);
+    let alarms = watching::alarms(&resources);
+    let system = System {
+        queues: queues::queues(&resources),
+        functions: functions::functions(&resources, &roles),
+        mappings: mappings::mappings(&resources),
+        tables: tables::tables(&resources),
+        alarms: if is_whole { alarms } else { Fact::Unknown },
+        region: options.region.clone().into(),
+        account: Fact::Unknown,
+        database_connections: tables::connections(&resources),
+        history: None,
+    };
+    Ok((system, not_looked_at))
+}

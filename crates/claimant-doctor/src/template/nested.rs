@@ -1,0 +1,122 @@
+//! A template's text, and the stacks that it includes.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use claimant_template::{Node, TEXT_BYTES_MAX};
+
+use super::part::Part;
+use super::scope::{Scope, WITHIN};
+use super::{Error, Options};
+use crate::fact::Fact;
+
+/// Stacks within stacks at most, and stacks in all.
+const DEPTH_MAX: usize = 5;
+const STACKS_MAX: usize = 200;
+
+/// Types that include a template, with the property that names it.
+const INCLUDES: [(&str, &str); 2] =
+    [("AWS::CloudFormation::Stack", "TemplateURL"), ("AWS::Serverless::Application", "Location")];
+
+pub(super) struct Read {
+    /// The template, and those that it includes.
+    pub(super) scopes: Vec<Scope>,
+    pub(super) not_looked_at: Vec<String>,
+}
+
+pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
+    let parameters = options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
+    let pseudo: BTreeMap<_, _> = options.region.iter().map(|region| ("Region", region.clone())).collect();
+    let first = scope(path, String::new(), parameters.collect(), pseudo)?;
+    for name in options.parameters.keys() {
+        if first.root.get("Parameters").and_then(|parameters| parameters.get(name)).is_none() {
+            return Err(Error(format!(
+                "{} has no parameter {name}: remove it or correct its name",
+                path.display()
+            )));
+        }
+    }
+    let mut read = Read { scopes: vec![first], not_looked_at: Vec::new() };
+    let mut next = 0;
+    while next < read.scopes.len() {
+        include(&mut read, next);
+        next += 1;
+    }
+    Ok(read)
+}
+
+/// Reads what the template at this index includes.
+fn include(read: &mut Read, index: usize) {
+    let including = &read.scopes[index];
+    let mut found = Vec::new();
+    for (id, node) in including.root.get("Resources").map_or(&[][..], Node::entries) {
+        if id.starts_with("Fn::") {
+            found.push(Err(format!("{}:{}: {id}, which is not written out here", including.file, node.line)));
+            continue;
+        }
+        let kind = node.get("Type").and_then(Node::as_text);
+        let Some((_, property)) = INCLUDES.iter().find(|(include, _)| kind == Some(*include)) else { continue };
+        let holds = node.get("Condition").and_then(Node::as_text).map_or(Some(true), |name| including.condition(name, 0));
+        if holds != Some(false) {
+            let read = nested(including, id, node, property);
+            found.push(read.map_err(|why| format!("{}:{}: {id}: {why}", including.file, node.line)));
+        }
+    }
+    for one in found {
+        match one {
+            Ok(_) if read.scopes.len() == STACKS_MAX => {
+                read.not_looked_at.push(format!("more than {STACKS_MAX} nested stacks"));
+                return;
+            }
+            Ok(scope) => read.scopes.push(scope),
+            Err(why) => read.not_looked_at.push(why),
+        }
+    }
+}
+
+fn nested(including: &Scope, id: &str, node: &Node, property: &str) -> Result<Scope, String> {
+    let properties = Part::new(including, node).at("Properties");
+    let Fact::Known(Some(location)) = properties.at(property).literal() else {
+        return Err("its template is not known".to_owned());
+    };
+    if location.contains("://") {
+        return Err(format!("its template is at {location}"));
+    }
+    if including.prefix.matches(WITHIN).count() == DEPTH_MAX {
+        return Err(format!("more than {DEPTH_MAX} stacks within each other"));
+    }
+    let parameters = match properties.at("Parameters").entries() {
+        Fact::Known(entries) => entries.into_iter().map(|(name, part)| (name.to_string(), part.node())).collect(),
+        Fact::Unknown => return Err("its parameters are not known".to_owned()),
+    };
+    let directory = Path::new(&*including.file).parent().unwrap_or(Path::new(""));
+    let prefix = format!("{}{id}{WITHIN}", including.prefix);
+    scope(&directory.join(location), prefix, parameters, including.pseudo.clone()).map_err(|e| e.to_string())
+}
+
+fn scope(
+    path: &Path,
+    prefix: String,
+    parameters: BTreeMap<String, Fact<Node>>,
+    pseudo: BTreeMap<&'static str, String>,
+) -> Result<Scope, Error> {
+    let place = path.display().to_string();
+    let mut text = String::new();
+    // One byte more tells a template that is too long; a device that never ends is one, too.
+    let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text));
+    read.map_err(|e| Error(format!("cannot read the template {place}: {e}: check that it exists and may be read")))?;
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error(format!("{place} has more than {TEXT_BYTES_MAX} bytes, which CloudFormation refuses: split it")));
+    }
+    let root = claimant_template::parse(&text)
+        .map_err(|e| Error(format!("{place}:{}: this is not valid YAML: {}", e.line, e.what)))?;
+    if !root.get("Resources").is_some_and(Node::is_map) {
+        return Err(Error(format!(
+            "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"
+        )));
+    }
+    Ok(Scope { file: place.into(), prefix, root, parameters, pseudo, steps: Cell::new(0) })
+}

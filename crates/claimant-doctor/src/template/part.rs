@@ -1,0 +1,137 @@
+//! A place in a template: a value with its functions evaluated, or that it is not known.
+
+use std::rc::Rc;
+
+use claimant_template::{Kind, Node};
+
+use super::scope::Scope;
+use crate::fact::Fact;
+
+/// A value of a template.
+#[derive(Clone)]
+pub(super) struct Part<'s> {
+    scope: &'s Scope,
+    /// Null if there is nothing.
+    node: Fact<Node>,
+}
+
+impl<'s> Part<'s> {
+    pub(super) fn new(scope: &'s Scope, node: &Node) -> Self {
+        Self { scope, node: scope.evaluate(node, 0) }
+    }
+
+    pub(super) fn nothing(scope: &'s Scope) -> Self {
+        Self { scope, node: Fact::Known(Node { line: 0, kind: Kind::Null }) }
+    }
+
+    pub(super) fn line(&self) -> usize {
+        self.node.known().map_or(0, |node| node.line)
+    }
+
+    /// What stands under `key`; nothing if there is none of either.
+    pub(super) fn at(&self, key: &str) -> Self {
+        let Fact::Known(node) = &self.node else { return Self { scope: self.scope, node: Fact::Unknown } };
+        node.get(key).map_or_else(|| Self::nothing(self.scope), |node| Self::new(self.scope, node))
+    }
+
+    /// As [`at`](Self::at), along a path.
+    pub(super) fn under(&self, path: &[&str]) -> Self {
+        path.iter().fold(self.clone(), |part, key| part.at(key))
+    }
+
+    /// Whether there is something.
+    pub(super) fn is_given(&self) -> Fact<bool> {
+        self.node.clone().map(|node| node.kind != Kind::Null)
+    }
+
+    /// This, or the other where this is nothing.
+    pub(super) fn or(self, other: Self) -> Self {
+        if self.is_given() == Fact::Known(false) { other } else { self }
+    }
+
+    /// The text, with holes for what is not known; no text if there is nothing.
+    pub(super) fn text(&self) -> Fact<Option<String>> {
+        match &self.node {
+            Fact::Known(Node { kind: Kind::Null, .. }) => Fact::Known(None),
+            Fact::Known(node) => node.as_text().map(|text| Some(text.to_owned())).into(),
+            Fact::Unknown => Fact::Unknown,
+        }
+    }
+
+    /// The text, if all of it is known.
+    pub(super) fn literal(&self) -> Fact<Option<String>> {
+        match self.text() {
+            Fact::Known(Some(text)) if text.contains("${") => Fact::Unknown,
+            text => text,
+        }
+    }
+
+    /// A value that must be written in some way to be one; one that is wrong is refused by AWS, and here unknown.
+    fn parsed<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Fact<Option<T>> {
+        match self.literal() {
+            Fact::Known(Some(text)) => parse(&text).map(Some).into(),
+            Fact::Known(None) => Fact::Known(None),
+            Fact::Unknown => Fact::Unknown,
+        }
+    }
+
+    pub(super) fn number(&self) -> Fact<Option<u64>> {
+        self.parsed(|text| text.parse().ok())
+    }
+
+    pub(super) fn number_or(&self, default: u64) -> Fact<u64> {
+        self.number().map(|number| number.unwrap_or(default))
+    }
+
+    pub(super) fn boolean_or(&self, default: bool) -> Fact<bool> {
+        let parsed = self.parsed(|text| match text.to_ascii_lowercase().as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        });
+        parsed.map(|value| value.unwrap_or(default))
+    }
+
+    /// Whether the text is this; the default counts where there is none.
+    pub(super) fn text_is(&self, wanted: &str, default: &str) -> Fact<bool> {
+        self.literal().map(|text| text.as_deref().unwrap_or(default) == wanted)
+    }
+
+    /// The items of a list; one value counts as a list of it.
+    pub(super) fn items(&self) -> Fact<Vec<Part<'s>>> {
+        let Fact::Known(node) = &self.node else { return Fact::Unknown };
+        let parts = match &node.kind {
+            Kind::Null => Vec::new(),
+            Kind::List(items) => items.iter().map(|item| Self::new(self.scope, item)).collect(),
+            _ => vec![self.clone()],
+        };
+        Fact::Known(parts.into_iter().filter(|part| part.is_given() != Fact::Known(false)).collect())
+    }
+
+    /// The entries of a mapping.
+    pub(super) fn entries(&self) -> Fact<Vec<(Rc<str>, Part<'s>)>> {
+        let Fact::Known(node) = &self.node else { return Fact::Unknown };
+        match &node.kind {
+            Kind::Null | Kind::Map(_) => {
+                let entries = node.entries().iter();
+                Fact::Known(entries.map(|(key, value)| (Rc::clone(key), Self::new(self.scope, value))).collect())
+            }
+            _ => Fact::Unknown,
+        }
+    }
+
+    /// The value itself, or what a text of JSON holds.
+    pub(super) fn unpacked(self) -> Self {
+        let text = match self.node.known().and_then(Node::as_text) {
+            Some(text) if text.trim_start().starts_with('{') => text.to_owned(),
+            _ => return self,
+        };
+        let node = if text.contains("${") { None } else { claimant_template::parse(&text).ok() };
+        Self { scope: self.scope, node: node.into() }
+    }
+
+    /// The value as it stands, for a nested stack's parameter.
+    pub(super) fn node(&self) -> Fact<Node> {
+        self.node.clone()
+    }
+}

@@ -1,0 +1,187 @@
+//! The resources of a template and of those nested in it, and what refers to them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use claimant_template::Node;
+
+use super::part::Part;
+use super::scope::Scope;
+use crate::catalog::Check;
+use crate::fact::Fact;
+use crate::model::{Link, Place};
+
+/// Where a template accepts findings.
+const METADATA: &str = "claimant-doctor";
+
+/// What can be referred to by its name, with the property that has it.
+const NAMED: [(&str, &str); 9] = [
+    ("AWS::SQS::Queue", "QueueName"),
+    ("AWS::Serverless::Function", "FunctionName"),
+    ("AWS::Lambda::Function", "FunctionName"),
+    ("AWS::DynamoDB::Table", "TableName"),
+    ("AWS::DynamoDB::GlobalTable", "TableName"),
+    ("AWS::Serverless::SimpleTable", "TableName"),
+    ("AWS::Logs::LogGroup", "LogGroupName"),
+    ("AWS::IAM::Role", "RoleName"),
+    ("AWS::KMS::Alias", "AliasName"),
+];
+
+/// A resource that may be there.
+pub(super) struct Resource<'s> {
+    pub(super) scope: &'s Scope,
+    /// With the stacks that it is nested in.
+    pub(super) id: Arc<str>,
+    pub(super) kind: String,
+    pub(super) node: &'s Node,
+    pub(super) certain: bool,
+}
+
+/// All resources that may be there.
+pub(super) struct Resources<'s> {
+    pub(super) all: Vec<Resource<'s>>,
+    /// By type and name, as far as that is known.
+    names: BTreeMap<(&'static str, String), Arc<str>>,
+    kinds: BTreeMap<Arc<str>, String>,
+}
+
+impl<'s> Resource<'s> {
+    pub(super) fn properties(&self) -> Part<'s> {
+        self.part().at("Properties")
+    }
+
+    pub(super) fn part(&self) -> Part<'s> {
+        Part::new(self.scope, self.node)
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.place_at(self.node.line)
+    }
+
+    /// The place of something within this resource.
+    pub(super) fn place_at(&self, line: usize) -> Place {
+        Place {
+            file: Some(Arc::clone(&self.scope.file)),
+            line,
+            id: Arc::clone(&self.id),
+            accepted: Arc::new(self.accepted()),
+            certain: self.certain,
+        }
+    }
+
+    fn accepted(&self) -> BTreeMap<String, String> {
+        let accepted = self.part().under(&["Metadata", METADATA]).entries();
+        let entries = accepted.known().into_iter().flatten();
+        let reason = |part: &Part<'_>| part.literal().known().cloned().flatten().filter(|text| !text.trim().is_empty());
+        entries
+            .filter_map(|(name, part)| Some((Check::named(name)?.name.to_owned(), reason(part)?)))
+            .collect()
+    }
+
+    /// Accepted findings that no check can have, or that have no reason.
+    pub(super) fn wrongly_accepted(&self) -> Vec<String> {
+        let given = self.part().under(&["Metadata", METADATA]).entries();
+        let given = given.known().map_or(0, Vec::len);
+        if given == self.accepted().len() {
+            return Vec::new();
+        }
+        vec![format!(
+            "{}:{}: {}: Metadata.{METADATA} has an entry that counts for nothing: write the name of a check and the reason \
+             why its finding is as it should be",
+            self.scope.file, self.node.line, self.id
+        )]
+    }
+}
+
+impl<'s> Resources<'s> {
+    pub(super) fn new(scopes: &'s [Scope]) -> Self {
+        let mut found = Self { all: Vec::new(), names: BTreeMap::new(), kinds: BTreeMap::new() };
+        for scope in scopes {
+            for (id, node) in scope.root.get("Resources").map_or(&[][..], Node::entries) {
+                let Some(kind) = node.get("Type").and_then(Node::as_text) else { continue };
+                let condition = node.get("Condition").and_then(Node::as_text);
+                let holds = condition.map_or(Some(true), |name| scope.condition(name, 0));
+                if holds == Some(false) {
+                    continue;
+                }
+                let id: Arc<str> = format!("{}{id}", scope.prefix).into();
+                let resource =
+                    Resource { scope, id: Arc::clone(&id), kind: kind.to_owned(), node, certain: holds.is_some() };
+                found.note_name(&resource);
+                found.kinds.insert(id, kind.to_owned());
+                found.all.push(resource);
+            }
+        }
+        found
+    }
+
+    fn note_name(&mut self, resource: &Resource<'_>) {
+        let Some((kind, property)) = NAMED.iter().find(|(kind, _)| *kind == resource.kind) else { return };
+        if let Fact::Known(Some(name)) = resource.properties().at(property).text()
+            && !name.contains("${?}")
+        {
+            self.names.insert((kind, name), Arc::clone(&resource.id));
+        }
+    }
+
+    /// Those of one of the types.
+    pub(super) fn of<'r>(&'r self, kinds: &'r [&'r str]) -> impl Iterator<Item = &'r Resource<'s>> {
+        self.all.iter().filter(move |resource| kinds.contains(&resource.kind.as_str()))
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Resource<'s>> {
+        self.all.iter().find(|resource| &*resource.id == id)
+    }
+
+    /// What a value leads to, among resources of these types; nothing if there is no value.
+    pub(super) fn link(&self, part: &Part<'_>, kinds: &[&str]) -> Fact<Option<Link>> {
+        match part.text() {
+            Fact::Known(None) => Fact::Known(None),
+            Fact::Known(Some(text)) => self.led_to(&text, kinds).map(Some),
+            Fact::Unknown => Fact::Unknown,
+        }
+    }
+
+    /// What an ARN, a URL, a name or a reference leads to.
+    pub(super) fn led_to(&self, text: &str, kinds: &[&str]) -> Fact<Link> {
+        let last = last_part(text);
+        if let Some(id) = hole(last) {
+            return match self.kinds.get(id) {
+                Some(kind) if kinds.contains(&kind.as_str()) => Fact::Known(Link::Here(id.to_owned())),
+                _ => Fact::Unknown,
+            };
+        }
+        // A literal Region or account can be another than the stack's.
+        let may_be_here = text == last || text.contains("${@AccountId}");
+        let named = kinds.iter().find_map(|kind| {
+            let key = NAMED.iter().find(|(named, _)| named == kind)?.0;
+            self.names.get(&(key, last.to_owned()))
+        });
+        match named {
+            Some(id) if may_be_here => Fact::Known(Link::Here(id.to_string())),
+            Some(_) => Fact::Unknown,
+            None if last.contains("${") => Fact::Unknown,
+            None => Fact::Known(Link::Elsewhere(text.to_owned())),
+        }
+    }
+}
+
+/// The name in an ARN or a URL, or the whole text.
+fn last_part(text: &str) -> &str {
+    let is_arn = text.starts_with("arn:");
+    let is_url = text.starts_with("https://");
+    match (is_arn, is_url) {
+        (true, _) => text.rsplit([':', '/']).next().unwrap_or(text),
+        (_, true) => text.rsplit('/').next().unwrap_or(text),
+        _ => text,
+    }
+}
+
+/// The id in a text that is one hole, such as `${Orders.Arn}`.
+pub(super) fn hole(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("${")?.strip_suffix('}')?;
+    if inner.contains("${") || inner.starts_with(['@', '?']) {
+        return None;
+    }
+    inner.split('.').next()
+}

@@ -1,0 +1,106 @@
+//! The tables of a template, and its databases as far as they limit connections.
+
+use super::part::Part;
+use super::resources::{Resource, Resources};
+use crate::fact::Fact;
+use crate::model::{Capacity, Table};
+
+pub(super) const TABLE: &[&str] = &["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable"];
+
+const PARAMETER_GROUPS: &[&str] = &["AWS::RDS::DBParameterGroup", "AWS::RDS::DBClusterParameterGroup"];
+
+pub(super) fn tables(resources: &Resources<'_>) -> Vec<Table> {
+    resources.of(TABLE).map(|resource| table(resources, resource)).collect()
+}
+
+fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
+    let properties = resource.properties();
+    let is_global = resource.kind == TABLE[1];
+    let is_simple = resource.kind == TABLE[2];
+    // A global table says it for each replica.
+    let replica = if is_global { first(&properties.at("Replicas")) } else { properties.clone() };
+    let protection = replica.at("DeletionProtectionEnabled").boolean_or(false);
+    let recovery = replica.under(&["PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"]).boolean_or(false);
+    let retained = ["Retain", "RetainExceptOnCreate"]
+        .map(|kept| resource.part().at("DeletionPolicy").text_is(kept, "Delete") == Fact::Known(true));
+    Table {
+        place: resource.place(),
+        key: if is_simple { simple_key(&properties) } else { key(&properties).into() },
+        ttl: ttl(&properties.at("TimeToLiveSpecification")),
+        recovery,
+        protected: if retained.contains(&true) { Fact::Known(true) } else { protection },
+        capacity: Capacity {
+            fixed: if is_simple { properties.at("ProvisionedThroughput").is_given() } else { fixed(resources, &properties, is_global) },
+            ..Capacity::default()
+        },
+        eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
+    }
+}
+
+fn first<'s>(part: &Part<'s>) -> Part<'s> {
+    let items = part.items();
+    items.known().and_then(|items| items.first().cloned()).unwrap_or_else(|| part.clone())
+}
+
+/// The key's attributes with their types, in the order of the key.
+fn key(properties: &Part<'_>) -> Option<Vec<String>> {
+    let text = |part: Part<'_>| part.literal().known().cloned().flatten();
+    let (schema, definitions) = (properties.at("KeySchema").items(), properties.at("AttributeDefinitions").items());
+    let mut types = Vec::new();
+    for definition in definitions.known()? {
+        types.push((text(definition.at("AttributeName"))?, text(definition.at("AttributeType"))?));
+    }
+    let of = |attribute: &Part<'_>| {
+        let name = text(attribute.at("AttributeName"))?;
+        let kind = &types.iter().find(|(known, _)| *known == name)?.1;
+        Some(format!("{name} {kind}"))
+    };
+    schema.known()?.iter().map(of).collect()
+}
+
+fn simple_key(properties: &Part<'_>) -> Fact<Vec<String>> {
+    let key = properties.at("PrimaryKey");
+    let (name, kind) = (key.at("Name").literal(), key.at("Type").literal());
+    let (Fact::Known(name), Fact::Known(kind)) = (name, kind) else { return Fact::Unknown };
+    let kind = match kind.as_deref() {
+        None | Some("String") => "S",
+        Some("Number") => "N",
+        Some(_) => "B",
+    };
+    Fact::Known(vec![format!("{} {kind}", name.as_deref().unwrap_or("id"))])
+}
+
+fn ttl(specification: &Part<'_>) -> Fact<Option<String>> {
+    match specification.at("Enabled").boolean_or(false) {
+        Fact::Known(true) => specification.at("AttributeName").literal(),
+        Fact::Known(false) => Fact::Known(None),
+        Fact::Unknown => Fact::Unknown,
+    }
+}
+
+/// Whether the capacity is provisioned and nothing scales it.
+fn fixed(resources: &Resources<'_>, properties: &Part<'_>, is_global: bool) -> Fact<bool> {
+    let on_demand = properties.at("BillingMode").text_is("PAY_PER_REQUEST", "PROVISIONED");
+    // A global table that is provisioned has to scale; others may by a target of this template.
+    let scales = is_global || resources.of(&["AWS::ApplicationAutoScaling::ScalableTarget"]).next().is_some();
+    on_demand.map(|on_demand| !on_demand && !scales)
+}
+
+fn eventual(properties: &Part<'_>) -> Fact<bool> {
+    let Fact::Known(replicas) = properties.at("Replicas").items() else { return Fact::Unknown };
+    let strong = properties.at("MultiRegionConsistency").text_is("STRONG", "EVENTUAL");
+    strong.map(|strong| replicas.len() > 1 && !strong)
+}
+
+/// The least `max_connections` that the template sets.
+pub(super) fn connections(resources: &Resources<'_>) -> Fact<Option<u64>> {
+    let mut least = None;
+    for group in resources.of(PARAMETER_GROUPS) {
+        match group.properties().under(&["Parameters", "max_connections"]).number() {
+            Fact::Known(Some(set)) => least = Some(least.map_or(set, |least: u64| least.min(set))),
+            Fact::Known(None) => {}
+            Fact::Unknown => return Fact::Unknown,
+        }
+    }
+    Fact::Known(least)
+}

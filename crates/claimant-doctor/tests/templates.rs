@@ -1,0 +1,263 @@
+//! Each check that a template can answer: a template that it finds nothing in, and a change of it that it finds.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use claimant_doctor::{Level, Options, Report, read, run};
+
+/// A consumer in whose template nothing is to be found.
+const GOOD: &str = include_str!("good.yaml");
+const ALARMS: &str = include_str!("alarms.yaml");
+
+/// Checks that only the metrics of an account answer; `tests/account.rs` has them.
+const BY_METRICS: [u8; 2] = [23, 29];
+
+fn examine(template: &str, options: &Options) -> Report {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.yaml");
+    fs::write(&path, template).unwrap();
+    fs::write(directory.path().join("alarms.yaml"), ALARMS).unwrap();
+    let (system, not_looked_at) = read(&path, options).unwrap();
+    let mut report = run(&system);
+    report.not_looked_at = not_looked_at;
+    report
+}
+
+fn in_region(region: &str) -> Options {
+    Options { region: Some(region.to_owned()), ..Options::default() }
+}
+
+/// The template with each text replaced by another, which must be there.
+fn changed(template: &str, changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(template.to_owned(), |template, (from, to)| {
+        assert!(template.contains(from), "`{from}` is not in the template");
+        template.replace(from, to)
+    })
+}
+
+fn found(report: &Report) -> Vec<(u8, Level)> {
+    report.findings.iter().map(|finding| (finding.check.number, finding.level)).collect()
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    let report = examine(GOOD, &in_region("eu-west-1"));
+    assert!(report.findings.is_empty() && report.accepted.is_empty(), "{report:#?}");
+    assert!(report.not_looked_at.is_empty(), "{report:#?}");
+    let unknown: Vec<_> = report.tallies.iter().filter(|(_, tally)| tally.unknown > 0).collect();
+    assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
+    let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
+    // FIFO has questions of its own.
+    assert_eq!(answered, (1..=34).filter(|number| ![9, 22].contains(number)).collect());
+}
+
+/// What is changed, and what is then found: (check, level, a part of what it says).
+type Case = (&'static [(&'static str, &'static str)], u8, Level, &'static str);
+
+use Level::{Error, Note, Warning};
+
+const FIFO: (&str, &str) = ("# fifo", "FifoQueue: true");
+
+const CASES: &[Case] = &[
+    (&[("VisibilityTimeout: 180", "VisibilityTimeout: 20")], 1, Error, "hidden for 20 s, less than the 30 s"),
+    (&[("VisibilityTimeout: 180", "")], 2, Warning, "hidden for 30 s"),
+    (&[("FunctionResponseTypes: [ReportBatchItemFailures]", "")], 3, Error, "batches of up to 10"),
+    (&[("maxReceiveCount: 5", "maxReceiveCount: 2")], 4, Warning, "maxReceiveCount is 2"),
+    (
+        &[("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", ""), ("# dlq", "DeadLetterQueue: {Type: SQS, TargetArn: !GetAtt Letters.Arn}")],
+        5,
+        Warning,
+        "the one of Worker is for asynchronous invocations",
+    ),
+    (&[("MessageRetentionPeriod: 1209600 # letters", "")], 6, Warning, "keeps dead letters for 4 days"),
+    (&[("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 1209600")], 6, Note, "14 days"),
+    (&[FIFO, ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")], 7, Error, "Orders is FIFO, its dead-letter queue Letters is standard"),
+    (
+        &[("deadLetterTargetArn: !GetAtt Letters.Arn", "deadLetterTargetArn: 'arn:aws:sqs:us-east-1:123456789012:letters'")],
+        7,
+        Error,
+        "is in us-east-1, and the queue's Region is eu-west-1",
+    ),
+    (&[("redrivePermission: byQueue, sourceQueueArns: [!GetAtt Orders.Arn]", "redrivePermission: denyAll")], 8, Error, "denyAll"),
+    (&[("sourceQueueArns: [!GetAtt Orders.Arn]", "sourceQueueArns: [!GetAtt Letters.Arn]")], 8, Error, "is not among the queues"),
+    (&[FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")], 9, Note, "those behind it in its group go on"),
+    (&[("BatchSize: 10", "BatchSize: 100")], 10, Error, "over 10 needs a window"),
+    (&[FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"), ("BatchSize: 10", "BatchSize: 11")], 10, Error, "a FIFO queue gives 10 at most"),
+    (&[("MaximumConcurrency: 10", "MaximumConcurrency: 1")], 11, Error, "MaximumConcurrency is 1"),
+    (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 9")], 11, Warning, "its mappings may run 10 at once, and 9 are reserved"),
+    (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 0")], 12, Warning, "it does not run"),
+    (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 3"), ("ScalingConfig: {MaximumConcurrency: 10}", "")], 12, Warning, "3 are reserved"),
+    (&[("# pollers", "ProvisionedPollerConfig: {MinimumPollers: 2, MaximumPollers: 5}")], 13, Error, "ProvisionedPollerConfig and MaximumConcurrency (10)"),
+    (
+        &[("BatchSize: 10", "BatchSize: 10000\n            MaximumBatchingWindowInSeconds: 5"), ("MaximumConcurrency: 10", "MaximumConcurrency: 20")],
+        14,
+        Warning,
+        "20 batches of 10000 are 200000 messages",
+    ),
+    (&[("# pollers", "FilterCriteria: {Filters: [{Pattern: '{\"body\": {\"kind\": [\"order\"]}}'}]}")], 15, Note, "messages that match none are deleted"),
+    (&[("# pollers", "Enabled: false")], 16, Warning, "the mapping is disabled"),
+    (
+        &[("Queue: !GetAtt Orders.Arn", "Queue: arn:aws:sqs:us-east-1:123456789012:orders")],
+        17,
+        Error,
+        "is in us-east-1, the function in eu-west-1",
+    ),
+    (&[("sqs:DeleteMessage, ", "")], 18, Error, "may not sqs:DeleteMessage on Orders"),
+    (&[("sqs:ChangeMessageVisibility, ", "")], 18, Warning, "may not sqs:ChangeMessageVisibility on Orders"),
+    (&[("Action: sqs:SendMessage", "Action: sqs:TagQueue")], 18, Error, "is to send dead letters to Letters"),
+    (&[("Action: kms:Decrypt", "Action: kms:Encrypt")], 19, Error, "encrypted with Key, and the role of Worker may not kms:Decrypt"),
+    (&[("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: alias/aws/sqs"), ("sqs.amazonaws.com", "sqs.amazonaws.com, AWS: '210987654321'")], 20, Error, "alias/aws/sqs"),
+    (&[("Resource: !GetAtt Letters.Arn", "Resource: [!GetAtt Letters.Arn, !GetAtt Orders.Arn]"), ("# own-queue", "OWN: !Ref Orders")], 21, Note, "which it reads, and may send there"),
+    (
+        &[("VisibilityTimeout: 180", "VisibilityTimeout: 180\n      FifoThroughputLimit: perMessageGroupId"), FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")],
+        22,
+        Error,
+        "DeduplicationScope is not messageGroup",
+    ),
+    (&[("AttributeType: S", "AttributeType: N")], 24, Error, "its key is id N"),
+    (&[("AttributeName: expires_at", "AttributeName: ttl")], 24, Warning, "on ttl"),
+    (&[("DeletionPolicy: Retain", "DeletionPolicy: Delete")], 25, Warning, "deleted with its stack"),
+    (&[("PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnabled: false")], 25, Warning, "no point-in-time recovery"),
+    (&[("BillingMode: PAY_PER_REQUEST", "ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 5}")], 26, Warning, "does not scale"),
+    (
+        &[("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"), ("PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}", "Replicas: [{Region: eu-west-1, PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}}, {Region: us-east-1}]")],
+        27,
+        Warning,
+        "replicas in several Regions",
+    ),
+    (&[("dynamodb:PartiQLInsert, ", "")], 28, Warning, "may not dynamodb:PartiQLInsert on Table"),
+    (&[("QueueName: !GetAtt Orders.QueueName", "QueueName: other")], 30, Note, "no alarm is on ApproximateAgeOfOldestMessage of Orders"),
+    (&[("DeadLetterQueueName: !GetAtt Letters.QueueName", "DeadLetterQueueName: other")], 30, Note, "no alarm is on ApproximateNumberOfMessagesVisible of Letters"),
+    (&[("MetricsConfig: {Metrics: [EventCount]}", "")], 31, Note, "metrics are off"),
+    (&[FIFO, ("# letters-fifo", "FifoQueue: true")], 32, Warning, "a message can live for 18 days"),
+    (&[("max_connections: \"400\"", "max_connections: \"30\"")], 33, Warning, "10 processes of 4 connections are 40, and the database takes 30"),
+    (&[("LogFormat: JSON", "LogFormat: Text")], 34, Note, "plain text"),
+    (&[("RetentionInDays: 30", "")], 34, Note, "never expire"),
+    (&[("Architectures: [arm64]", "")], 34, Note, "x86_64"),
+    (&[("ReservedConcurrentExecutions: 20", ""), ("ScalingConfig: {MaximumConcurrency: 10}", "")], 34, Note, "nothing limits its concurrency"),
+];
+
+#[test]
+fn each_check_finds_what_it_is_for() {
+    for (changes, number, level, says) in CASES {
+        // The second check is fine where nothing is throttled.
+        let limited = ("ScalingConfig: {MaximumConcurrency: 10}", "");
+        let mut changes = changes.to_vec();
+        if *number == 2 {
+            changes.push(limited);
+        }
+        let report = examine(&changed(GOOD, &changes), &in_region("eu-west-1"));
+        let is_it = |finding: &&claimant_doctor::Finding| {
+            finding.check.number == *number && finding.level == *level && finding.what.contains(says)
+        };
+        let finding = report.findings.iter().find(is_it);
+        let finding = finding.unwrap_or_else(|| panic!("check {number} does not say `{says}`: {report:#?}"));
+        assert!(finding.place.line > 1 && finding.fix.len() > 5, "{finding:?}");
+    }
+    let covered: BTreeSet<u8> = CASES.iter().map(|case| case.1).chain(BY_METRICS).collect();
+    assert_eq!(covered, (1..=34).collect(), "a change for each check");
+}
+
+#[test]
+fn what_cannot_be_known_is_never_a_finding() {
+    // Each value that a check depends on, by a parameter without a value.
+    let table: &[(&str, &str, u8)] = &[
+        ("VisibilityTimeout: 180", "VisibilityTimeout: !Ref Any", 1),
+        ("Timeout: 30 # function", "Timeout: !ImportValue Any", 1),
+        ("FunctionResponseTypes: [ReportBatchItemFailures]", "FunctionResponseTypes: !Ref Any", 3),
+        ("maxReceiveCount: 5", "maxReceiveCount: !Ref Any", 4),
+        ("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", "RedrivePolicy: !Ref Any", 5),
+        ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: '{{resolve:ssm:any}}'", 6),
+        ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: !If [IsAny, 60, 1209600]", 6),
+        ("# fifo", "FifoQueue: !Ref Any", 7),
+        ("sourceQueueArns: [!GetAtt Orders.Arn]", "sourceQueueArns: [!Ref Any]", 8),
+        ("BatchSize: 10", "BatchSize: 100\n            MaximumBatchingWindowInSeconds: !Ref Any", 10),
+        ("MaximumConcurrency: 10", "MaximumConcurrency: !Ref Any", 11),
+        ("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: !Ref Any", 12),
+        ("# pollers", "FilterCriteria: !Ref Any", 15),
+        ("# pollers", "Enabled: !Ref Any", 16),
+        ("Action: [sqs:ReceiveMessage", "Action: [!Ref Any", 18),
+        ("Resource: !GetAtt Orders.Arn", "Resource: !Ref Any", 18),
+        ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: !Ref Any", 19),
+        ("AttributeName: expires_at", "AttributeName: !Ref Any", 24),
+        ("BillingMode: PAY_PER_REQUEST", "BillingMode: !Ref Any", 26),
+        ("TemplateURL: alarms.yaml", "TemplateURL: !Ref Any", 30),
+        ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'", 33),
+        ("LogFormat: JSON", "LogFormat: !Ref Any", 34),
+    ];
+    for (from, to, number) in table {
+        let report = examine(&changed(GOOD, &[(from, to)]), &in_region("eu-west-1"));
+        assert!(report.findings.is_empty(), "{to}: {:#?}", found(&report));
+        assert!(report.tallies[number].unknown > 0, "{to}: check {number} does not say that it cannot know");
+    }
+}
+
+#[test]
+fn a_finding_is_accepted_with_a_reason_and_only_so() {
+    let fifo = [FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")];
+    let with = |metadata: &str| {
+        let template = changed(&changed(GOOD, &fifo), &[("# metadata", metadata)]);
+        examine(&template, &in_region("eu-west-1"))
+    };
+    let report = with("Metadata: {claimant-doctor: {fifo-dead-letters: each order stands alone}}");
+    assert!(report.findings.is_empty() && report.accepted[0].reason == "each order stands alone", "{report:#?}");
+    for wrong in ["fifo-dead-letters: ''", "no-such-check: a reason"] {
+        let report = with(&format!("Metadata: {{claimant-doctor: {{{wrong}}}}}"));
+        assert_eq!(found(&report), [(9, Note)], "{wrong}");
+        assert!(report.not_looked_at[0].contains("has an entry that counts for nothing"), "{report:#?}");
+    }
+}
+
+#[test]
+fn two_consumers_of_a_queue_are_found_unless_only_one_can_be_there() {
+    let second = |condition: &str| {
+        format!(
+            "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    {condition}
+    Properties: {{EventSourceArn: !GetAtt Orders.Arn, FunctionName: other, FunctionResponseTypes: [ReportBatchItemFailures]}}
+"
+        )
+    };
+    let report = examine(&format!("{GOOD}{}", second("")), &Options::default());
+    assert_eq!(found(&report), [(16, Warning), (16, Warning)], "{report:#?}");
+    let report = examine(&format!("{GOOD}{}", second("Condition: IsAny")), &Options::default());
+    assert_eq!(found(&report), [], "{report:#?}");
+}
+
+#[test]
+fn unreadable_templates_are_errors_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.yaml");
+    let error = |text: &str| {
+        fs::write(&path, text).unwrap();
+        read(&path, &Options::default()).unwrap_err().to_string()
+    };
+    assert!(error("a: [").contains("t.yaml:"), "the line");
+    assert!(error("A: b").contains("no `Resources`"));
+    assert!(read(Path::new("/none/there"), &Options::default()).unwrap_err().to_string().contains("check that it exists"));
+    let unknown = Options { parameters: [("No".to_owned(), "x".to_owned())].into(), ..Options::default() };
+    fs::write(&path, GOOD).unwrap();
+    assert!(read(&path, &unknown).unwrap_err().to_string().contains("has no parameter No"));
+}
+
+/// References in a circle, and texts that double with each step, come to an end.
+#[test]
+fn circles_and_floods_are_unknown() {
+    let mut mappings = String::from("Mappings:\n  M:\n    a:\n      v0: xxxxxxxxxxxxxxxx\n");
+    for step in 1..40 {
+        let before = format!("!FindInMap [M, a, v{}]", step - 1);
+        mappings.push_str(&format!("      v{step}: !Join ['', [{before}, {before}]]\n"));
+    }
+    let template = format!(
+        "{mappings}Conditions: {{C: !Condition C}}
+Resources:
+  Q: {{Type: AWS::SQS::Queue, Condition: C, Properties: {{VisibilityTimeout: !FindInMap [M, a, v39]}}}}
+"
+    );
+    let report = examine(&template, &Options::default());
+    assert_eq!(found(&report), []);
+}
