@@ -277,7 +277,10 @@ impl System {
     pub fn consumers_of<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a Function> {
         let uses = |function: &&Function| {
             let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
-            named.is_some_and(|link| link.is(&table.place.id))
+            // SAM's globals name the table for those functions, too, whose records are elsewhere.
+            let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
+            let is_elsewhere = elsewhere.iter().any(|variable| function.environment.contains_key(*variable));
+            named.is_some_and(|link| link.is(&table.place.id)) && !is_elsewhere
         };
         self.functions.iter().filter(uses)
     }

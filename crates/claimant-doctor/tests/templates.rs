@@ -50,8 +50,10 @@ fn nothing_is_found_where_nothing_is_wrong() {
     let unknown: Vec<_> = report.tallies.iter().filter(|(_, tally)| tally.unknown > 0).collect();
     assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
     let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
-    // FIFO has questions of its own.
-    assert_eq!(answered, (1..=34).filter(|number| ![9, 22].contains(number)).collect());
+    // FIFO and databases have questions of their own.
+    assert_eq!(answered, (1..=34).filter(|number| ![9, 22, 33].contains(number)).collect());
+    let report = examine(&changed(GOOD, &[DATABASE]), &in_region("eu-west-1"));
+    assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "{report:#?}");
 }
 
 /// What is changed, and what is then found: (check, level, a part of what it says).
@@ -61,43 +63,113 @@ use Level::{Error, Note, Warning};
 
 const FIFO: (&str, &str) = ("# fifo", "FifoQueue: true");
 
+/// The records in a database instead of the table.
+const DATABASE: (&str, &str) =
+    ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_DATABASE_URL: !Ref Any\n          CLAIMANT_DATABASE_CONNECTIONS: '4'");
+
 const CASES: &[Case] = &[
     (&[("VisibilityTimeout: 180", "VisibilityTimeout: 20")], 1, Error, "hidden for 20 s, less than the 30 s"),
     (&[("VisibilityTimeout: 180", "")], 2, Warning, "hidden for 30 s"),
     (&[("FunctionResponseTypes: [ReportBatchItemFailures]", "")], 3, Error, "batches of up to 10"),
     (&[("maxReceiveCount: 5", "maxReceiveCount: 2")], 4, Warning, "maxReceiveCount is 2"),
     (
-        &[("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", ""), ("# dlq", "DeadLetterQueue: {Type: SQS, TargetArn: !GetAtt Letters.Arn}")],
+        &[
+            ("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", ""),
+            ("# dlq", "DeadLetterQueue: {Type: SQS, TargetArn: !GetAtt Letters.Arn}"),
+        ],
         5,
         Warning,
         "the one of Worker is for asynchronous invocations",
     ),
     (&[("MessageRetentionPeriod: 1209600 # letters", "")], 6, Warning, "keeps dead letters for 4 days"),
     (&[("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 1209600")], 6, Note, "14 days"),
-    (&[FIFO, ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")], 7, Error, "Orders is FIFO, its dead-letter queue Letters is standard"),
     (
-        &[("deadLetterTargetArn: !GetAtt Letters.Arn", "deadLetterTargetArn: 'arn:aws:sqs:us-east-1:123456789012:letters'")],
+        &[FIFO, ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")],
+        7,
+        Error,
+        "Orders is FIFO, its dead-letter queue Letters is standard",
+    ),
+    (
+        &[(
+            "deadLetterTargetArn: !GetAtt Letters.Arn",
+            "deadLetterTargetArn: 'arn:aws:sqs:us-east-1:123456789012:letters'",
+        )],
         7,
         Error,
         "is in us-east-1, and the queue's Region is eu-west-1",
     ),
-    (&[("redrivePermission: byQueue, sourceQueueArns: [!GetAtt Orders.Arn]", "redrivePermission: denyAll")], 8, Error, "denyAll"),
-    (&[("sourceQueueArns: [!GetAtt Orders.Arn]", "sourceQueueArns: [!GetAtt Letters.Arn]")], 8, Error, "is not among the queues"),
-    (&[FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")], 9, Note, "those behind it in its group go on"),
-    (&[("BatchSize: 10", "BatchSize: 100")], 10, Error, "over 10 needs a window"),
-    (&[FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"), ("BatchSize: 10", "BatchSize: 11")], 10, Error, "a FIFO queue gives 10 at most"),
-    (&[("MaximumConcurrency: 10", "MaximumConcurrency: 1")], 11, Error, "MaximumConcurrency is 1"),
-    (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 9")], 11, Warning, "its mappings may run 10 at once, and 9 are reserved"),
-    (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 0")], 12, Warning, "it does not run"),
-    (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 3"), ("ScalingConfig: {MaximumConcurrency: 10}", "")], 12, Warning, "3 are reserved"),
-    (&[("# pollers", "ProvisionedPollerConfig: {MinimumPollers: 2, MaximumPollers: 5}")], 13, Error, "ProvisionedPollerConfig and MaximumConcurrency (10)"),
     (
-        &[("BatchSize: 10", "BatchSize: 10000\n            MaximumBatchingWindowInSeconds: 5"), ("MaximumConcurrency: 10", "MaximumConcurrency: 20")],
+        &[("redrivePermission: byQueue, sourceQueueArns: [!GetAtt Orders.Arn]", "redrivePermission: denyAll")],
+        8,
+        Error,
+        "denyAll",
+    ),
+    (
+        &[("sourceQueueArns: [!GetAtt Orders.Arn]", "sourceQueueArns: [!GetAtt Letters.Arn]")],
+        8,
+        Error,
+        "is not among the queues",
+    ),
+    (
+        &[
+            FIFO,
+            ("# letters-fifo", "FifoQueue: true"),
+            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"),
+        ],
+        9,
+        Note,
+        "those behind it in its group go on",
+    ),
+    (&[("BatchSize: 10", "BatchSize: 100")], 10, Error, "over 10 needs a window"),
+    (
+        &[
+            FIFO,
+            ("# letters-fifo", "FifoQueue: true"),
+            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"),
+            ("BatchSize: 10", "BatchSize: 11"),
+        ],
+        10,
+        Error,
+        "a FIFO queue gives 10 at most",
+    ),
+    (&[("MaximumConcurrency: 10", "MaximumConcurrency: 1")], 11, Error, "MaximumConcurrency is 1"),
+    (
+        &[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 9")],
+        11,
+        Warning,
+        "its mappings may run 10 at once, and 9 are reserved",
+    ),
+    (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 0")], 12, Warning, "it does not run"),
+    (
+        &[
+            ("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 3"),
+            ("ScalingConfig: {MaximumConcurrency: 10}", ""),
+        ],
+        12,
+        Warning,
+        "3 are reserved",
+    ),
+    (
+        &[("# pollers", "ProvisionedPollerConfig: {MinimumPollers: 2, MaximumPollers: 5}")],
+        13,
+        Error,
+        "ProvisionedPollerConfig and MaximumConcurrency (10)",
+    ),
+    (
+        &[
+            ("BatchSize: 10", "BatchSize: 10000\n            MaximumBatchingWindowInSeconds: 5"),
+            ("MaximumConcurrency: 10", "MaximumConcurrency: 20"),
+        ],
         14,
         Warning,
         "20 batches of 10000 are 200000 messages",
     ),
-    (&[("# pollers", "FilterCriteria: {Filters: [{Pattern: '{\"body\": {\"kind\": [\"order\"]}}'}]}")], 15, Note, "messages that match none are deleted"),
+    (
+        &[("# pollers", "FilterCriteria: {Filters: [{Pattern: '{\"body\": {\"kind\": [\"order\"]}}'}]}")],
+        15,
+        Note,
+        "messages that match none are deleted",
+    ),
     (&[("# pollers", "Enabled: false")], 16, Warning, "the mapping is disabled"),
     (
         &[("Queue: !GetAtt Orders.Arn", "Queue: arn:aws:sqs:us-east-1:123456789012:orders")],
@@ -108,11 +180,37 @@ const CASES: &[Case] = &[
     (&[("sqs:DeleteMessage, ", "")], 18, Error, "may not sqs:DeleteMessage on Orders"),
     (&[("sqs:ChangeMessageVisibility, ", "")], 18, Warning, "may not sqs:ChangeMessageVisibility on Orders"),
     (&[("Action: sqs:SendMessage", "Action: sqs:TagQueue")], 18, Error, "is to send dead letters to Letters"),
-    (&[("Action: kms:Decrypt", "Action: kms:Encrypt")], 19, Error, "encrypted with Key, and the role of Worker may not kms:Decrypt"),
-    (&[("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: alias/aws/sqs"), ("sqs.amazonaws.com", "sqs.amazonaws.com, AWS: '210987654321'")], 20, Error, "alias/aws/sqs"),
-    (&[("Resource: !GetAtt Letters.Arn", "Resource: [!GetAtt Letters.Arn, !GetAtt Orders.Arn]"), ("# own-queue", "OWN: !Ref Orders")], 21, Note, "which it reads, and may send there"),
     (
-        &[("VisibilityTimeout: 180", "VisibilityTimeout: 180\n      FifoThroughputLimit: perMessageGroupId"), FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")],
+        &[("Action: kms:Decrypt", "Action: kms:Encrypt")],
+        19,
+        Error,
+        "encrypted with Key, and the role of Worker may not kms:Decrypt",
+    ),
+    (
+        &[
+            ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: alias/aws/sqs"),
+            ("sqs.amazonaws.com", "sqs.amazonaws.com, AWS: '210987654321'"),
+        ],
+        20,
+        Error,
+        "alias/aws/sqs",
+    ),
+    (
+        &[
+            ("Resource: !GetAtt Letters.Arn", "Resource: [!GetAtt Letters.Arn, !GetAtt Orders.Arn]"),
+            ("# own-queue", "OWN: !Ref Orders"),
+        ],
+        21,
+        Note,
+        "which it reads, and may send there",
+    ),
+    (
+        &[
+            ("VisibilityTimeout: 180", "VisibilityTimeout: 180\n      FifoThroughputLimit: perMessageGroupId"),
+            FIFO,
+            ("# letters-fifo", "FifoQueue: true"),
+            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"),
+        ],
         22,
         Error,
         "DeduplicationScope is not messageGroup",
@@ -120,24 +218,60 @@ const CASES: &[Case] = &[
     (&[("AttributeType: S", "AttributeType: N")], 24, Error, "its key is id N"),
     (&[("AttributeName: expires_at", "AttributeName: ttl")], 24, Warning, "on ttl"),
     (&[("DeletionPolicy: Retain", "DeletionPolicy: Delete")], 25, Warning, "deleted with its stack"),
-    (&[("PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnabled: false")], 25, Warning, "no point-in-time recovery"),
-    (&[("BillingMode: PAY_PER_REQUEST", "ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 5}")], 26, Warning, "does not scale"),
     (
-        &[("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"), ("PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}", "Replicas: [{Region: eu-west-1, PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}}, {Region: us-east-1}]")],
+        &[("PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnabled: false")],
+        25,
+        Warning,
+        "no point-in-time recovery",
+    ),
+    (
+        &[("BillingMode: PAY_PER_REQUEST", "ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 5}")],
+        26,
+        Warning,
+        "does not scale",
+    ),
+    (
+        &[
+            ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"),
+            (
+                "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
+                "Replicas: [{Region: eu-west-1, PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}}, {Region: us-east-1}]",
+            ),
+        ],
         27,
         Warning,
         "replicas in several Regions",
     ),
     (&[("dynamodb:PartiQLInsert, ", "")], 28, Warning, "may not dynamodb:PartiQLInsert on Table"),
-    (&[("QueueName: !GetAtt Orders.QueueName", "QueueName: other")], 30, Note, "no alarm is on ApproximateAgeOfOldestMessage of Orders"),
-    (&[("DeadLetterQueueName: !GetAtt Letters.QueueName", "DeadLetterQueueName: other")], 30, Note, "no alarm is on ApproximateNumberOfMessagesVisible of Letters"),
+    (
+        &[("QueueName: !GetAtt Orders.QueueName", "QueueName: other")],
+        30,
+        Note,
+        "no alarm is on ApproximateAgeOfOldestMessage of Orders",
+    ),
+    (
+        &[("DeadLetterQueueName: !GetAtt Letters.QueueName", "DeadLetterQueueName: other")],
+        30,
+        Note,
+        "no alarm is on ApproximateNumberOfMessagesVisible of Letters",
+    ),
     (&[("MetricsConfig: {Metrics: [EventCount]}", "")], 31, Note, "metrics are off"),
     (&[FIFO, ("# letters-fifo", "FifoQueue: true")], 32, Warning, "a message can live for 18 days"),
-    (&[("max_connections: \"400\"", "max_connections: \"30\"")], 33, Warning, "10 processes of 4 connections are 40, and the database takes 30"),
+    (
+        &[DATABASE, ("max_connections: \"400\"", "max_connections: \"30\"")],
+        33,
+        Warning,
+        "10 processes of 4 connections are 40, and the database takes 30",
+    ),
     (&[("LogFormat: JSON", "LogFormat: Text")], 34, Note, "plain text"),
     (&[("RetentionInDays: 30", "")], 34, Note, "never expire"),
     (&[("Architectures: [arm64]", "")], 34, Note, "x86_64"),
-    (&[("ReservedConcurrentExecutions: 20", ""), ("ScalingConfig: {MaximumConcurrency: 10}", "")], 34, Note, "nothing limits its concurrency"),
+    (
+        &[("ReservedConcurrentExecutions: 20", ""), ("ScalingConfig: {MaximumConcurrency: 10}", "")],
+        34,
+        Note,
+        "nothing limits its concurrency",
+    ),
 ];
 
 #[test]
@@ -185,7 +319,6 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("AttributeName: expires_at", "AttributeName: !Ref Any", 24),
         ("BillingMode: PAY_PER_REQUEST", "BillingMode: !Ref Any", 26),
         ("TemplateURL: alarms.yaml", "TemplateURL: !Ref Any", 30),
-        ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'", 33),
         ("LogFormat: JSON", "LogFormat: !Ref Any", 34),
     ];
     for (from, to, number) in table {
@@ -193,11 +326,15 @@ fn what_cannot_be_known_is_never_a_finding() {
         assert!(report.findings.is_empty(), "{to}: {:#?}", found(&report));
         assert!(report.tallies[number].unknown > 0, "{to}: check {number} does not say that it cannot know");
     }
+    let formula = ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'");
+    let report = examine(&changed(GOOD, &[DATABASE, formula]), &in_region("eu-west-1"));
+    assert!(report.findings.is_empty() && report.tallies[&33].unknown == 1, "{report:#?}");
 }
 
 #[test]
 fn a_finding_is_accepted_with_a_reason_and_only_so() {
-    let fifo = [FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")];
+    let fifo =
+        [FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")];
     let with = |metadata: &str| {
         let template = changed(&changed(GOOD, &fifo), &[("# metadata", metadata)]);
         examine(&template, &in_region("eu-west-1"))
@@ -238,7 +375,9 @@ fn unreadable_templates_are_errors_with_what_to_do() {
     };
     assert!(error("a: [").contains("t.yaml:"), "the line");
     assert!(error("A: b").contains("no `Resources`"));
-    assert!(read(Path::new("/none/there"), &Options::default()).unwrap_err().to_string().contains("check that it exists"));
+    assert!(
+        read(Path::new("/none/there"), &Options::default()).unwrap_err().to_string().contains("check that it exists")
+    );
     let unknown = Options { parameters: [("No".to_owned(), "x".to_owned())].into(), ..Options::default() };
     fs::write(&path, GOOD).unwrap();
     assert!(read(&path, &unknown).unwrap_err().to_string().contains("has no parameter No"));

@@ -188,6 +188,12 @@ fn outside_a_workspace_it_is_a_whole_project() {
         assert!(files.iter().all(|(path, text)| path.ends_with("Cargo.lock") || !text.contains("{{")));
         let stack = Stack::load(&project.join("template.yaml"), &BTreeMap::new()).unwrap();
         assert_eq!(stack.functions.len(), 1);
+        // A FIFO queue and its dead-letter queue together outlive the window, which is in code: see there.
+        let (system, _) = claimant_doctor::read(&project.join("template.yaml"), &Default::default()).unwrap();
+        let found = claimant_doctor::run(&system).findings;
+        let found: Vec<_> = found.iter().map(|finding| finding.check.name).collect();
+        let expected: &[_] = if options.contains(&"--fifo") { &["short-window", "fifo-dead-letters"] } else { &[] };
+        assert_eq!(found, expected, "{name}");
         // A second one goes into the same project.
         fs::remove_file(project.join("Cargo.lock")).unwrap();
         written(&project.join("functions"), "second", &["--fifo"]);

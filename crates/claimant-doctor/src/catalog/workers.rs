@@ -4,8 +4,7 @@ use super::Check;
 
 const CONFIGURE: &str = "https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html";
 const SCALING: &str = "https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html";
-const KEYS: &str =
-    "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html";
+const KEYS: &str = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html";
 const HIGH_THROUGHPUT: &str =
     "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html";
 

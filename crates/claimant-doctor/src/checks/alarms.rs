@@ -34,14 +34,19 @@ pub(super) fn check(system: &System, report: &mut Report) {
 }
 
 fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> Answer {
-    let is_it = |alarm: &Alarm| metrics.contains(&alarm.metric.as_str()) && alarm.of.iter().any(|link| link.is(&queue.place.id));
+    let is_it = |alarm: &Alarm| {
+        metrics.contains(&alarm.metric.as_str()) && alarm.of.iter().any(|link| link.is(&queue.place.id))
+    };
     if system.alarms.known()?.iter().any(is_it) {
         return FINE;
     }
     found(
         level,
         format!("no alarm is on {} of {}", metrics[0], queue.place.id),
-        format!("AWS::CloudWatch::Alarm: Namespace: AWS/SQS, MetricName: {}, QueueName: {}", metrics[0], queue.place.id),
+        format!(
+            "AWS::CloudWatch::Alarm: Namespace: AWS/SQS, MetricName: {}, QueueName: {}",
+            metrics[0], queue.place.id
+        ),
     )
 }
 
@@ -65,7 +70,10 @@ pub(super) fn mapping_metrics(pair: &Pair<'_>) -> Option<Answer> {
         }
         found(
             Level::Error,
-            format!("Lambda deleted {deleted:.0} messages within the last day, and {} reported {done:.0} as done", function.place.id),
+            format!(
+                "Lambda deleted {deleted:.0} messages within the last day, and {} reported {done:.0} as done",
+                function.place.id
+            ),
             "see the function's logs for invocations that ended without a report, and whether its mapping has \
              ReportBatchItemFailures",
         )

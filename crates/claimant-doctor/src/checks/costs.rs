@@ -30,7 +30,10 @@ pub(super) fn connections(pair: &Pair<'_>) -> Option<Answer> {
             Some(allowed) if most > allowed => found(
                 Level::Warning,
                 format!("{limit} processes of {each} connections are {most}, and the database takes {allowed}"),
-                format!("CLAIMANT_DATABASE_CONNECTIONS: {} or less, or less MaximumConcurrency", (allowed / limit.max(1)).max(1)),
+                format!(
+                    "CLAIMANT_DATABASE_CONNECTIONS: {} or less, or less MaximumConcurrency",
+                    (allowed / limit.max(1)).max(1)
+                ),
             ),
             _ => FINE,
         }

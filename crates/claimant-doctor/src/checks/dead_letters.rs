@@ -60,11 +60,7 @@ fn receives(_: &System, _: &Queue, redrive: &Redrive) -> Answer {
     if receives >= RECEIVES_MIN {
         return FINE;
     }
-    found(
-        Level::Warning,
-        format!("maxReceiveCount is {receives}"),
-        format!("maxReceiveCount: {RECEIVES_MIN} or more"),
-    )
+    found(Level::Warning, format!("maxReceiveCount is {receives}"), format!("maxReceiveCount: {RECEIVES_MIN} or more"))
 }
 
 fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
@@ -117,7 +113,13 @@ fn kind(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
     let name = |fifo| if fifo { "FIFO" } else { "standard" };
     found(
         Level::Error,
-        format!("{} is {}, its dead-letter queue {} is {}", queue.place.id, name(fifo), target.place.id, name(fifo_there)),
+        format!(
+            "{} is {}, its dead-letter queue {} is {}",
+            queue.place.id,
+            name(fifo),
+            target.place.id,
+            name(fifo_there)
+        ),
         format!("FifoQueue: {fifo} on {}", target.place.id),
     )
 }
@@ -140,7 +142,9 @@ fn elsewhere(system: &System, queue: &Queue, arn: &str) -> Answer {
     if known(name) && fifo != name.ends_with(".fifo") {
         return found(
             Level::Error,
-            format!("its dead-letter queue {arn} is of the other type: the names of FIFO queues, and only those, end in .fifo"),
+            format!(
+                "its dead-letter queue {arn} is of the other type: the names of FIFO queues, and only those, end in .fifo"
+            ),
             "a dead-letter queue of the same type",
         );
     }
@@ -149,7 +153,10 @@ fn elsewhere(system: &System, queue: &Queue, arn: &str) -> Answer {
 
 fn admitted(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
     let target = system.queue(redrive.target.known()?)?;
-    let fix = format!("RedriveAllowPolicy of {}: redrivePermission: byQueue, sourceQueueArns with {}", target.place.id, queue.place.id);
+    let fix = format!(
+        "RedriveAllowPolicy of {}: redrivePermission: byQueue, sourceQueueArns with {}",
+        target.place.id, queue.place.id
+    );
     match target.allows.known()? {
         RedriveAllow::All => FINE,
         RedriveAllow::None => {

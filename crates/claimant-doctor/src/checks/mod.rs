@@ -48,13 +48,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
 /// A check of a whole system, which records its answers itself.
 type OfSystem = fn(&System, &mut Report);
 
-const OF_SYSTEMS: &[OfSystem] = &[
-    dead_letters::check,
-    scaling::check,
-    tables::check,
-    alarms::check,
-    costs::check,
-];
+const OF_SYSTEMS: &[OfSystem] = &[dead_letters::check, scaling::check, tables::check, alarms::check, costs::check];
 
 /// Runs all checks.
 pub fn run(system: &System) -> Report {

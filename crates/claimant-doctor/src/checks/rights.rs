@@ -28,7 +28,10 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
             if lacking.is_some() {
                 return found(
                     Level::Error,
-                    format!("{} is to send dead letters to {}, and its role may not", function.place.id, letters.place.id),
+                    format!(
+                        "{} is to send dead letters to {}, and its role may not",
+                        function.place.id, letters.place.id
+                    ),
                     allow(&["sqs:SendMessage"], letters),
                 );
             }
@@ -39,7 +42,10 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
         }
         found(
             Level::Warning,
-            format!("the role of {} may not {action} on {}: what fails comes back without backoff", function.place.id, queue.place.id),
+            format!(
+                "the role of {} may not {action} on {}: what fails comes back without backoff",
+                function.place.id, queue.place.id
+            ),
             format!("{}; or CLAIMANT_VISIBILITY: off", allow(&[action], queue)),
         )
     };
@@ -96,7 +102,12 @@ fn key_right(function: &Function, queue: &Queue, action: &str) -> Option<Answer>
         (Fact::Known(true), _) => None,
         (Fact::Known(false), Fact::Known(true)) => Some(found(
             Level::Error,
-            format!("{} is encrypted with {}, and the role of {} may not {action}", queue.place.id, link.text(), function.place.id),
+            format!(
+                "{} is encrypted with {}, and the role of {} may not {action}",
+                queue.place.id,
+                link.text(),
+                function.place.id
+            ),
             format!("Effect: Allow, Action: {action}, Resource: the ARN of {}", link.text()),
         )),
         // Its policy may admit the role.
@@ -129,7 +140,8 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
                 "let it send somewhere else, or RecursiveLoop: Allow if each message goes round a few times only",
             );
         }
-        let knows_it = function.environment.values().any(|value| value.known().is_some_and(|link| link.is(&queue.place.id)));
+        let knows_it =
+            function.environment.values().any(|value| value.known().is_some_and(|link| link.is(&queue.place.id)));
         if !knows_it || !function.rights.mean("sqs:SendMessage", &queue.place.id) || *function.loops_allowed.known()? {
             return FINE;
         }

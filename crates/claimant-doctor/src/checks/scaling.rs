@@ -50,7 +50,10 @@ pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
         if let Some(seen) = seen.filter(|seen| seen.in_flight_max >= NEAR * IN_FLIGHT_MAX as f64) {
             return found(
                 Level::Error,
-                format!("{:.0} messages were in flight at once within the last day, of {IN_FLIGHT_MAX}", seen.in_flight_max),
+                format!(
+                    "{:.0} messages were in flight at once within the last day, of {IN_FLIGHT_MAX}",
+                    seen.in_flight_max
+                ),
                 "a shorter visibility timeout or backoff, or a second queue",
             );
         }
@@ -99,9 +102,8 @@ pub(super) fn groups(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
-        let reads = |mapping: &&crate::model::Mapping| {
-            mapping.function.known().is_some_and(|link| link.is(&function.place.id))
-        };
+        let reads =
+            |mapping: &&crate::model::Mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id));
         let limits: Vec<_> = system.mappings.iter().filter(reads).map(|mapping| &mapping.concurrency).collect();
         if limits.is_empty() {
             continue;
@@ -141,7 +143,7 @@ fn reserved(system: &System, function: &Function, sum: Option<Option<u64>>) -> A
             "no concurrency is reserved for it (0): it does not run, and its messages use up receives",
             "remove ReservedConcurrentExecutions, and disable the mapping for a pause",
         ),
-        Some(few) if few < RESERVED_MIN && !sum?.is_some_and(|sum| sum <= few) => found(
+        Some(few) if few < RESERVED_MIN && sum?.is_none_or(|sum| sum > few) => found(
             Level::Warning,
             format!("{few} are reserved, and Lambda begins with {RESERVED_MIN} pollers"),
             format!("ReservedConcurrentExecutions: {RESERVED_MIN}, or MaximumConcurrency: {}", few.max(2)),

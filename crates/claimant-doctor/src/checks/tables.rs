@@ -55,10 +55,9 @@ fn protection(table: &Table) -> Answer {
     let (recovery, protected) = (*table.recovery.known()?, *table.protected.known()?);
     let (what, fix) = match (recovery, protected) {
         (true, true) => return FINE,
-        (false, true) => (
-            "it has no point-in-time recovery",
-            "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
-        ),
+        (false, true) => {
+            ("it has no point-in-time recovery", "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}")
+        }
         (true, false) => ("it is deleted with its stack", "DeletionProtectionEnabled: true, or DeletionPolicy: Retain"),
         (false, false) => (
             "it has no point-in-time recovery, and is deleted with its stack",

@@ -36,7 +36,12 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
         let is_queue = source.text().known().cloned().flatten().is_some_and(|arn| arn.split(':').nth(2) == Some("sqs"));
         let queue = resources.link(&source, QUEUE);
         if is_queue || matches!(queue, Fact::Known(Some(Link::Here(_)))) {
-            found.push(mapping(resource.place(), queue, function_of(resources, &properties.at("FunctionName")), &properties));
+            found.push(mapping(
+                resource.place(),
+                queue,
+                function_of(resources, &properties.at("FunctionName")),
+                &properties,
+            ));
         }
     }
     found

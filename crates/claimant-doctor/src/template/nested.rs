@@ -28,15 +28,13 @@ pub(super) struct Read {
 }
 
 pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
-    let parameters = options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
+    let parameters =
+        options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
     let pseudo: BTreeMap<_, _> = options.region.iter().map(|region| ("Region", region.clone())).collect();
     let first = scope(path, String::new(), parameters.collect(), pseudo)?;
     for name in options.parameters.keys() {
         if first.root.get("Parameters").and_then(|parameters| parameters.get(name)).is_none() {
-            return Err(Error(format!(
-                "{} has no parameter {name}: remove it or correct its name",
-                path.display()
-            )));
+            return Err(Error(format!("{} has no parameter {name}: remove it or correct its name", path.display())));
         }
     }
     let mut read = Read { scopes: vec![first], not_looked_at: Vec::new() };
@@ -59,7 +57,8 @@ fn include(read: &mut Read, index: usize) {
         }
         let kind = node.get("Type").and_then(Node::as_text);
         let Some((_, property)) = INCLUDES.iter().find(|(include, _)| kind == Some(*include)) else { continue };
-        let holds = node.get("Condition").and_then(Node::as_text).map_or(Some(true), |name| including.condition(name, 0));
+        let holds =
+            node.get("Condition").and_then(Node::as_text).map_or(Some(true), |name| including.condition(name, 0));
         if holds != Some(false) {
             let read = nested(including, id, node, property);
             found.push(read.map_err(|why| format!("{}:{}: {id}: {why}", including.file, node.line)));
@@ -109,7 +108,9 @@ fn scope(
     let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text));
     read.map_err(|e| Error(format!("cannot read the template {place}: {e}: check that it exists and may be read")))?;
     if text.len() > TEXT_BYTES_MAX {
-        return Err(Error(format!("{place} has more than {TEXT_BYTES_MAX} bytes, which CloudFormation refuses: split it")));
+        return Err(Error(format!(
+            "{place} has more than {TEXT_BYTES_MAX} bytes, which CloudFormation refuses: split it"
+        )));
     }
     let root = claimant_template::parse(&text)
         .map_err(|e| Error(format!("{place}:{}: this is not valid YAML: {}", e.line, e.what)))?;

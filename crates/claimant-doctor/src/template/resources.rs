@@ -73,9 +73,7 @@ impl<'s> Resource<'s> {
         let accepted = self.part().under(&["Metadata", METADATA]).entries();
         let entries = accepted.known().into_iter().flatten();
         let reason = |part: &Part<'_>| part.literal().known().cloned().flatten().filter(|text| !text.trim().is_empty());
-        entries
-            .filter_map(|(name, part)| Some((Check::named(name)?.name.to_owned(), reason(part)?)))
-            .collect()
+        entries.filter_map(|(name, part)| Some((Check::named(name)?.name.to_owned(), reason(part)?))).collect()
     }
 
     /// Accepted findings that no check can have, or that have no reason.

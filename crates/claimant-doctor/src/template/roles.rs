@@ -78,9 +78,10 @@ impl<'r, 's> Roles<'r, 's> {
             roles.attach(policy);
         }
         // Connectors of SAM add rights of their own.
-        roles.any |= resources.all.iter().any(|resource| {
-            resource.kind == "AWS::Serverless::Connector" || resource.node.get("Connectors").is_some()
-        });
+        roles.any |= resources
+            .all
+            .iter()
+            .any(|resource| resource.kind == "AWS::Serverless::Connector" || resource.node.get("Connectors").is_some());
         roles
     }
 
@@ -187,7 +188,9 @@ impl<'r, 's> Roles<'r, 's> {
                 Some(vec![Statement { actions, targets: vec![target] }])
             }
             // The others are about other services.
-            None if name.ends_with("Policy") && !["SQS", "KMS", "DynamoDB"].iter().any(|known| name.starts_with(known)) => {
+            None if name.ends_with("Policy")
+                && !["SQS", "KMS", "DynamoDB"].iter().any(|known| name.starts_with(known)) =>
+            {
                 Some(Vec::new())
             }
             None => None,

@@ -120,14 +120,17 @@ impl Scope {
     fn attribute(&self, argument: &Node, depth: u32) -> Fact<Node> {
         let path = match argument.items() {
             [] => self.literal(argument, depth),
-            parts => parts.iter().map(|part| self.literal(part, depth)).collect::<Option<Vec<_>>>().map(|p| p.join(".")),
+            parts => {
+                parts.iter().map(|part| self.literal(part, depth)).collect::<Option<Vec<_>>>().map(|p| p.join("."))
+            }
         };
         path.map_or(Fact::Unknown, |path| text(argument.line, format!("${{{}{path}}}", self.prefix)))
     }
 
     fn join(&self, argument: &Node, depth: u32) -> Fact<Node> {
         let [delimiter, parts] = argument.items() else { return Fact::Unknown };
-        let (Some(delimiter), Fact::Known(parts)) = (self.literal(delimiter, depth), self.evaluate(parts, depth)) else {
+        let (Some(delimiter), Fact::Known(parts)) = (self.literal(delimiter, depth), self.evaluate(parts, depth))
+        else {
             return Fact::Unknown;
         };
         let parts: Vec<_> = parts.items().iter().map(|part| self.text(part, depth)).collect();
@@ -242,18 +245,20 @@ impl Scope {
             }
             ("Not", [operand]) => self.holds(operand, depth + 1).map(|holds| !holds),
             // One that decides is enough.
-            ("And", _) => each.try_fold(true, |all, holds| match holds {
-                Some(false) => Err(Some(false)),
-                Some(true) => Ok(all),
-                None => Ok(false),
-            })
-            .map_or_else(|decided| decided, |all| all.then_some(true)),
-            ("Or", _) => each.try_fold(true, |all_known, holds| match holds {
-                Some(true) => Err(Some(true)),
-                Some(false) => Ok(all_known),
-                None => Ok(false),
-            })
-            .map_or_else(|decided| decided, |all_known| all_known.then_some(false)),
+            ("And", _) => each
+                .try_fold(true, |all, holds| match holds {
+                    Some(false) => Err(Some(false)),
+                    Some(true) => Ok(all),
+                    None => Ok(false),
+                })
+                .map_or_else(|decided| decided, |all| all.then_some(true)),
+            ("Or", _) => each
+                .try_fold(true, |all_known, holds| match holds {
+                    Some(true) => Err(Some(true)),
+                    Some(false) => Ok(all_known),
+                    None => Ok(false),
+                })
+                .map_or_else(|decided| decided, |all_known| all_known.then_some(false)),
             _ => None,
         }
     }

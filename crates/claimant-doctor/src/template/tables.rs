@@ -5,7 +5,8 @@ use super::resources::{Resource, Resources};
 use crate::fact::Fact;
 use crate::model::{Capacity, Table};
 
-pub(super) const TABLE: &[&str] = &["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable"];
+pub(super) const TABLE: &[&str] =
+    &["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable"];
 
 const PARAMETER_GROUPS: &[&str] = &["AWS::RDS::DBParameterGroup", "AWS::RDS::DBClusterParameterGroup"];
 
@@ -30,7 +31,11 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         recovery,
         protected: if retained.contains(&true) { Fact::Known(true) } else { protection },
         capacity: Capacity {
-            fixed: if is_simple { properties.at("ProvisionedThroughput").is_given() } else { fixed(resources, &properties, is_global) },
+            fixed: if is_simple {
+                properties.at("ProvisionedThroughput").is_given()
+            } else {
+                fixed(resources, &properties, is_global)
+            },
             ..Capacity::default()
         },
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
