@@ -44,6 +44,8 @@ pub(crate) struct Invocation<'a> {
     /// How many events its messages hold, as far as routes have opened them, whichever consumer they are for.
     pub(crate) events: usize,
     turns: watch::Sender<Turns>,
+    /// How many events are not done, of messages that have several.
+    undone: Mutex<BTreeMap<usize, usize>>,
     /// Messages that are done, and that the queue was not asked to delete.
     done: Mutex<Vec<usize>>,
     /// Whether it could not confirm that one of them is gone.
@@ -54,7 +56,8 @@ pub(crate) struct Invocation<'a> {
 impl<'a> Invocation<'a> {
     pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
         let (turns, _) = watch::channel(Turns::default());
-        Self { queue, events, turns, done: Mutex::default(), kept: AtomicBool::new(false), spans: None }
+        let (undone, done) = (Mutex::default(), Mutex::default());
+        Self { queue, events, turns, undone, done, kept: AtomicBool::new(false), spans: None }
     }
 
     /// Opens the spans of its messages, if there is a system for them.
@@ -66,6 +69,25 @@ impl<'a> Invocation<'a> {
     pub(crate) fn end_spans(&self, entries: &[Entry]) {
         if let Some(spans) = &self.spans {
             spans.end(entries);
+        }
+    }
+
+    /// Returns an invocation whose messages have several events: each is named once for each of its events.
+    pub(crate) fn of_events(queue: &'a dyn Queue, events: usize, of: impl Iterator<Item = usize>) -> Self {
+        let mut undone = BTreeMap::new();
+        of.for_each(|message| *undone.entry(message).or_default() += 1);
+        Self { undone: Mutex::new(undone), ..Self::new(queue, events) }
+    }
+
+    /// Records that one of several events of a message is done; with the last one, the message is.
+    fn event_done(&self, message: usize) {
+        let mut undone = self.undone.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(events) = undone.get_mut(&message) {
+            *events -= 1;
+            if *events == 0 {
+                undone.remove(&message);
+                self.done(message);
+            }
         }
     }
 
@@ -177,11 +199,14 @@ impl<'a> Part<'a> {
         Self { sequence, origins: Some(origins), held_back: Mutex::default() }
     }
 
-    /// Records that a message of the batch is done.
+    /// Records that a message of the batch is done. With a dead letter that is held back, an event is not.
     pub(crate) fn done(&self, index: usize) {
         let origin = self.origin(index);
-        if origin.whole {
-            self.sequence.invocation.done(origin.message);
+        let held_back = || self.held_back.lock().unwrap_or_else(PoisonError::into_inner);
+        match origin.whole {
+            true => self.sequence.invocation.done(origin.message),
+            false if held_back().iter().any(|letter| letter.index == index) => {}
+            false => self.sequence.invocation.event_done(origin.message),
         }
     }
 

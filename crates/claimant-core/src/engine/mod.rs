@@ -13,7 +13,7 @@
 //! | `fetching` | payloads that messages only point to: fetched before intake, removed when their messages are done |
 //! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `lanes`, `plan` | order within FIFO groups and keys; who follows whom |
-//! | `messages` | what became of each message: it is done when all events in it are |
+//! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
 //! | `settlement`, `settling` | how a claim ends after a run; claims settled, 25 to a request, tried again |
@@ -37,6 +37,7 @@ pub(crate) mod invocation;
 mod lanes;
 mod messages;
 pub(crate) mod plan;
+pub(crate) mod progress;
 mod round;
 mod run;
 mod running;

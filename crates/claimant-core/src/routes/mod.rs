@@ -7,10 +7,9 @@
 //! | `start` | consumers and engines whatever their payloads are |
 //! | `table` | the destination of each event of a message |
 //! | `plan` | what goes to its consumer at once, and what in order (pure) |
-//! | `run`, `combine` | one invocation; what becomes of a message of several events |
+//! | `run` | one invocation; what becomes of a message of several events says `engine::progress` |
 //! | `router` | the engines of several consumers, as one |
 
-mod combine;
 mod consumers;
 mod field;
 mod plan;

@@ -101,7 +101,8 @@ impl Router {
             return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
         }
         let events = self.events(batch);
-        let invocation = Invocation::new(queue, events.len()).with_spans(self.spans.as_ref(), batch);
+        let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
+        let invocation = Invocation::of_events(queue, events.len(), parts).with_spans(self.spans.as_ref(), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
         let report = self.report(batch, &events, done);

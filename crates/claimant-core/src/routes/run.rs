@@ -7,13 +7,13 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
-use super::combine::combine;
 use super::plan::{Place, Step, Steps, plan};
 use super::start::AnyEngine;
 use super::table::Destination;
 use crate::backoff;
 use crate::deadline::{Schedule, until};
 use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
+use crate::engine::progress::{Combined, Failure, Progress, error_of_event};
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::DEAD_LETTERS_BATCH_MAX;
 use crate::message::Message;
@@ -64,11 +64,11 @@ pub(crate) struct Done {
     held_back: Vec<(usize, DeadLetter)>,
 }
 
-/// A message of several events: what became of each, and the dead letter of the first that has one.
+/// A message of several events, all of which have ended.
 #[derive(Default)]
 struct Parts {
-    entries: Vec<Entry>,
-    dead_letter: Option<DeadLetter>,
+    total: u32,
+    progress: Progress<(Entry, DeadLetter)>,
 }
 
 impl Run<'_> {
@@ -84,8 +84,7 @@ impl Run<'_> {
             done.numbers.extend(part.numbers);
             done.held_back.extend(part.held_back);
         }
-        let mut rest = done.parts(self.events, |message| !done.messages.contains_key(&message));
-        rest.retain(|_, parts| !parts.entries.is_empty());
+        let rest = done.parts(self.events, |message| !done.messages.contains_key(&message));
         done.messages.extend(self.finish(rest).await);
         done
     }
@@ -196,19 +195,29 @@ impl Run<'_> {
         sent.collect::<Vec<_>>().await.into_iter().flatten().collect()
     }
 
-    /// Ends messages of several events: one dead letter for each that has one, when all of its events are done.
+    /// Ends messages of several events: one dead letter for each that has one, when none of its events is to be tried again.
     async fn finish(&self, messages: BTreeMap<usize, Parts>) -> BTreeMap<usize, Entry> {
         let mut ended = BTreeMap::new();
         let mut letters = Vec::new();
-        for (message, Parts { entries, dead_letter }) in messages {
-            let Some(entry) = combine(&entries) else { continue };
-            match dead_letter.filter(|_| entry.outcome.is_success()) {
-                Some(letter) => letters.push(DeadLetter { index: message, ..letter }),
-                None if entry.outcome.is_success() => self.invocation.done(message),
-                None => {}
-            }
-            // A result is one event's, and not the message's.
-            ended.insert(message, Entry { result: None, ..entry.clone() });
+        for (message, Parts { total, progress }) in messages {
+            let id = || self.events.iter().find(|event| event.message == message).map(|event| event.content.id());
+            let entry = |outcome, visible_after, details: Details| {
+                let details = Details { events: total, ..details };
+                Some(Entry { visible_after, details, ..Entry::new(id()?.clone(), outcome) })
+            };
+            let entry = match progress.combined() {
+                Some(Combined::Failed(Failure { outcome, visible_after, details })) => {
+                    entry(outcome, visible_after, details)
+                }
+                Some(Combined::Disposed { event, disposed: (of_event, letter), others }) => {
+                    let error = error_of_event(&letter.error, event, total, others);
+                    letters.push(DeadLetter { index: message, error, ..letter });
+                    entry(of_event.outcome, None, of_event.details)
+                }
+                Some(Combined::Done(outcome, details)) => entry(outcome, None, details),
+                None => None,
+            };
+            ended.extend(entry.map(|entry| (message, entry)));
         }
         let confirmed = self.send(self.invocation.queue, &letters).await;
         for (letter, confirmed) in letters.iter().zip(confirmed) {
@@ -237,19 +246,26 @@ impl Run<'_> {
 }
 
 impl Done {
-    /// Returns what became of the events of messages that have several, of those messages.
+    /// Returns what became of messages of several events, by that of their events.
     fn parts(&self, events: &[Event], of: impl Fn(usize) -> bool) -> BTreeMap<usize, Parts> {
-        let several = |index: usize| Some(&events[index]).filter(|event| !event.whole && of(event.message));
+        let mut letters: BTreeMap<usize, &DeadLetter> =
+            self.held_back.iter().map(|(index, letter)| (*index, letter)).collect();
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by_key(|(index, _)| *index);
         let mut parts: BTreeMap<usize, Parts> = BTreeMap::new();
-        for (index, entry) in &self.entries {
-            if let Some(event) = several(*index) {
-                parts.entry(event.message).or_default().entries.push(entry.clone());
+        for (index, entry) in entries {
+            let event = &events[*index];
+            if event.whole || !of(event.message) {
+                continue;
             }
-        }
-        for (index, letter) in &self.held_back {
-            if let Some(event) = several(*index) {
-                parts.entry(event.message).or_default().dead_letter.get_or_insert_with(|| letter.clone());
+            let Parts { total, progress } = parts.entry(event.message).or_default();
+            let Entry { outcome, visible_after, details, .. } = entry.clone();
+            match letters.remove(index) {
+                Some(letter) => progress.dispose(*total, (entry.clone(), letter.clone())),
+                None if outcome.is_success() => progress.succeed(outcome, details),
+                None => progress.fail(*total, Failure { outcome, visible_after, details }),
             }
+            *total += 1;
         }
         parts
     }
