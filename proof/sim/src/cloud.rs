@@ -178,7 +178,7 @@ async fn produce(world: World, place: usize, spec: MessageSpec) {
     let group = world.scenario.queue.fifo_groups.map(|groups| spec.key as u32 % groups);
     for _ in 0..spec.count {
         let now = state.now_ms();
-        let id = state.sqs.send(now, event::body(&spec), group);
+        let id = state.sqs.send(now, event::body(&world.scenario, &spec), group);
         state.note(Event::Sent { id, spec: place });
     }
 }

@@ -1,5 +1,6 @@
 //! A scenario from a seed.
 
+mod handlers;
 mod patterns;
 
 use fastrand::Rng;
@@ -34,8 +35,7 @@ pub fn draw(seed: u64) -> Scenario {
         messages.iter_mut().filter(|message| message.at_ms < 2_000).for_each(|message| message.at_ms = 0);
     }
     if seed % LARGE_EVERY == 7 {
-        let large =
-            MessageSpec { at_ms: 0, key: 0, more: Vec::new(), variant: 0, shape: Shape::NotJson, count: LARGE_COUNT };
+        let large = MessageSpec { shape: Shape::NotJson, count: LARGE_COUNT, ..MessageSpec::good(0, 0) };
         (queue.fifo_groups, queue.batch_max, queue.max_receives) = (None, LARGE_COUNT, 1);
         queue.letters = false;
         messages.insert(0, large);
@@ -47,6 +47,7 @@ pub fn draw(seed: u64) -> Scenario {
     // By a generator of its own, so that the scenarios of all seeds stay what they were but for this.
     let mut rng = Rng::with_seed(!seed);
     scenario.consumer.busy_wait_ms = rarely(&mut rng, 4).then(|| one(&mut rng, &[100, 1_000, 4_000]));
+    handlers::apply(&mut rng, &mut scenario);
     scenario
 }
 
@@ -79,6 +80,8 @@ fn consumer(rng: &mut Rng) -> ConsumerSpec {
         window_s: (guarantee != AtMostOnce && rarely(rng, 5)).then_some(60),
         // At most once needs a key that outlives a redrive.
         by_message_id: guarantee != AtMostOnce && rarely(rng, 10),
+        items: None,
+        routes: None,
         busy_wait_ms: None,
     }
 }
@@ -146,21 +149,14 @@ fn messages(rng: &mut Rng, consumer: &ConsumerSpec, keys: usize) -> Vec<MessageS
             // After a window of a minute, too.
             let later = if rarely(rng, 12) { 90_000 } else { later };
             let variant = u32::from(copy > 0 && rarely(rng, 6));
-            messages.push(MessageSpec {
-                at_ms: start + later,
-                key,
-                more: Vec::new(),
-                variant,
-                shape: Shape::Good,
-                count: 1,
-            });
+            messages.push(MessageSpec { variant, ..MessageSpec::good(start + later, key) });
         }
     }
     if rarely(rng, 4) {
         let shape = one(rng, &[Shape::NotJson, Shape::WrongShape, Shape::NoKey, Shape::Deep]);
         // A consumer without a key rule misses none.
         let shape = if consumer.by_message_id && shape == Shape::NoKey { Shape::NotJson } else { shape };
-        messages.push(MessageSpec { at_ms: rng.u64(..2_000), key: 0, more: Vec::new(), variant: 0, shape, count: 1 });
+        messages.push(MessageSpec { shape, ..MessageSpec::good(rng.u64(..2_000), 0) });
     }
     messages.sort_by_key(|message| message.at_ms);
     messages

@@ -7,31 +7,52 @@ use claimant_core::{Envelope, Event, Message, Rejection};
 use serde_json::{Value, json};
 
 use crate::mutant::Mutant;
+use crate::payloads::pointer_to;
 use crate::scenario::{Fault, MessageSpec, Scenario, Shape};
 use crate::sqs::Delivery;
 use crate::world::World;
+
+/// The field by which events are routed.
+pub const KIND: &str = "kind";
+
+/// A kind that no route takes.
+const UNKNOWN: &str = "unknown";
 
 /// How deep a deeply nested body is.
 const DEEP: usize = 10_000;
 
 /// The body of this message.
 #[must_use]
-pub fn body(spec: &MessageSpec) -> String {
-    let event = |key: usize| json!({ "key": format!("k{key}"), "variant": spec.variant });
-    match spec.shape {
-        Shape::Good if spec.more.is_empty() => event(spec.key).to_string(),
-        Shape::Good => spec.works().map(event).collect::<Value>().to_string(),
+pub fn body(scenario: &Scenario, spec: &MessageSpec) -> String {
+    let event = |key: Value, kind: String| match scenario.consumer.routes {
+        None => json!({ "key": key, "variant": spec.variant }),
+        Some(_) => json!({ "key": key, "variant": spec.variant, KIND: kind }),
+    };
+    let good = |key: usize| event(json!(format!("k{key}")), kind(scenario.consumer_of(key)));
+    let stray = || event(json!(format!("k{}", spec.key)), UNKNOWN.to_owned());
+    let bad = |key: Value| event(key, kind(scenario.consumer_of(spec.key))).to_string();
+    let payload = match spec.shape {
+        Shape::Good if spec.more.is_empty() && !spec.stray => good(spec.key).to_string(),
+        Shape::Good => spec.works().map(good).chain(spec.stray.then(stray)).collect::<Value>().to_string(),
         Shape::NotJson => "{ not JSON".to_owned(),
-        Shape::WrongShape => json!({ "key": 7, "variant": spec.variant }).to_string(),
-        Shape::NoKey => json!({ "key": "", "variant": spec.variant }).to_string(),
+        Shape::WrongShape => bad(json!(7)),
+        Shape::NoKey => bad(json!("")),
         Shape::Deep => "[".repeat(DEEP),
-    }
+        Shape::Stray => stray().to_string(),
+    };
+    if spec.large { pointer_to(&payload) } else { payload }
 }
 
-/// The message of the scenario that has this body, if its body is good.
+/// The kind of this consumer's events.
+#[must_use]
+pub fn kind(consumer: usize) -> String {
+    format!("kind-{consumer}")
+}
+
+/// The message of the scenario that has this body, if nothing in it must be rejected.
 #[must_use]
 pub fn spec<'a>(scenario: &'a Scenario, text: &str) -> Option<&'a MessageSpec> {
-    scenario.messages.iter().find(|spec| spec.shape == Shape::Good && body(spec) == text)
+    scenario.messages.iter().find(|spec| scenario.accepts(spec) && body(scenario, spec) == text)
 }
 
 /// The batch as the queue's own faults make it.

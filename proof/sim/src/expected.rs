@@ -5,6 +5,9 @@ use crate::scenario::{Guarantee, MessageSpec, Scenario, Shape, Work};
 /// Whether every message of this kind is completed at last, whatever had gone wrong before.
 #[must_use]
 pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
+    if spec.shape == Shape::Stray {
+        return scenario.accepts(spec);
+    }
     // Whole batches fail then, or are not deleted since they were received again, over and over; and what was done in them is
     // forgotten before they come back.
     let seen_too_early = scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms;
@@ -14,7 +17,7 @@ pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
         let lasts = matches!(work, Work::Block(ms) if *ms >= scenario.function.timeout_ms / 2);
         !lasts && !matches!(work, Work::Permanent | Work::Abort(_))
     };
-    spec.shape == Shape::Good
+    scenario.accepts(spec)
         && scenario.consumer.guarantee != Guarantee::AtMostOnce
         && scenario.consumer.attempts_max.is_none()
         && !forgets

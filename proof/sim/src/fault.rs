@@ -28,6 +28,13 @@ pub enum Fault {
         /// What happens to them.
         fate: Fate,
     },
+    /// With one payload that is fetched.
+    Fetch {
+        /// Which.
+        nth: u32,
+        /// What happens to the request.
+        fate: Fate,
+    },
     /// The process of an invocation is killed before its future is polled once more.
     Kill {
         /// Which invocation.

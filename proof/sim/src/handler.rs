@@ -1,4 +1,4 @@
-//! The consumer of a run, with its settings.
+//! The consumers of a run, with their settings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use claimant_core::{
-    Conflicts, Consumer, Context, Fingerprint, HandlerThreads, Lease, Store, TransactionGuard, Transactional, Variables,
+    Conflicts, Consumer, Consumers, Context, Fingerprint, HandlerThreads, Items, Lease, Routes, Store,
+    TransactionGuard, Transactional, Variables,
 };
 use claimant_dynamodb::{LockTable, Transaction};
 use claimant_lambda::{Service, Settings};
 
 use crate::bent::Bent;
 use crate::calls::LOCKS;
-use crate::event::Several;
+use crate::event::{KIND, Several, kind};
 use crate::mutant::Mutant;
+use crate::payloads::Payloads;
 use crate::process::Process;
 use crate::scenario::{Guarantee, Scenario};
 use crate::work::{Actor, Payload};
@@ -32,12 +34,8 @@ pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Servic
     let config = aws_sdk_dynamodb::config::Builder::from(aws).allow_no_auth().build();
     let client = aws_sdk_dynamodb::Client::from_conf(config);
     let table = LockTable::new(client, LOCKS).batched(scenario.consumer.batched);
-    let consumer = match scenario.consumer.guarantee {
-        Guarantee::Transactional => transactional(world, process, table.transactions()),
-        Guarantee::Optimistic => transactional(world, process, table.optimistic_transactions()),
-        _ => leased(world, process, table),
-    };
-    let service = Service::with_aws(&settings(scenario), consumer, Some(aws));
+    let consumers = consumers(world, process, &table);
+    let service = Service::with_aws(&settings(scenario), consumers, Some(aws));
     let clock: Arc<Process> = Arc::clone(process);
     let service = service.expect("scenarios keep within the bounds of the settings").clock(clock);
     let Some(thread) = process.thread() else { return service };
@@ -80,28 +78,57 @@ fn settings(scenario: &Scenario) -> Settings {
     Settings::from_variables(Variables::new(vars).refuse_unknown()).expect("these variables are all known")
 }
 
-fn leased(world: &World, process: &Arc<Process>, table: LockTable) -> Consumer<Payload> {
-    let actor = Actor { world: world.clone(), process: Arc::clone(process) };
-    let handler = move |payload: Payload, cx: Context| actor.act(&payload, &cx, None);
-    let consumer = match bent(world) {
-        Some(mutant) => Consumer::new("sim", Bent { inner: table, mutant }, handler),
-        None => Consumer::new("sim", table, handler),
+fn consumers(world: &World, process: &Arc<Process>, table: &LockTable) -> Consumers {
+    let scenario = &world.scenario;
+    let consumer = |number: usize| {
+        let table = table.clone();
+        let consumer = match scenario.consumer.guarantee {
+            Guarantee::Transactional => transactional(world, process, table.transactions(), number),
+            Guarantee::Optimistic => transactional(world, process, table.optimistic_transactions(), number),
+            _ => leased(world, process, table, number),
+        };
+        set_up(world, consumer)
     };
-    set_up(world, consumer)
+    let several = Several { first_only: world.mutant == Some(Mutant::EventsForgotten) };
+    if scenario.consumer.routes.is_none() {
+        return consumer(0).large_payloads(Payloads { world: world.clone() }).envelope(several).into();
+    }
+    let routes = Routes::by_field(KIND).envelope(several);
+    let routes = (0..scenario.consumers()).fold(routes, |routes, number| routes.on(kind(number), consumer(number)));
+    let acknowledges = scenario.ignores_unknown() || world.mutant == Some(Mutant::UnknownAcknowledged);
+    if acknowledges { routes.acknowledge_unknown().into() } else { routes.into() }
 }
 
-fn transactional<S>(world: &World, process: &Arc<Process>, store: S) -> Consumer<Payload>
+fn leased(world: &World, process: &Arc<Process>, table: LockTable, number: usize) -> Consumer<Payload> {
+    let name = world.scenario.consumer_name(number);
+    let actor = Actor { world: world.clone(), process: Arc::clone(process) };
+    if let Some(most) = world.scenario.consumer.items.filter(|_| number.is_multiple_of(2)) {
+        let handler = move |items: Items<Payload>| actor.act_on_all(items);
+        let consumer = match bent(world) {
+            Some(mutant) => Consumer::batch(name, Bent { inner: table, mutant }, handler),
+            None => Consumer::batch(name, table, handler),
+        };
+        return consumer.items_max(most);
+    }
+    let handler = move |payload: Payload, cx: Context| actor.act(&payload, &cx, None);
+    match bent(world) {
+        Some(mutant) => Consumer::new(name, Bent { inner: table, mutant }, handler),
+        None => Consumer::new(name, table, handler),
+    }
+}
+
+fn transactional<S>(world: &World, process: &Arc<Process>, store: S, number: usize) -> Consumer<Payload>
 where
     S: Transactional<Transaction = Transaction> + Store + Clone,
 {
     let actor = Actor { world: world.clone(), process: Arc::clone(process) };
     let handler =
         move |payload: Payload, tx: TransactionGuard<Transaction>, cx: Context| actor.act(&payload, &cx, Some(tx));
-    let consumer = match bent(world) {
-        Some(mutant) => Consumer::transactional("sim", Bent { inner: store, mutant }, handler),
-        None => Consumer::transactional("sim", store, handler),
-    };
-    set_up(world, consumer)
+    let name = world.scenario.consumer_name(number);
+    match bent(world) {
+        Some(mutant) => Consumer::transactional(name, Bent { inner: store, mutant }, handler),
+        None => Consumer::transactional(name, store, handler),
+    }
 }
 
 fn bent(world: &World) -> Option<Mutant> {
@@ -111,8 +138,7 @@ fn bent(world: &World) -> Option<Mutant> {
 
 fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     let spec = &world.scenario.consumer;
-    let first_only = world.mutant == Some(Mutant::EventsForgotten);
-    let mut consumer = consumer.concurrency(spec.concurrency).envelope(Several { first_only });
+    let mut consumer = consumer.concurrency(spec.concurrency);
     if world.mutant == Some(Mutant::MessageIdsForKeys) && spec.guarantee == Guarantee::AtMostOnce {
         consumer = consumer.key(|payload| &payload.message_id);
     } else if !spec.by_message_id {

@@ -120,6 +120,8 @@ pub enum Event {
     Unanswered { request: RequestNo },
     /// The function asks the queue.
     QueueAsked { request: RequestNo, invocation: Option<InvocationNo>, operation: String, fate: Option<Fate> },
+    /// The function fetches a payload.
+    FetchAsked { invocation: Option<InvocationNo>, fate: Option<Fate> },
     /// A message was hidden, or not.
     Hidden { invocation: Option<InvocationNo>, id: String, for_s: u64, done: bool },
     /// A handler began.
@@ -134,6 +136,8 @@ pub enum Event {
         work: Work,
         blocked: bool,
     },
+    /// They are those of one call.
+    Called { runs: Vec<RunNo> },
     /// It had its effect; by itself, or in a transaction that was carried out.
     Effect { run: RunNo, key: usize },
     /// It ended.

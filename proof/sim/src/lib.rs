@@ -9,7 +9,8 @@
 //! | [`run`], [`world`], [`history`] | one run, what its processes share, and what happened in it |
 //! | [`cloud`], [`delivery`], [`event`] | producer, operator and event source mapping; one invocation; messages as events |
 //! | [`process`], [`threads`] | processes that are killed and stopped; threads that handlers block |
-//! | [`handler`], [`work`] | the consumer, and what its handlers do |
+//! | [`handler`], [`work`] | the consumers, and what their handlers do |
+//! | [`payloads`] | payloads that messages only point to |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
 //! | [`dynamo`], [`sqs`] | the store and the queue |
 //! | [`timeline`], [`check`], [`expected`] | the history by its entities, and the rules that it must keep |
@@ -32,6 +33,7 @@ pub mod handler;
 pub mod history;
 pub mod judge;
 pub mod mutant;
+pub mod payloads;
 pub mod process;
 pub mod queue_api;
 pub mod run;

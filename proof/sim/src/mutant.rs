@@ -66,6 +66,12 @@ pub enum Mutant {
     LimitsForEach,
     /// Of several events in a message, only the first is seen.
     EventsForgotten,
+    /// The results of a call are given to the wrong items.
+    ResultsMixedUp,
+    /// What no route takes is acknowledged, and not rejected.
+    UnknownAcknowledged,
+    /// A payload that cannot be fetched now counts as one that never can be.
+    UnfetchedRejected,
 }
 
 impl Mutant {

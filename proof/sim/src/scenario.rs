@@ -66,9 +66,24 @@ pub struct ConsumerSpec {
     /// Whether it has no key rule: the message id is the key.
     #[serde(default)]
     pub by_message_id: bool,
+    /// How many messages a call of its batch handler gets, if it has one. Of several consumers, every other one has.
+    #[serde(default)]
+    pub items: Option<usize>,
+    /// Whether there are several of it, each with the keys of its own kind.
+    #[serde(default)]
+    pub routes: Option<RoutesSpec>,
     /// For how long it waits for a busy key, if it does.
     #[serde(default)]
     pub busy_wait_ms: Option<u64>,
+}
+
+/// Several consumers in one function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoutesSpec {
+    /// How many.
+    pub consumers: usize,
+    /// Whether events of another kind are acknowledged, and not rejected.
+    pub ignores_unknown: bool,
 }
 
 /// The queue's settings.
@@ -120,6 +135,12 @@ pub struct MessageSpec {
     pub shape: Shape,
     /// How many of it, all alike: for the rare large batch.
     pub count: usize,
+    /// Whether it has an event of a kind besides that no route takes.
+    #[serde(default)]
+    pub stray: bool,
+    /// Whether it only points to its payload.
+    #[serde(default)]
+    pub large: bool,
 }
 
 /// What a body looks like.
@@ -135,6 +156,8 @@ pub enum Shape {
     NoKey,
     /// Nested very deeply.
     Deep,
+    /// Of a kind that no route takes.
+    Stray,
 }
 
 /// What one run of the handler does.
@@ -166,6 +189,13 @@ pub enum Work {
 }
 
 impl MessageSpec {
+    /// A good message of one event.
+    #[must_use]
+    pub const fn good(at_ms: u64, key: usize) -> Self {
+        let (variant, shape, count, stray, large) = (0, Shape::Good, 1, false, false);
+        Self { at_ms, key, more: Vec::new(), variant, shape, count, stray, large }
+    }
+
     /// The works of all events in it.
     pub fn works(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.key).chain(self.more.iter().copied())
@@ -176,7 +206,42 @@ impl Scenario {
     /// The record of this message's work.
     #[must_use]
     pub fn record_of(&self, key: usize, message_id: &str) -> String {
-        if self.consumer.by_message_id { format!("sim#{message_id}") } else { format!("sim#k{key}") }
+        let consumer = self.consumer_name(self.consumer_of(key));
+        if self.consumer.by_message_id { format!("{consumer}#{message_id}") } else { format!("{consumer}#k{key}") }
+    }
+
+    /// How many consumers there are.
+    #[must_use]
+    pub fn consumers(&self) -> usize {
+        self.consumer.routes.map_or(1, |routes| routes.consumers)
+    }
+
+    /// Which consumer has this key. Neighbours share one, so that groups, which neighbours do not share, are for several.
+    #[must_use]
+    pub fn consumer_of(&self, key: usize) -> usize {
+        key / 2 % self.consumers()
+    }
+
+    /// The name of this consumer.
+    #[must_use]
+    pub fn consumer_name(&self, number: usize) -> String {
+        if self.consumer.routes.is_some() { format!("sim-{number}") } else { "sim".to_owned() }
+    }
+
+    /// Whether an event that no route takes is acknowledged.
+    #[must_use]
+    pub fn ignores_unknown(&self) -> bool {
+        self.consumer.routes.is_some_and(|routes| routes.ignores_unknown)
+    }
+
+    /// Whether there is nothing in this message that must be rejected, whatever else is sent.
+    #[must_use]
+    pub fn accepts(&self, spec: &MessageSpec) -> bool {
+        match spec.shape {
+            Shape::Good => !spec.stray || self.ignores_unknown(),
+            Shape::Stray => self.ignores_unknown(),
+            Shape::NotJson | Shape::WrongShape | Shape::NoKey | Shape::Deep => false,
+        }
     }
 
     /// By how much clocks may differ, as the consumer is told.

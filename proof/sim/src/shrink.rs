@@ -42,7 +42,14 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 16] = [
+    let all: [fn(&mut Scenario); 19] = [
+        |s| s.consumer.items = None,
+        |s| s.messages.iter_mut().for_each(|message| message.large = false),
+        |s| {
+            s.consumer.routes = None;
+            s.messages.retain(|message| message.shape != Shape::Stray);
+            s.messages.iter_mut().for_each(|message| message.stray = false);
+        },
         |s| s.consumer.window_s = None,
         |s| s.consumer.timeout_ms = None,
         |s| s.consumer.attempts_max = None,

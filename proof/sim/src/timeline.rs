@@ -209,7 +209,9 @@ impl<'a> Timeline<'a> {
                     },
                 );
             }
-            Event::QueueAsked { invocation, fate, .. } => self.disturb(*invocation, *fate),
+            Event::QueueAsked { invocation, fate, .. } | Event::FetchAsked { invocation, fate } => {
+                self.disturb(*invocation, *fate);
+            }
             Event::Changed { request, id, before, after } => {
                 let states = self.records.entry(id.clone()).or_default();
                 states.push((at, after.clone()));

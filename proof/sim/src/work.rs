@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use claimant_core::{Context, HandlerError, Terminal as _, TransactionGuard};
+use claimant_core::{Context, HandlerError, Items, Terminal as _, TransactionGuard};
 use claimant_dynamodb::Transaction;
+use futures_util::future::join_all;
 use serde::Deserialize;
 use tokio::task::yield_now;
 use tokio::time::sleep;
@@ -56,6 +57,23 @@ impl Actor {
         cx: &Context,
         tx: Option<TransactionGuard<Transaction>>,
     ) -> impl Future<Output = Result<Option<String>, HandlerError>> + Send + use<> {
+        let about = self.about(payload, cx);
+        let (world, process) = (self.world.clone(), Arc::clone(&self.process));
+        Gated::handler(&self.process, about.invocation, async move { run(world, process, about, tx).await })
+    }
+
+    /// One call for many: their runs begin and end together.
+    pub fn act_on_all(
+        &self,
+        items: Items<Payload>,
+    ) -> impl Future<Output = Result<Vec<Result<Option<String>, HandlerError>>, HandlerError>> + Send + use<> {
+        let abouts: Vec<_> = items.iter().map(|item| self.about(&item.payload, &item.cx)).collect();
+        let invocation = abouts.first().map(|about| about.invocation).unwrap_or_default();
+        let (world, process) = (self.world.clone(), Arc::clone(&self.process));
+        Gated::handler(&self.process, invocation, async move { call(world, process, abouts).await })
+    }
+
+    fn about(&self, payload: &Payload, cx: &Context) -> About {
         let invocation = payload.invocation.unwrap_or_default();
         let key: usize = payload.key.trim_start_matches('k').parse().unwrap_or_default();
         let works = self.world.scenario.keys.get(key).map_or(&[][..], Vec::as_slice);
@@ -63,10 +81,7 @@ impl Actor {
         let place = self.world.state().next_run_of(key).min(works.len().saturating_sub(1));
         let work = works.get(place).copied().unwrap_or(Work::Good { before_ms: 0, after_ms: 0 });
         let work = self.process.blocked_ms.map_or(work, Work::Block);
-        let about = About { invocation, key, work, cx: cx.clone() };
-        let gate = Arc::clone(&self.process);
-        let (world, process) = (self.world.clone(), Arc::clone(&self.process));
-        Gated::handler(&gate, invocation, async move { run(world, process, about, tx).await })
+        About { invocation, key, work, cx: cx.clone() }
     }
 }
 
@@ -103,6 +118,10 @@ impl Running {
         });
         Self { world: world.clone(), run, end: End::Dropped }
     }
+
+    fn returned<R>(&mut self, result: &Result<R, HandlerError>) {
+        self.end = if result.is_ok() { End::Good } else { End::Failed };
+    }
 }
 
 impl Drop for Running {
@@ -120,8 +139,24 @@ async fn run(
 ) -> Result<Option<String>, HandlerError> {
     let mut running = Running::start(&world, &process, &about);
     let result = work(&world, &process, running.run, &about, tx).await;
-    running.end = if result.is_ok() { End::Good } else { End::Failed };
+    running.returned(&result);
     result
+}
+
+async fn call(
+    world: World,
+    process: Arc<Process>,
+    abouts: Vec<About>,
+) -> Result<Vec<Result<Option<String>, HandlerError>>, HandlerError> {
+    let mut runs: Vec<_> = abouts.iter().map(|about| Running::start(&world, &process, about)).collect();
+    world.note(Event::Called { runs: runs.iter().map(|running| running.run).collect() });
+    let works = abouts.iter().zip(&runs).map(|(about, running)| work(&world, &process, running.run, about, None));
+    let mut results = join_all(works).await;
+    runs.iter_mut().zip(&results).for_each(|(running, result)| running.returned(result));
+    if world.mutant == Some(Mutant::ResultsMixedUp) {
+        results.reverse();
+    }
+    Ok(results)
 }
 
 async fn work(

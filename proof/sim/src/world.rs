@@ -85,6 +85,7 @@ pub struct State {
     process_runs: u32,
     deliveries: u32,
     deletions: u32,
+    fetches: u32,
 }
 
 macro_rules! counted {
@@ -112,6 +113,8 @@ impl State {
         next_delivery: deliveries,
         /// The number of the next deletion.
         next_deletion: deletions,
+        /// The number of the next payload that is fetched.
+        next_fetch: fetches,
     }
 
     /// Which run of the handler for this key is the next, from 0.
@@ -163,6 +166,7 @@ impl World {
             process_runs: 0,
             deliveries: 0,
             deletions: 0,
+            fetches: 0,
         };
         let (scenario, state) = (Arc::new(scenario), Arc::new(Mutex::new(state)));
         Self { scenario, mutant, runtime: Handle::current(), threads, begin, state }

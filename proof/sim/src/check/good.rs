@@ -84,7 +84,7 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     }
     if let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
         && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy))
-        && let Some(before) = overtaken_by(timeline, no, invocation, receives)
+        && let Some(before) = overtaken_by(timeline, no, invocation, (id, receives))
     {
         found.add("turn", at, format!("{id} is dead-lettered without a run, and {before} had its turn before it"));
     }
@@ -144,9 +144,13 @@ fn overtaken_by<'a>(
     timeline: &'a Timeline<'_>,
     no: InvocationNo,
     invocation: &Invocation,
-    receives: u32,
+    (id, receives): (&str, u32),
 ) -> Option<&'a str> {
-    let mut runs: Vec<&Run> = timeline.runs.values().filter(|run| run.invocation == no).collect();
+    // Consumers have slots of their own.
+    let consumer = |key| timeline.scenario.consumer_of(key);
+    let own = timeline.spec(id).map(|spec| consumer(spec.key));
+    let beside = |run: &&Run| run.invocation == no && Some(consumer(run.key)) == own;
+    let mut runs: Vec<&Run> = timeline.runs.values().filter(beside).collect();
     runs.sort_by_key(|run| run.start);
     let fewer = |run: &&&Run| {
         let theirs = invocation.batch.iter().find(|delivered| delivered.id == run.message_id);

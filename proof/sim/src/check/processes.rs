@@ -19,14 +19,15 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     }
 }
 
-/// No more handlers at once than the consumer says, however many invocations the process has.
+/// No more handlers at once than each consumer says, however many invocations the process has.
 fn at_once(timeline: &Timeline<'_>, found: &mut Found) {
-    let mut by_process_run: BTreeMap<u32, Vec<&Run>> = BTreeMap::new();
+    let mut by_consumer: BTreeMap<(u32, usize), Vec<&Run>> = BTreeMap::new();
     // A handler that blocks its thread is left behind, and its slot goes to another.
     for run in timeline.runs.values().filter(|run| !timeline.was_blocked(run.process_run, 0, u64::MAX)) {
-        by_process_run.entry(run.process_run).or_default().push(run);
+        let consumer = timeline.scenario.consumer_of(run.key);
+        by_consumer.entry((run.process_run, consumer)).or_default().push(run);
     }
-    for (process_run, runs) in by_process_run {
+    for ((process_run, _), runs) in by_consumer {
         let beside =
             |run: &Run| runs.iter().filter(|other| other.start <= run.start && other.over() > run.start).count();
         let slots = timeline.scenario.consumer.concurrency;
@@ -52,7 +53,8 @@ fn claimed_ahead(timeline: &Timeline<'_>, process_run: u32, died: u64, found: &m
         let held = now.is_some_and(|now| now.owner == after.owner && now.status == "IN_PROGRESS");
         held && !has_run(timeline, id, after)
     });
-    let (count, slots) = (unstarted.count(), timeline.scenario.consumer.concurrency);
+    let slots = timeline.scenario.consumer.concurrency * timeline.scenario.consumers();
+    let count = unstarted.count();
     if count > slots {
         let what =
             format!("process {process_run} dies with {count} claims that it had not started, and has {slots} slots");

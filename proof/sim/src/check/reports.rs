@@ -110,7 +110,8 @@ fn acknowledged(
         let mut states = timeline.record_between(&record, invocation.began, at);
         states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)))
     });
-    if !lettered && (!completed || spec.shape != Shape::Good) {
+    let done = timeline.scenario.accepts(spec) && (completed || spec.shape == Shape::Stray);
+    if !lettered && !done {
         found.add("S4", at, format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered"));
     }
 }
@@ -138,7 +139,8 @@ fn not_in_vain(
                 changes.any(|(_, _, after)| after.as_ref().is_some_and(mine))
             })
         };
-        let records = timeline.spec(id).map(|spec| spec.works().map(|key| timeline.scenario.record_of(key, id)));
+        let spec = timeline.spec(id).filter(|spec| timeline.scenario.accepts(spec));
+        let records = spec.map(|spec| spec.works().map(|key| timeline.scenario.record_of(key, id)));
         if records.is_some_and(|mut records| records.all(completed)) {
             found.add("L4", at, format!("invocation {no} completed {id} and reports it failed"));
         }

@@ -131,6 +131,7 @@ fn order(timeline: &Timeline<'_>, found: &mut Found) {
                     **other < number(message_id)
                         && theirs.is_some_and(|theirs| theirs as u32 % groups == *key as u32 % groups)
                         && !lettered.contains(other)
+                        && spec.is_some_and(|spec| spec.shape != Shape::Stray || !timeline.scenario.accepts(spec))
                         && !spec.is_some_and(|spec| spec.works().all(|key| completed.contains(&record(key))))
                 };
                 if let Some(other) = queued.iter().find(before) {

@@ -1,5 +1,6 @@
 //! How often each fault of the design's list occurred: a simulation that never met it shows nothing about it.
 
+mod handlers;
 mod invocations;
 mod neighbours;
 mod requests;
@@ -12,7 +13,7 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 42] = [
+pub const FAULTS: [&str; 50] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -55,6 +56,14 @@ pub const FAULTS: [&str; 42] = [
     "another fingerprint rule between a message and its retry or copy",
     "invocations of one process have more to do than it may do at once",
     "no time for a message, and it comes back near maxReceiveCount",
+    "a busy key is free while its message waits for it",
+    "a busy key is still busy when the wait for it is over",
+    "a payload cannot be fetched",
+    "some items of a call fail",
+    "a call of several items panics, never returns or loses its process",
+    "a message for several consumers fails",
+    "a kind that no route takes is rejected",
+    "a kind that no route takes is ignored",
 ];
 
 /// How often each occurred, and how much was simulated.
@@ -87,6 +96,7 @@ impl Coverage {
         invocations::count(&timeline, &mut coverage);
         requests::count(&timeline, &mut coverage);
         neighbours::count(&timeline, &mut coverage);
+        handlers::count(&timeline, &mut coverage);
         coverage
     }
 

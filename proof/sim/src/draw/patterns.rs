@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::{one, rarely};
-use crate::scenario::{Fate, Fault, Guarantee, MessageSpec, Scenario, Shape, Work};
+use crate::scenario::{Fate, Fault, Guarantee, MessageSpec, Scenario, Work};
 
 /// Longer than any run lasts until the faults stop.
 const FOREVER_MS: u64 = 48 * 3_600_000;
@@ -38,8 +38,7 @@ fn good(rng: &mut Rng, scenario: &mut Scenario, keys: usize, most_ms: u64) {
     scenario.queue.visibility_s = scenario.function.timeout_ms / 1_000 * one(rng, &[1, 2, 6]);
     scenario.keys =
         (0..keys).map(|_| vec![Work::Good { before_ms: rng.u64(..=half), after_ms: rng.u64(..=half) }]).collect();
-    let message = |key| MessageSpec { at_ms: 0, key, more: Vec::new(), variant: 0, shape: Shape::Good, count: 1 };
-    scenario.messages = (0..keys).map(message).collect();
+    scenario.messages = (0..keys).map(|key| MessageSpec::good(0, key)).collect();
     scenario.faults = Vec::new();
 }
 
@@ -179,6 +178,5 @@ fn two_of_one_key(scenario: &mut Scenario, run_ms: u64, later_ms: u64) {
     scenario.function.timeout_ms = 15_000;
     (scenario.queue.visibility_s, scenario.queue.fifo_groups, scenario.queue.batch_max) = (90, None, 1);
     scenario.keys = vec![vec![Work::Good { before_ms: run_ms / 2, after_ms: run_ms / 2 }]];
-    let message = MessageSpec { at_ms: 0, key: 0, more: Vec::new(), variant: 0, shape: Shape::Good, count: 1 };
-    scenario.messages = vec![message.clone(), MessageSpec { at_ms: later_ms, ..message }];
+    scenario.messages = vec![MessageSpec::good(0, 0), MessageSpec::good(later_ms, 0)];
 }
