@@ -36,6 +36,7 @@ examples! {
     routes
     schedules
     state
+    telemetry
     transaction
 }
 

@@ -4,6 +4,7 @@ mod dead_letters;
 mod mapping;
 mod report;
 mod routes;
+mod telemetry;
 mod threads;
 mod together;
 mod visibility;

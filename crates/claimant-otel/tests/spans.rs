@@ -1,13 +1,15 @@
 //! What OpenTelemetry is told of messages: by an engine on the store in memory, and the SDK's exporter in memory.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use claimant_core::batch::Items;
 use claimant_core::{
-    AttributeValue, Consumer, Consumers, Context, HandlerError, MemoryStore, Message, NoQueue, Router, Routes,
-    Schedule, Terminal as _,
+    AttributeValue, Consumer, Consumers, Context, HandlerError, HandlerThreads, MemoryStore, Message, NoQueue, Router,
+    Routes, Schedule, Terminal as _,
 };
 use claimant_otel::OtelSpans;
 use opentelemetry::trace::{SpanId, SpanKind, Status, TraceContextExt as _};
@@ -60,10 +62,18 @@ fn message(id: &str, body: &str) -> Message {
 
 /// Works on a batch, and returns what was exported.
 async fn work(consumers: impl Into<Consumers>, batch: &[Message]) -> Exported {
+    work_on(None, consumers, batch).await
+}
+
+/// The same, with handlers on these threads.
+async fn work_on(threads: Option<HandlerThreads>, consumers: impl Into<Consumers>, batch: &[Message]) -> Exported {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
     let consumers = consumers.into().spans(OtelSpans::new(&provider));
-    let router = Router::new(consumers, 10).unwrap();
+    let mut router = Router::new(consumers, 10).unwrap();
+    if let Some(threads) = threads {
+        router = router.handlers_on(threads);
+    }
     let now = router.now();
     let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
     router.process(batch, schedule, &NoQueue).await;
@@ -209,4 +219,22 @@ async fn a_handler_that_never_ends_does_not_keep_its_spans() {
     let exported = work(consumer, &[message("m-1", "1")]).await;
     assert_eq!(attribute(exported.of_message("m-1"), "claimant.outcome"), "cancelled");
     assert_eq!(attribute(exported.one("handle"), "error.type"), "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_blocks_its_thread_for_good_does_not_keep_its_spans_either() {
+    static HELD: OnceLock<Mutex<Receiver<()>>> = OnceLock::new();
+    async fn block(_: u64, _: Context) -> Result<(), HandlerError> {
+        let _ = HELD.get().unwrap().lock().unwrap().recv();
+        Ok(())
+    }
+    let (hold, held) = channel();
+    HELD.set(Mutex::new(held)).unwrap();
+    let threads = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let threads = HandlerThreads::new(threads).unwrap();
+    let consumer = Consumer::new("block", MemoryStore::new(), block).key(|n| n).timeout(Duration::from_millis(50));
+    let exported = work_on(Some(threads), consumer, &[message("m-1", "1")]).await;
+    assert_eq!(attribute(exported.of_message("m-1"), "claimant.outcome"), "stuck");
+    assert_eq!(attribute(exported.one("handle"), "claimant.result"), "stuck");
+    drop(hold);
 }

@@ -327,6 +327,10 @@ mod documents {
     #[doc = include_str!("../../../docs/idempotency.md")]
     struct Idempotency;
 
+    #[cfg(feature = "otel")]
+    #[doc = include_str!("../../../docs/telemetry.md")]
+    struct Telemetry;
+
     #[cfg(feature = "s3")]
     #[doc = include_str!("../../../docs/large-payloads.md")]
     struct LargePayloads;

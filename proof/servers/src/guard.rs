@@ -53,6 +53,14 @@ pub(crate) struct Program {
 impl Program {
     /// Starts the server and returns it once `listening` finds its address in a line of its log.
     pub(crate) fn start(self, listening: impl Fn(&str) -> Option<String>) -> io::Result<Server> {
+        self.start_and_read(listening).map(|(server, _)| server)
+    }
+
+    /// Starts the server as [`start`](Self::start) does, and returns what it then writes to its log as well.
+    pub(crate) fn start_and_read(
+        self,
+        listening: impl Fn(&str) -> Option<String>,
+    ) -> io::Result<(Server, Receiver<String>)> {
         let mut command = Command::new("sh");
         command.args(["-c", GUARD, "guard", self.stop]).arg(self.data.path()).args(&self.command);
         // What else the server writes goes to its own directory: it is certain that its user may write there.
@@ -64,7 +72,7 @@ impl Program {
         let lines = lines_of(guard.stdout.take().ok_or_else(|| io::Error::other("standard output is not piped"))?);
         let mut server = Server { address: String::new(), guard };
         server.address = wait_for_address(&lines, listening)?;
-        Ok(server)
+        Ok((server, lines))
     }
 }
 

@@ -158,12 +158,12 @@ pub fn repository() -> io::Result<PathBuf> {
     })
 }
 
-fn local(port: &str) -> String {
+pub(crate) fn local(port: &str) -> String {
     format!("127.0.0.1:{port}")
 }
 
 /// Starts a server on this port; or on a free one, and again on another where that was taken meanwhile.
-fn on_port(port: Option<u16>, start: impl Fn(&str) -> io::Result<Server>) -> io::Result<Server> {
+pub(crate) fn on_port<S>(port: Option<u16>, start: impl Fn(&str) -> io::Result<S>) -> io::Result<S> {
     if let Some(port) = port {
         return start(&port.to_string());
     }
@@ -185,7 +185,7 @@ fn free_port() -> u16 {
         .unwrap_or_default()
 }
 
-fn words(program: &Path, arguments: &[&str]) -> Vec<OsString> {
+pub(crate) fn words(program: &Path, arguments: &[&str]) -> Vec<OsString> {
     std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect()
 }
 
@@ -206,7 +206,7 @@ fn run(command: &mut Command, data: &TempDir, user: Option<(u32, u32)>, input: &
 }
 
 /// Makes a directory for a server's data, which belongs to this user.
-fn data_directory(server: &str, user: Option<(u32, u32)>) -> io::Result<TempDir> {
+pub(crate) fn data_directory(server: &str, user: Option<(u32, u32)>) -> io::Result<TempDir> {
     let data = tempfile::Builder::new().prefix(&format!("claimant-{server}.")).tempdir()?;
     if let Some((uid, gid)) = user {
         chown(data.path(), Some(uid), Some(gid))?;
@@ -246,6 +246,6 @@ fn postgres_directory() -> io::Result<PathBuf> {
     Ok(program(&["initdb"], &[])?.with_file_name(""))
 }
 
-fn not_installed(what: &str) -> io::Error {
+pub(crate) fn not_installed(what: &str) -> io::Error {
     io::Error::other(format!("{what} is not installed: run make tools"))
 }
