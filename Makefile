@@ -13,6 +13,7 @@ FUNCTION ?= order-confirmation
 EVENT ?= order
 MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
+FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
 .PHONY: help run dev test lint docs fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries \
 	tests test-alone test-servers test-lambda test-seeds test-storm test-new test-templates test-licences
@@ -20,10 +21,14 @@ PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: binaries ## Start the local cloud, send it a sample workload, and show what became of it; POSTGRES=throwaway: with inventory
-	@POSTGRES='$(POSTGRES)' scripts/run
+# By their names: for the whole workspace, cargo would also build what only tests need.
+run: ## Start the local cloud, send it a sample workload, and show what became of it; POSTGRES=throwaway: with inventory
+	$(if $(filter-out throwaway,$(POSTGRES)),$(error POSTGRES is throwaway or not set; a database of your own goes into DATABASE_URL))
+	cargo build --locked --bins -p claimant-cli $(FUNCTIONS)$(if $(POSTGRES), -p claimant-servers)
+	@$(if $(POSTGRES),$(BUILT)/debug/claimant-server postgres) scripts/run
 
-dev: binaries ## Start the local cloud and leave it up; Ctrl-C stops it
+dev: ## Start the local cloud and leave it up; Ctrl-C stops it
+	cargo build --locked --bins -p claimant-cli $(FUNCTIONS)
 	@$(BUILT)/debug/claimant local
 
 test: ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
@@ -88,7 +93,8 @@ docs: ## Build the book of docs/ into target/book
 	@scripts/tools mdbook
 	mdbook build docs
 
-watch: binaries ## Run the functions by cargo lambda watch, rebuilt on every change, beside a local cloud
+watch: ## Run the functions by cargo lambda watch, rebuilt on every change, beside a local cloud
+	cargo build --locked -p claimant-cli
 	@scripts/watch
 
 invoke: ## Send FUNCTION the sample EVENT (tests/events) while `make watch` runs
