@@ -25,6 +25,7 @@ examples! {
     leased
     lock_table
     mysql
+    mysql_transaction
     notifications
     optimistic
     postgres

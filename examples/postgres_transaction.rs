@@ -1,6 +1,6 @@
 //! A transaction in PostgreSQL: the handler's statements and the completion of the key commit together, exactly once.
 //!
-//! The server is the one that `CLAIMANT_DATABASE_URL` names. `MySqlTransactions` does the same in MySQL and MariaDB.
+//! The server is the one that `CLAIMANT_DATABASE_URL` names. `mysql_transaction` does the same in MySQL and MariaDB.
 //!
 //! ```text
 //! m-1 completed, m-2 duplicate

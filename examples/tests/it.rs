@@ -7,9 +7,10 @@ use std::process::Command;
 use claimant_tests::services::{MariaDb, Postgres, Redis};
 
 /// Those that need a server, and the variable that names it.
-const WITH_SERVER: [(&str, &str); 6] = [
+const WITH_SERVER: [(&str, &str); 7] = [
     ("inbox", "CLAIMANT_DATABASE_URL"),
     ("mysql", "CLAIMANT_DATABASE_URL"),
+    ("mysql_transaction", "CLAIMANT_DATABASE_URL"),
     ("postgres", "CLAIMANT_DATABASE_URL"),
     ("postgres_batch", "CLAIMANT_DATABASE_URL"),
     ("postgres_transaction", "CLAIMANT_DATABASE_URL"),
@@ -84,7 +85,7 @@ fn examples_on_servers_print_what_they_say() {
     for (name, variable) in WITH_SERVER {
         let url = match name {
             "redis" => redis.url(),
-            "mysql" => mariadb.url(),
+            "mysql" | "mysql_transaction" => mariadb.url(),
             _ => postgres.url(),
         };
         check(name, &[(variable, &url)]);

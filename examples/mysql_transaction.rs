@@ -1,0 +1,53 @@
+//! A transaction in MySQL or MariaDB: the handler's statements and the completion of the key commit together, exactly once.
+//!
+//! The server is the one that `CLAIMANT_DATABASE_URL` names. Only statements about rows are let through: in MySQL, most others
+//! would commit. So tables are made outside.
+//!
+//! ```text
+//! m-1 completed, m-2 duplicate
+//! m-3 retry
+//! m-4 duplicate
+//! 1 booking
+//! ```
+
+use claimant::engine::Engine;
+use claimant::mysql::{MySqlStore, MySqlTransaction, MySqlTransactions};
+use claimant::{Consumer, Context, HandlerError, TransactionGuard};
+
+#[derive(serde::Deserialize)]
+struct Order {
+    order_id: String,
+    pieces: i32,
+}
+
+async fn book(order: Order, mut tx: TransactionGuard<MySqlTransaction>, _: Context) -> Result<(), HandlerError> {
+    let insert = sqlx::query("INSERT INTO claimant_example_bookings (order_id, pieces) VALUES (?, ?)");
+    insert.bind(order.order_id).bind(order.pieces).execute(&mut *tx).await?;
+    if order.pieces > 100 {
+        // What was inserted is rolled back with the claim.
+        return Err(HandlerError::retry("not enough in stock"));
+    }
+    Ok(())
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> crate::Result {
+    let store = MySqlStore::from_env().await?;
+    store.migrate().await?;
+    let pool = store.pool().clone();
+    let table = "CREATE TABLE IF NOT EXISTS claimant_example_bookings (order_id varchar(64) NOT NULL, pieces int NOT NULL)";
+    sqlx::query(table).execute(&pool).await?;
+
+    let consumer = Consumer::transactional("booking", MySqlTransactions::new(store), book);
+    let engine = Engine::with_defaults(consumer.key(|order| &order.order_id))?;
+    let [first, second] = [crate::support::new_order_id(), crate::support::new_order_id()];
+    let order = |id: &str, pieces: u32| format!(r#"{{"order_id": "{id}", "pieces": {pieces}}}"#);
+    crate::support::deliver(&engine, &[("m-1", &order(&first, 2)), ("m-2", &order(&first, 2))]).await?;
+    crate::support::deliver(&engine, &[("m-3", &order(&second, 500))]).await?;
+    crate::support::deliver(&engine, &[("m-4", &order(&first, 2))]).await?;
+
+    let count = "SELECT count(*) FROM claimant_example_bookings WHERE order_id IN (?, ?)";
+    let count = sqlx::query_scalar::<_, i64>(count).bind(first).bind(second).fetch_one(&pool).await?;
+    println!("{count} booking");
+    Ok(())
+}
