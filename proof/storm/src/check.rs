@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Fate, Piece, Plan, Target};
+use claimant_local::workload::{Fate, Piece, Plan};
+
+use crate::plan::Target;
 use crate::seen::Seen;
 
 /// Keys that a fault names; the rest are counted.
@@ -130,7 +132,8 @@ impl Verdict {
                 Fate::Refused | Fate::Deadly if found < piece.copies.into() => missing.push(piece.key.as_str()),
                 Fate::Refused | Fate::Deadly => self.letters_repeated += found - u64::from(piece.copies),
                 Fate::Done if found > 0 => good.push(piece.key.as_str()),
-                Fate::Done => {}
+                // No storm plans work that may be in doubt.
+                Fate::Done | Fate::InDoubt => {}
             }
         }
         self.fault("were refused or deadly, and not all their copies were dead-lettered", missing);

@@ -19,7 +19,7 @@ fn good(plan: &Plan) -> (Seen, Traffic) {
         let status = match piece.fate {
             Fate::Done => "COMPLETED",
             Fate::Refused => "REJECTED",
-            Fate::Deadly => "IN_PROGRESS",
+            Fate::Deadly | Fate::InDoubt => "IN_PROGRESS",
         };
         seen.records.insert(piece.key.clone(), Record { status: status.to_owned(), attempts: 2 });
         if piece.fate == Fate::Done {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use claimant_local::Error;
 use claimant_local::cloud::Cloud;
 use claimant_local::sqs::{Deletion, NewMessage};
+use claimant_local::workload::Fate;
 
-use crate::plan::Fate;
 use crate::storm::Lane;
 
 /// With so many good messages of one queue, one that aborts its process is moved back too: it must take none of them along.
@@ -17,23 +17,23 @@ const GOOD_PER_DEADLY: usize = 10;
 const REFUSED_BY: &str = "claimant-message-id";
 
 /// Messages looked at in one go: as many as a dead-letter queue can hold in the longest storm.
-pub(crate) const LETTERS_MAX: usize = 100_000;
+pub(crate) const DEAD_LETTERS_MAX: usize = 100_000;
 
 /// Moves them back, once, as new messages, and counts them by function. Nothing but deadly messages kills after this, so that what
 /// is good has to come through.
-pub(crate) async fn redrive(cloud: &Cloud, lanes: &[Lane]) -> Result<BTreeMap<&'static str, u64>, Error> {
+pub(crate) async fn redrive(cloud: &Cloud, lanes: &[Lane<'_>]) -> Result<BTreeMap<&'static str, u64>, Error> {
     let mut counts = BTreeMap::new();
     for lane in lanes.iter().filter(|lane| lane.target.is_redriven()) {
         let (mut good, mut deadly) = (Vec::new(), Vec::new());
         // What is not moved back is hidden for a while, and listed all the same.
-        for letter in cloud.sqs().receive(&lane.dead_letter_queue, LETTERS_MAX, Duration::ZERO).await? {
+        for letter in cloud.sqs().receive(lane.route.dead_letter_queue, DEAD_LETTERS_MAX, Duration::ZERO).await? {
             let piece = lane.plan.pieces.iter().find(|piece| piece.body == letter.body);
             match piece.map(|piece| piece.fate) {
                 Some(Fate::Done) => good.push(letter),
-                // Unless the function itself put it there, nobody has refused it yet.
+                // Unless the function itself put it there, it has not been refused yet.
                 Some(Fate::Refused) if !letter.message_attributes.contains_key(REFUSED_BY) => good.push(letter),
                 Some(Fate::Deadly) => deadly.push(letter),
-                Some(Fate::Refused) | None => {}
+                Some(Fate::Refused | Fate::InDoubt) | None => {}
             }
         }
         let neighbours = good.len().div_ceil(GOOD_PER_DEADLY);
@@ -44,8 +44,8 @@ pub(crate) async fn redrive(cloud: &Cloud, lanes: &[Lane]) -> Result<BTreeMap<&'
             [neighbour, Some(letter)].into_iter().flatten()
         });
         for letter in moved {
-            if cloud.sqs().delete(&lane.dead_letter_queue, &letter.receipt_handle)? == Deletion::Deleted {
-                cloud.sqs().send(&lane.queue, NewMessage::new(&letter.body))?;
+            if cloud.sqs().delete(lane.route.dead_letter_queue, &letter.receipt_handle)? == Deletion::Deleted {
+                cloud.sqs().send(lane.route.queue, NewMessage::new(&letter.body))?;
                 *counts.entry(lane.target.function()).or_default() += 1;
             }
         }

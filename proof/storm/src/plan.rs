@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use claimant_local::workload::{Fate, Piece, Plan, Planned};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
@@ -31,49 +32,6 @@ pub(crate) enum Target {
     Loyalty,
     /// The tests' worker, whose messages can abort its process: leased, with effects that know no keys.
     Poison,
-}
-
-/// What must become of a piece of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It has its effect: exactly once, or, where it is leased and its system knows no keys, at least once.
-    Done,
-    /// It has none, and every copy is dead-lettered.
-    Refused,
-    /// It has none either: its handler aborts the process, each time, until the queue gives up on the message.
-    Deadly,
-}
-
-/// A piece of work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) key: String,
-    /// What it must stay in order with, where the queue is FIFO.
-    pub(crate) group: String,
-    pub(crate) body: String,
-    /// What its effect must be.
-    pub(crate) effect: String,
-    pub(crate) fate: Fate,
-    pub(crate) copies: u32,
-}
-
-/// One message to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Planned {
-    /// When, from the start of the storm.
-    pub(crate) at: Duration,
-    pub(crate) body: String,
-    pub(crate) group: String,
-}
-
-/// What is sent to one function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
-    pub(crate) pieces: Vec<Piece>,
-    /// Each different from every other.
-    pub(crate) broken: Vec<String>,
-    /// In the order of sending.
-    pub(crate) messages: Vec<Planned>,
 }
 
 /// How much is sent.
@@ -120,29 +78,26 @@ impl Target {
 
     /// The plan of this seed. Every body holds secrets, which start with `secret`, in fields that are no keys.
     pub(crate) fn plan(self, extent: Extent, secret: &str, random: &mut Rng) -> Plan {
-        let mut plan = Plan { pieces: Vec::new(), broken: Vec::new(), messages: Vec::new() };
         // Of one customer, what comes first is sent first: pieces are made in the order of their first copies.
         let spacing = extent.within / (extent.pieces + 1);
-        for i in 0..extent.pieces {
-            let mut piece = self.piece(i, &format!("{secret}{i}"), random);
-            let mut times = times(spacing * i, extent.within, random);
-            if piece.fate == Fate::Deadly {
-                times.truncate(1);
-            }
-            piece.copies = u32::try_from(times.len()).expect("at most COPIES_MAX");
-            let copy = |at| Planned { at, body: piece.body.clone(), group: piece.group.clone() };
-            plan.messages.extend(times.into_iter().map(copy));
-            plan.pieces.push(piece);
-        }
-        for i in 0..(extent.pieces / PIECES_PER_BROKEN).max(3) {
-            let body = self.broken(i, &format!("{secret}b{i}"));
-            let at = spacing * random.u32(..extent.pieces);
+        let pieces: Vec<_> = (0..extent.pieces)
+            .map(|i| {
+                let piece = self.piece(i, &format!("{secret}{i}"), random);
+                let mut times = times(spacing * i, extent.within, random);
+                if piece.fate == Fate::Deadly {
+                    times.truncate(1);
+                }
+                (piece, times)
+            })
+            .collect();
+        let broken = (0..(extent.pieces / PIECES_PER_BROKEN).max(3)).map(|i| Planned {
+            at: spacing * random.u32(..extent.pieces),
+            body: self.broken(i, &format!("{secret}b{i}")),
             // In a group with good ones, which it must not hold up.
-            plan.messages.push(Planned { at, body: body.clone(), group: customer(i) });
-            plan.broken.push(body);
-        }
-        plan.messages.sort_by_key(|message| message.at);
-        plan
+            group: customer(i),
+        });
+        let broken = broken.collect();
+        Plan::new(pieces, broken)
     }
 
     fn piece(self, i: u32, secret: &str, random: &mut Rng) -> Piece {

@@ -10,8 +10,9 @@ use std::time::Duration;
 use claimant_local::Error;
 use claimant_local::cloud::{Cloud, CloudConfig};
 use claimant_local::lambda::FunctionCounters;
-use claimant_local::sqs::{Depth, NewMessage};
-use claimant_local::stack::{FunctionSpec, Stack};
+use claimant_local::sqs::Depth;
+use claimant_local::stack::Stack;
+use claimant_local::workload::{Fate, Piece, Plan, Route};
 use fastrand::Rng;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -19,14 +20,14 @@ use crate::check::{Traffic, Verdict};
 use crate::database::Database;
 use crate::killer::{Strikes, strike};
 use crate::line::{Line, LineCounts};
-use crate::operator::{self, LETTERS_MAX};
-use crate::plan::{Extent, Fate, Piece, Plan, Target};
+use crate::operator::{self, DEAD_LETTERS_MAX};
+use crate::plan::{Extent, Target};
 use crate::transcript::{Found, Transcript};
 use crate::worker;
 
 /// How long an invocation may take, so that the lease of a dead owner is over soon.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// How long a message is hidden that nobody says anything about.
+/// How long a message is hidden whose visibility no function changes.
 const VISIBILITY: Duration = Duration::from_secs(6);
 /// Backoffs grow to a quarter of an hour; here no message stays away for longer than this.
 const HIDDEN_MAX: Duration = Duration::from_secs(5);
@@ -101,12 +102,9 @@ pub(crate) struct Outcome {
 }
 
 /// One function, its queue, and what is sent to it.
-pub(crate) struct Lane {
+pub(crate) struct Lane<'a> {
     pub(crate) target: Target,
-    function: FunctionSpec,
-    pub(crate) queue: String,
-    pub(crate) dead_letter_queue: String,
-    fifo: bool,
+    pub(crate) route: Route<'a>,
     pub(crate) plan: Plan,
 }
 
@@ -176,7 +174,7 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
 async fn weather(
     cloud: &Cloud,
     line: &Line,
-    lanes: &[Lane],
+    lanes: &[Lane<'_>],
     storm: Duration,
     mut random: Rng,
 ) -> Result<Weathered, Error> {
@@ -218,19 +216,13 @@ async fn drain(cloud: &Cloud, limit: Duration) -> Result<bool, Error> {
 }
 
 /// Sends every message at its time.
-async fn send(cloud: &Cloud, lanes: &[Lane], start: Instant) -> Result<(), Error> {
+async fn send(cloud: &Cloud, lanes: &[Lane<'_>], start: Instant) -> Result<(), Error> {
     let messages = lanes.iter().flat_map(|lane| lane.plan.messages.iter().map(move |message| (lane, message)));
     let mut messages: Vec<_> = messages.collect();
     messages.sort_by_key(|(_, message)| message.at);
-    for (place, (lane, message)) in messages.into_iter().enumerate() {
+    for (number, (lane, message)) in messages.into_iter().enumerate() {
         sleep_until(start + message.at).await;
-        // On a FIFO queue each copy is a message of its own, so that it gets through to the function.
-        let message = NewMessage {
-            group_id: lane.fifo.then(|| message.group.clone()),
-            deduplication_id: lane.fifo.then(|| format!("storm-{place}")),
-            ..NewMessage::new(&message.body)
-        };
-        cloud.sqs().send(&lane.queue, message)?;
+        lane.route.send(cloud, message, number)?;
     }
     Ok(())
 }
@@ -267,30 +259,17 @@ fn open(path: &Path) -> Result<Box<dyn Write + Send>, Error> {
     Ok(Box::new(file))
 }
 
-impl Lane {
-    fn new(cloud: &Cloud, target: Target, plan: Plan) -> Result<Self, Error> {
+impl<'a> Lane<'a> {
+    fn new(cloud: &'a Cloud, target: Target, plan: Plan) -> Result<Self, Error> {
         let name = target.function();
-        let missing = |what: &str| Error::new(format!("the storm needs {what} of {name}: give it one in the template"));
         let function = cloud.stack().functions.iter().find(|function| function.binary == name);
-        let function = function.ok_or_else(|| missing("the function"))?;
-        let mapping =
-            function.mappings.iter().find(|mapping| mapping.enabled).ok_or_else(|| missing("an SQS event"))?;
-        let queue = cloud.stack().queues.iter().find(|queue| queue.name == mapping.queue);
-        let queue = queue.ok_or_else(|| missing("the queue"))?;
-        let redrive = queue.settings.redrive.as_ref().ok_or_else(|| missing("the dead-letter queue"))?;
-        Ok(Self {
-            target,
-            function: function.clone(),
-            queue: queue.name.clone(),
-            dead_letter_queue: redrive.dead_letter_queue.clone(),
-            fifo: queue.settings.fifo,
-            plan,
-        })
+        let function = function.ok_or_else(|| Error::new(format!("the storm needs {name}: give the template one")))?;
+        Ok(Self { target, route: Route::of(cloud.stack(), function)?, plan })
     }
 
     /// Says of each good piece among the dead letters how it came there: that is a fault, and this is its trace.
     async fn explain(&self, cloud: &Cloud) -> Result<(), Error> {
-        for letter in cloud.sqs().receive(&self.dead_letter_queue, LETTERS_MAX, Duration::ZERO).await? {
+        for letter in cloud.sqs().receive(self.route.dead_letter_queue, DEAD_LETTERS_MAX, Duration::ZERO).await? {
             let good = |piece: &&Piece| piece.fate == Fate::Done && piece.body == letter.body;
             if let Some(Piece { key, .. }) = self.plan.pieces.iter().find(good) {
                 let why = letter.message_attributes.get("claimant-error");
@@ -301,9 +280,9 @@ impl Lane {
     }
 
     async fn row(&self, cloud: &Cloud, database: &Database, redriven: u64) -> Result<Row, Error> {
-        let counters = cloud.sqs().counters(&self.queue)?;
-        let Depth { visible, in_flight, delayed, .. } = cloud.sqs().depth(&self.queue)?;
-        let letters = cloud.sqs().messages(&self.dead_letter_queue)?;
+        let counters = cloud.sqs().counters(self.route.queue)?;
+        let Depth { visible, in_flight, delayed, .. } = cloud.sqs().depth(self.route.queue)?;
+        let letters = cloud.sqs().messages(self.route.dead_letter_queue)?;
         let traffic = Traffic {
             sent: counters.sent,
             redriven,
@@ -313,13 +292,13 @@ impl Lane {
             queued: (visible + in_flight + delayed) as u64,
             dead_letters: letters.into_iter().map(|message| message.body).collect(),
         };
-        let seen = crate::seen::Seen::of(self.target, cloud, database, &self.function).await?;
+        let seen = crate::seen::Seen::of(self.target, cloud, database, self.route.function).await?;
         let verdict = Verdict::new(self.target, &self.plan, &seen, &traffic);
         if !verdict.faults.is_empty() {
             self.explain(cloud).await?;
         }
         let counters =
-            cloud.function(&self.function.logical_id).map(|function| function.counters()).unwrap_or_default();
+            cloud.function(&self.route.function.logical_id).map(|function| function.counters()).unwrap_or_default();
         Ok(Row { function: self.target.function(), verdict, traffic, counters })
     }
 }

@@ -10,6 +10,7 @@
 //! | `plan` | what is sent, and what must become of it; the same for every function |
 //! | `orders`, `payments`, `gift_cards`, `loyalty`, `audit`, `inventory` | one function's `Sample` each: what is sent to it, and where its effects are seen |
 //! | `records` | the records' word, in the lock table or in PostgreSQL |
+//! | `route` | where the messages of a function go |
 //! | `run` | sending, waiting, looking |
 //! | `summary`, `report` | the arithmetic, and what is wrong with it; the table |
 //!
@@ -24,11 +25,13 @@ mod payments;
 mod plan;
 mod records;
 mod report;
+mod route;
 mod run;
 mod sample;
 mod summary;
 
-pub use plan::{COUNT_MAX, Random};
+pub use plan::{COUNT_MAX, Fate, Piece, Plan, Planned, Random};
 pub use report::Report;
+pub use route::Route;
 pub use run::{Progress, Settings, run};
 pub use summary::{Figures, Summary};

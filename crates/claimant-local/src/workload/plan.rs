@@ -31,13 +31,15 @@ pub(super) struct Request {
 
 /// What must become of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub enum Fate {
     /// It has its effect once.
     Done,
     /// It has none, and every copy is dead-lettered.
     Refused,
     /// It has its effect once at most; where it is not known to be done, every copy is dead-lettered.
     InDoubt,
+    /// Its handler ends the process, each time, until the queue gives up: it has no effect, and every copy is dead-lettered.
+    Deadly,
 }
 
 /// How soon a second copy comes after the first.
@@ -53,35 +55,62 @@ pub(super) enum Repeat {
 
 /// A piece of work, which has its effect once at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) key: String,
+pub struct Piece {
+    /// Its idempotency key.
+    pub key: String,
     /// What it must stay in order with, where the queue is FIFO.
-    pub(super) group: String,
-    pub(super) body: String,
-    /// What its effect must be, as [`Effect::what`](super::Effect::what).
-    pub(super) effect: String,
-    pub(super) fate: Fate,
+    pub group: String,
+    /// The body of its message.
+    pub body: String,
+    /// What its effect must be: an address, an amount.
+    pub effect: String,
+    /// What must become of it.
+    pub fate: Fate,
     /// How many times the message is sent.
-    pub(super) copies: u32,
+    pub copies: u32,
 }
 
 /// One message to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Planned {
+pub struct Planned {
     /// When, from the start of the run.
-    pub(super) at: Duration,
-    pub(super) body: String,
+    pub at: Duration,
+    /// Its body.
+    pub body: String,
     /// Its group, where the queue is FIFO.
-    pub(super) group: String,
+    pub group: String,
 }
 
 /// Pieces of work, broken bodies, and the messages that carry them in the order of sending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub(super) pieces: Vec<Piece>,
+pub struct Plan {
+    /// In the order of their first copies.
+    pub pieces: Vec<Piece>,
     /// Each different from every other.
-    pub(super) broken: Vec<String>,
-    pub(super) messages: Vec<Planned>,
+    pub broken: Vec<String>,
+    /// In the order of sending.
+    pub messages: Vec<Planned>,
+}
+
+impl Plan {
+    /// Returns the plan of these pieces, each sent at these times, and of these broken messages. The copies are counted here.
+    #[must_use]
+    pub fn new(pieces: impl IntoIterator<Item = (Piece, Vec<Duration>)>, broken: Vec<Planned>) -> Self {
+        let mut plan = Self {
+            pieces: Vec::new(),
+            broken: broken.iter().map(|message| message.body.clone()).collect(),
+            messages: Vec::new(),
+        };
+        for (mut piece, times) in pieces {
+            piece.copies = u32::try_from(times.len()).expect("a few copies");
+            let copy = |at| Planned { at, body: piece.body.clone(), group: piece.group.clone() };
+            plan.messages.extend(times.into_iter().map(copy));
+            plan.pieces.push(piece);
+        }
+        plan.messages.extend(broken);
+        plan.messages.sort_by_key(|message| message.at);
+        plan
+    }
 }
 
 impl Request {
@@ -102,26 +131,21 @@ impl Request {
     ) -> Plan {
         let mut random = Random::new(self.seed);
         let spacing = SPACING_MAX.min(SPREAD_MAX / self.count);
-        let mut plan = Plan { pieces: Vec::new(), broken: Vec::new(), messages: Vec::new() };
-        for i in 0..self.count {
-            let (mut piece, repeat) = piece(i, self.first + u64::from(i), &mut random);
-            let times = times(spacing * i, (i % 3 == 1).then_some(repeat), &mut random);
-            piece.copies = u32::try_from(times.len()).expect("at most three copies");
-            let copy = |at| Planned { at, body: piece.body.clone(), group: piece.group.clone() };
-            plan.messages.extend(times.into_iter().map(copy));
-            plan.pieces.push(piece);
-        }
+        let pieces: Vec<_> = (0..self.count)
+            .map(|i| {
+                let (piece, repeat) = piece(i, self.first + u64::from(i), &mut random);
+                (piece, times(spacing * i, (i % 3 == 1).then_some(repeat), &mut random))
+            })
+            .collect();
         let kinds: Vec<_> = [not_json as fn(u64) -> String, nested].into_iter().chain(broken.iter().copied()).collect();
         let at_least = u32::try_from(kinds.len()).expect("a few kinds");
-        let ways = (0_u64..).zip(kinds.iter().cycle());
-        for (number, way) in ways.take((self.count / PIECES_PER_BROKEN).max(at_least) as usize) {
-            let body = way(self.first + number);
-            let (at, group) = (spacing * random.below(self.count), "broken".to_owned());
-            plan.messages.push(Planned { at, body: body.clone(), group });
-            plan.broken.push(body);
-        }
-        plan.messages.sort_by_key(|message| message.at);
-        plan
+        let ways = (0_u64..).zip(kinds.iter().cycle()).take((self.count / PIECES_PER_BROKEN).max(at_least) as usize);
+        let broken = ways.map(|(number, way)| {
+            let at = spacing * random.below(self.count);
+            Planned { at, body: way(self.first + number), group: "broken".to_owned() }
+        });
+        let broken = broken.collect();
+        Plan::new(pieces, broken)
     }
 }
 

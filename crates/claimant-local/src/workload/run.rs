@@ -12,11 +12,12 @@ use super::orders::Orders;
 use super::payments::Payments;
 use super::plan::{Plan, Request};
 use super::report::Report;
+use super::route::Route;
 use super::sample::{Sample, Seen};
 use super::summary::{Summary, Traffic};
 use crate::Error;
 use crate::cloud::Cloud;
-use crate::sqs::{Depth, NewMessage};
+use crate::sqs::Depth;
 use crate::stack::FunctionSpec;
 
 /// The samples, in the order of their rows.
@@ -56,10 +57,7 @@ pub struct Progress {
 /// One function's workload, where it goes, and how far it is.
 struct Lane<'a> {
     sample: &'static dyn Sample,
-    function: &'a FunctionSpec,
-    queue: &'a str,
-    dead_letter_queue: &'a str,
-    fifo: bool,
+    route: Route<'a>,
     plan: Plan,
     /// What earlier runs on the same data left.
     before: Seen,
@@ -136,75 +134,51 @@ impl<'a> Lane<'a> {
         function: &'a FunctionSpec,
         settings: Settings,
     ) -> Result<Self, Error> {
-        let name = sample.function();
-        let needs = |what: &str| Error::new(format!("the sample workload needs {what}: give it one in the template"));
-        let mapping = function.mappings.iter().find(|mapping| mapping.enabled);
-        let mapping = mapping.ok_or_else(|| needs(&format!("an enabled SQS event of the function {name}")))?;
-        let queue = cloud.stack().queues.iter().find(|queue| queue.name == mapping.queue);
-        let queue = queue.ok_or_else(|| needs(&format!("the queue of the SQS event of {name}")))?;
-        let redrive = queue.settings.redrive.as_ref();
-        let redrive =
-            redrive.ok_or_else(|| needs(&format!("a dead-letter queue (RedrivePolicy) of {}", queue.name)))?;
+        let route = Route::of(cloud.stack(), function)?;
         let before = sample.look(cloud, function).await?;
         let known = before.records.keys().chain(before.effects.iter().map(|effect| effect.key.as_str()));
         let request = Request::after(known, settings.count, settings.seed);
         sample.prepare(request, function).await?;
-        Ok(Self {
-            sample,
-            function,
-            queue: &queue.name,
-            dead_letter_queue: &redrive.dead_letter_queue,
-            fifo: queue.settings.fifo,
-            plan: sample.plan(request, function),
-            before,
-            sent: 0,
-        })
+        Ok(Self { sample, route, plan: sample.plan(request, function), before, sent: 0 })
     }
 
     fn send_due(&mut self, cloud: &Cloud, elapsed: Duration) -> Result<(), Error> {
         while let Some(planned) = self.plan.messages.get(self.sent).filter(|planned| planned.at <= elapsed) {
-            // On a FIFO queue each message is its own, so that duplicates get through to the function.
-            let unique = self.fifo.then(|| format!("workload-{}", self.sent));
-            let message = NewMessage {
-                group_id: self.fifo.then(|| planned.group.clone()),
-                deduplication_id: unique,
-                ..NewMessage::new(&planned.body)
-            };
-            cloud.sqs().send(self.queue, message)?;
+            self.route.send(cloud, planned, self.sent)?;
             self.sent += 1;
         }
         Ok(())
     }
 
     fn add_to(&self, progress: &mut Progress, cloud: &Cloud) -> Result<(), Error> {
-        let counters = cloud.sqs().counters(self.queue)?;
-        let depth = cloud.sqs().depth(self.queue)?;
+        let counters = cloud.sqs().counters(self.route.queue)?;
+        let depth = cloud.sqs().depth(self.route.queue)?;
         progress.sent += self.sent;
         progress.messages += self.plan.messages.len();
         progress.finished += counters.deleted + counters.dead_lettered;
         progress.queues.visible += depth.visible;
         progress.queues.in_flight += depth.in_flight;
         progress.queues.delayed += depth.delayed;
-        progress.dead_lettered += total(cloud.sqs().depth(self.dead_letter_queue)?);
+        progress.dead_lettered += total(cloud.sqs().depth(self.route.dead_letter_queue)?);
         Ok(())
     }
 
     async fn summary(&self, cloud: &Cloud) -> Result<Summary, Error> {
-        let counters = cloud.sqs().counters(self.queue)?;
-        let dead_letters = cloud.sqs().messages(self.dead_letter_queue)?;
+        let counters = cloud.sqs().counters(self.route.queue)?;
+        let dead_letters = cloud.sqs().messages(self.route.dead_letter_queue)?;
         let traffic = Traffic {
             sent: counters.sent,
             deleted: counters.deleted,
             moved: counters.dead_lettered,
-            queued: total(cloud.sqs().depth(self.queue)?) as u64,
+            queued: total(cloud.sqs().depth(self.route.queue)?) as u64,
             dead_letters: dead_letters.into_iter().map(|message| message.body).collect(),
-            left_for_redelivery: cloud.mapping_counters(&self.function.logical_id).failed,
+            left_for_redelivery: cloud.mapping_counters(&self.route.function.logical_id).failed,
         };
-        let seen = self.sample.look(cloud, self.function).await?.since(&self.before);
+        let seen = self.sample.look(cloud, self.route.function).await?.since(&self.before);
         Ok(Summary {
             function: self.sample.function(),
             effects_are: self.sample.effects(),
-            all_well: self.sample.all_well(self.function),
+            all_well: self.sample.all_well(self.route.function),
             ..Summary::new(&self.plan, &seen, &traffic)
         })
     }

@@ -136,7 +136,7 @@ impl Summary {
             let found = effects.remove(key.as_str()).unwrap_or_default();
             match (found.len(), fate) {
                 (0, Fate::Done) => none.push(key.as_str()),
-                (1.., Fate::Refused) => refused.push(key.as_str()),
+                (1.., Fate::Refused | Fate::Deadly) => refused.push(key.as_str()),
                 (2.., _) => several.push(key.as_str()),
                 _ => {}
             }
@@ -160,7 +160,7 @@ impl Summary {
         let (mut missing, mut good, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         for piece in &plan.pieces {
             let belong = match piece.fate {
-                Fate::Refused => piece.copies,
+                Fate::Refused | Fate::Deadly => piece.copies,
                 Fate::InDoubt if seen.records.status(&piece.key) == Some(Status::Parked) => piece.copies,
                 Fate::Done | Fate::InDoubt => 0,
             };
