@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use claimant_core::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call as StoreCall, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store,
-    StoreError, StoreErrorKind, StoreFuture,
+    BatchedClaim, Call as StoreCall, Claim, ClaimAnswer, Failure, Renewed, Settled, Store, StoreError, StoreErrorKind,
+    StoreFuture,
 };
 
 /// Which call of a store.
@@ -249,18 +249,12 @@ impl Store for FaultyStore {
         })
     }
 
-    fn claims_max(&self) -> Option<usize> {
-        self.inner.claims_max()
-    }
-
     fn claims_outlive_owners(&self) -> bool {
         // The one behind is not asked: the outcomes of at-most-once consumers are shown on every store.
         !self.fleeting
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: StoreCall<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.inner.get(id, call)
-    }
+    crate::pass_on!(self => self.inner; claims_max, get);
 }
 
 /// Returns a claim of its own with the same contents, but its transaction: a stale claim, as a caller has that was given up.

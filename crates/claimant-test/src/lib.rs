@@ -54,6 +54,7 @@ pub mod events;
 pub mod faulty;
 mod life;
 pub mod message;
+mod pass_on;
 pub mod played;
 mod probe;
 mod receiver;

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use claimant_core::protocol::{ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call as StoreCall, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
-    Timestamp,
+    Call as StoreCall, Claim, ClaimAnswer, RecordId, Renewed, Settled, Store, StoreError, StoreFuture, Timestamp,
 };
 
 use crate::faulty::{Call, FaultyStore};
@@ -116,15 +115,5 @@ impl Store for Probe {
         })
     }
 
-    fn claims_max(&self) -> Option<usize> {
-        self.own.claims_max()
-    }
-
-    fn claims_outlive_owners(&self) -> bool {
-        self.own.claims_outlive_owners()
-    }
-
-    fn get<'a>(&'a self, id: &'a RecordId, call: StoreCall<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.own.get(id, call)
-    }
+    crate::pass_on!(self => self.own; claims_max, claims_outlive_owners, get);
 }

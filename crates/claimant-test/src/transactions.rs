@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use claimant_core::protocol::{self, ClaimRequest, Ending, Renewal, SettleDecision, Settlement};
+use claimant_core::protocol::{self, ClaimRequest, Ending, SettleDecision, Settlement};
 use claimant_core::{
-    AnyTransaction, Call, Claim, ClaimAnswer, Failure, HandlerError, MemoryStore, Record, RecordId, Renewed, Settled,
-    Store, StoreError, StoreFuture, Transactional,
+    AnyTransaction, Call, Claim, ClaimAnswer, Failure, HandlerError, MemoryStore, Settled, Store, StoreError,
+    StoreFuture, Transactional,
 };
 use futures_util::FutureExt as _;
 
@@ -84,15 +84,6 @@ impl<X: Default + Send + 'static> Store for MemoryTransactions<X> {
         })
     }
 
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.records.renew(claim, renewal, call)
-    }
-
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         match settlement.ending {
             Ending::Completed { .. } => Box::pin(async move { self.commit(claim, settlement, call) }),
@@ -100,9 +91,7 @@ impl<X: Default + Send + 'static> Store for MemoryTransactions<X> {
         }
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.records.get(id, call)
-    }
+    crate::pass_on!(self => self.records; renew, get);
 }
 
 impl<X: Default + Send + 'static> Transactional for MemoryTransactions<X> {

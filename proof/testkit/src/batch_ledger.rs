@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::protocol::{self, ClaimRequest, Renewal, SettleDecision, Settlement};
+use claimant_core::protocol::{self, SettleDecision, Settlement};
 use claimant_core::{
-    BatchTransactional, Call, Claim, ClaimAnswer, Failure, MemoryStore, Record, RecordId, Renewed, Settled, Store,
-    StoreError, StoreErrorKind, StoreFuture,
+    BatchTransactional, Call, Claim, Failure, MemoryStore, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 /// The entries that a handler wants to make.
@@ -87,30 +86,7 @@ impl BatchLedger {
 }
 
 impl Store for BatchLedger {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        self.records.claim(request, call)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.records.renew(claim, renewal, call)
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        self.records.settle(claim, settlement, call)
-    }
-
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.records.get(id, call)
-    }
+    crate::pass_on!(self => self.records; claim, renew, settle, get);
 }
 
 impl BatchTransactional for BatchLedger {

@@ -17,6 +17,6 @@ mod player;
 mod script;
 
 pub use claimant_test::{
-    Call, DeadLetterQueue, Fault, FaultyStore, MemoryTransactions, MovableClock, ScriptedQueue, clock, faulty,
+    Call, DeadLetterQueue, Fault, FaultyStore, MemoryTransactions, MovableClock, ScriptedQueue, clock, faulty, pass_on,
     scripted_queue as queue,
 };

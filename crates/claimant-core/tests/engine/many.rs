@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::protocol::{ClaimRequest, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Renewed,
-    Report, Schedule, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+    BatchedClaim, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Report, Schedule, Settled,
+    Store, StoreError, StoreErrorKind, StoreFuture,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call as Faulty, Fault};
@@ -85,19 +85,6 @@ impl Store for Shared {
         })
     }
 
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.0.inner.renew(claim, renewal, call)
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        self.0.inner.settle(claim, settlement, call)
-    }
-
     fn settle_all<'a>(
         &'a self,
         settlements: Vec<(Claim, Settlement)>,
@@ -118,9 +105,7 @@ impl Store for Shared {
         self.0.claims_max
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.0.inner.get(id, call)
-    }
+    claimant_testkit::pass_on!(self => self.0.inner; renew, settle, get);
 }
 
 fn engine(store: &Shared, concurrency: usize, takes: Duration) -> Engine<Work> {

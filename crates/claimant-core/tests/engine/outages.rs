@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
-use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::protocol::Settlement;
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Renewed, Report,
-    Schedule, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+    Call, Claim, Consumer, Engine, MemoryStore, Message, NoQueue, RecordId, Report, Schedule, Settled, Store,
+    StoreError, StoreErrorKind, StoreFuture,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{FaultyStore, MovableClock};
@@ -238,23 +238,6 @@ struct StubbornStore {
 }
 
 impl Store for StubbornStore {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        self.records.claim(request, call)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        to: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.records.renew(claim, to, call)
-    }
-
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         if (self.refuses.0)(&claim.id) {
             let error = StoreError::new(StoreErrorKind::Throttled, "a hot key");
@@ -263,7 +246,5 @@ impl Store for StubbornStore {
         self.records.settle(claim, settlement, call)
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.records.get(id, call)
-    }
+    claimant_testkit::pass_on!(self => self.records; claim, renew, get);
 }

@@ -10,7 +10,7 @@ use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
 use claimant_core::{
     Call, Claim, ClaimAnswer, Confirmation, Consumer, DeadLetter, HideAnswer, MemoryStore, Message, Queue, QueueFuture,
-    Record, RecordId, Renewed, Router, Routes, Schedule, Settled, Store, StoreError, StoreFuture,
+    Renewed, Router, Routes, Schedule, Settled, Store, StoreError, StoreFuture,
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
@@ -216,9 +216,7 @@ impl Store for Fleeting {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.records.get(id, call)
-    }
+    claimant_testkit::pass_on!(self => self.records; get);
 }
 
 /// Ten messages, of which those at these places kill.
