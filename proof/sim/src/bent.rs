@@ -91,7 +91,7 @@ impl<S: Store + Clone> Store for Bent<S> {
             return self.inner.renew(claim, renewal, call);
         }
         Box::pin(async move {
-            // OK because nobody is to know.
+            // OK because this mutant hides the answer.
             let _ = self.inner.renew(claim, renewal, call).await;
             claim.lease_until = claim.lease_until.max(renewal.lease_until);
             Ok(Renewed::Held)

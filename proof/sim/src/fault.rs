@@ -138,11 +138,11 @@ pub enum Fault {
 pub enum Fate {
     /// It does not arrive, and the sender is told.
     Lost,
-    /// It does not arrive, and nobody says so.
+    /// It does not arrive, without an error.
     Silence,
     /// It arrives; its answer is lost, and the sender is told.
     AnswerLost,
-    /// It arrives; its answer is lost, and nobody says so.
+    /// It arrives; its answer is lost, without an error.
     AnswerSilence,
     /// It arrives so late, whether its sender still lives or not.
     Late(u64),

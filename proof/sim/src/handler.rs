@@ -30,7 +30,7 @@ use crate::world::World;
 pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Service {
     let scenario = &world.scenario;
     let aws = &own_process(aws);
-    // Nobody here looks at signatures, which take a third of a request's time.
+    // No service here checks signatures, which take a third of a request's time.
     let config = aws_sdk_dynamodb::config::Builder::from(aws).allow_no_auth().build();
     let client = aws_sdk_dynamodb::Client::from_conf(config);
     let table = LockTable::new(client, LOCKS).batched(scenario.consumer.batched);

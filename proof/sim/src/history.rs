@@ -208,7 +208,7 @@ impl fmt::Display for History {
     }
 }
 
-/// FNV-1a: nobody here wants to cheat.
+/// FNV-1a: no input here is hostile.
 struct Fnv(u64);
 
 impl fmt::Write for Fnv {

@@ -13,7 +13,7 @@
 //! | [`payloads`] | payloads that messages only point to |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
 //! | [`dynamo`], [`sqs`] | the store and the queue |
-//! | [`timeline`], [`check`], [`expected`] | the history by its entities, and the rules that it must keep |
+//! | [`timeline`], [`entities`], [`check`], [`expected`] | the history by its entities, and the rules that it must keep |
 //! | [`coverage`] | how often each fault occurred |
 //! | [`mutant`], [`bent`] | runtimes that are wrong on purpose |
 //! | [`judge`], [`shrink`] | many runs on all cores; a failing one made small |
@@ -26,6 +26,7 @@ pub mod coverage;
 pub mod delivery;
 pub mod draw;
 pub mod dynamo;
+pub mod entities;
 pub mod event;
 pub mod expected;
 pub mod fault;

@@ -61,7 +61,7 @@ impl Drop for EndThreads<'_> {
     }
 }
 
-/// A runtime whose time goes on when nobody has anything to do, handlers on threads of their own neither.
+/// A runtime whose time goes on when no task is ready, those of handlers on threads of their own included.
 fn runtime(threads: Arc<Threads>) -> Runtime {
     let mut builder = Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).on_thread_park(move || threads.let_run()).build();

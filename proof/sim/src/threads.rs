@@ -40,7 +40,7 @@ enum Turn {
     Handlers,
     /// The simulation's thread goes on, and a handler blocks this one.
     Blocked,
-    /// Nobody blocks it any more, and it has not had its turn yet.
+    /// It is no longer blocked, and has not had its turn yet.
     Released,
     /// The run is over.
     Over,

@@ -2,115 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Call, Delivered, End, Event, History, InvocationNo, Record, RequestNo, RunNo};
-use crate::scenario::{Fate, MessageSpec, Scenario, Work};
-
-/// One invocation.
-#[derive(Debug, Clone)]
-pub struct Invocation {
-    /// Its process.
-    pub process_run: u32,
-    /// What it was given.
-    pub batch: Vec<Delivered>,
-    /// When it began.
-    pub began: u64,
-    /// When Lambda gives up on it.
-    pub ends: u64,
-    /// When it returned, and the failures that it reported, unless it was an error.
-    pub returned: Option<(u64, Option<Vec<String>>)>,
-    /// Whether Lambda gave up on it.
-    pub timed_out: bool,
-    /// Whether the response was lost.
-    pub report_lost: bool,
-    /// Requests to store or queue that did not go as they should.
-    pub disturbed: usize,
-}
-
-impl Invocation {
-    /// When it was over, if it was: it returned, or its process ended.
-    #[must_use]
-    pub fn over(&self, timeline: &Timeline<'_>) -> u64 {
-        let died = timeline
-            .process_runs
-            .get(&self.process_run)
-            .and_then(|process_run| process_run.died)
-            .map_or(u64::MAX, |(at, _)| at);
-        self.returned.as_ref().map_or(u64::MAX, |(at, _)| *at).min(died)
-    }
-}
-
-/// One run of the handler.
-#[derive(Debug, Clone)]
-pub struct Run {
-    /// Under which invocation.
-    pub invocation: InvocationNo,
-    /// In which process.
-    pub process_run: u32,
-    /// For which work.
-    pub key: usize,
-    /// Which message.
-    pub message_id: String,
-    /// Its claim.
-    pub fence: u64,
-    /// What it does.
-    pub work: Work,
-    /// Whether it blocks its thread.
-    pub blocked: bool,
-    /// When it began.
-    pub start: u64,
-    /// When and how it ended.
-    pub end: Option<(u64, End)>,
-    /// When it had its effect: more than once where a transaction of its own was carried out again, long after the first.
-    pub effects: Vec<u64>,
-}
-
-impl Run {
-    /// The record of its work.
-    #[must_use]
-    pub fn record(&self, scenario: &Scenario) -> String {
-        scenario.record_of(self.key, &self.message_id)
-    }
-
-    /// Until when it ran.
-    #[must_use]
-    pub fn over(&self) -> u64 {
-        self.end.map_or(u64::MAX, |(at, _)| at)
-    }
-}
-
-/// One request to the store.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Who asked.
-    pub invocation: Option<InvocationNo>,
-    /// When.
-    pub asked: u64,
-    /// The operation.
-    pub operation: String,
-    /// What for.
-    pub calls: Vec<Call>,
-    /// What was planned for it.
-    pub fate: Option<Fate>,
-    /// When it arrived, and whether its sender had given up by then.
-    pub arrived: Option<(u64, bool)>,
-    /// When it was answered, and whether all was done.
-    pub answered: Option<(u64, bool)>,
-    /// What it changed.
-    pub changed: Vec<(String, Option<Record>, Option<Record>)>,
-    /// Which calls were refused, and what was seen.
-    pub refused: Vec<(usize, Option<Record>)>,
-}
-
-/// One process.
-#[derive(Debug, Clone, Default)]
-pub struct ProcessRun {
-    /// When and why it ended.
-    pub died: Option<(u64, &'static str)>,
-    /// From when to when it was stopped.
-    pub frozen: Vec<(u64, u64)>,
-    /// From when to when a handler blocked its thread.
-    pub blocked: Vec<(u64, u64)>,
-}
+use crate::entities::{Invocation, ProcessRun, Request, Run};
+use crate::history::{Event, History, InvocationNo, Record, RequestNo, RunNo};
+use crate::scenario::{Fate, MessageSpec, Scenario};
 
 /// Everything that happened, by entity.
 #[derive(Debug)]
@@ -137,6 +31,19 @@ pub struct Timeline<'a> {
     pub dead: BTreeSet<String>,
 }
 
+impl Invocation {
+    /// When it was over, if it was: it returned, or its process ended.
+    #[must_use]
+    pub fn over(&self, timeline: &Timeline<'_>) -> u64 {
+        let died = timeline
+            .process_runs
+            .get(&self.process_run)
+            .and_then(|process_run| process_run.died)
+            .map_or(u64::MAX, |(at, _)| at);
+        self.returned.as_ref().map_or(u64::MAX, |(at, _)| *at).min(died)
+    }
+}
+
 impl<'a> Timeline<'a> {
     /// The timeline of this history.
     #[must_use]
@@ -154,9 +61,9 @@ impl<'a> Timeline<'a> {
             dead: BTreeSet::new(),
         };
         for (at, event) in &history.events {
-            timeline.tell_of_requests(*at, event);
-            timeline.tell_of_invocations(*at, event);
-            timeline.tell_of_messages(*at, event);
+            timeline.add_requests(*at, event);
+            timeline.add_invocations(*at, event);
+            timeline.add_messages(*at, event);
         }
         timeline
     }
@@ -189,7 +96,7 @@ impl<'a> Timeline<'a> {
         blocked.iter().any(|(start, end)| *start <= to && *end >= from)
     }
 
-    fn tell_of_requests(&mut self, at: u64, event: &Event) {
+    fn add_requests(&mut self, at: u64, event: &Event) {
         match event {
             Event::Asked { request, invocation, operation, calls, fate } => {
                 let (operation, calls) = (operation.clone(), calls.clone());
@@ -238,7 +145,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    fn tell_of_invocations(&mut self, at: u64, event: &Event) {
+    fn add_invocations(&mut self, at: u64, event: &Event) {
         match event {
             Event::Invoked { invocation, process_run, batch, ends_ms, .. } => {
                 let (process_run, batch) = (*process_run, batch.clone());
@@ -308,7 +215,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    fn tell_of_messages(&mut self, at: u64, event: &Event) {
+    fn add_messages(&mut self, at: u64, event: &Event) {
         let same = |timeline: &Self, id: &String| timeline.specs.get(id).copied();
         match event {
             Event::Sent { id, spec } => {

@@ -1,8 +1,9 @@
 //! What was done is completed as soon as the store answers, as long as the invocation has time: else it would be done again.
 
 use super::Found;
+use crate::entities::Run;
 use crate::history::{End, InvocationNo};
-use crate::timeline::{Run, Timeline};
+use crate::timeline::Timeline;
 
 /// How much before its deadline an invocation has settled what it can: the margin, the visibility changes, and timers.
 const DUE_MS: u64 = 500 + 300 + 20;

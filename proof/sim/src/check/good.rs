@@ -3,10 +3,11 @@
 
 use super::Found;
 use super::ends::outlasts_leases;
+use crate::entities::{Invocation, Run};
 use crate::expected;
 use crate::history::{End, Event, InvocationNo};
 use crate::scenario::{Fault, Guarantee, Scenario, Work};
-use crate::timeline::{Invocation, Run, Timeline};
+use crate::timeline::Timeline;
 
 /// So many receives may have gone to faults, and the rest would have sufficed.
 const FAULTS_MAX: usize = 1;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Found;
+use crate::entities::{Invocation, Run};
 use crate::history::{Event, Record};
 use crate::scenario::Guarantee;
-use crate::timeline::{Invocation, Run, Timeline};
+use crate::timeline::Timeline;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     at_once(timeline, found);

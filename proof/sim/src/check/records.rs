@@ -1,9 +1,10 @@
 //! What is written to the store.
 
 use super::Found;
+use crate::entities::Request;
 use crate::history::{Call, Event, Kind, Record};
 use crate::scenario::{Guarantee, Scenario};
-use crate::timeline::{Request, Timeline};
+use crate::timeline::Timeline;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     for (at, event) in &timeline.history.events {
@@ -131,7 +132,7 @@ fn own_claim(timeline: &Timeline<'_>, at: u64, request: &Request, call: &Call, s
     }
 }
 
-/// S9: nothing is written when nobody works.
+/// S9: nothing is written when no invocation is under way.
 fn asked(timeline: &Timeline<'_>, at: u64, request: &Request, found: &mut Found) {
     if request.calls.iter().all(|call| call.kind == Kind::Read) {
         return;

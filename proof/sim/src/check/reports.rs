@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Found;
+use crate::entities::Invocation;
 use crate::history::{End, Event, InvocationNo, Record};
 use crate::scenario::Shape;
-use crate::timeline::{Invocation, Timeline};
+use crate::timeline::Timeline;
 
 /// By how much before its deadline an invocation has returned: `CLAIMANT_MARGIN_MS`.
 const MARGIN_MS: u64 = 500;
@@ -99,7 +100,7 @@ fn acknowledged(
 ) {
     let lettered = timeline.letters.get(id).is_some_and(|times| times.iter().any(|time| *time <= at));
     let Some(spec) = timeline.spec(id) else {
-        return found.add("S6", at, format!("invocation {no} was done with {id}, which nobody sent"));
+        return found.add("S6", at, format!("invocation {no} was done with {id}, which was never sent"));
     };
     let same = |message_id: &str| {
         let theirs = timeline.spec(message_id).map(|spec| spec.variant);

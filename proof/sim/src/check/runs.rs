@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Found;
+use crate::entities::Run;
 use crate::history::{End, Event};
 use crate::scenario::{Guarantee, Shape};
-use crate::timeline::{Run, Timeline};
+use crate::timeline::Timeline;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let mut by_key: BTreeMap<String, Vec<&Run>> = BTreeMap::new();

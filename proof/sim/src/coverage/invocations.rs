@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Coverage;
+use crate::entities::Invocation;
 use crate::history::{End, Event, InvocationNo, Kind};
 use crate::scenario::{Fault, Shape, Work};
-use crate::timeline::{Invocation, Timeline};
+use crate::timeline::Timeline;
 
 /// From so many messages on, a batch is a large one.
 const LARGE: usize = 10_000;

@@ -1,9 +1,10 @@
 //! Faults of requests to the store.
 
 use super::Coverage;
+use crate::entities::Request;
 use crate::history::Kind;
 use crate::scenario::{Fate, Guarantee};
-use crate::timeline::{Request, Timeline};
+use crate::timeline::Timeline;
 
 pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
     for request in timeline.requests.values() {

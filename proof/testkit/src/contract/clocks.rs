@@ -6,8 +6,9 @@ use claimant_core::limits::TIME_MAX_MS;
 use claimant_core::{MemoryStore, Timestamp};
 
 use super::examiner::{Examiner, Finding, ensure};
-use super::rules::{fences, rules};
+use super::rules::rules;
 use super::scene::fresh_id;
+use super::windows::fences;
 use crate::player::Player;
 use crate::script::Step;
 

@@ -121,7 +121,7 @@ async fn settlements(store: &dyn Store, within: Duration) -> Finding {
     Ok(())
 }
 
-/// What was not settled for certain can be settled again: without its claim, nobody could.
+/// What was not settled for certain can be settled again: without its claim, no caller could.
 fn is_given_back(again: Option<Claim>, claim: &Claim) -> Finding {
     let again = again.ok_or("a settlement of which nothing is known keeps its claim")?;
     let same = again.id == claim.id && again.owner == claim.owner && again.fence == claim.fence;

@@ -12,14 +12,14 @@
 //! ```
 //!
 //! Every check has a name and belongs to one of the numbered clauses of [`Store`]. Times are those of the year 2100 and
-//! are given with each call, so a check waits for nothing; a store that has its server delete old records must reckon
+//! are given with each call, so a check waits for nothing; a store that has its server delete old records must count
 //! their age from the request's `now`.
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | `examiner` | what was checked, and what came of it |
 //! | `scene` | a fresh key, a request for it, a call |
-//! | `rules` | scripts with what each step must show: clauses 1 and 4 to 9 |
+//! | `rules`, `windows` | scripts with what each step must show: clauses 1 and 4 to 9 |
 //! | `clocks` | the same scripts at other times: clause 9 |
 //! | `races` | many claimants at once: clauses 2, 3, 5 and 7 |
 //! | `stale` | whoever does not hold the claim writes nothing: clauses 3 and 6 |
@@ -42,12 +42,14 @@ mod hurry;
 mod keys;
 mod races;
 mod reference;
+mod rule;
 mod rules;
 mod scene;
 mod silence;
 mod stale;
 mod trips;
 mod values;
+mod windows;
 
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@
 
 mod calls;
 mod cases;
+mod ends;
 mod events;
 mod world;
 
@@ -74,7 +75,7 @@ pub async fn check(store: Arc<dyn Store>, timeout: Duration) -> usize {
 /// # Panics
 /// As there.
 pub async fn check_where(store: Arc<dyn Store>, timeout: Duration, applies: fn(&Case) -> bool) -> usize {
-    let all = || cases::CASES.iter().chain(calls::CASES).chain(events::CASES).filter(|case| applies(case));
+    let all = || one_message().chain(calls::CASES).chain(events::CASES).filter(|case| applies(case));
     for case in all() {
         play(&store, timeout, case).await;
     }
@@ -91,11 +92,16 @@ pub async fn check_in_calls(
     calls: usize,
     applies: fn(&Case) -> bool,
 ) -> usize {
-    let all = || cases::CASES.iter().filter(|case| applies(case));
+    let all = || one_message().filter(|case| applies(case));
     for case in all() {
         play(&store, timeout, &Case { calls: Some(calls), ..*case }).await;
     }
     all().count()
+}
+
+/// The cases of handlers of one message.
+fn one_message() -> impl Iterator<Item = &'static Case> {
+    cases::CASES.iter().chain(ends::CASES)
 }
 
 async fn play(store: &Arc<dyn Store>, timeout: Duration, case: &Case) {

@@ -56,7 +56,7 @@ struct Stage {
 }
 
 impl World {
-    /// A world on this store whose keys nobody else has.
+    /// A world on this store whose keys no other world has.
     ///
     /// # Panics
     /// When the settings are not usable.
