@@ -84,7 +84,7 @@ impl<'a> Budget<'a> {
 /// The jitter comes from the last digits of the time left, not from a random generator: callers that failed together
 /// are nanoseconds apart, and on a paused clock the same run has the same waits.
 #[must_use]
-pub fn retry_wait(retry: u32, left: Duration) -> Duration {
+pub(crate) fn retry_wait(retry: u32, left: Duration) -> Duration {
     let half = (STORE_TRY_BASE_MS << retry.saturating_sub(1).min(DOUBLINGS_MAX)) / 2;
     Duration::from_millis(half + u64::from(left.subsec_nanos()) % half).min(left)
 }

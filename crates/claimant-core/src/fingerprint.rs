@@ -60,7 +60,7 @@ impl Fingerprint {
 
     /// Returns whether both have the same rule and form, and different payloads. This alone makes a conflict.
     #[must_use]
-    pub fn contradicts(&self, other: &Self) -> bool {
+    pub(crate) fn contradicts(&self, other: &Self) -> bool {
         (self.form, self.rule) == (other.form, other.rule) && self.digest != other.digest
     }
 

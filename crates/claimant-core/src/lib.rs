@@ -2,33 +2,33 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`key`], [`claim`], [`clock`], [`fingerprint`], [`record`] | the values, checked at the edge |
+//! | [`key`], `claim`, [`clock`], [`fingerprint`], [`record`] | the values, checked at the edge |
 //! | [`protocol`] | the pure decisions; nothing else decides |
 //! | [`store`], [`records`], [`memory`] | the contract of a store, what operators ask of one, and the reference store |
-//! | [`transaction`], [`batch_transactions`] | a transaction that a claim carries and its handler borrows; one for many claims |
+//! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], [`attributes`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `rules`, `options`, `tuning`, `batched` | a named handler, its rules and its options |
 //! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | [`payloads`] | payloads that are kept outside of their messages |
-//! | [`deadline`], [`engine`], [`report`] | a batch in, one outcome for each message out |
+//! | `deadline`, [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`routes`] | several consumers in one function, and which message goes to which |
-//! | [`backoff`], [`budget`] | when failed calls and messages are tried again |
-//! | [`threads`] | the threads that handlers run on and can block |
-//! | [`queue`], [`meter`] | what the engine asks of the queue; what it asked of the store |
+//! | [`backoff`], `budget` | when failed calls and messages are tried again |
+//! | `threads` | the threads that handlers run on and can block |
+//! | `queue`, `meter` | what the engine asks of the queue; what it asked of the store |
 //! | [`spans`] | what a tracing system is told of messages and their steps |
-//! | [`settings`], [`secret`], [`limits`], [`error`] | settings, their bounds and their errors |
+//! | [`settings`], `secret`, [`limits`], [`error`] | settings, their bounds and their errors |
 
 pub mod attributes;
 pub mod backoff;
 pub mod batch;
-pub mod batch_transactions;
+mod batch_transactions;
 mod batched;
-pub mod budget;
-pub mod claim;
+mod budget;
+mod claim;
 pub mod clock;
 pub mod consumer;
 pub mod context;
-pub mod deadline;
+mod deadline;
 pub mod decode;
 mod decoded_by;
 pub mod duplicate;
@@ -45,11 +45,11 @@ pub mod key;
 pub mod limits;
 pub mod memory;
 pub mod message;
-pub mod meter;
+mod meter;
 mod options;
 pub mod payloads;
 pub mod protocol;
-pub mod queue;
+mod queue;
 mod reader;
 pub mod record;
 pub mod records;
@@ -57,11 +57,11 @@ pub mod rejection;
 pub mod report;
 pub mod routes;
 mod rules;
-pub mod secret;
+mod secret;
 pub mod settings;
 pub mod spans;
 pub mod store;
-pub mod threads;
+mod threads;
 pub mod transaction;
 mod tuning;
 

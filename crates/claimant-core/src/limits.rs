@@ -7,7 +7,7 @@ pub const SKEW_DEFAULT_MS: u64 = 1_000;
 pub const SKEW_MAX_MS: u64 = 60_000;
 
 /// How long a queue keeps a message at most.
-pub const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
+pub(crate) const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
 
 /// The default deduplication window: longer than any message can wait in its queue.
 pub const WINDOW_DEFAULT_S: u64 = 15 * 86_400;
@@ -32,38 +32,38 @@ pub const CONCURRENCY_MAX: usize = 1_000;
 pub const STORE_BATCH_MAX: usize = 25;
 
 /// Claims are taken ahead of free slots only as far as their messages then wait no longer than this.
-pub const CLAIM_AHEAD_MAX_MS: u64 = 100;
+pub(crate) const CLAIM_AHEAD_MAX_MS: u64 = 100;
 
 /// The most claims that are taken ahead of free slots, so that memory and open claims are bounded.
-pub const CLAIM_AHEAD_MAX: usize = 4 * STORE_BATCH_MAX;
+pub(crate) const CLAIM_AHEAD_MAX: usize = 4 * STORE_BATCH_MAX;
 
 /// As many endings as this may wait for their answer, beside the concurrency; with more, nothing else is claimed.
-pub const UNSETTLED_MAX: usize = CLAIM_AHEAD_MAX + 2 * STORE_BATCH_MAX;
+pub(crate) const UNSETTLED_MAX: usize = CLAIM_AHEAD_MAX + 2 * STORE_BATCH_MAX;
 
 /// With less time than this left, nothing more is claimed: the answer could come too late, and hold up its key.
-pub const START_MIN_MS: u64 = 100;
+pub(crate) const START_MIN_MS: u64 = 100;
 
 /// The longest that one call for claims or settlements is given; one that fails is made again as long as there is time.
 pub const STORE_CALL_MAX_MS: u64 = 5_000;
 
 /// How much earlier a store has to answer than the engine gives up on it, so that the answers which it has by then count.
-pub const STORE_GUARD_MS: u64 = 50;
+pub(crate) const STORE_GUARD_MS: u64 = 50;
 
 /// How long the engine waits before it calls a store again that gave no answer; then twice as long each time.
-pub const STORE_RETRY_BASE_MS: u64 = 50;
+pub(crate) const STORE_RETRY_BASE_MS: u64 = 50;
 
 /// The longest such wait: a store that is back is noticed about as soon. In an outage of 20 s, each request is sent again at
 /// most 50 times.
-pub const STORE_RETRY_MAX_MS: u64 = 1_000;
+pub(crate) const STORE_RETRY_MAX_MS: u64 = 1_000;
 
 /// The longest that one call to a store is given, its tries included: no invocation lasts longer.
 pub const STORE_BUDGET_MAX_MS: u64 = LEASE_MAX_MS;
 
 /// The first wait between the tries of one call to a store; then doubling.
-pub const STORE_TRY_BASE_MS: u64 = 24;
+pub(crate) const STORE_TRY_BASE_MS: u64 = 24;
 
 /// With less time than this left, a call to a store is not tried again.
-pub const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
+pub(crate) const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 
 /// The most events that one message may hold. All of them are worked on in one invocation, or the message comes back.
 pub const EVENTS_MAX: usize = 100;
@@ -79,13 +79,13 @@ pub const BUSY_WAIT_MAX_MS: u64 = 20_000;
 pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 
 /// Payloads that messages only point to are fetched in this part of the time that is left: a quarter.
-pub const FETCH_PART: u32 = 4;
+pub(crate) const FETCH_PART: u32 = 4;
 
 /// How many requests at once delete messages that are done, and then remove their payloads.
-pub const REMOVALS_MAX: usize = 8;
+pub(crate) const REMOVALS_MAX: usize = 8;
 
 /// How long an ending waits for others to be written with.
-pub const SETTLE_LINGER_MS: u64 = 5;
+pub(crate) const SETTLE_LINGER_MS: u64 = 5;
 
 /// How many messages one call of a batch handler gets at most, unless set: as many as a store claims in one request.
 pub const ITEMS_DEFAULT: usize = STORE_BATCH_MAX;
@@ -94,7 +94,7 @@ pub const ITEMS_DEFAULT: usize = STORE_BATCH_MAX;
 pub const ITEMS_MAX: usize = CONCURRENCY_MAX;
 
 /// How long a call of a batch handler that is not full waits for claims that are on their way.
-pub const CALL_LINGER_MS: u64 = 10;
+pub(crate) const CALL_LINGER_MS: u64 = 10;
 
 /// The shortest renewed lease that may be set: each is renewed three times.
 pub const LEASE_MIN_MS: u64 = 3_000;
@@ -115,22 +115,22 @@ pub const SETTLE_RESERVE_MAX_MS: u64 = 1_000;
 pub const CANCEL_GRACE_MS: u64 = 100;
 
 /// How long a handler waits for a thread before it gets a fresh one: the threads are then taken to be blocked.
-pub const THREAD_WAIT_MS: u64 = 250;
+pub(crate) const THREAD_WAIT_MS: u64 = 250;
 
 /// How often the engine checks the threads that handlers run on.
-pub const THREADS_LOOK_MS: u64 = 100;
+pub(crate) const THREADS_LOOK_MS: u64 = 100;
 
 /// The most threads that handlers are given at once; a consumer with a larger concurrency shares them.
 pub const THREADS_MAX: usize = 64;
 
 /// Runtimes for handlers that a process has at once: one, and those that handlers have blocked and others still run on.
-pub const RUNTIMES_MAX: usize = 6;
+pub(crate) const RUNTIMES_MAX: usize = 6;
 
 /// With so many threads blocked by handlers that were left behind, a process starts no fresh ones, and takes no more work.
 pub const BLOCKED_MAX: usize = 100;
 
 /// The fewest threads that a process may have anywhere: what a function's environment has, processes counted.
-pub const PROCESS_THREADS_MAX: usize = 1_024;
+pub(crate) const PROCESS_THREADS_MAX: usize = 1_024;
 
 /// How much longer than the invocation's deadline a lease lasts.
 pub const LEASE_MARGIN_MS: u64 = 1_000;
@@ -143,7 +143,7 @@ pub const BACKOFF_BASE_MS: u64 = 2_000;
 pub const BACKOFF_FACTOR: u64 = 5;
 
 /// The first delay before a rejected message is shown again, on its way to the dead-letter queue; then doubling.
-pub const REJECTED_BASE_MS: u64 = 1_000;
+pub(crate) const REJECTED_BASE_MS: u64 = 1_000;
 
 /// The longest delay before a failed message is tried again, unless the handler asks for more.
 pub const BACKOFF_MAX_MS: u64 = 900_000;
