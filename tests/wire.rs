@@ -27,7 +27,7 @@ pub enum Loss {
     Request,
     /// It arrives and is carried out; its answer is lost.
     Answer,
-    /// It never arrives, and nobody says so.
+    /// It never arrives, without an error.
     Silence,
     /// It arrives when [`Wire::go_on`] is called.
     Waits,

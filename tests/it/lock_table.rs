@@ -74,7 +74,7 @@ async fn check_all(dynamodb: DynamoDb) {
     a_table_in_trouble_is_left_alone(&dynamodb).await;
     a_single_completion_commits(&dynamodb).await;
     an_old_failure_is_not_written_again(&dynamodb).await;
-    a_record_that_ttl_deleted_is_nobodys(&dynamodb).await;
+    a_record_that_ttl_deleted_has_no_owner(&dynamodb).await;
     a_record_deleted_in_the_middle_of_a_claim_is_absent(&dynamodb).await;
     silence_ends_in_time(&dynamodb).await;
     other_attribute_names_work(&dynamodb).await;
@@ -322,7 +322,7 @@ async fn a_record_deleted_in_the_middle_of_a_claim_is_absent(dynamodb: &DynamoDb
     assert!(matches!(table.settle(claim, &settlement, call()).await, Settled::Done));
 }
 
-/// A failure of which it is not known whether it was written, and somebody who failed meanwhile: to write it now could count the
+/// A failure of which it is not known whether it was written, and another owner that failed meanwhile: to write it now could count the
 /// run twice.
 async fn an_old_failure_is_not_written_again(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "overtaken").await;
@@ -386,8 +386,8 @@ async fn lost_takeovers_are_takeovers(dynamodb: &DynamoDb) {
     }
 }
 
-/// A try that was given up, and lands when another one of the same claim has ended: its claim would be nobody's, and at most
-/// once would park work that nobody runs.
+/// A try that was given up, and lands when another one of the same claim has ended: its claim would have no owner, and at most
+/// once would park work that no process runs.
 async fn a_claim_that_lands_late_takes_nothing(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "lands-late").await;
     let other = LockTable::new(dynamodb.client(), "lands-late");
@@ -440,7 +440,7 @@ async fn dynamodb_record(dynamodb: &DynamoDb, id: &RecordId) -> String {
 }
 
 /// Fault 15: the table's TTL deletes the record, and its stale owner comes back, before and after another owner.
-async fn a_record_that_ttl_deleted_is_nobodys(dynamodb: &DynamoDb) {
+async fn a_record_that_ttl_deleted_has_no_owner(dynamodb: &DynamoDb) {
     let table = dynamodb.lock_table("deleted").await;
     let renewal = || Renewal { lease_until: at(9_000), now: at(10), policy: request("k", 0).policy };
     for claimed_again in [false, true] {

@@ -192,7 +192,7 @@ const CASES: &[Case] = &[
         requests: 2,
     },
     Case {
-        name: "no answer to the end: nobody knows",
+        name: "no answer to the end: unknown",
         queue: FIFO,
         messages: "a/g b/g c",
         losses: &[Loss::Answer, Loss::Request, Loss::Request, Loss::Request, Loss::Request],

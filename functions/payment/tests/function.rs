@@ -136,7 +136,7 @@ async fn where_no_key_helps_what_was_cut_off_is_parked_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_cannot_be_reached_was_not_asked() {
-    // Nobody listens on port 1 of this host.
+    // No server listens on port 1 of this host.
     let nowhere = [("GATEWAY_URL", "http://127.0.0.1:1"), ("GATEWAY_DEDUPLICATES", "no")];
     let cloud = set_up(&nowhere, Duration::ZERO).await;
     send(&cloud, &["ord-1"]);

@@ -75,7 +75,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Everything, by this many threads, and nobody watches.
+    /// Everything, by this many threads, without progress.
     #[must_use]
     pub const fn whole(threads: usize) -> Self {
         Self { threads, states_max: None, watch: |_| {} }

@@ -240,7 +240,7 @@ fn orphaned(state: &State) -> bool {
     })
 }
 
-/// A request that nobody made yet, of another message with the record's payload.
+/// A request that was not made yet, of another message with the record's payload.
 fn fresh(state: &State, record: &Rec, now: Time, config: &Config) -> Req {
     let message = record.message + 1;
     let lease = now.saturating_add(config.lease);

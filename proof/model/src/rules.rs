@@ -13,8 +13,8 @@ use crate::clause::{Branch, Clause};
 use crate::conditions::{Guarded, Kind};
 use crate::values::{Held, MESSAGE_IDS_MAX, OWNERS_MAX, Rec, Req, Time, message_id, owner, seconds, timestamp};
 
-/// A token and an id that nobody in the model has.
-const NOBODY: u8 = OWNERS_MAX - 1;
+/// A token and an id that no worker of the model has.
+const UNUSED: u8 = OWNERS_MAX - 1;
 const NO_MESSAGE: u8 = MESSAGE_IDS_MAX - 1;
 
 /// A decision, by number.
@@ -138,7 +138,7 @@ impl Rules {
         let in_progress = seen.status == Status::InProgress;
         let expired = seen.expires_at_s * 1_000 < request.now.as_millis();
         match branch {
-            Branch::OwnClaim => seen.owner = owner(NOBODY),
+            Branch::OwnClaim => seen.owner = owner(UNUSED),
             Branch::Skew => request.policy.skew = std::time::Duration::ZERO,
             Branch::LeaseEnd => {
                 seen.lease_until = Timestamp::from_millis(seen.lease_until.as_millis().saturating_sub(1))
@@ -197,7 +197,7 @@ impl Rules {
             match branch {
                 Branch::SettleOwner => record.owner = claim.owner,
                 Branch::SettleFence => record.fence = claim.fence,
-                Branch::SettleOwnWrite if shown => record.owner = owner(NOBODY),
+                Branch::SettleOwnWrite if shown => record.owner = owner(UNUSED),
                 Branch::SettleOtherEnding if ended => record.status = end.status(),
                 Branch::SettleInProgress if ended && !shown => record.status = Status::InProgress,
                 _ => {}
@@ -232,7 +232,7 @@ impl Rules {
                 Branch::RenewOwner => record.owner = claim.owner.clone(),
                 Branch::RenewFence => record.fence = claim.fence,
                 Branch::RenewLater if record.lease_until > timestamp(lease) => record.lease_until = timestamp(0),
-                Branch::RenewOwnWrite if record.lease_until >= timestamp(lease) => record.owner = owner(NOBODY),
+                Branch::RenewOwnWrite if record.lease_until >= timestamp(lease) => record.owner = owner(UNUSED),
                 _ => {}
             }
         }

@@ -85,10 +85,10 @@ async fn groups_keep_their_order_whoever_works_on_them() {
     assert_eq!(world.effects().await, wanted);
 }
 
-/// A group that is stuck, with many messages before all others, holds up nobody else.
+/// A group that is stuck, with many messages before all others, holds up no other message.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
-async fn a_long_group_that_is_stuck_is_in_nobodys_way() {
+async fn a_long_group_that_is_stuck_holds_up_no_other_message() {
     let world = World::start(4).await;
     world.deliver(vec![nth("stuck", "reject", 0)]).await;
     let many = "INSERT INTO claimant_inbox (record_id, consumer, group_name, event_type, body, fingerprint, message_id, owner, \

@@ -179,7 +179,7 @@ async fn the_request_is_signed_and_names_function_and_queue() {
 
 /// Only a failure waits for the answer.
 #[tokio::test]
-async fn nobody_waits_for_the_answer_without_need() {
+async fn no_invocation_waits_for_the_answer_without_need() {
     let (api, address) = Api::start(200, REPORTS).await;
     api.open.send_replace(false);
     let warning = service("warn", &address).await;
@@ -221,7 +221,7 @@ async fn a_refusal_ends_when_the_mapping_is_mended() {
 }
 
 #[tokio::test]
-async fn outside_lambda_there_is_nobody_to_ask() {
+async fn outside_lambda_there_is_no_mapping_to_check() {
     let (api, address) = Api::start(200, DELETES).await;
     let mut config = aws(&address, Wire::default()).await.into_builder();
     config.set_endpoint_url(None);

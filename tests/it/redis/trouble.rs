@@ -145,7 +145,7 @@ async fn a_server_that_comes_back_is_used_again() {
     let error = store.claim(&request("k", 1), call()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
     let second = Redis::start_with(port, &[]);
-    // It lost everything: the claim is nobody's, and the key is fresh.
+    // It lost everything: the claim is gone, and the key is fresh.
     assert!(matches!(store.settle(claim, &failed(), call()).await, Settled::Lost));
     assert_eq!(granted(&store, "k", 2).await.fence.get(), 1);
     // Connections that were closed while the function was frozen cost nothing but a round trip.
@@ -174,7 +174,7 @@ async fn settings_lead_to_a_store() {
         RedisStore::from_variables(Variables::new(vars.iter().copied()))
     };
     drop(granted(&opened(&[("CLAIMANT_REDIS_URL", &redis.url())]).unwrap(), "k", 0).await);
-    // Nobody listens there, which is found out by the first call.
+    // No server listens there; the first call notices.
     opened(&[("CLAIMANT_REDIS_URL", "redis://127.0.0.1:1/")]).unwrap();
     for (vars, wanted) in [
         (vec![], "CLAIMANT_REDIS_URL is not set"),

@@ -1,4 +1,4 @@
-//! Somebody's transaction holds a record.
+//! Another owner's transaction holds a record.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
         let store = database.store(8).await;
         let held = granted(&store, "held").await;
         let mut party = database.party().await;
-        // One record is locked, another one is there for nobody else yet.
+        // One record is locked, another one is not visible to others yet.
         party.run("BEGIN").await;
         party.run("UPDATE claimant_records SET attempts = attempts").await;
         party.run(&database.insert("new")).await;

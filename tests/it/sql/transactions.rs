@@ -73,7 +73,9 @@ where
             let end = if D::NAME == "PostgreSQL" { "SELECT pg_terminate_backend(pg_backend_pid())" } else { "DO 1" };
             drop((&mut *tx).execute(sqlx::query::<D>(end)).await);
             if D::NAME != "PostgreSQL" {
-                return Err(HandlerError::retry("MariaDB lets nobody kill himself by a statement that is let through"));
+                return Err(HandlerError::retry(
+                    "MariaDB has no statement that is let through and ends its own connection",
+                ));
             }
         }
         // Locks that the database gives to a session, and a temporary table.
@@ -235,7 +237,7 @@ async fn errors_that_the_handler_keeps_to_itself_do_not_commit_half_of_its_work(
                 party.run("ALTER TABLE effects ADD UNIQUE (id) DEFERRABLE INITIALLY DEFERRED").await;
                 party.run("INSERT INTO effects VALUES ('a')").await;
             }
-            // A table without transactions is nobody's to mend; a trigger that fails is.
+            // No retry fixes a table without transactions; one can fix a trigger that fails.
             Database::MariaDb(_) => {
                 party.run("CREATE TRIGGER no BEFORE INSERT ON effects FOR EACH ROW SIGNAL SQLSTATE '45000'").await;
             }

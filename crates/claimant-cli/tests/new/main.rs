@@ -217,7 +217,7 @@ fn outside_a_workspace_it_is_a_whole_project() {
 #[test]
 fn invoke_says_what_is_missing_and_does_not_wait_for_it() {
     let invoke = |function: &str, event: &str| {
-        // Port 1 of 127.0.0.1 is nobody's.
+        // No server listens on port 1 of 127.0.0.1.
         let output =
             Command::new(root().join("scripts/invoke")).args([function, event]).env("WATCH_PORT", "1").output();
         let output = output.unwrap();

@@ -45,7 +45,7 @@ async fn served(dynamodb: &DynamoDb) -> (Client, JoinHandle<Result<(), Error>>) 
     (Client::from_conf(config), server)
 }
 
-/// Claims `id` for `owner` if nobody has it; a refusal brings the record.
+/// Claims `id` for `owner` if it has no owner; a refusal brings the record.
 async fn claim(client: &Client, id: &str, owner: &str) -> Result<(), UpdateItemError> {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let claim = client

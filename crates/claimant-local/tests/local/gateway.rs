@@ -89,7 +89,7 @@ async fn a_lost_answer_is_a_charge_and_not_one_byte() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_that_nobody_waits_for_is_a_charge() {
+async fn a_slow_answer_whose_client_has_left_is_a_charge() {
     let gateway = Gateway::new().with_slow_delay(Duration::from_secs(3_600));
     let at = open(&gateway).await;
     let slow = order("slow-1", 1);

@@ -62,7 +62,7 @@ fn state(proc_dir: &Path) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Whether the process still runs; one that nobody has reaped yet does not.
+/// Whether the process still runs; one that its parent has not reaped yet does not.
 fn lives(pid: u32) -> bool {
     state(&Path::new("/proc").join(pid.to_string())).is_some_and(|state| state != 'Z')
 }
@@ -174,7 +174,7 @@ async fn a_process_that_dies_in_mid_invocation_is_a_crash() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_idle_costs_nobody_an_invocation() {
+async fn a_process_that_dies_idle_costs_no_invocation() {
     let Bench { function, .. } = &bench(LONG, 1, &[]);
     works(function).await;
     let pid = function.pids()[0];

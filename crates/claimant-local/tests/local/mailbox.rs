@@ -112,7 +112,7 @@ async fn bad_requests_say_why_and_are_no_attempts() {
 }
 
 #[tokio::test]
-async fn a_slow_mail_that_nobody_waits_for_is_an_attempt_and_no_mail() {
+async fn a_slow_mail_whose_client_has_left_is_an_attempt_and_no_mail() {
     let forever = Duration::from_secs(3_600);
     let post = post(Mailbox::new().with_slow_delay(forever)).await;
     let sending = post.send("slow@example.com", confirmation());

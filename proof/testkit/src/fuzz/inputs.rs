@@ -83,7 +83,7 @@ pub fn corpus(directory: &str) -> Vec<Vec<u8>> {
     let path = Path::new("../../tests").join(directory);
     let files = std::fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut paths: Vec<_> = files.map(|file| file.expect("a listed file").path()).collect();
-    // The order of a directory is nobody's; with it, a kept seed would give another input on another machine.
+    // The order of a directory differs between machines; with it, a kept seed would give another input on another machine.
     paths.sort();
     assert!(!paths.is_empty(), "{} has no files", path.display());
     paths.iter().map(|path| std::fs::read(path).expect("a file of the corpus is readable")).collect()

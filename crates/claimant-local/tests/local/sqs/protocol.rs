@@ -22,7 +22,7 @@ async fn a_shutdown_ends_long_polls() {
     let poll = tokio::spawn(poll);
     tokio::time::sleep(Duration::from_millis(50)).await;
     local.stop.send(()).unwrap();
-    // A poll that arrives only now finds nobody to answer it: that is an end as well.
+    // A poll that arrives only now finds no server: that is an end as well.
     drop(poll.await.unwrap());
     local.server.await.unwrap().unwrap();
     assert!(start.elapsed() < Duration::from_secs(20), "the poll was waited for");

@@ -14,7 +14,7 @@ const STEPS: u64 = 4_000;
 const GROUPS: u64 = 3;
 
 #[test]
-fn nobody_gets_a_hidden_message_or_one_behind_it_in_its_group() {
+fn no_receiver_gets_a_hidden_message_or_one_behind_it_in_its_group() {
     for fifo in [false, true] {
         let settings = if fifo { FIFO } else { STANDARD };
         let retention = Duration::from_secs(1_209_600);
