@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use claimant_core::Store;
 use claimant_servers::repository;
-use claimant_testkit::contract::{self, CLAUSES, Findings, Trips};
+use claimant_testkit::contract::{self, Findings, STORE_CLAUSES, Trips};
 
 /// The variable that has the rows written.
 const WRITE_VARIABLE: &str = "CLAIMANT_STORES";
@@ -52,7 +52,7 @@ pub async fn check(about: &About, store: Arc<dyn Store>) {
 }
 
 fn clauses(about: &About, findings: &Findings) -> String {
-    let held = (1..=CLAUSES.len()).map(|clause| findings.held(clause).to_string());
+    let held = (1..=STORE_CLAUSES).map(|clause| findings.held(clause).to_string());
     row(about, held.chain([findings.total().to_string()]))
 }
 

@@ -57,11 +57,13 @@ const MYSQL: About = About { name: "MySQL (measured on MariaDB)", ..POSTGRES };
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {
     stores::check(&MEMORY, Arc::new(MemoryStore::new())).await;
+    contract::check_records(Arc::new(MemoryStore::new())).await;
 }
 
 async fn lock_table_keeps_the_contract(about: &About, dynamodb: DynamoDb) {
     let table = dynamodb.lock_table("contract").await;
     stores::check(about, Arc::new(table.clone())).await;
+    contract::check_records(Arc::new(table.clone())).await;
     // Both ways of claiming, in real time: handlers that hang cost a few seconds.
     for batched in [true, false] {
         // A request for each claim: which of them one call gets is then decided by when their answers come.
@@ -104,6 +106,7 @@ async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
 #[ignore = "needs Redis or Valkey: make test"]
 async fn redis_store_on_one_server() {
     let redis = Redis::start();
+    contract::check_records(Arc::new(RedisStore::open(&redis.url()).unwrap())).await;
     redis_keeps_the_contract(&REDIS, RedisStore::open(&redis.url()).unwrap()).await;
 }
 
@@ -136,6 +139,7 @@ async fn postgres_keeps_the_contract() {
     let store = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
     stores::check(&POSTGRES, Arc::clone(&store) as Arc<dyn Store>).await;
+    contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
 
@@ -146,6 +150,7 @@ async fn mysql_keeps_the_contract() {
     let store = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
     stores::check(&MYSQL, Arc::clone(&store) as Arc<dyn Store>).await;
+    contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
 

@@ -8,7 +8,7 @@ use crate::key::RecordId;
 use crate::protocol::{self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement};
 use crate::record::Record;
 use crate::records::{Cursor, Filter, Page, Records, Replaced, Size};
-use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreFuture};
+use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
 
 /// A store in memory: the shortest implementation of the contract, for tests and experiments.
 ///
@@ -137,6 +137,9 @@ impl Records for MemoryStore {
     ) -> StoreFuture<'a, Result<Page, StoreError>> {
         Box::pin(async move {
             call.meter.request();
+            if !from.as_str().is_empty() && RecordId::from_stored(from.as_str()).is_err() {
+                return Err(StoreError::new(StoreErrorKind::Other, "the cursor is not one of a store in memory"));
+            }
             let records = self.records();
             let mut ids: Vec<_> = records.keys().filter(|id| id.as_str() > from.as_str()).collect();
             ids.sort_unstable();

@@ -8,6 +8,7 @@
 //! | `batch` | many records in one request |
 //! | `transaction`, `commit` | the handler's writes, and the one request that commits them with the completion |
 //! | `transactions`, `optimistic` | the stores whose claims carry a transaction: with a claim in the table, and without |
+//! | `records` | what operators ask of the table |
 //! | `item`, `names` | converts records to items and back |
 //! | `settings` | [`Settings`]: read from the environment |
 //! | `error` | maps DynamoDB's errors to store errors |
@@ -16,7 +17,8 @@
 //! # Permissions
 //!
 //! `dynamodb:UpdateItem` and `dynamodb:GetItem` on the one table; for many records in one request also
-//! `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see [`LockTable::batched`].
+//! `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see [`LockTable::batched`]. Operators need
+//! `dynamodb:UpdateItem`, `GetItem`, `Scan` and `DescribeTable`.
 
 mod batch;
 mod claim;
@@ -28,6 +30,7 @@ mod fuzz;
 mod item;
 mod names;
 mod optimistic;
+mod records;
 mod requests;
 mod settings;
 mod settle;

@@ -3,9 +3,11 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`dead`] | dead letters: read, grouped, sent back, discarded |
+//! | [`keys`] | records of keys: inspected, listed, released, reset, forgotten, resolved |
 //! | [`target`] | what the commands work on: a local cloud, or a table and queues by their names |
 
 mod aws;
 pub mod dead;
 mod http;
+pub mod keys;
 pub mod target;

@@ -56,6 +56,7 @@ mod fields;
 #[cfg(test)]
 mod fuzz;
 mod link;
+mod records;
 mod rounds;
 mod settings;
 mod store;

@@ -65,6 +65,10 @@ impl Link {
         }
     }
 
+    pub(crate) const fn is_cluster(&self) -> bool {
+        matches!(self.server, Server::Cluster(_))
+    }
+
     /// Sends commands together, and returns an answer for each: one request to a single server, and one for each command to a
     /// cluster, over whose nodes they spread. Tries once, within the budget; a command without an answer may have been executed.
     pub(crate) async fn send(&self, commands: &[Cmd], budget: Budget<'_>) -> Vec<RedisResult<Value>> {

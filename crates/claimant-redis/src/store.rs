@@ -124,8 +124,16 @@ impl RedisStore {
         Ok(self)
     }
 
-    fn key(&self, id: &RecordId) -> Vec<u8> {
-        format!("{}:{}", self.prefix, id.as_str()).into_bytes()
+    pub(crate) fn key(&self, id: &RecordId) -> Vec<u8> {
+        format!("{}{}", self.key_prefix(), id.as_str()).into_bytes()
+    }
+
+    pub(crate) fn key_prefix(&self) -> String {
+        format!("{}:", self.prefix)
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
     }
 
     fn claiming<'a>(&self, request: &'a ClaimRequest) -> Claiming<'a> {

@@ -1,10 +1,11 @@
 //! The statements of one database.
 
 use crate::error::{ErrorCodes, SqlError};
-use crate::record::Seen;
+use crate::listing::Range;
+use crate::record::{Listed, Seen};
 use crate::session::Session;
 use claimant_core::protocol::{Renewal, Settlement};
-use claimant_core::{Claim, Record, RecordId, Timestamp};
+use claimant_core::{Claim, Filter, Record, RecordId, Timestamp};
 
 /// What differs between databases. Each statement is one step: it applies as a whole or not at all.
 pub(crate) trait Dialect: ErrorCodes {
@@ -63,6 +64,25 @@ pub(crate) trait Dialect: ErrorCodes {
 
     /// Reads the records of these ids.
     fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, SqlError>> + Send;
+
+    /// Returns the last id of the next [`PAGE_RECORDS`](crate::listing::PAGE_RECORDS) in this range; `None` where there are fewer.
+    fn last_of_page(
+        session: &mut Session<'_, Self>,
+        range: &Range,
+    ) -> impl Future<Output = Result<Option<Vec<u8>>, SqlError>> + Send;
+
+    /// Returns how many records are in this range.
+    fn count(session: &mut Session<'_, Self>, range: &Range) -> impl Future<Output = Result<i64, SqlError>> + Send;
+
+    /// Reads the records in this range that have the filter's statuses and age, without their results.
+    fn list(
+        session: &mut Session<'_, Self>,
+        range: &Range,
+        filter: &Filter,
+    ) -> impl Future<Output = Result<Listed, SqlError>> + Send;
+
+    /// Returns about how many records and bytes there are.
+    fn size(session: &mut Session<'_, Self>) -> impl Future<Output = Result<(i64, i64), SqlError>> + Send;
 
     /// Deletes at most `portion` records whose window ended before this time. Returns how many.
     fn delete_expired(

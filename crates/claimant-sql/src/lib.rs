@@ -6,6 +6,7 @@
 //! | `stores` | their implementations of `Store`; [`PostgresTransactions`], [`MySqlTransactions`] |
 //! | `dialect` | what a database's statements must do |
 //! | `rounds` | tries claims and settlements until their answer is clear: the same for both |
+//! | `listing` | what operators ask of a store: the same for both |
 //! | `transactions` | claims that carry a transaction: from the claim to the commit |
 //! | `batches` | one transaction for many claims, in PostgreSQL |
 //! | `transaction`, `guard` | the transaction as its handler sees it, and the statements that it refuses |
@@ -33,6 +34,7 @@ mod error;
 mod fuzz;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod guard;
+mod listing;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod migrations;
 #[cfg(feature = "mysql")]

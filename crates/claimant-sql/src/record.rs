@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId, Status, StoreErrorKind, Timestamp};
+use claimant_core::{
+    Fence, Filter, Fingerprint, MessageId, OwnerToken, Record, RecordId, Status, StoreErrorKind, Timestamp,
+};
 use sqlx::{ColumnIndex, Decode, Row, Type};
 
 use crate::error::{ErrorCodes, RECORDS, SqlError};
@@ -15,6 +17,18 @@ macro_rules! columns {
     };
 }
 pub(crate) use columns;
+
+/// The columns of a list, in the same order: without results.
+macro_rules! listed_columns {
+    () => {
+        "id, status, owner, fence, lease_until, attempts, message_id, fingerprint, created_at, updated_at, completed_at, \
+         expires_at_s, NULL, error, note"
+    };
+}
+pub(crate) use listed_columns;
+
+/// Records that a list returned, and how many rows claimant did not write.
+pub(crate) type Listed = (Vec<(RecordId, Record)>, u64);
 
 /// Records that a statement returned, by their ids.
 pub(crate) type Seen = HashMap<Vec<u8>, Record>;
@@ -39,6 +53,15 @@ pub(crate) fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
     text.map(|text| text.as_bytes().to_vec())
 }
 
+/// Returns the statuses that a list reads, and before when its records were written.
+pub(crate) fn asked_for(filter: &Filter) -> (Vec<&'static str>, i64) {
+    let mut statuses = filter.statuses();
+    if statuses.is_empty() {
+        statuses = Status::ALL.into();
+    }
+    (statuses.into_iter().map(Status::as_str).collect(), filter.written_before.map_or(i64::MAX, time))
+}
+
 /// Returns the records in rows of [`columns`].
 pub(crate) fn seen<R>(rows: &[R]) -> Result<Seen, SqlError>
 where
@@ -52,8 +75,36 @@ where
     rows.iter().map(|row| Fields { row }.record()).collect()
 }
 
-/// Returns the number that a statement returned.
-pub(crate) fn number<R>(rows: &[R]) -> Result<i64, SqlError>
+/// Returns the records in rows of [`listed_columns`].
+pub(crate) fn listed<R>(rows: &[R]) -> Result<Listed, SqlError>
+where
+    R: Row,
+    R::Database: ErrorCodes,
+    usize: ColumnIndex<R>,
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let (mut records, mut foreign) = (Vec::new(), 0);
+    for row in rows {
+        let (id, record) = match (Fields { row }).record() {
+            Ok(read) => read,
+            Err(error) if error.kind == StoreErrorKind::Corrupt => {
+                foreign += 1;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match String::from_utf8(id).ok().and_then(|id| RecordId::from_stored(id).ok()) {
+            Some(id) => records.push((id, record)),
+            None => foreign += 1,
+        }
+    }
+    Ok((records, foreign))
+}
+
+/// Returns the number that a statement returned, or its number in this column.
+pub(crate) fn number<R>(rows: &[R], column: usize) -> Result<i64, SqlError>
 where
     R: Row,
     R::Database: ErrorCodes,
@@ -61,7 +112,20 @@ where
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
 {
     let row = rows.first().ok_or_else(|| SqlError::new(StoreErrorKind::Other, "the server returned no number"))?;
-    row.try_get(0).map_err(|error| SqlError::of::<R::Database>("reading a number", &error, &RECORDS))
+    row.try_get(column).map_err(|error| SqlError::of::<R::Database>("reading a number", &error, &RECORDS))
+}
+
+/// Returns the id that a statement returned, if it did.
+pub(crate) fn first_id<R>(rows: &[R]) -> Result<Option<Vec<u8>>, SqlError>
+where
+    R: Row,
+    R::Database: ErrorCodes,
+    usize: ColumnIndex<R>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let read = |row: &R| row.try_get(0);
+    let id = rows.first().map(read).transpose();
+    id.map_err(|error| SqlError::of::<R::Database>("reading an id", &error, &RECORDS))
 }
 
 struct Fields<'r, R> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Meter, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture, Timestamp, Transactional,
+    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Cursor, Filter, Meter, Page, Record, RecordId, Records, Renewed,
+    Replaced, Settled, Size, Store, StoreError, StoreFuture, Timestamp, Transactional,
 };
 
 use crate::dialect::Dialect;
@@ -19,7 +19,7 @@ use crate::mysql::MySqlStore;
 use crate::postgres::PostgresStore;
 use crate::session::Session;
 use crate::transaction::SqlTransaction;
-use crate::{rounds, transactions};
+use crate::{listing, rounds, transactions};
 
 /// Implements a store on its pool.
 macro_rules! store {
@@ -100,6 +100,31 @@ macro_rules! store {
                 call: Call<'a>,
             ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
                 Box::pin(rounds::get(self.pool(), id, Budget::of(call)))
+            }
+        }
+
+        impl Records for $store {
+            fn replace<'a>(
+                &'a self,
+                id: &'a RecordId,
+                seen: &'a Record,
+                next: &'a Record,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+                Box::pin(listing::replace(self.pool(), id, seen, next, Budget::of(call)))
+            }
+
+            fn list<'a>(
+                &'a self,
+                filter: &'a Filter,
+                from: &'a Cursor,
+                call: Call<'a>,
+            ) -> StoreFuture<'a, Result<Page, StoreError>> {
+                Box::pin(listing::list(self.pool(), filter, from, Budget::of(call)))
+            }
+
+            fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
+                Box::pin(listing::size(self.pool(), Budget::of(call)))
             }
         }
     };

@@ -1,14 +1,17 @@
 //! Every statement and its guard: those that MySQL and MariaDB have in common.
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
-use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use claimant_core::{Claim, Filter, Record, RecordId, Status, Timestamp};
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{MySql, QueryBuilder, query};
 
 use crate::dialect::Dialect;
 use crate::error::SqlError;
-use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
+use crate::listing::{PAGE_RECORDS, Range};
+use crate::record::{
+    Listed, Seen, asked_for, bigint, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
+};
 use crate::session::Session;
 
 type Statement<'q> = Query<'q, MySql, MySqlArguments>;
@@ -20,6 +23,19 @@ const READ: &str = concat!("SELECT ", columns!(), " FROM claimant_records WHERE 
 const REPLACE: &str = "UPDATE claimant_records SET status = ?, owner = ?, fence = ?, lease_until = ?, attempts = ?, \
     message_id = ?, fingerprint = ?, created_at = ?, updated_at = ?, completed_at = ?, expires_at_s = ?, result = ?, \
     error = ?, note = ? WHERE id = ? AND status = ? AND owner = ? AND fence = ? AND lease_until = ?";
+
+const LAST_OF_PAGE: &str = "SELECT id FROM claimant_records WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?";
+
+const COUNT: &str = "SELECT COUNT(*) FROM claimant_records WHERE id > ? AND id <= ?";
+
+const LIST: &str = concat!(
+    "SELECT ",
+    listed_columns!(),
+    " FROM claimant_records WHERE id > ? AND id <= ? AND FIND_IN_SET(status, ?) AND updated_at < ?"
+);
+
+const SIZE: &str = "SELECT CAST(table_rows AS SIGNED), CAST(data_length + index_length AS SIGNED) \
+    FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'claimant_records'";
 
 const RENEW: &str = "UPDATE claimant_records SET lease_until = ?, updated_at = ?, expires_at_s = ? \
     WHERE id = ? AND owner = ? AND fence = ? AND status = 'IN_PROGRESS' AND lease_until < ?";
@@ -142,7 +158,7 @@ impl Dialect for MySql {
             "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
             lease.as_millis().div_ceil(1_000).max(1)
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?)
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, 0)
     }
 
     fn kill(connection: i64) -> String {
@@ -211,6 +227,28 @@ impl Dialect for MySql {
 
     async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, SqlError> {
         read(session, ids).await
+    }
+
+    async fn last_of_page(session: &mut Session<'_, Self>, range: &Range) -> Result<Option<Vec<u8>>, SqlError> {
+        let skipped = i64::from(PAGE_RECORDS - 1);
+        let statement = query(LAST_OF_PAGE).bind(&*range.after).bind(&*range.until).bind(skipped);
+        first_id(&session.rows("listing records", statement).await?)
+    }
+
+    async fn count(session: &mut Session<'_, Self>, range: &Range) -> Result<i64, SqlError> {
+        let statement = query(COUNT).bind(&*range.after).bind(&*range.until);
+        number(&session.rows("counting records", statement).await?, 0)
+    }
+
+    async fn list(session: &mut Session<'_, Self>, range: &Range, filter: &Filter) -> Result<Listed, SqlError> {
+        let (statuses, before) = asked_for(filter);
+        let statement = query(LIST).bind(&*range.after).bind(&*range.until).bind(statuses.join(",")).bind(before);
+        listed(&session.rows("listing records", statement).await?)
+    }
+
+    async fn size(session: &mut Session<'_, Self>) -> Result<(i64, i64), SqlError> {
+        let rows = session.rows("measuring the table", query(SIZE)).await?;
+        Ok((number(&rows, 0)?, number(&rows, 1)?))
     }
 
     async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, SqlError> {

@@ -1,14 +1,17 @@
 //! Every statement and its guard.
 
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
-use claimant_core::{Claim, Record, RecordId, Status, Timestamp};
+use claimant_core::{Claim, Filter, Record, RecordId, Status, Timestamp};
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{Postgres, query};
 
 use crate::dialect::Dialect;
 use crate::error::SqlError;
-use crate::record::{Seen, bigint, bytes, columns, key, number, seen, time};
+use crate::listing::{PAGE_RECORDS, Range};
+use crate::record::{
+    Listed, Seen, asked_for, bigint, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
+};
 use crate::session::Session;
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
@@ -35,6 +38,20 @@ const REPLACE: &str = "UPDATE claimant_records SET status = $2, owner = $3, fenc
     message_id = $7, fingerprint = $8, created_at = $9, updated_at = $10, completed_at = $11, expires_at_s = $12, \
     result = $13, error = $14, note = $15 \
     WHERE id = $1 AND status = $16 AND owner = $17 AND fence = $18 AND lease_until = $19";
+
+const LAST_OF_PAGE: &str = "SELECT id FROM claimant_records WHERE id > $1 AND id <= $2 ORDER BY id LIMIT 1 OFFSET $3";
+
+const COUNT: &str = "SELECT count(*) FROM claimant_records WHERE id > $1 AND id <= $2";
+
+const LIST: &str = concat!(
+    "SELECT ",
+    listed_columns!(),
+    " FROM claimant_records WHERE id > $1 AND id <= $2 AND status = ANY($3) AND updated_at < $4"
+);
+
+/// The estimate is -1 for a table that was never analysed.
+const SIZE: &str = "SELECT GREATEST(reltuples, 0)::bigint, pg_total_relation_size(oid) FROM pg_class \
+    WHERE oid = 'claimant_records'::regclass";
 
 const RENEW: &str = "UPDATE claimant_records SET lease_until = $4, updated_at = $5, expires_at_s = $6 \
     WHERE id = $1 AND owner = $2 AND fence = $3 AND status = 'IN_PROGRESS' AND lease_until < $4";
@@ -129,7 +146,7 @@ impl Dialect for Postgres {
             "SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; \
              SET LOCAL idle_in_transaction_session_timeout = {idle}; SELECT pg_backend_pid()::bigint"
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?)
+        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, 0)
     }
 
     fn kill(connection: i64) -> String {
@@ -173,6 +190,28 @@ impl Dialect for Postgres {
     async fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> Result<Seen, SqlError> {
         let statement = query(READ).bind(each(ids, |id| key(id).to_vec()));
         seen(&session.rows("reading records", statement).await?)
+    }
+
+    async fn last_of_page(session: &mut Session<'_, Self>, range: &Range) -> Result<Option<Vec<u8>>, SqlError> {
+        let skipped = i64::from(PAGE_RECORDS - 1);
+        let statement = query(LAST_OF_PAGE).bind(&*range.after).bind(&*range.until).bind(skipped);
+        first_id(&session.rows("listing records", statement).await?)
+    }
+
+    async fn count(session: &mut Session<'_, Self>, range: &Range) -> Result<i64, SqlError> {
+        let statement = query(COUNT).bind(&*range.after).bind(&*range.until);
+        number(&session.rows("counting records", statement).await?, 0)
+    }
+
+    async fn list(session: &mut Session<'_, Self>, range: &Range, filter: &Filter) -> Result<Listed, SqlError> {
+        let (statuses, before) = asked_for(filter);
+        let statement = query(LIST).bind(&*range.after).bind(&*range.until).bind(statuses).bind(before);
+        listed(&session.rows("listing records", statement).await?)
+    }
+
+    async fn size(session: &mut Session<'_, Self>) -> Result<(i64, i64), SqlError> {
+        let rows = session.rows("measuring the table", query(SIZE)).await?;
+        Ok((number(&rows, 0)?, number(&rows, 1)?))
     }
 
     async fn delete_expired(session: &mut Session<'_, Self>, before: Timestamp, portion: u32) -> Result<u64, SqlError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use claimant_core::Store;
 
-/// The clauses of the [`Store`] contract, by their names: the first is clause 1.
-pub const CLAUSES: [&str; 13] = [
+/// The clauses of the contracts of [`Store`] and, from 14, of [`Records`](claimant_core::Records), by their names: the first is clause 1.
+pub const CLAUSES: [&str; 17] = [
     "One decision",
     "Atomic",
     "Guarded",
@@ -20,7 +20,14 @@ pub const CLAUSES: [&str; 13] = [
     "Bounded",
     "Cancel safe",
     "Silent",
+    "Compare and set",
+    "Nothing is missed",
+    "Pages are bounded",
+    "A list changes nothing",
 ];
+
+/// How many of them are the contract of [`Store`].
+pub const STORE_CLAUSES: usize = 13;
 
 /// What one check comes to: what was seen, where that is not what the contract asks for.
 pub(super) type Finding = Result<(), String>;

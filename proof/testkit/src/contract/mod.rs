@@ -31,6 +31,7 @@
 //! | `values` | records read back exactly: clause 1 |
 //! | `reference` | everything else that the memory store does, in scripts and in random calls: clause 1 |
 //! | `agreement` | two stores, or two ways of asking one, give the same answers to the same random calls |
+//! | `operating` | what operators ask of a store: clauses 14 to 17 |
 //! | `trips` | how many requests the common calls take |
 
 mod agreement;
@@ -40,6 +41,7 @@ mod dropped;
 mod examiner;
 mod hurry;
 mod keys;
+mod operating;
 mod races;
 mod reference;
 mod rule;
@@ -53,12 +55,12 @@ mod windows;
 
 use std::sync::Arc;
 
-use claimant_core::Store;
+use claimant_core::{Records, Store};
 
 use examiner::Examiner;
 
 pub use agreement::{Side, agree};
-pub use examiner::{Broken, CLAUSES, Findings};
+pub use examiner::{Broken, CLAUSES, Findings, STORE_CLAUSES};
 pub use reference::SEED_VARIABLE;
 pub use trips::{Trips, trips};
 
@@ -78,6 +80,23 @@ pub async fn check(store: Arc<dyn Store>) -> Findings {
 pub async fn survey(store: Arc<dyn Store>) -> Findings {
     let mut examiner = Examiner::new(store, false);
     examine(&mut examiner).await;
+    examiner.findings
+}
+
+/// Holds a store to what the [`Records`] contract adds: clauses 14 to 17. Uses fresh keys.
+///
+/// # Panics
+/// As [`check`].
+pub async fn check_records(store: Arc<dyn Records>) -> Findings {
+    let mut examiner = Examiner::new(store.clone(), true);
+    operating::check(&mut examiner, store.as_ref()).await;
+    examiner.findings
+}
+
+/// As [`check_records`], but goes on after a check that does not hold.
+pub async fn survey_records(store: Arc<dyn Records>) -> Findings {
+    let mut examiner = Examiner::new(store.clone(), false);
+    operating::check(&mut examiner, store.as_ref()).await;
     examiner.findings
 }
 

@@ -1,0 +1,101 @@
+//! A store to operate on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::limits::SKEW_DEFAULT_MS;
+use claimant_core::{
+    Call, Clock, ConsumerName, Error, Key, Meter, Record, RecordId, Records, SystemClock, Timestamp, Usage,
+};
+
+/// How long one call to the store may take.
+const CALL_MAX: Duration = Duration::from_secs(10);
+
+/// The records of a store. Each method is a few calls; none of them is under way when it returns.
+///
+/// Whether a lease is live is judged by the clock of the machine that this runs on: it must not be ahead of the owners' clocks by
+/// more than the margin, or an act takes a key from an owner that still works on it.
+pub struct Keys {
+    store: Arc<dyn Records>,
+    clock: Arc<dyn Clock>,
+    skew: Duration,
+    meter: Meter,
+}
+
+impl Keys {
+    /// Creates access to this store, by the system's clock, with the default clock-skew margin.
+    #[must_use]
+    pub fn new(store: Arc<dyn Records>) -> Self {
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            skew: Duration::from_millis(SKEW_DEFAULT_MS),
+            meter: Meter::default(),
+        }
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Sets the clock-skew margin: that of the consumers, where they have set one.
+    #[must_use]
+    pub fn skew(self, skew: Duration) -> Self {
+        Self { skew, ..self }
+    }
+
+    /// Returns the ids that this text can mean, the likeliest first: a key of the consumer, if one is given, in the clear or
+    /// hashed; else a whole record id.
+    ///
+    /// # Errors
+    /// When the text is no key, or without a consumer no record id.
+    pub fn ids(text: &str, consumer: Option<&ConsumerName>) -> Result<Vec<RecordId>, Error> {
+        let Some(consumer) = consumer else {
+            let id = RecordId::from_stored(text).map_err(|_| {
+                Error::invalid(
+                    "the key has no consumer: give the consumer's name, or the whole id of the record, consumer#key or \
+                     consumer~hash",
+                )
+            })?;
+            return Ok(vec![id]);
+        };
+        let key = Key::new(text)?;
+        let mut ids = vec![RecordId::new(consumer, &key), RecordId::hashed(consumer, &key)];
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Reads the first of these records that is there; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the store did not give an answer.
+    pub async fn first(&self, ids: &[RecordId]) -> Result<Option<(RecordId, Record)>, Error> {
+        for id in ids {
+            if let Some(record) = self.store.get(id, self.call()).await? {
+                return Ok(Some((id.clone(), record)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns what all calls so far asked of the store.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.meter.usage()
+    }
+
+    pub(super) fn store(&self) -> &dyn Records {
+        self.store.as_ref()
+    }
+
+    pub(super) fn call(&self) -> Call<'_> {
+        Call { within: CALL_MAX, meter: &self.meter }
+    }
+
+    /// Returns the time and the margin.
+    pub(super) fn now(&self) -> (Timestamp, Duration) {
+        (self.clock.now(), self.skew)
+    }
+}

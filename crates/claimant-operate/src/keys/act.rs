@@ -1,0 +1,153 @@
+//! Acts on one record.
+
+use std::time::Duration;
+
+use claimant_core::protocol::{Act, OperateDecision, OperateRefusal, Operation, operate};
+use claimant_core::{Error, Fence, OwnerToken, Record, RecordId, Replaced, StoreError};
+
+use super::access::Keys;
+
+/// How often a record is read and written at most, while others write it too.
+const ROUNDS_MAX: u32 = 6;
+
+/// How long to wait after a call without an answer; then twice as long each time.
+const WAIT_BASE_MS: u64 = 100;
+
+/// What to do to a record.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The record.
+    pub id: RecordId,
+    /// What to do.
+    pub act: Act,
+    /// Who does it, for the note on the record.
+    pub by: String,
+    /// Why, for the note on the record.
+    pub why: String,
+    /// Whether to do it although a lease is live, or the key completed. Work can then run twice, and at the same time.
+    pub force: bool,
+    /// Whether to decide only, and write nothing.
+    pub dry_run: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Acted {
+    /// The record was seen to be the new one.
+    Done {
+        /// The record before, as far as it is known.
+        before: Box<Record>,
+        /// The record written.
+        after: Box<Record>,
+    },
+    /// It would be written; this was a dry run.
+    WouldWrite {
+        /// The record.
+        before: Box<Record>,
+        /// The record that would be written, with another owner and the time of then.
+        after: Box<Record>,
+    },
+    /// The record is already as the act would leave it.
+    NothingToDo(Box<Record>),
+    /// It is refused, and nothing was written.
+    Refused {
+        /// Why.
+        why: OperateRefusal,
+        /// The record, if there is one.
+        record: Option<Box<Record>>,
+    },
+    /// The write may have applied, and its answer was lost; the key has gone on since. This is the record now.
+    Superseded(Option<Box<Record>>),
+}
+
+impl Keys {
+    /// Does what the order says, if the record allows it: reads it, decides, and writes the decision if the record is still the one
+    /// that was read; else again, a few times.
+    ///
+    /// Cancel safe: when dropped, the act applied or did not.
+    ///
+    /// # Errors
+    /// When the store gave no answer, or others write the record all the time. A message that begins with "not known" means that the
+    /// act may have applied; doing it again is safe.
+    pub async fn act(&self, order: &Order) -> Result<Acted, Error> {
+        let owner = OwnerToken::draw()?;
+        // What was written last, with the record before it: its answer may have been lost.
+        let mut tried: Option<(Box<Record>, Box<Record>)> = None;
+        let mut failed = None;
+        for round in 0..ROUNDS_MAX {
+            if failed.is_some() {
+                tokio::time::sleep(Duration::from_millis(WAIT_BASE_MS << round)).await;
+            }
+            let seen = match self.store().get(&order.id, self.call()).await {
+                Ok(seen) => seen,
+                Err(error) if error.kind().is_transient() => {
+                    failed = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(in_doubt(error, tried.is_some())),
+            };
+            if let Some((before, after)) = tried.take() {
+                match came_of(after.fence, &owner, seen.as_ref()) {
+                    Attempt::Applied => return Ok(Acted::Done { before, after }),
+                    Attempt::Unknown => return Ok(Acted::Superseded(seen.map(Box::new))),
+                    Attempt::DidNotApply => {}
+                }
+            }
+            let (before, after) = match (self.decision(order, &owner, seen.as_ref()), seen) {
+                (OperateDecision::Write(after), Some(before)) => (Box::new(before), after),
+                (OperateDecision::NothingToDo, Some(seen)) => return Ok(Acted::NothingToDo(Box::new(seen))),
+                (OperateDecision::Refuse(why), record) => {
+                    return Ok(Acted::Refused { why, record: record.map(Box::new) });
+                }
+                // An own write is recognised above, and there is nothing to write where there is no record.
+                (_, record) => return Ok(Acted::Superseded(record.map(Box::new))),
+            };
+            if order.dry_run {
+                return Ok(Acted::WouldWrite { before, after });
+            }
+            match self.store().replace(&order.id, &before, &after, self.call()).await {
+                Ok(Replaced::Done) => return Ok(Acted::Done { before, after }),
+                Ok(Replaced::Changed) => failed = None,
+                Err(error) if error.kind().is_transient() => failed = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+            tried = Some((before, after));
+        }
+        match failed {
+            Some(error) => Err(in_doubt(error, tried.is_some())),
+            None => Err(Error::new(format!(
+                "the record changed {ROUNDS_MAX} times while it was to be written: its key is being worked on"
+            ))),
+        }
+    }
+
+    pub(super) fn decision(&self, order: &Order, owner: &OwnerToken, seen: Option<&Record>) -> OperateDecision {
+        let (now, skew) = self.now();
+        let Order { id, act, by, why, force, .. } = order.clone();
+        operate(seen, &Operation { id, act, owner: owner.clone(), now, skew, force, by, why })
+    }
+}
+
+/// What came of a write whose answer was lost, or was that the record had changed: an SDK repeats a write by itself.
+enum Attempt {
+    Applied,
+    DidNotApply,
+    Unknown,
+}
+
+/// Tells what came of a write with this fence and owner from the record seen after it.
+fn came_of(written: Fence, owner: &OwnerToken, seen: Option<&Record>) -> Attempt {
+    let Some(seen) = seen else { return Attempt::Unknown };
+    if seen.owner == *owner {
+        return Attempt::Applied;
+    }
+    // The fence went to another owner, or to none yet.
+    if seen.fence == written || seen.fence.next() == written { Attempt::DidNotApply } else { Attempt::Unknown }
+}
+
+fn in_doubt(error: StoreError, written: bool) -> Error {
+    if written {
+        return Error::new("not known whether it was done, try again: the store gave no answer").caused_by(error);
+    }
+    error.into()
+}

@@ -1,0 +1,215 @@
+//! One record, in words.
+
+use claimant_core::protocol::{
+    Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, OperateDecision, OperateRefusal, Refusal, decide,
+};
+use claimant_core::{Error, Fingerprint, MessageId, OwnerToken, Record, RecordId, State, Timestamp};
+
+use super::access::Keys;
+use super::act::Order;
+
+/// What is known of a key.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// The record.
+    pub id: RecordId,
+    /// What is there, if anything.
+    pub record: Option<Record>,
+    /// What that means now; `None` where there is no record.
+    pub state: Option<State>,
+    /// The time at which all of this holds.
+    pub now: Timestamp,
+    /// What would become of the key's next message, by the decision that functions make.
+    pub next: Vec<Forecast>,
+    /// What each act would do without force.
+    pub acts: Vec<Possible>,
+}
+
+/// What would happen in one case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forecast {
+    /// What comes.
+    pub case: &'static str,
+    /// What becomes of it: the outcome's word where it is not run, else `runs`.
+    pub outcome: &'static str,
+    /// The same in a sentence.
+    pub says: String,
+}
+
+/// What one act would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Possible {
+    /// The act.
+    pub act: Act,
+    /// Whether it would change the record.
+    pub writes: bool,
+    /// What it would do, or why it would not.
+    pub says: String,
+}
+
+impl Inspection {
+    /// Returns the key's state in one sentence.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let (Some(record), Some(state)) = (&self.record, self.state) else {
+            return "There is no record: no message of this key was worked on, or its window is over and it was deleted.".into();
+        };
+        let ago = |time: Timestamp| span(self.now.since(time).as_secs());
+        let run = record.attempts;
+        match state {
+            State::Running => format!(
+                "Run {run} is under way since {}; its lease ends in {}.",
+                ago(record.updated_at),
+                span(record.lease_until.since(self.now).as_secs())
+            ),
+            State::Stuck => format!(
+                "Run {run} began {} ago and did not end: its lease was over {} ago, so its owner has most likely died.",
+                ago(record.updated_at),
+                ago(record.lease_until)
+            ),
+            State::Completed => {
+                format!("Done {} ago, in run {run}.", ago(record.completed_at.unwrap_or(record.updated_at)))
+            }
+            State::Failed if run == 0 => {
+                format!("Not run yet, claimable at once; written {} ago.", ago(record.updated_at))
+            }
+            State::Failed => format!("Run {run} failed {} ago; it may run again at once.", ago(record.updated_at)),
+            State::Rejected => format!("Run {run} failed for good {} ago.", ago(record.updated_at)),
+            State::Parked => format!(
+                "Parked {} ago: run {run} did not end, its work may be done, and a person has to decide.",
+                ago(record.updated_at)
+            ),
+            State::Over => "Its window is over: it counts as absent, and the store deletes it.".into(),
+        }
+    }
+}
+
+impl Keys {
+    /// Returns what is known of a record, and what would come next.
+    ///
+    /// # Errors
+    /// When the store did not give an answer.
+    pub async fn inspect(&self, id: &RecordId) -> Result<Inspection, Error> {
+        let record = self.store().get(id, self.call()).await?;
+        let (now, skew) = self.now();
+        let owner = OwnerToken::draw()?;
+        let state = record.as_ref().map(|record| State::of(record, now, skew));
+        let next = forecasts(self, id, record.as_ref(), &owner)?;
+        let acts = Act::ALL.map(|act| self.possible(id, act, &owner, record.as_ref())).into();
+        Ok(Inspection { id: id.clone(), record, state, now, next, acts })
+    }
+
+    fn possible(&self, id: &RecordId, act: Act, owner: &OwnerToken, seen: Option<&Record>) -> Possible {
+        let order = Order { id: id.clone(), act, by: String::new(), why: String::new(), force: false, dry_run: true };
+        let decision = self.decision(&order, owner, seen);
+        let writes = matches!(decision, OperateDecision::Write(_));
+        let says = match decision {
+            OperateDecision::Write(_) => match act {
+                Act::Release => "the work may run again".into(),
+                Act::Reset => "the work may run again, and its attempts are counted from 0".into(),
+                Act::Forget => "the next message runs as if there had been none before".into(),
+                Act::Resolve => "counts as done: its messages are duplicates from now on".into(),
+            },
+            OperateDecision::NothingToDo | OperateDecision::AlreadyWritten => "nothing to do: it is so already".into(),
+            OperateDecision::Refuse(OperateRefusal::Absent) => "nothing to do: there is no record of it".into(),
+            OperateDecision::Refuse(OperateRefusal::Live { until }) => {
+                format!("refused until {}: an owner works on it", until.to_utc())
+            }
+            OperateDecision::Refuse(OperateRefusal::Completed) => "refused: it is done".into(),
+        };
+        Possible { act, writes, says }
+    }
+}
+
+/// Decides on the messages that can come next as a function would.
+fn forecasts(keys: &Keys, id: &RecordId, record: Option<&Record>, owner: &OwnerToken) -> Result<Vec<Forecast>, Error> {
+    let (now, skew) = keys.now();
+    let same = record.map_or_else(|| MessageId::new("of a message"), |record| Ok(record.message_id.clone()))?;
+    let payload = record.map_or_else(|| Fingerprint::of_bytes(b""), |record| record.fingerprint);
+    // Of the same rule, or they would not be compared.
+    let other_payload = other_than(payload)?;
+    let another = MessageId::new(if same.as_str() == "another" { "yet another" } else { "another" })?;
+    let request = |message_id: &MessageId, fingerprint, abandoned| ClaimRequest {
+        id: id.clone(),
+        owner: owner.clone(),
+        message_id: message_id.clone(),
+        fingerprint,
+        now,
+        lease_until: now.plus(skew),
+        policy: ClaimPolicy { abandoned, conflicts: Conflicts::Reject, skew, ..ClaimPolicy::default() },
+        first_delivery: false,
+    };
+    let stuck = record.is_some_and(|record| State::of(record, now, skew) == State::Stuck);
+    let mut cases = vec![
+        ("the same message again", request(&same, payload, Abandoned::Rerun)),
+        ("another message of this key, as after a redrive", request(&another, payload, Abandoned::Rerun)),
+        ("a message of this key with another payload", request(&another, other_payload, Abandoned::Rerun)),
+    ];
+    if stuck {
+        cases
+            .insert(1, ("the same, at a consumer that parks abandoned work", request(&same, payload, Abandoned::Park)));
+    }
+    let forecast = |(case, request): (&'static str, ClaimRequest)| {
+        let (outcome, says) = in_words(record, decide(record, &request));
+        Forecast { case, outcome, says }
+    };
+    Ok(cases.into_iter().map(forecast).collect())
+}
+
+/// Returns a fingerprint of the same form and rule that differs.
+fn other_than(fingerprint: Fingerprint) -> Result<Fingerprint, Error> {
+    let mut stored = fingerprint.to_stored();
+    if let Some(first) = stored.first_mut() {
+        *first ^= 1;
+    }
+    Ok(Fingerprint::from_stored(&stored)?)
+}
+
+fn in_words(record: Option<&Record>, decision: Decision) -> (&'static str, String) {
+    match decision {
+        Decision::Grant { next, taken_over } => {
+            let how = if taken_over {
+                ", alone at the end of its batch, as an earlier owner may have died of it"
+            } else {
+                ""
+            };
+            ("runs", format!("runs, as attempt {}{how}", next.attempts))
+        }
+        Decision::Held => ("runs", "runs".into()),
+        Decision::Park { .. } => ("parked", "is parked, and copied to the dead-letter queue".into()),
+        Decision::Refuse(Refusal::Completed { .. }) => {
+            ("duplicate", "is a duplicate: skipped, and deleted from its queue".into())
+        }
+        Decision::Refuse(Refusal::Busy { until, .. }) => {
+            ("busy", format!("comes back later: the key is claimed, at least until {}", until.to_utc()))
+        }
+        Decision::Refuse(Refusal::Rejected) => {
+            ("rejected", "is not run: this very message was rejected, and goes to the dead-letter queue".into())
+        }
+        Decision::Refuse(Refusal::Parked) => {
+            ("parked", "is not run: the key is parked, and the message goes to the dead-letter queue".into())
+        }
+        Decision::Refuse(Refusal::Conflict) => {
+            let of = record.map_or("", |record| if record.completed_at.is_some() { " that is done" } else { "" });
+            (
+                "conflict",
+                format!(
+                    "is not run: the key belongs to work{of} with another payload, and the message goes to the dead-letter queue \
+                     (unless the consumer says that the key is all)"
+                ),
+            )
+        }
+    }
+}
+
+/// Returns a time span in the two largest units that it has: `3 d 4 h`.
+pub(super) fn span(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let first = units.iter().position(|(size, _)| seconds >= *size).unwrap_or(units.len() - 1);
+    let (size, unit) = units[first];
+    let rest = units.get(first + 1).map(|(smaller, unit)| (seconds % size / smaller, unit)).filter(|(n, _)| *n > 0);
+    match rest {
+        Some((n, smaller)) => format!("{} {unit} {n} {smaller}", seconds / size),
+        None => format!("{} {unit}", seconds / size),
+    }
+}

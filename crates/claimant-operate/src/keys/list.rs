@@ -1,0 +1,194 @@
+//! Records by state, consumer, age and text.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State};
+use futures_util::future::join_all;
+
+use super::access::Keys;
+
+/// The most records that one list returns.
+pub const LIST_MAX: usize = 100_000;
+
+/// How many parts of a store are read side by side, where it has parts.
+const PARTS: usize = 8;
+
+/// How often a page is asked for again at most.
+const TRIES_MAX: u32 = 5;
+
+/// How long to wait before that; then twice as long each time.
+const WAIT_BASE_MS: u64 = 200;
+
+/// The price of a million read units in US dollars: on-demand capacity in `us-east-1`, the same since November 2024.
+const DOLLARS_PER_MILLION_READ_UNITS: f64 = 0.125;
+
+/// Which records to list.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// In one of these states; in any if there are none.
+    pub states: Vec<State>,
+    /// Of this consumer, if set.
+    pub consumer: Option<ConsumerName>,
+    /// Last written at least so long ago.
+    pub older_than: Option<Duration>,
+    /// With this text in the record's id, its error or its note, if set.
+    pub text: Option<String>,
+    /// How many at most; at most [`LIST_MAX`].
+    pub limit: usize,
+}
+
+/// One record of a list.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The record's id.
+    pub id: RecordId,
+    /// What is there, without its result.
+    pub record: Record,
+    /// What that means at the time of the list.
+    pub state: State,
+}
+
+/// How far a list is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// How many records were read.
+    pub looked_at: u64,
+    /// How many of them are to be listed.
+    pub found: usize,
+}
+
+/// A list.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// The records, those first that were not written for the longest time.
+    pub found: Vec<Found>,
+    /// Whether the limit ended the list, and there can be more.
+    pub more: bool,
+    /// How many records were read for it.
+    pub looked_at: u64,
+    /// How many of them claimant did not write. They are left out.
+    pub foreign: u64,
+}
+
+/// What reading everything costs, about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// How much there is to read.
+    pub size: Size,
+    /// In US dollars, on demand in `us-east-1`, from a store that charges by read units.
+    pub dollars: Option<f64>,
+}
+
+impl Cost {
+    fn of(size: Size) -> Self {
+        // OK because no table has so many units that a float would not hold them well enough for a price.
+        let dollars = size.read_units.map(|units| units as f64 / 1e6 * DOLLARS_PER_MILLION_READ_UNITS);
+        Self { size, dollars }
+    }
+
+    /// Returns the cost in one sentence.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let Size { records, bytes, read_units } = self.size;
+        let amount = format!("reads about {records} records ({})", megabytes(bytes));
+        match (read_units, self.dollars) {
+            (Some(units), Some(dollars)) if dollars >= 0.01 => {
+                format!("{amount}: {units} read units, about ${dollars:.2} on demand")
+            }
+            (Some(units), _) => format!("{amount}: {units} read units, less than a cent on demand"),
+            (None, _) => amount,
+        }
+    }
+}
+
+impl Keys {
+    /// Returns what a list costs, from the store's own counts, which can be hours old. Costs one small request.
+    ///
+    /// # Errors
+    /// When the store did not give an answer.
+    pub async fn cost(&self) -> Result<Cost, Error> {
+        Ok(Cost::of(self.store().size(self.call()).await?))
+    }
+
+    /// Lists records: reads the whole store, a few pages side by side, until the limit is reached. `progress` is called after each
+    /// round of pages.
+    ///
+    /// Memory holds the records listed and one page of each part. It is no snapshot: a record that changes meanwhile is listed as it
+    /// was or as it is.
+    ///
+    /// # Errors
+    /// When the store did not give an answer, also after a few tries.
+    pub async fn list(&self, query: &Query, mut progress: impl FnMut(Progress)) -> Result<Listed, Error> {
+        let (now, skew) = self.now();
+        let filter = Filter {
+            states: query.states.clone(),
+            consumer: query.consumer.clone(),
+            written_before: query.older_than.map(|age| now.minus(age)),
+            now,
+            skew,
+        };
+        let limit = query.limit.min(LIST_MAX);
+        let mut open = self.store().cursors(PARTS, self.call()).await?;
+        // By id: a store can show a record twice.
+        let mut found = BTreeMap::new();
+        let (mut looked_at, mut foreign, mut more) = (0, 0, false);
+        while !open.is_empty() && !more {
+            let round = open.len().min(PARTS);
+            let pages = join_all(open[..round].iter().map(|from| self.page(&filter, from))).await;
+            let mut next = open.split_off(round);
+            for page in pages {
+                let page = page?;
+                looked_at += page.looked_at;
+                foreign += page.foreign;
+                for (id, record) in page.records {
+                    if !query.text.as_deref().is_none_or(|text| mentions(&id, &record, text)) {
+                        continue;
+                    }
+                    if found.len() >= limit && !found.contains_key(&id) {
+                        more = true;
+                        break;
+                    }
+                    found.insert(id, record);
+                }
+                next.extend(page.next);
+            }
+            open = next;
+            progress(Progress { looked_at, found: found.len() });
+        }
+        let found = found.into_iter().map(|(id, record)| Found { state: State::of(&record, now, skew), id, record });
+        let mut found: Vec<_> = found.collect();
+        found.sort_by_key(|found| found.record.updated_at);
+        Ok(Listed { found, more, looked_at, foreign })
+    }
+
+    /// Reads a page, again where the store is busy.
+    async fn page(&self, filter: &Filter, from: &Cursor) -> Result<Page, Error> {
+        let mut tries = 0;
+        loop {
+            match self.store().list(filter, from, self.call()).await {
+                Ok(page) => return Ok(page),
+                Err(error) if error.kind().is_transient() && tries < TRIES_MAX => {
+                    tokio::time::sleep(Duration::from_millis(WAIT_BASE_MS << tries)).await;
+                    tries += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn mentions(id: &RecordId, record: &Record, text: &str) -> bool {
+    let texts = [Some(id.as_str()), record.error.as_deref(), record.note.as_deref()];
+    texts.into_iter().flatten().any(|has| has.contains(text))
+}
+
+fn megabytes(bytes: u64) -> String {
+    // OK because sizes are far below 2^52 bytes.
+    let bytes = bytes as f64;
+    match bytes {
+        1e9.. => format!("{:.1} GB", bytes / 1e9),
+        1e6.. => format!("{:.1} MB", bytes / 1e6),
+        _ => format!("{:.1} KB", bytes / 1e3),
+    }
+}

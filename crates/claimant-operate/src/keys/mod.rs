@@ -1,0 +1,18 @@
+//! Keys: what their records say, what would happen next, and what can be done about it.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `access` | [`Keys`]: a store, a clock and the clock-skew margin |
+//! | `inspect` | one record, and what becomes of its key's next message by the production decision |
+//! | `list` | records by state, consumer, age and text; what asking costs |
+//! | `act` | release, reset, forget, resolve: guarded as the runtime's writes are |
+
+mod access;
+mod act;
+mod inspect;
+mod list;
+
+pub use access::Keys;
+pub use act::{Acted, Order};
+pub use inspect::{Forecast, Inspection, Possible};
+pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query};

@@ -1,0 +1,297 @@
+//! Keys on the store in memory: what is shown, what is listed, and what acts do while others write.
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, OperateRefusal, Renewal, Settlement};
+use claimant_core::{
+    Call, Claim, ClaimAnswer, ConsumerName, Cursor, Filter, Fingerprint, Key, MemoryStore, MessageId, Meter,
+    OwnerToken, Page, Record, RecordId, Records, Renewed, Replaced, Settled, Size, State, Status, Store, StoreError,
+    StoreErrorKind, StoreFuture,
+};
+use claimant_operate::keys::{Acted, Keys, Order, Query};
+use claimant_testkit::MovableClock;
+
+const CALL_MAX: Duration = Duration::from_secs(5);
+
+struct Desk {
+    clock: MovableClock,
+    store: Arc<MemoryStore>,
+    keys: Keys,
+}
+
+fn desk() -> Desk {
+    let (clock, store) = (MovableClock::start(), Arc::new(MemoryStore::new()));
+    let keys = Keys::new(store.clone()).clock(Arc::new(clock.clone()));
+    Desk { clock, store, keys }
+}
+
+fn id(key: &str) -> RecordId {
+    RecordId::new(&ConsumerName::new("orders").unwrap(), &Key::new(key).unwrap())
+}
+
+fn order(key: &str, act: Act) -> Order {
+    Order { id: id(key), act, by: "ada".into(), why: "ticket 7".into(), force: false, dry_run: false }
+}
+
+impl Desk {
+    async fn claim(&self, key: &str) -> Claim {
+        let now = claimant_core::Clock::now(&self.clock);
+        let request = ClaimRequest {
+            id: id(key),
+            owner: OwnerToken::draw().unwrap(),
+            message_id: MessageId::new("m").unwrap(),
+            fingerprint: Fingerprint::of_bytes(b"p"),
+            now,
+            lease_until: now.plus(Duration::from_secs(10)),
+            policy: ClaimPolicy::default(),
+            first_delivery: true,
+        };
+        let meter = Meter::default();
+        match self.store.claim(&request, Call { within: CALL_MAX, meter: &meter }).await.unwrap() {
+            ClaimAnswer::Granted(claim) => claim,
+            ClaimAnswer::Refused(why) => panic!("{why:?}"),
+        }
+    }
+
+    async fn settle(&self, claim: Claim, ending: Ending) -> Settled {
+        let now = claimant_core::Clock::now(&self.clock);
+        let settlement = Settlement { ending, now, policy: ClaimPolicy::default() };
+        self.store.settle(claim, &settlement, Call { within: CALL_MAX, meter: &Meter::default() }).await
+    }
+
+    async fn ended(&self, key: &str, ending: Ending) {
+        let claim = self.claim(key).await;
+        assert!(matches!(self.settle(claim, ending).await, Settled::Done));
+    }
+
+    async fn list(&self, states: &[State]) -> Vec<String> {
+        let query = Query { states: states.into(), consumer: None, older_than: None, text: None, limit: 10 };
+        let listed = self.keys.list(&query, |_| ()).await.unwrap();
+        listed.found.iter().map(|found| format!("{} {}", found.id.key().unwrap(), found.state)).collect()
+    }
+}
+
+fn error() -> String {
+    "no such order".into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stuck_key_is_found_explained_and_released() {
+    let desk = desk();
+    let dead = desk.claim("stuck").await;
+    desk.ended("done", Ending::Completed { result: Some("1".into()) }).await;
+    assert_eq!(desk.list(&[State::Stuck]).await, Vec::<String>::new());
+    let acted = desk.keys.act(&order("stuck", Act::Release)).await.unwrap();
+    assert!(matches!(acted, Acted::Refused { why: OperateRefusal::Live { .. }, .. }), "{acted:?}");
+
+    desk.clock.advance(Duration::from_secs(100));
+    assert_eq!(desk.list(&[State::Stuck]).await, ["stuck stuck"]);
+    let inspection = desk.keys.inspect(&id("stuck")).await.unwrap();
+    assert_eq!(
+        inspection.headline(),
+        "Run 1 began 1 min 40 s ago and did not end: its lease was over 1 min 30 s ago, so its owner has most likely died."
+    );
+    let outcomes: Vec<_> = inspection.next.iter().map(|next| next.outcome).collect();
+    assert_eq!(outcomes, ["runs", "parked", "runs", "conflict"]);
+    assert!(inspection.acts.iter().all(|act| act.writes));
+
+    let dry = Order { dry_run: true, ..order("stuck", Act::Release) };
+    assert!(matches!(desk.keys.act(&dry).await.unwrap(), Acted::WouldWrite { .. }));
+    assert_eq!(desk.list(&[State::Stuck]).await, ["stuck stuck"]);
+
+    let Acted::Done { after, .. } = desk.keys.act(&order("stuck", Act::Release)).await.unwrap() else { panic!("done") };
+    assert_eq!((after.status, after.attempts, after.fence.get()), (Status::Failed, 1, 2));
+    assert!(after.note.unwrap().ends_with("Z ada release: ticket 7"));
+    assert!(matches!(desk.settle(dead, Ending::Completed { result: None }).await, Settled::Lost));
+    assert!(matches!(desk.keys.act(&order("stuck", Act::Release)).await.unwrap(), Acted::NothingToDo(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_state_is_listed_by_its_name_and_what_comes_next_is_the_runtimes_decision() {
+    let desk = desk();
+    desk.ended("completed", Ending::Completed { result: None }).await;
+    desk.ended("failed", Ending::Failed { error: error() }).await;
+    desk.ended("rejected", Ending::Rejected { error: error() }).await;
+    desk.ended("parked", Ending::Parked { error: error() }).await;
+    let _dead = desk.claim("stuck").await;
+    desk.clock.advance(Duration::from_secs(60));
+    let _live = desk.claim("running").await;
+    for (state, first, another) in [
+        (State::Running, "busy", "busy"),
+        (State::Stuck, "runs", "parked"),
+        (State::Completed, "duplicate", "duplicate"),
+        (State::Failed, "runs", "runs"),
+        (State::Rejected, "rejected", "runs"),
+        (State::Parked, "parked", "parked"),
+    ] {
+        assert_eq!(desk.list(&[state]).await, [format!("{state} {state}")]);
+        let next = desk.keys.inspect(&id(state.as_str())).await.unwrap().next;
+        assert_eq!((next[0].outcome, next[1].outcome), (first, another), "{state}");
+    }
+    assert_eq!(desk.list(&[]).await.len(), 6);
+    let absent = desk.keys.inspect(&id("absent")).await.unwrap();
+    assert!(absent.headline().starts_with("There is no record") && absent.next.iter().all(|n| n.outcome == "runs"));
+    // Fifteen days later all windows are over.
+    desk.clock.advance(Duration::from_secs(16 * 86_400));
+    assert_eq!(desk.list(&[State::Over]).await.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_filtered_limited_and_oldest_first() {
+    let desk = desk();
+    for n in 0..2_500 {
+        desk.ended(&format!("k{n}"), Ending::Failed { error: if n == 7 { "odd".into() } else { error() } }).await;
+        desk.clock.advance(Duration::from_secs(1));
+    }
+    let all = Query {
+        states: vec![State::Failed],
+        consumer: Some(ConsumerName::new("orders").unwrap()),
+        older_than: None,
+        text: None,
+        limit: 10_000,
+    };
+    let mut rounds = 0;
+    let listed = desk.keys.list(&all, |_| rounds += 1).await.unwrap();
+    assert_eq!((listed.found.len(), listed.more, listed.looked_at, rounds), (2_500, false, 2_500, 3));
+    assert_eq!(listed.found[0].id, id("k0"));
+    for (query, wanted) in [
+        (Query { consumer: Some(ConsumerName::new("order").unwrap()), ..all.clone() }, 0),
+        (Query { older_than: Some(Duration::from_secs(2_490)), ..all.clone() }, 10),
+        (Query { text: Some("odd".into()), ..all.clone() }, 1),
+        (Query { text: Some("orders#k249".into()), ..all.clone() }, 11),
+    ] {
+        assert_eq!(desk.keys.list(&query, |_| ()).await.unwrap().found.len(), wanted, "{query:?}");
+    }
+    let listed = desk.keys.list(&Query { limit: 3, ..all }, |_| ()).await.unwrap();
+    assert_eq!((listed.found.len(), listed.more), (3, true));
+    assert!(desk.keys.cost().await.unwrap().in_words().starts_with("reads about 2500 records ("));
+}
+
+#[test]
+fn a_key_is_given_with_its_consumer_or_as_a_whole_id() {
+    let consumer = ConsumerName::new("orders").unwrap();
+    let ids = Keys::ids("ord-1", Some(&consumer)).unwrap();
+    assert_eq!(ids, [id("ord-1"), RecordId::hashed(&consumer, &Key::new("ord-1").unwrap())]);
+    assert_eq!(Keys::ids("orders#ord-1", None).unwrap(), [id("ord-1")]);
+    assert_eq!(Keys::ids(&"k".repeat(2_000), Some(&consumer)).unwrap().len(), 1);
+    assert!(Keys::ids("ord-1", None).unwrap_err().to_string().contains("consumer#key"));
+}
+
+/// What goes wrong with a write.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    /// It applies, and its answer is lost.
+    AnswerLost,
+    /// It applies, its answer is lost, and another owner claims the key then.
+    AnswerLostAndClaimed,
+    /// It does not apply, since the key is claimed just before, and completed.
+    CompletedBefore,
+    /// It never applies.
+    Unreachable,
+    Denied,
+}
+
+/// The store in memory, whose first write of an operator goes wrong; with [`Fault::Unreachable`] each.
+struct Faulty {
+    desk: Arc<Desk>,
+    fault: Fault,
+    writes: AtomicU32,
+    notes: Mutex<Vec<Option<String>>>,
+}
+
+fn lost() -> StoreError {
+    StoreError::new(StoreErrorKind::Unreachable, "no answer")
+}
+
+impl Records for Faulty {
+    fn replace<'a>(
+        &'a self,
+        id: &'a RecordId,
+        seen: &'a Record,
+        next: &'a Record,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+        Box::pin(async move {
+            self.notes.lock().unwrap().push(next.note.clone());
+            let first = self.writes.fetch_add(1, Ordering::Relaxed) == 0;
+            match self.fault {
+                Fault::Unreachable => return Err(lost()),
+                Fault::Denied => return Err(StoreError::new(StoreErrorKind::Denied, "no")),
+                Fault::CompletedBefore if first => {
+                    self.desk.ended(id.key().unwrap(), Ending::Completed { result: None }).await;
+                }
+                _ => {}
+            }
+            let replaced = self.desk.store.replace(id, seen, next, call).await;
+            if first && self.fault == Fault::AnswerLostAndClaimed {
+                let _claim = self.desk.claim(id.key().unwrap()).await;
+            }
+            let lose = matches!(self.fault, Fault::AnswerLost | Fault::AnswerLostAndClaimed);
+            if first && lose { Err(lost()) } else { replaced }
+        })
+    }
+
+    fn list<'a>(&'a self, f: &'a Filter, c: &'a Cursor, call: Call<'a>) -> StoreFuture<'a, Result<Page, StoreError>> {
+        self.desk.store.list(f, c, call)
+    }
+
+    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
+        self.desk.store.size(call)
+    }
+}
+
+impl Store for Faulty {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        self.desk.store.claim(request, call)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        self.desk.store.renew(claim, renewal, call)
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        self.desk.store.settle(claim, settlement, call)
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.desk.store.get(id, call)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_act_whose_answer_is_lost_is_neither_done_twice_nor_reported_wrongly() {
+    for (fault, wanted, writes) in [
+        (Fault::AnswerLost, "done", 1),
+        (Fault::AnswerLostAndClaimed, "superseded", 1),
+        (Fault::CompletedBefore, "refused", 1),
+        (Fault::Unreachable, "not known whether it was done, try again: the store gave no answer", 6),
+        (Fault::Denied, "no", 1),
+    ] {
+        let desk = Arc::new(desk());
+        let _dead = desk.claim("k").await;
+        desk.clock.advance(Duration::from_secs(100));
+        let store = Arc::new(Faulty { desk: desk.clone(), fault, writes: AtomicU32::new(0), notes: Mutex::default() });
+        let keys = Keys::new(store.clone()).clock(Arc::new(desk.clock.clone()));
+        let came = match keys.act(&order("k", Act::Release)).await {
+            Ok(Acted::Done { .. }) => "done".to_owned(),
+            Ok(Acted::Superseded(Some(_))) => "superseded".to_owned(),
+            Ok(Acted::Refused { why: OperateRefusal::Completed, .. }) => "refused".to_owned(),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!((came.as_str(), store.writes.load(Ordering::Relaxed)), (wanted, writes));
+        assert!(store.notes.lock().unwrap().iter().all(Option::is_some));
+    }
+}
