@@ -14,7 +14,10 @@ fn templates(directory: &Path, found: &mut Vec<PathBuf>) {
     for path in entries {
         if path.is_dir() {
             templates(&path, found);
-        } else if path.extension().is_some_and(|kind| ["yaml", "yml", "json", "template"].iter().any(|one| kind == *one)) {
+        } else if path
+            .extension()
+            .is_some_and(|kind| ["yaml", "yml", "json", "template"].iter().any(|one| kind == *one))
+        {
             found.push(path);
         }
     }
@@ -40,7 +43,10 @@ fn public_templates() {
                 }
                 for finding in &report.findings {
                     let (place, check) = (&finding.place, finding.check);
-                    println!("    {:?} {} {}:{} {}: {}", finding.level, check.number, place.id, place.line, check.name, finding.what);
+                    println!(
+                        "    {:?} {} {}:{} {}: {}",
+                        finding.level, check.number, place.id, place.line, check.name, finding.what
+                    );
                 }
             }
         }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Coverage;
+use crate::entities::{Invocation, Run};
 use crate::history::{End, Event, InvocationNo, Kind, RunNo};
 use crate::scenario::Shape;
-use crate::timeline::{Invocation, Run, Timeline};
+use crate::timeline::Timeline;
 
 pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
     let mut unfetched = BTreeSet::new();
