@@ -13,7 +13,7 @@ use super::running::{Cloud, RunningFunction, Services};
 use super::servers::Servers;
 use super::{builds, environment};
 use crate::Error;
-use crate::control::{Control, describe};
+use crate::control::{Control, Managed, describe};
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
 use crate::lambda::{Function, FunctionConfig, Places};
@@ -87,10 +87,10 @@ impl Cloud {
         }
         // From here on nothing can fail, and messages can move.
         for running in &mut functions {
-            let enabled = running.spec.mappings.iter().filter(|mapping| mapping.enabled);
             let start = |mapping: &_| Mapping::start(Clone::clone(mapping), sqs.clone(), running.function.clone());
-            running.mappings = enabled.map(start).collect();
+            running.mappings = running.spec.mappings.iter().map(start).collect();
         }
+        control.set_functions(functions.iter().map(|running| managed(running, &endpoints)).collect());
         let mut watching = JoinSet::new();
         if config.binaries.watch {
             let all = functions.iter().map(|running| running.function.clone()).collect();
@@ -101,6 +101,15 @@ impl Cloud {
         let template = config.template.display().to_string();
         control.set_description(describe(&template, cloud.stack(), cloud.sqs(), &cloud.variables()));
         Ok(cloud)
+    }
+}
+
+/// A function as Lambda's API shows it.
+fn managed(running: &RunningFunction, endpoints: &Endpoints) -> Managed {
+    Managed {
+        variables: environment::of_template(&running.spec.environment, endpoints),
+        switches: running.mappings.iter().map(|mapping| mapping.switch().clone()).collect(),
+        spec: running.spec.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The control endpoint over HTTP.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -15,6 +16,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
+use super::management;
 use super::service::{Control, LogLine};
 use crate::{Error, endpoint};
 
@@ -40,7 +42,12 @@ impl Control {
 }
 
 fn router(control: Control) -> Router {
-    Router::new().route("/_claimant/cloud", get(cloud)).route("/_claimant/logs", get(logs)).with_state(control)
+    let lambda = management::router(Arc::clone(&control.functions));
+    Router::new()
+        .route("/_claimant/cloud", get(cloud))
+        .route("/_claimant/logs", get(logs))
+        .merge(lambda)
+        .with_state(control)
 }
 
 async fn cloud(State(control): State<Control>) -> Response {

@@ -3,11 +3,14 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `GET /_claimant/cloud` | JSON: the template, the variables for clients, tables, queues, functions |
+//! | `/2015-03-31/event-source-mappings…`, `/2015-03-31/functions…` | Lambda's own API: functions and mappings listed, a mapping paused, resumed, or made to report failures |
 //! | `GET /_claimant/logs` | a JSON object `{"function", "line"}` in a line of its own for each log line, until the cloud stops; `{"missed": n}` where the reader is too slow |
 
 mod describe;
 mod http;
+mod management;
 mod service;
 
 pub use describe::describe;
+pub use management::Managed;
 pub use service::{Control, KEPT_LINES_MAX};

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
+use super::management::{Functions, Managed};
 use crate::lambda::LogSink;
 
 /// Log lines that are kept for a reader who is slower than the functions; of what is older it misses some.
@@ -23,6 +24,7 @@ pub struct Control {
     pub(super) description: Arc<OnceLock<Value>>,
     pub(super) lines: broadcast::Sender<LogLine>,
     pub(super) stopped: watch::Sender<bool>,
+    pub(super) functions: Functions,
 }
 
 impl Default for Control {
@@ -39,6 +41,7 @@ impl Control {
             description: Arc::default(),
             lines: broadcast::Sender::new(KEPT_LINES_MAX),
             stopped: watch::Sender::new(false),
+            functions: Functions::default(),
         }
     }
 
@@ -46,6 +49,12 @@ impl Control {
     pub fn set_description(&self, description: Value) {
         // OK to be set already: a cloud is described once.
         let _ = self.description.set(description);
+    }
+
+    /// Sets the functions that Lambda's API shows; the first time counts.
+    pub fn set_functions(&self, functions: Vec<Managed>) {
+        // OK to be set already: as above.
+        let _ = self.functions.set(functions);
     }
 
     /// Returns a sink that passes each line on to this endpoint's readers, and to `sink`.

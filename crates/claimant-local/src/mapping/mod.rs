@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `switch` | [`MappingSwitch`]: what is asked of a running mapping, and what it does |
 //! | `poller` | one mapping's loop: gather, invoke, delete |
 //! | `source` | the queue: messages gathered into batches, through the [filters](Filter), and deleted |
 //! | `event` | messages as the event a function gets, split where it would be too large |
@@ -14,11 +15,11 @@ mod counters;
 mod event;
 mod poller;
 mod source;
+mod switch;
 mod verdict;
 
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::lambda::Function;
@@ -30,30 +31,31 @@ pub use crate::filter::Filter;
 pub use counters::MappingCounters;
 use poller::Poller;
 use source::Source;
+pub use switch::{MappingState, MappingSwitch};
 pub use verdict::{Verdict, verdict};
 
 /// A running event source mapping. Dropping it cuts what is in flight; [`stop`](Self::stop) lets it end.
 pub struct Mapping {
     counters: Arc<Mutex<MappingCounters>>,
-    stopped: watch::Sender<bool>,
+    switch: MappingSwitch,
     task: JoinSet<()>,
 }
 
 impl Mapping {
-    /// Starts to poll, unless the mapping is disabled. Must be called within a tokio runtime.
+    /// Starts to poll; once it is enabled, where the mapping is disabled. Must be called within a tokio runtime.
     pub fn start(spec: MappingSpec, sqs: Sqs, function: Function) -> Self {
         let counters = Arc::<Mutex<MappingCounters>>::default();
-        let (stopped, stop) = watch::channel(false);
+        let switch = MappingSwitch::new(&spec);
         let source = Source { spec, sqs, counters: Arc::clone(&counters) };
-        let poller = Arc::new(Poller { source, function });
+        let poller = Arc::new(Poller { source, function, switch: switch.clone() });
         let mut task = JoinSet::new();
-        task.spawn(poller.run(stop));
-        Self { counters, stopped, task }
+        task.spawn(poller.run());
+        Self { counters, switch, task }
     }
 
     /// Stops receiving and waits until every batch in flight has ended; stop the function to cut them.
     pub async fn stop(mut self) {
-        self.stopped.send_replace(true);
+        self.switch.stop();
         // An error means that the poller panicked, which the runtime has reported; it has ended either way.
         let _ = self.task.join_next().await;
     }
@@ -61,5 +63,10 @@ impl Mapping {
     /// What has happened so far.
     pub fn counters(&self) -> MappingCounters {
         *lock(&self.counters)
+    }
+
+    /// What pauses and resumes it.
+    pub fn switch(&self) -> &MappingSwitch {
+        &self.switch
     }
 }

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use super::counters::count;
 use super::event::{self, Event};
 use super::source::Source;
+use super::switch::{MappingSwitch, Wanted};
 use super::verdict::{Verdict, verdict};
 use crate::arn;
 use crate::lambda::Function;
@@ -22,18 +23,31 @@ const CONCURRENCY_DEFAULT: u32 = 2;
 pub(super) struct Poller {
     pub(super) source: Source,
     pub(super) function: Function,
+    pub(super) switch: MappingSwitch,
 }
 
 impl Poller {
-    /// Polls until it is stopped and every batch in flight has ended.
-    pub(super) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        if !self.source.spec.enabled {
-            return;
+    /// Polls whenever it is to, until it is stopped and every batch in flight has ended.
+    pub(super) async fn run(self: Arc<Self>) {
+        let mut wanted = self.switch.wanted();
+        loop {
+            // An error means that every switch is gone, and this one is held here.
+            let next = wanted.wait_for(|wanted| *wanted != Wanted::Paused).await.map(|wanted| *wanted);
+            if !matches!(next, Ok(Wanted::Polling)) {
+                return;
+            }
+            self.switch.set_busy(true);
+            Arc::clone(&self).poll(&mut wanted).await;
+            self.switch.set_busy(false);
         }
+    }
+
+    /// Polls until something else is wanted and every batch in flight has ended.
+    async fn poll(self: Arc<Self>, wanted: &mut watch::Receiver<Wanted>) {
         // A program that is yet to be built must not cost a message its receives.
         tokio::select! {
             biased;
-            _ = stop.wait_for(|stopped| *stopped) => return,
+            _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => return,
             () = self.function.ready() => {}
         }
         let slots = Arc::new(Semaphore::new(self.concurrency()));
@@ -41,10 +55,10 @@ impl Poller {
         loop {
             let slot = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stopped| *stopped) => break,
+                _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => break,
                 slot = Arc::clone(&slots).acquire_owned() => slot.expect("the semaphore is never closed"),
             };
-            let messages = self.source.gather(&mut stop).await;
+            let messages = self.source.gather(wanted).await;
             if messages.is_empty() {
                 break;
             }
@@ -71,7 +85,7 @@ impl Poller {
         while let Some(Event { messages, payload }) = events.next() {
             let ids: Vec<String> = messages.iter().map(|message| message.message_id.clone()).collect();
             let result = self.function.invoke(payload).await;
-            let verdict = verdict(self.source.spec.report_batch_item_failures, &ids, &result);
+            let verdict = verdict(self.switch.reports_failures(), &ids, &result);
             let failed = self.apply(&messages, &verdict);
             if fifo && failed > 0 {
                 // What follows a failure in its group must not be handed out before it.

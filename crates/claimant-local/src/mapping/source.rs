@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::counters::MappingCounters;
+use super::switch::Wanted;
 use crate::lambda::EVENT_BYTES_MAX;
 use crate::sqs::{Deletion, Received, Sqs};
 use crate::stack::MappingSpec;
@@ -30,11 +31,11 @@ pub(super) struct Source {
 
 impl Source {
     /// Waits for a message, then for more until the batch is full, the window ends or the event would be too large.
-    /// Empty only if the mapping was stopped; what was gathered until then is still returned.
-    pub(super) async fn gather(&self, stop: &mut watch::Receiver<bool>) -> Vec<Received> {
+    /// Empty only if the mapping was stopped or paused; what was gathered until then is still returned.
+    pub(super) async fn gather(&self, wanted: &mut watch::Receiver<Wanted>) -> Vec<Received> {
         let mut batch = Vec::new();
         while batch.is_empty() {
-            match self.receive(self.spec.batch_size, RECEIVE_WAIT, stop).await {
+            match self.receive(self.spec.batch_size, RECEIVE_WAIT, wanted).await {
                 Some(messages) => batch = messages,
                 None => return batch,
             }
@@ -46,7 +47,7 @@ impl Source {
             if left.is_zero() {
                 break;
             }
-            match self.receive(self.spec.batch_size - batch.len(), left, stop).await {
+            match self.receive(self.spec.batch_size - batch.len(), left, wanted).await {
                 Some(messages) => {
                     bytes += messages.iter().map(size).sum::<usize>();
                     batch.extend(messages);
@@ -57,12 +58,17 @@ impl Source {
         batch
     }
 
-    /// `None` if the mapping was stopped.
-    async fn receive(&self, room: usize, wait: Duration, stop: &mut watch::Receiver<bool>) -> Option<Vec<Received>> {
+    /// `None` if the mapping was stopped or paused.
+    async fn receive(
+        &self,
+        room: usize,
+        wait: Duration,
+        wanted: &mut watch::Receiver<Wanted>,
+    ) -> Option<Vec<Received>> {
         let queue = &self.spec.queue;
         let received = tokio::select! {
             biased;
-            _ = stop.wait_for(|stopped| *stopped) => return None,
+            _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => return None,
             received = self.sqs.receive(queue, room.min(RECEIVE_MAX), wait) => received,
         };
         match received {
@@ -70,7 +76,7 @@ impl Source {
             Err(error) => {
                 tracing::error!(queue, %error, "cannot receive from the queue of an event source mapping");
                 tokio::select! {
-                    _ = stop.wait_for(|stopped| *stopped) => None,
+                    _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => None,
                     () = sleep(ERROR_PAUSE) => Some(Vec::new()),
                 }
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::{Logs, build, config, function, until};
 use claimant_local::lambda::Function;
-use claimant_local::mapping::{Filter, Mapping, MappingCounters};
+use claimant_local::mapping::{Filter, Mapping, MappingCounters, MappingState};
 use claimant_local::sqs::{Deduplication, NewMessage, QueueSettings, Sqs};
 use claimant_local::stack::MappingSpec;
 use serde_json::json;
@@ -223,4 +223,25 @@ async fn a_program_that_is_not_built_costs_no_receives() {
     bench.function.renew().await;
     assert_eq!(bench.sqs.counters("orders").unwrap().received, 0);
     mapping.stop().await;
+}
+
+#[tokio::test]
+async fn a_paused_mapping_leaves_messages_where_they_are() {
+    let bench = bench("orders", &["first"], &[]);
+    let mapping = bench.start();
+    bench.logs.until("got ", 1).await;
+    let switch = mapping.switch();
+    switch.enable(false);
+    until("nothing is in flight", || switch.state() == MappingState::Disabled).await;
+    bench.send("second");
+    // The next poller would have it by then: it gets what is there at once.
+    assert_eq!(bench.sqs.receive("orders", 10, Duration::ZERO).await.unwrap().len(), 1);
+    bench.send("third");
+    switch.enable(true);
+    bench.logs.until("got ", 2).await;
+    assert_eq!(switch.state(), MappingState::Enabled);
+    let switch = switch.clone();
+    mapping.stop().await;
+    switch.enable(true);
+    assert_eq!(switch.state(), MappingState::Disabled);
 }

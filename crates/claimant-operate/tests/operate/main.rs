@@ -1,8 +1,9 @@
-//! Dead letters in the local SQS, through the real SDK.
+//! Dead letters in the local SQS, and event source mappings in the local cloud, through the real SDKs.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
 
 mod acts;
+mod intake;
 mod redrives;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,208 @@
+//! The part of Lambda's own API that operators need: functions and event source mappings listed, a mapping paused and resumed.
+//!
+//! What AWS has and this has not is refused by name. Pages are as large as asked for, and hold everything otherwise.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use crate::arn::{self, ACCOUNT_ID, REGION};
+use crate::mapping::{MappingState, MappingSwitch};
+use crate::stack::{FunctionSpec, MappingSpec};
+
+const MAPPINGS_PATH: &str = "/2015-03-31/event-source-mappings";
+const FUNCTIONS_PATH: &str = "/2015-03-31/functions";
+
+/// What a mapping's answer names so that failed messages stay.
+const REPORTS: &str = "ReportBatchItemFailures";
+
+/// The fields of an update that are carried out, and those that only name the mapping.
+const UPDATED: [&str; 4] = ["Enabled", "FunctionResponseTypes", "FunctionName", "UUID"];
+
+/// A function that runs, and what pauses and resumes each of its mappings.
+#[derive(Debug, Clone)]
+pub struct Managed {
+    /// What the template says of it.
+    pub spec: FunctionSpec,
+    /// Its variables, as it has them.
+    pub variables: BTreeMap<String, String>,
+    /// A switch for each mapping of `spec`, in its order.
+    pub switches: Vec<MappingSwitch>,
+}
+
+impl Managed {
+    fn mappings(&self) -> impl Iterator<Item = (&Self, &MappingSpec, &MappingSwitch)> {
+        self.spec.mappings.iter().zip(&self.switches).map(move |(spec, switch)| (self, spec, switch))
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "FunctionName": self.spec.name,
+            "FunctionArn": arn::of_function(&self.spec.name),
+            "Runtime": "provided.al2023",
+            "Timeout": self.spec.timeout.as_secs(),
+            "MemorySize": self.spec.memory_mb,
+            "State": "Active",
+            "Version": "$LATEST",
+            "Environment": { "Variables": self.variables },
+        })
+    }
+}
+
+/// The functions, once they run.
+pub(super) type Functions = Arc<OnceLock<Vec<Managed>>>;
+
+/// Returns the routes of this part of Lambda's API.
+pub(super) fn router<S: Clone + Send + Sync + 'static>(functions: Functions) -> Router<S> {
+    let mut router = Router::new();
+    // The SDKs differ in the slash at the end.
+    for slash in ["", "/"] {
+        router = router
+            .route(&format!("{MAPPINGS_PATH}{slash}"), get(list_mappings))
+            .route(&format!("{FUNCTIONS_PATH}{slash}"), get(list_functions));
+    }
+    router
+        .route(&format!("{MAPPINGS_PATH}/{{id}}"), get(get_mapping).put(update_mapping))
+        .route(&format!("{FUNCTIONS_PATH}/{{name}}/configuration"), get(get_function))
+        .route("/2015-03-31/{*rest}", axum::routing::any(unknown))
+        .method_not_allowed_fallback(unknown)
+        .with_state(functions)
+}
+
+fn all(functions: &Functions) -> &[Managed] {
+    functions.get().map_or(&[], Vec::as_slice)
+}
+
+async fn list_mappings(State(functions): State<Functions>, uri: Uri) -> Response {
+    let query = query(&uri);
+    let is = |name: &str, value: &str| query.get(name).is_none_or(|wanted| wanted == value);
+    let function = query.get("FunctionName").map(|name| arn::function_name(name));
+    let mappings = all(&functions).iter().flat_map(Managed::mappings).filter(|(managed, spec, _)| {
+        function.is_none_or(|name| name == managed.spec.name) && is("EventSourceArn", &arn::of_queue(&spec.queue))
+    });
+    page("EventSourceMappings", mappings.map(mapping_json).collect(), &query)
+}
+
+async fn list_functions(State(functions): State<Functions>, uri: Uri) -> Response {
+    page("Functions", all(&functions).iter().map(Managed::json).collect(), &query(&uri))
+}
+
+async fn get_function(State(functions): State<Functions>, Path(name): Path<String>) -> Response {
+    let name = arn::function_name(&name);
+    match all(&functions).iter().find(|managed| managed.spec.name == name) {
+        Some(managed) => Json(managed.json()).into_response(),
+        None => not_found(&format!("Function not found: {}", arn::of_function(name))),
+    }
+}
+
+async fn get_mapping(State(functions): State<Functions>, Path(id): Path<String>) -> Response {
+    match find(&functions, &id) {
+        Some(found) => Json(mapping_json(found)).into_response(),
+        None => not_found("The resource you requested does not exist."),
+    }
+}
+
+async fn update_mapping(State(functions): State<Functions>, Path(id): Path<String>, body: Bytes) -> Response {
+    let Some((managed, spec, switch)) = find(&functions, &id) else {
+        return not_found("The resource you requested does not exist.");
+    };
+    let update: Value = match serde_json::from_slice(&body) {
+        Ok(update @ Value::Object(_)) => update,
+        _ => return invalid("the request is not a JSON object"),
+    };
+    let asked = update.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    if let Some((name, _)) = asked.clone().find(|(name, _)| !UPDATED.contains(&name.as_str())) {
+        return invalid(&format!("the local cloud cannot change {name}: change the template, and start it again"));
+    }
+    match (&update["Enabled"], &update["FunctionResponseTypes"]) {
+        (Value::Null | Value::Bool(_), Value::Null | Value::Array(_)) => {}
+        _ => return invalid("Enabled is true or false, and FunctionResponseTypes a list"),
+    }
+    if let Some(types) = update["FunctionResponseTypes"].as_array() {
+        if types.iter().any(|kind| kind != REPORTS) {
+            return invalid(&format!("FunctionResponseTypes holds {REPORTS} or nothing"));
+        }
+        switch.set_reports_failures(!types.is_empty());
+    }
+    if let Some(enabled) = update["Enabled"].as_bool() {
+        switch.enable(enabled);
+    }
+    (StatusCode::ACCEPTED, Json(mapping_json((managed, spec, switch)))).into_response()
+}
+
+type Found<'f> = (&'f Managed, &'f MappingSpec, &'f MappingSwitch);
+
+fn find<'f>(functions: &'f Functions, id: &str) -> Option<Found<'f>> {
+    all(functions).iter().flat_map(Managed::mappings).find(|(_, _, switch)| switch.id() == id)
+}
+
+fn mapping_json((managed, spec, switch): Found<'_>) -> Value {
+    let state = match switch.state() {
+        MappingState::Enabling => "Enabling",
+        MappingState::Enabled => "Enabled",
+        MappingState::Disabling => "Disabling",
+        MappingState::Disabled => "Disabled",
+    };
+    let types: &[&str] = if switch.reports_failures() { &[REPORTS] } else { &[] };
+    let concurrency = spec.maximum_concurrency.map(|n| json!({ "MaximumConcurrency": n }));
+    json!({
+        "UUID": switch.id(),
+        "EventSourceMappingArn": format!("arn:aws:lambda:{REGION}:{ACCOUNT_ID}:event-source-mapping:{}", switch.id()),
+        "EventSourceArn": arn::of_queue(&spec.queue),
+        "FunctionArn": arn::of_function(&managed.spec.name),
+        "BatchSize": spec.batch_size,
+        "MaximumBatchingWindowInSeconds": spec.window.as_secs(),
+        "FunctionResponseTypes": types,
+        "ScalingConfig": concurrency,
+        "State": state,
+        "StateTransitionReason": "USER_INITIATED",
+        // Seconds, as the SDKs read them.
+        "LastModified": switch.modified_ms() / 1_000,
+    })
+}
+
+/// The items that the query asks for, beginning at its marker.
+fn page(name: &str, items: Vec<Value>, query: &BTreeMap<String, String>) -> Response {
+    let number = |name: &str| query.get(name).and_then(|text| text.parse::<usize>().ok());
+    let (start, size) = (number("Marker").unwrap_or(0), number("MaxItems").unwrap_or(usize::MAX).max(1));
+    let end = start.saturating_add(size);
+    let next = (end < items.len()).then(|| end.to_string());
+    let items: Vec<_> = items.into_iter().skip(start).take(size).collect();
+    Json(json!({ name: items, "NextMarker": next })).into_response()
+}
+
+fn query(uri: &Uri) -> BTreeMap<String, String> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let fields = uri.query().unwrap_or_default().split('&').filter_map(|field| field.split_once('='));
+    fields.map(|(name, value)| (decoded(name), decoded(value))).collect()
+}
+
+async fn unknown(method: Method, uri: Uri) -> Response {
+    let path: String = uri.path().chars().take(100).collect();
+    let why = format!(
+        "the local cloud does not support {method} {path}: it has ListFunctions, GetFunctionConfiguration, \
+         ListEventSourceMappings, GetEventSourceMapping and UpdateEventSourceMapping"
+    );
+    refusal(StatusCode::NOT_FOUND, "UnknownOperationException", &why)
+}
+
+fn not_found(why: &str) -> Response {
+    refusal(StatusCode::NOT_FOUND, "ResourceNotFoundException", why)
+}
+
+fn invalid(why: &str) -> Response {
+    refusal(StatusCode::BAD_REQUEST, "InvalidParameterValueException", why)
+}
+
+/// The SDKs take the error's name from the header and its text from `message`.
+fn refusal(status: StatusCode, kind: &'static str, message: &str) -> Response {
+    (status, [("x-amzn-errortype", kind)], Json(json!({ "Type": "User", "message": message }))).into_response()
+}

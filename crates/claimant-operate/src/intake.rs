@@ -1,0 +1,236 @@
+//! What lets messages into functions: event source mappings of SQS queues, paused and resumed.
+
+use std::time::Duration;
+
+use aws_sdk_lambda::Client;
+use aws_sdk_lambda::operation::update_event_source_mapping::UpdateEventSourceMappingError;
+use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionResponseType};
+use claimant_core::Error;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::aws::failed;
+use crate::target::Place;
+
+/// The most mappings that are listed.
+pub const MAPPINGS_MAX: usize = 1_000;
+
+/// How often a change is tried that Lambda refuses because another is under way.
+const TRIES_MAX: u32 = 10;
+
+/// Between two tries, and between two looks.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Event source mappings of one account and Region.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    client: Client,
+}
+
+/// An event source mapping of an SQS queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its UUID.
+    pub id: String,
+    /// The function's name.
+    pub function: String,
+    /// The queue's name.
+    pub queue: String,
+    /// What it does, as Lambda names it: `Enabled`, `Disabled`, `Enabling`, `Disabling`, `Updating`, …
+    pub state: String,
+    /// Whether a message that the function names as failed stays, and the others of its batch do not: `ReportBatchItemFailures`.
+    pub reports_failures: bool,
+}
+
+/// What is to be changed of a mapping; what is `None` stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Whether it polls.
+    pub enabled: Option<bool>,
+    /// Whether failed messages are named by the function: `ReportBatchItemFailures`.
+    pub reports_failures: Option<bool>,
+}
+
+impl Mapping {
+    fn read(found: &EventSourceMappingConfiguration) -> Option<Self> {
+        let arn = found.event_source_arn().filter(|arn| arn.contains(":sqs:"))?;
+        let function = found.function_arn().unwrap_or_default();
+        Some(Self {
+            id: found.uuid()?.to_owned(),
+            function: function_name(function).to_owned(),
+            queue: arn.rsplit(':').next().unwrap_or(arn).to_owned(),
+            state: found.state().unwrap_or("unknown").to_owned(),
+            reports_failures: found.function_response_types().contains(&FunctionResponseType::ReportBatchItemFailures),
+        })
+    }
+
+    /// Returns whether it polls, or is about to.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        !matches!(self.state.as_str(), "Disabled" | "Disabling")
+    }
+
+    /// Returns whether no change is under way.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        matches!(self.state.as_str(), "Enabled" | "Disabled")
+    }
+
+    fn has(&self, change: Change) -> bool {
+        change.enabled.is_none_or(|enabled| enabled == self.is_on())
+            && change.reports_failures.is_none_or(|reports| reports == self.reports_failures)
+    }
+
+    /// Returns it as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "function": self.function,
+            "queue": self.queue,
+            "state": self.state,
+            "reports_failures": self.reports_failures,
+        })
+    }
+}
+
+impl Intake {
+    /// Returns the mappings that this client sees.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Returns the mappings of this place.
+    #[must_use]
+    pub fn of(place: &Place) -> Self {
+        let mut config = aws_sdk_lambda::config::Builder::from(place.aws());
+        if let Some(url) = place.endpoint("LAMBDA") {
+            config.set_endpoint_url(Some(url.to_owned()));
+        }
+        Self::new(Client::from_conf(config.build()))
+    }
+
+    /// Lists mappings of SQS queues, [`MAPPINGS_MAX`] at most: those of a function, by its name or ARN, or all.
+    ///
+    /// # Errors
+    /// When the function is not there, the permission `lambda:ListEventSourceMappings` is missing, or no answer comes.
+    pub async fn list(&self, function: Option<&str>) -> Result<Vec<Mapping>, Error> {
+        let what = match function {
+            Some(name) => format!("the event source mappings of {name} cannot be listed"),
+            None => "the event source mappings cannot be listed".to_owned(),
+        };
+        let (mut mappings, mut marker) = (Vec::new(), None);
+        loop {
+            let request = self.client.list_event_source_mappings().set_function_name(function.map(str::to_owned));
+            let page = request.set_marker(marker).send().await;
+            let page = page.map_err(|error| failed(&what, "lambda:ListEventSourceMappings", &error))?;
+            mappings.extend(page.event_source_mappings().iter().filter_map(Mapping::read));
+            marker = page.next_marker.filter(|marker| !marker.is_empty());
+            if marker.is_none() || mappings.len() >= MAPPINGS_MAX {
+                mappings.truncate(MAPPINGS_MAX);
+                return Ok(mappings);
+            }
+        }
+    }
+
+    /// Changes a mapping, unless it is so already; returns it as Lambda has it then. A change that Lambda refuses because another is
+    /// under way is tried again for 5 s.
+    ///
+    /// # Errors
+    /// When the mapping is gone, the permission `lambda:UpdateEventSourceMapping` is missing, or no answer comes.
+    pub async fn change(&self, mapping: &Mapping, change: Change) -> Result<Mapping, Error> {
+        if mapping.has(change) {
+            return Ok(mapping.clone());
+        }
+        let types = change
+            .reports_failures
+            .map(|reports| if reports { vec![FunctionResponseType::ReportBatchItemFailures] } else { Vec::new() });
+        let mut tries = 1;
+        loop {
+            let request = self.client.update_event_source_mapping().uuid(&mapping.id).set_enabled(change.enabled);
+            match request.set_function_response_types(types.clone()).send().await {
+                Ok(answer) => {
+                    let state = answer.state().unwrap_or("unknown").to_owned();
+                    let reports =
+                        answer.function_response_types().contains(&FunctionResponseType::ReportBatchItemFailures);
+                    return Ok(Mapping { state, reports_failures: reports, ..mapping.clone() });
+                }
+                Err(error) if tries < TRIES_MAX && is_in_use(error.as_service_error()) => {
+                    tries += 1;
+                    sleep(PAUSE).await;
+                }
+                Err(error) => {
+                    let what = format!(
+                        "the event source mapping of {} and {} cannot be changed",
+                        mapping.function, mapping.queue
+                    );
+                    return Err(failed(&what, "lambda:UpdateEventSourceMapping", &error));
+                }
+            }
+        }
+    }
+
+    /// Waits until no change is under way, so long at most; returns the mapping as it is then. Once it is `Disabled`, nothing is in
+    /// flight any more.
+    ///
+    /// # Errors
+    /// When the mapping is gone, the permission `lambda:GetEventSourceMapping` is missing, or no answer comes.
+    pub async fn settled(&self, mapping: &Mapping, within: Duration) -> Result<Mapping, Error> {
+        let until = Instant::now() + within;
+        let mut now = mapping.clone();
+        while !now.is_settled() && Instant::now() < until {
+            sleep(PAUSE).await;
+            let answer = self.client.get_event_source_mapping().uuid(&mapping.id).send().await;
+            let answer = answer.map_err(|error| {
+                let what = format!("the event source mapping of {} cannot be asked", mapping.function);
+                failed(&what, "lambda:GetEventSourceMapping", &error)
+            })?;
+            now.state = answer.state().unwrap_or("unknown").to_owned();
+            now.reports_failures =
+                answer.function_response_types().contains(&FunctionResponseType::ReportBatchItemFailures);
+        }
+        Ok(now)
+    }
+}
+
+fn is_in_use(error: Option<&UpdateEventSourceMappingError>) -> bool {
+    error.is_some_and(|error| error.is_resource_in_use_exception() || error.is_resource_conflict_exception())
+}
+
+/// Returns the name in the ARN of a function, with its version or alias if it has one.
+fn function_name(arn: &str) -> &str {
+    arn.split_once(":function:").map_or(arn, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_of_queues_are_read() {
+        let mapping = |source: &str| {
+            EventSourceMappingConfiguration::builder()
+                .uuid("u")
+                .event_source_arn(source)
+                .function_arn("arn:aws:lambda:eu-west-1:1:function:confirm:live")
+                .state("Disabling")
+                .build()
+        };
+        let read = Mapping::read(&mapping("arn:aws:sqs:eu-west-1:1:orders")).unwrap();
+        assert_eq!(
+            (read.function.as_str(), read.queue.as_str(), read.reports_failures),
+            ("confirm:live", "orders", false)
+        );
+        assert_eq!((read.is_on(), read.is_settled()), (false, false));
+        assert_eq!(Mapping::read(&mapping("arn:aws:kinesis:eu-west-1:1:stream/x")), None);
+        for (change, has) in [
+            (Change::default(), true),
+            (Change { enabled: Some(false), reports_failures: Some(false) }, true),
+            (Change { enabled: Some(true), ..Change::default() }, false),
+            (Change { reports_failures: Some(true), ..Change::default() }, false),
+        ] {
+            assert_eq!(read.has(change), has, "{change:?}");
+        }
+    }
+}
