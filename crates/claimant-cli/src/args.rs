@@ -9,6 +9,8 @@ use clap::{Parser, Subcommand};
 
 use crate::doctor::Doctor;
 use crate::new::{Guarantee, Name};
+use crate::operate::dead::Dead;
+use crate::operate::intake::OnFunction;
 
 /// SQS consumers on AWS Lambda that do each message's work once.
 #[derive(Debug, Parser)]
@@ -23,6 +25,13 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Local(Local),
     New(New),
+    Dead(Box<Dead>),
+    /// Stop messages to a function: its event source mappings poll no more.
+    ///
+    /// What is in flight ends as it would. Asks first, and waits until nothing is in flight.
+    Pause(OnFunction),
+    /// Let messages in to a function again.
+    Resume(OnFunction),
     Completions(Completions),
     Man(Man),
 }

@@ -54,6 +54,9 @@ fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
         }
         // It looks after its output itself: a report must be read whole.
         Command::Local(options) => return Ok(block_on(local::run(options))??),
+        Command::Dead(options) => block_on(operate::dead::run(*options))??,
+        Command::Pause(options) => block_on(operate::intake::run(false, options))??,
+        Command::Resume(options) => block_on(operate::intake::run(true, options))??,
         Command::Completions(options) => {
             shell::completions(options.shell);
             Ended::Well

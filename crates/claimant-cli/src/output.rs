@@ -18,6 +18,11 @@ pub(crate) fn say(line: impl Display) {
     }
 }
 
+/// Prints a JSON document.
+pub(crate) fn say_json(document: &serde_json::Value) {
+    say(format_args!("{document:#}"));
+}
+
 /// Prints a line to standard error.
 pub(crate) fn note(line: impl Display) {
     // OK to ignore: nothing depends on its being read.

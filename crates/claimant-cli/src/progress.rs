@@ -40,6 +40,12 @@ impl Display {
         Self { style, shown_at: None, shown: String::new() }
     }
 
+    /// On a terminal only: for work that is quick most of the time.
+    pub(crate) fn when_long() -> Self {
+        let style = if io::stderr().is_terminal() { Style::Refreshed } else { Style::Hidden };
+        Self { style, shown_at: None, shown: String::new() }
+    }
+
     /// Shows the progress of a workload.
     pub(crate) fn show(&mut self, progress: &Progress) {
         self.show_text(progress.elapsed, figures(progress));

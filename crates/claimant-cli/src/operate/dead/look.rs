@@ -1,0 +1,282 @@
+//! `claimant dead list`, `group` and `show`.
+
+use claimant_core::{Error, Timestamp};
+use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
+use serde_json::{Value, json};
+
+use super::which::{self, Watch, Which, age};
+use crate::exit::Ended;
+use crate::operate::options::{OutputOptions, TargetOptions};
+use crate::operate::table::{Fit, Table, harmless};
+use crate::output::{say, say_json};
+
+/// Letters that are listed unless more are asked for.
+const LISTED: usize = 100;
+
+/// Group dead letters by what they have in common: consumer, outcome, and error without numbers and ids.
+///
+/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Group {
+    #[command(flatten)]
+    which: Which,
+
+    /// Read at most this many letters of each queue
+    #[arg(long, value_name = "N", default_value_t = dead::LOOKED_AT_MAX, value_parser = limit)]
+    limit: usize,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+/// List dead letters, one a line. Bodies are not shown.
+///
+/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    which: Which,
+
+    /// At most this many of each queue
+    #[arg(long, value_name = "N", default_value_t = LISTED, value_parser = limit)]
+    limit: usize,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+/// Show dead letters by their ids: where they came from, why, and what was tried.
+///
+/// Exit codes: 0 where all were found, 1 where one was not, 2 where a queue could not be read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// The ids: of the dead letters, or those that their messages had before
+    #[arg(value_name = "ID", required = true, num_args = 1..=100)]
+    ids: Vec<String>,
+
+    /// Show bodies, and the values of attributes
+    #[arg(long)]
+    show_body: bool,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+fn limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(limit) if (1..=dead::LOOKED_AT_MAX).contains(&limit) => Ok(limit),
+        _ => Err(format!("give a whole number from 1 to {}", dead::LOOKED_AT_MAX)),
+    }
+}
+
+/// Groups the letters of each queue.
+pub(super) async fn group(options: Group) -> Result<Ended, Error> {
+    let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
+    for queue in which::open(&options.target).await? {
+        let mut groups = Groups::default();
+        let report = read(&queue, &selection, options.limit, &mut |letter| groups.add(&letter)).await?;
+        let groups = groups.into_sorted();
+        found |= !groups.is_empty();
+        if options.output.json {
+            let groups: Vec<_> = groups.iter().map(dead::Group::to_json).collect();
+            documents.push(document(&queue, &report, "groups", groups));
+            continue;
+        }
+        say(headline(&queue, report.progress.selected, report.more));
+        let columns = [
+            ("GROUP", Fit::Whole),
+            ("LETTERS", Fit::Number),
+            ("CONSUMER", Fit::Middle),
+            ("OUTCOME", Fit::Whole),
+            ("OLDEST", Fit::Number),
+            ("NEWEST", Fit::Number),
+            ("CAUSE", Fit::End),
+        ];
+        let mut table = Table::new(&columns);
+        for group in &groups {
+            table.row([
+                group.fingerprint.to_string(),
+                group.count.to_string(),
+                group.consumer.clone().unwrap_or_default(),
+                group.outcome.clone().unwrap_or_default(),
+                age(group.sent.map(|(oldest, _)| oldest)),
+                age(group.sent.map(|(_, newest)| newest)),
+                group.cause.clone(),
+            ]);
+        }
+        print(&table, groups.is_empty());
+    }
+    end(options.output, documents, found)
+}
+
+/// Lists the letters of each queue.
+pub(super) async fn list(options: List) -> Result<Ended, Error> {
+    let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
+    for queue in which::open(&options.target).await? {
+        let mut letters = Vec::new();
+        let report = read(&queue, &selection, options.limit, &mut |letter| letters.push(letter)).await?;
+        found |= !letters.is_empty();
+        if options.output.json {
+            let letters = letters.iter().map(|letter| letter.to_json(false)).collect();
+            documents.push(document(&queue, &report, "letters", letters));
+            continue;
+        }
+        say(headline(&queue, report.progress.selected, report.more));
+        let columns = [
+            ("ID", Fit::Whole),
+            ("GROUP", Fit::Whole),
+            ("CONSUMER", Fit::Middle),
+            ("OUTCOME", Fit::Whole),
+            ("AGE", Fit::Number),
+            ("ERROR", Fit::End),
+        ];
+        let mut table = Table::new(&columns);
+        for letter in &letters {
+            table.row([
+                letter.message_id.clone(),
+                letter.fingerprint.to_string(),
+                letter.source().or(letter.why.consumer.as_deref()).unwrap_or_default().to_owned(),
+                letter.why.outcome.clone().unwrap_or_default(),
+                age(letter.sent_at),
+                letter.why.error.clone().unwrap_or_else(|| letter.cause()),
+            ]);
+        }
+        print(&table, letters.is_empty());
+    }
+    end(options.output, documents, found)
+}
+
+/// Shows the letters with these ids.
+pub(super) async fn show(options: Show) -> Result<Ended, Error> {
+    let selection = Which::default().selection(&options.ids);
+    let mut letters = Vec::new();
+    for queue in which::open(&options.target).await? {
+        read(&queue, &selection, dead::LOOKED_AT_MAX, &mut |letter| letters.push((queue.name().to_owned(), letter)))
+            .await?;
+    }
+    let is = |letter: &DeadLetter, id: &String| letter.message_id == *id || letter.earlier_ids.contains(id);
+    let missing: Vec<_> = options.ids.iter().filter(|id| !letters.iter().any(|(_, letter)| is(letter, id))).collect();
+    if options.output.json {
+        let letters = letters.iter().map(|(queue, letter)| {
+            let mut json = letter.to_json(options.show_body);
+            json["queue"] = queue.as_str().into();
+            json
+        });
+        say_json(&json!({ "letters": letters.collect::<Vec<_>>(), "missing": missing }));
+    } else {
+        for (number, (queue, letter)) in letters.iter().enumerate() {
+            if number > 0 {
+                say("");
+            }
+            for (name, text) in lines(queue, letter, options.show_body) {
+                say(format!("{name:<14}{}", harmless(&text)));
+            }
+        }
+        for id in &missing {
+            say(format!("{}: no dead letter has this id.", harmless(id)));
+        }
+    }
+    Ok(if missing.is_empty() { Ended::Well } else { Ended::WithFaults })
+}
+
+/// A letter as lines: a word and what it is.
+fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, String)> {
+    let sent = |at: Timestamp| format!("{}, {} ago", at.to_utc(), age(Some(at)));
+    let came = match &letter.origin {
+        dead::Origin::Copied => "copied here by its function".to_owned(),
+        dead::Origin::Moved { .. } => letter.cause(),
+        dead::Origin::Sent => "sent here by something else".to_owned(),
+    };
+    let mut lines = vec![("id", letter.message_id.clone()), ("queue", queue.to_owned()), ("how", came)];
+    let why = &letter.why;
+    let said = [
+        ("consumer", why.consumer.clone()),
+        ("outcome", why.outcome.clone()),
+        ("error", why.error.clone()),
+        ("record", why.record.clone()),
+        ("run", why.attempt.map(|attempt| attempt.to_string())),
+        ("earlier ids", (!letter.earlier_ids.is_empty()).then(|| letter.earlier_ids.join(", "))),
+        ("sent back", (letter.redrives > 0).then(|| format!("{} times", letter.redrives))),
+        ("sent", letter.sent_at.map(sent)),
+        ("received", Some(format!("{} times", letter.receives))),
+        ("message group", letter.group.clone()),
+        ("group", Some(letter.fingerprint.to_string())),
+    ];
+    lines.extend(said.into_iter().filter_map(|(name, text)| Some((name, text?))));
+    for (name, kind, value) in letter.attributes() {
+        let value = if whole { value.unwrap_or("(bytes)") } else { "not shown" };
+        lines.push(("attribute", format!("{name} ({kind}): {value}")));
+    }
+    let body = if whole {
+        letter.body().to_owned()
+    } else {
+        format!("{} bytes, not shown (--show-body)", letter.body().len())
+    };
+    lines.push(("body", body));
+    lines
+}
+
+/// Reads letters, with progress.
+async fn read(
+    queue: &DeadLetterQueue,
+    selection: &dead::Selection,
+    limit: usize,
+    each: &mut (dyn FnMut(DeadLetter) + Send),
+) -> Result<Report, Error> {
+    let mut watch = Watch::begin(queue.depth().visible);
+    let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
+    watch.end();
+    report
+}
+
+/// One line about a queue and what was read of it.
+fn headline(queue: &DeadLetterQueue, letters: usize, more: bool) -> String {
+    let mut line = format!("{}: {letters}{} dead letters", queue.name(), if more { " and perhaps more" } else { "" });
+    let hidden = queue.depth().hidden;
+    if hidden > 0 {
+        line.push_str(&format!(
+            "; {hidden} are hidden now: something else reads them, or a reader died within minutes"
+        ));
+    }
+    if queue.is_fifo() {
+        line.push_str("; of a message group SQS shows ten at a time");
+    }
+    if let Some(count) = queue.moves_on_after() {
+        line.push_str(&format!(
+            "; careful: SQS moves its messages on after {count} receives, and reading is receiving"
+        ));
+    }
+    line
+}
+
+fn print(table: &Table, is_empty: bool) {
+    if !is_empty {
+        table.lines().iter().for_each(say);
+    }
+}
+
+fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Value>) -> Value {
+    json!({
+        "queue": queue.name(),
+        name: items,
+        "looked_at": report.progress.looked_at,
+        "more": report.more,
+        "hidden": queue.depth().hidden,
+    })
+}
+
+fn end(output: OutputOptions, documents: Vec<Value>, found: bool) -> Result<Ended, Error> {
+    if output.json {
+        say_json(&json!({ "queues": documents }));
+    }
+    Ok(if found { Ended::WithFaults } else { Ended::Well })
+}

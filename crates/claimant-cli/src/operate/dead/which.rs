@@ -1,0 +1,198 @@
+//! Which dead letters, and of which queues.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
+use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
+
+use crate::operate::options::TargetOptions;
+use crate::progress::Display;
+
+/// Which dead letters: those that fit every option that is given.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Which dead letters")]
+pub(crate) struct Which {
+    /// Of this group, as `claimant dead group` shows it; 4 of its digits are enough. May be given several times
+    #[arg(long = "group", value_name = "GROUP")]
+    groups: Vec<String>,
+
+    /// Of this consumer; or moved by SQS from this queue
+    #[arg(long, value_name = "NAME")]
+    consumer: Option<String>,
+
+    /// Of this outcome; `moved` by SQS after too many receives
+    #[arg(long, value_name = "OUTCOME", value_parser = ["rejected", "conflict", "parked", "moved"])]
+    outcome: Option<String>,
+
+    /// With this text in their error, in whatever case
+    #[arg(long, value_name = "TEXT")]
+    error: Option<String>,
+
+    /// Of this record: the id that `claimant list` shows
+    #[arg(long, value_name = "RECORD")]
+    record: Option<String>,
+
+    /// Sent so long ago or longer: 90s, 15m, 6h, 2d
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    older_than: Option<Duration>,
+
+    /// Sent within this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    newer_than: Option<Duration>,
+
+    /// With this value in a field of their JSON body, such as customer.id=c-7. May be given several times
+    #[arg(long = "where", value_name = "FIELD=VALUE", value_parser = field)]
+    fields: Vec<(FieldPath, String)>,
+}
+
+impl Which {
+    /// Returns what is meant; these ids alone, where there are any.
+    pub(crate) fn selection(&self, ids: &[String]) -> Selection {
+        let now = SystemClock.now();
+        let ago = |time: Duration| now.minus(time);
+        Selection {
+            ids: ids.to_vec(),
+            groups: self.groups.clone(),
+            consumer: self.consumer.clone(),
+            outcome: self.outcome.clone(),
+            error: self.error.clone(),
+            record: self.record.clone(),
+            sent_until: self.older_than.map(ago),
+            sent_since: self.newer_than.map(ago),
+            fields: self.fields.clone(),
+        }
+    }
+}
+
+/// Opens the dead-letter queues that are meant: those of the queues that are named, or all that are known.
+///
+/// # Errors
+/// When there is none, or one gives no answer.
+pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>, Error> {
+    let place = target.open().await?;
+    let mut urls: Vec<String> = if target.queues.is_empty() {
+        place.dead_letter_queues().into_iter().map(|queue| queue.url.clone()).collect()
+    } else {
+        let of = |queue: &claimant_operate::target::Queue| match &queue.dead_letter_queue {
+            Some(name) => sibling(&queue.url, name),
+            None => queue.url.clone(),
+        };
+        place.queues.iter().map(of).collect()
+    };
+    urls.sort();
+    urls.dedup();
+    if urls.is_empty() {
+        return Err(Error::invalid(format!(
+            "{} has no dead-letter queue that is known: name it with --queue",
+            place.name
+        )));
+    }
+    let mut queues = Vec::new();
+    for url in urls {
+        queues.push(DeadLetterQueue::open(place.sqs(), url).await?);
+    }
+    Ok(queues)
+}
+
+/// Returns the URL of a queue of the same account and Region: a dead-letter queue is one, and every place that it serves.
+pub(crate) fn sibling(url: &str, name: &str) -> String {
+    let start = url.rfind('/').map_or(0, |slash| slash + 1);
+    format!("{}{name}", &url[..start])
+}
+
+/// Shows progress on a terminal, and ends the work in order at the first Ctrl-C; at the second the process.
+pub(crate) struct Watch {
+    display: Display,
+    began: Instant,
+    about: u64,
+    stop: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// Begins to watch work on so many letters, about.
+    pub(crate) fn begin(about: u64) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let asked = Arc::clone(&stop);
+        tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                asked.store(true, Ordering::SeqCst);
+                crate::output::note("\nEnding; what was read is shown to others again. Ctrl-C again ends at once.");
+            }
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(130);
+            }
+        });
+        Self { display: Display::when_long(), began: Instant::now(), about, stop }
+    }
+
+    /// Shows the progress, and says whether to go on.
+    pub(crate) fn step(&mut self, progress: Progress) -> ControlFlow<()> {
+        let Progress { looked_at, selected, done } = progress;
+        let figures = format!("{looked_at} of about {} read, {selected} fit, {done} done", self.about);
+        self.display.show_text(self.began.elapsed(), figures);
+        if self.stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Ends the line of progress.
+    pub(crate) fn end(&self) {
+        self.display.end();
+    }
+}
+
+/// Returns how long ago this was, in the largest unit that it has: `3 min`.
+pub(crate) fn age(time: Option<Timestamp>) -> String {
+    let Some(time) = time else { return String::new() };
+    let seconds = SystemClock.now().as_millis().saturating_sub(time.as_millis()) / 1_000;
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// The longest time that can be asked for: a hundred years.
+const TIME_MAX_S: u64 = 100 * 365 * 86_400;
+
+fn time(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    let found =
+        units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?.parse::<u64>().ok()?, *seconds)));
+    match found {
+        Some((number, seconds)) if number <= TIME_MAX_S / seconds => Ok(Duration::from_secs(number * seconds)),
+        _ => Err("give a whole number and s, m, h or d, such as 90s or 15m".to_owned()),
+    }
+}
+
+/// A field and a value: `customer.id=c-7`.
+pub(crate) fn field(text: &str) -> Result<(FieldPath, String), String> {
+    let (path, value) = text.split_once('=').ok_or("write FIELD=VALUE")?;
+    Ok((FieldPath::parse(path).map_err(|e| e.to_string())?, value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_options() {
+        for (text, seconds) in [("90s", Some(90)), ("15m", Some(900)), ("2d", Some(172_800)), ("15", None), ("m", None)]
+        {
+            assert_eq!(time(text).ok(), seconds.map(Duration::from_secs), "{text}");
+        }
+        let (path, value) = field("a.b=c=d").unwrap();
+        assert_eq!((path.to_string().as_str(), value.as_str()), ("a.b", "c=d"));
+        assert!(field("a").is_err() && field("=b").is_err());
+    }
+
+    #[test]
+    fn a_sibling_is_in_the_same_account() {
+        assert_eq!(
+            sibling("https://sqs.eu-west-1.amazonaws.com/1/orders", "dead"),
+            "https://sqs.eu-west-1.amazonaws.com/1/dead"
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! `claimant dead`, `pause` and `resume`, as people call them, on a local cloud.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
+
+use std::collections::BTreeMap;
+use std::process::Output;
+
+use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
+use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A function whose program is never built, its queue, and a dead-letter queue.
+const TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Dead: {Type: AWS::SQS::Queue}
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}}
+  Confirm:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: confirm}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Events: {Orders: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}}
+";
+
+struct World {
+    directory: TempDir,
+    cloud: Cloud,
+}
+
+impl World {
+    async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let template = directory.path().join("template.yaml");
+        std::fs::write(&template, TEMPLATE).unwrap();
+        let config = CloudConfig::new(&template, directory.path());
+        let binaries = Binaries { wait: true, search: true, ..config.binaries.clone() };
+        let cloud = Cloud::start(CloudConfig { binaries, ..config }).await.unwrap();
+        Self { directory, cloud }
+    }
+
+    /// Puts a copy in the dead-letter queue, as a function does.
+    fn letter(&self, error: &str, outcome: &str, body: &str) {
+        let said = [
+            ("claimant-error", error),
+            ("claimant-outcome", outcome),
+            ("claimant-consumer", "order"),
+            ("claimant-record", "order#7"),
+        ];
+        let attributes: BTreeMap<_, _> = said
+            .into_iter()
+            .map(|(name, value)| {
+                let value = AttributeValue::Text(value.to_owned());
+                (name.to_owned(), MessageAttribute { data_type: "String".to_owned(), value })
+            })
+            .collect();
+        let message = NewMessage { message_attributes: attributes, ..NewMessage::new(body) };
+        self.cloud.sqs().send("Dead", message).unwrap();
+    }
+
+    fn depths(&self) -> (usize, usize) {
+        let depth = |queue: &str| self.cloud.sqs().depth(queue).unwrap().visible;
+        (depth("Dead"), depth("Orders"))
+    }
+
+    /// Runs the command on this cloud; returns its exit code, standard output and standard error.
+    async fn claimant(&self, args: &[&str]) -> (i32, String, String) {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(args).arg(format!("--local={}", self.cloud.endpoints().control));
+        let Output { status, stdout, stderr } = command.output().await.unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    }
+
+    async fn json(&self, args: &[&str]) -> (i32, Value) {
+        let (code, out, err) = self.claimant(&[args, &["--json"]].concat()).await;
+        (code, serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}")))
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_cause_of_two_is_sent_back() {
+    let world = World::start().await;
+    let (code, out, _) = world.claimant(&["dead", "group"]).await;
+    assert_eq!((code, out.as_str()), (0, "Dead: 0 dead letters\n"));
+    for n in 0..5 {
+        world.letter(&format!("order ord-{n} has no price"), "rejected", &format!("{{\"secret\": {n}}}"));
+    }
+    for n in 0..3 {
+        world.letter("evil \u{202e}name", "parked", &format!("secret {n}"));
+    }
+
+    let (code, out, _) = world.claimant(&["dead", "group"]).await;
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!((code, lines.len(), lines[0]), (1, 4, "Dead: 8 dead letters"), "{out}");
+    assert!(lines[1].starts_with("GROUP     LETTERS  CONSUMER  OUTCOME"), "{out}");
+    assert!(lines[2].contains("5  order     rejected") && lines[2].ends_with("order # has no price"), "{out}");
+    assert!(lines[3].contains("evil \\u{202e}name") && !out.contains('\u{202e}'), "{out}");
+    let group = lines[2].split(' ').next().unwrap();
+
+    let (code, listed) = world.json(&["dead", "list", "--outcome", "rejected", "--where", "secret=4"]).await;
+    let letter = &listed["queues"][0]["letters"][0];
+    assert_eq!((code, &letter["group"], &letter["error"]), (1, &json!(group), &json!("order ord-4 has no price")));
+    let id = letter["message_id"].as_str().unwrap();
+    let (code, out, _) = world.claimant(&["dead", "show", id, "none"]).await;
+    assert_eq!(code, 1);
+    assert!(out.contains("record        order#7\n") && out.contains("none: no dead letter has this id"), "{out}");
+    assert!(!out.contains("secret"), "{out}");
+    let (code, out, _) = world.claimant(&["dead", "show", id, "--show-body"]).await;
+    assert!(code == 0 && out.contains("body          {\"secret\": 4}"), "{out}");
+
+    let (code, out, err) = world.claimant(&["dead", "redrive", "--group", group]).await;
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("Send back 5 dead letters of Dead? There is no terminal to ask on: give --yes"), "{err}");
+    let (code, out, _) = world.claimant(&["dead", "redrive", "--group", group, "--dry-run"]).await;
+    assert_eq!((code, out.as_str()), (0, "Dead: 5 dead letters would be sent back to Orders.\n"));
+    assert_eq!(world.depths(), (8, 0));
+    let (code, out, _) = world.claimant(&["dead", "redrive", "--group", group, "--yes", "--limit", "2"]).await;
+    assert!(code == 0 && out.contains("There may be more"), "{out}");
+    let (code, done) = world.json(&["dead", "redrive", "--group", group, "--yes", "--rate", "100"]).await;
+    assert_eq!((code, done["queues"][0]["done"].as_array().unwrap().len()), (0, 3), "{done}");
+    assert_eq!(world.depths(), (3, 5));
+    let (code, out, _) = world.claimant(&["dead", "redrive", "--group", group, "--yes"]).await;
+    assert!(code == 1 && out.contains("No dead letter fits"), "{out}");
+    let (_, out, _) = world.claimant(&["dead", "redrive", "--all", "--yes"]).await;
+    assert!(out.contains("3 of them were parked") && out.contains("claimant release"), "{out}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_are_edited_saved_and_discarded() {
+    let world = World::start().await;
+    for n in 0..3 {
+        world.letter("no currency", "rejected", &format!("{{\"n\":{n}.50}}"));
+    }
+    let set = ["dead", "redrive", "--where", "n=0.50", "--set", "currency=EUR", "--set", "n=1", "--yes"];
+    assert_eq!(world.claimant(&set).await.0, 0);
+    let sent = world.cloud.sqs().receive("Orders", 10, std::time::Duration::ZERO).await.unwrap();
+    assert_eq!(sent[0].body, r#"{"n":1,"currency":"EUR"}"#);
+
+    let saved = world.file("saved.jsonl");
+    let discard = ["dead", "discard", "--error", "CURRENCY", "--save", &saved, "--yes"];
+    let (code, out, _) = world.claimant(&discard).await;
+    assert_eq!((code, out.as_str(), world.depths()), (0, "Dead: 2 dead letters discarded.\n", (0, 0)));
+    assert_eq!(std::fs::read_to_string(&saved).unwrap().lines().count(), 2);
+    let (code, _, err) = world.claimant(&discard).await;
+    assert!(code == 2 && err.contains("it must not exist yet"), "{err}");
+
+    for (args, wanted) in [
+        (&["dead", "discard", "--yes"][..], "say which dead letters are meant"),
+        (&["dead", "redrive", "--all", "--group", "abcd", "--yes"], "leave the other conditions out"),
+        (&["dead", "redrive", "--group", "xy", "--yes"], "4 to 8 of the digits"),
+        (&["dead", "redrive", "--all", "--to", "Nowhere", "--yes"], "there is no queue at"),
+        (&["dead", "list", "--queue", "Nothing"], "has no queue Nothing: it has Dead, Orders"),
+        (&["dead", "redrive", "--all", "--body", "/no/such/file", "--yes"], "cannot be read as text"),
+    ] {
+        let (code, _, err) = world.claimant(args).await;
+        assert!(code == 2 && err.contains(wanted), "{args:?}: {err}");
+    }
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_is_paused_and_resumed() {
+    let world = World::start().await;
+    let (code, _, err) = world.claimant(&["pause", "Confirm"]).await;
+    assert!(code == 2 && err.contains("Stop messages to Confirm, from Orders?"), "{err}");
+    let (code, out, _) = world.claimant(&["pause", "Confirm", "--yes"]).await;
+    assert_eq!(code, 0, "{out}");
+    assert_eq!(
+        out.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>(),
+        ["Confirm", "Orders", "Disabled", "no"]
+    );
+    let (code, mappings) = world.json(&["resume", "Confirm", "--report-failures"]).await;
+    let mapping = &mappings["mappings"][0];
+    assert_eq!((code, &mapping["state"], &mapping["reports_failures"]), (0, &json!("Enabled"), &json!(true)));
+    let (code, _, err) = world.claimant(&["pause", "None", "--yes"]).await;
+    assert!(code == 2 && err.contains("None has no such event source mapping") && err.contains("Confirm"), "{err}");
+    world.cloud.stop().await;
+}
