@@ -185,7 +185,7 @@ impl DynamoDb {
         let router = front::router(hidden.local_addr().map_err(|e| stopped().caused_by(e))?);
         let engine = dynoxide::server::serve_with_shutdown(hidden, self.database.clone(), std::future::pending());
         tokio::select! {
-            served = endpoint::serve(listener, router, shutdown) => served.map_err(|e| stopped().caused_by(e)),
+            served = endpoint::serve("DynamoDB endpoint", listener, router, shutdown) => served,
             Err(e) = engine => Err(Error::new(format!("the DynamoDB endpoint stopped: {e}"))),
         }
     }

@@ -15,6 +15,8 @@ use axum::serve::ListenerExt as _;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use crate::Error;
+
 /// How much of a refused name is shown, in characters.
 const SHOWN_MAX: usize = 100;
 
@@ -22,15 +24,17 @@ const SHOWN_MAX: usize = 100;
 /// machine, and from pages of this machine, are answered.
 ///
 /// # Errors
-/// When the listener fails.
+/// When the listener fails: with the endpoint's name, such as `payment gateway`.
 pub(crate) async fn serve(
+    name: &str,
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
+) -> Result<(), Error> {
     // Without it a small answer may wait 40 ms for an acknowledgement; only speed depends on it.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    axum::serve(listener, router.layer(middleware::from_fn(check))).with_graceful_shutdown(shutdown).await
+    let served = axum::serve(listener, router.layer(middleware::from_fn(check))).with_graceful_shutdown(shutdown).await;
+    served.map_err(|e| Error::new(format!("the {name} stopped: its listener failed")).caused_by(e))
 }
 
 async fn check(request: Request, next: Next) -> Response {

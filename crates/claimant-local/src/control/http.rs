@@ -36,8 +36,7 @@ impl Control {
             shutdown.await;
             stopped.send_replace(true);
         };
-        let served = endpoint::serve(listener, router(self), stop).await;
-        served.map_err(|e| Error::new("the control endpoint stopped: its listener failed").caused_by(e))
+        endpoint::serve("control endpoint", listener, router(self), stop).await
     }
 }
 

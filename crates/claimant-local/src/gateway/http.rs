@@ -33,8 +33,7 @@ impl Gateway {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        let served = endpoint::serve(listener, router(self), shutdown).await;
-        served.map_err(|e| Error::new("the payment gateway stopped: its listener failed").caused_by(e))
+        endpoint::serve("payment gateway", listener, router(self), shutdown).await
     }
 }
 

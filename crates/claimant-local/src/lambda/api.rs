@@ -86,7 +86,8 @@ impl RuntimeApi {
             .with_state(shared);
         let mut server = JoinSet::new();
         // OK because axum's server never returns: it waits out errors of the socket.
-        server.spawn(async move { drop(endpoint::serve(listener, routes, std::future::pending()).await) });
+        server
+            .spawn(async move { drop(endpoint::serve("runtime API", listener, routes, std::future::pending()).await) });
         Ok(Self { address, events, init_error, _server: server })
     }
 }

@@ -29,8 +29,7 @@ impl Mailbox {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        let served = endpoint::serve(listener, router(self), shutdown).await;
-        served.map_err(|e| Error::new("the SES endpoint stopped: its listener failed").caused_by(e))
+        endpoint::serve("SES endpoint", listener, router(self), shutdown).await
     }
 }
 

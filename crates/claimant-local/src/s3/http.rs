@@ -33,8 +33,7 @@ impl S3 {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        let served = endpoint::serve(listener, router(self), shutdown).await;
-        served.map_err(|e| Error::new("the S3 endpoint stopped: its listener failed").caused_by(e))
+        endpoint::serve("S3 endpoint", listener, router(self), shutdown).await
     }
 }
 

@@ -42,11 +42,10 @@ impl Scheduler {
                 self.run_due(wall_clock_ms());
             }
         };
-        let served = tokio::select! {
-            served = endpoint::serve(listener, router(self.clone()), shutdown) => served,
+        tokio::select! {
+            served = endpoint::serve("scheduler's endpoint", listener, router(self.clone()), shutdown) => served,
             () = due => Ok(()),
-        };
-        served.map_err(|e| Error::new("the scheduler's endpoint stopped: its listener failed").caused_by(e))
+        }
     }
 }
 

@@ -41,9 +41,8 @@ impl Sqs {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        let failed = |doing: &str| format!("SQS: the listener failed while {doing}: start the local cloud again");
         let address = listener.local_addr();
-        let address = address.map_err(|e| Error::new(failed("reading its address")).caused_by(e))?;
+        let address = address.map_err(|e| Error::new("the SQS endpoint has no address").caused_by(e))?;
         self.default_endpoint(format!("http://{address}"));
         let (close, closing) = watch::channel(false);
         let router = Router::new()
@@ -54,7 +53,7 @@ impl Sqs {
             shutdown.await;
             close.send_replace(true);
         };
-        endpoint::serve(listener, router, stopping).await.map_err(|e| Error::new(failed("serving")).caused_by(e))
+        endpoint::serve("SQS endpoint", listener, router, stopping).await
     }
 }
 
