@@ -93,7 +93,12 @@ pub(crate) fn missing(name: &str) -> InvalidValue {
 
 /// Describes an attribute of another type than `wanted`. Labels are the sender's, so they are left out.
 pub(crate) fn mistyped(name: &str, value: &AttributeValue, wanted: &str) -> InvalidValue {
-    InvalidValue(format!("the attribute `{name}` is a {}, and not {wanted}", value.basic_type()))
+    InvalidValue(match value.data {
+        Data::Contradictory => {
+            format!("the attribute `{name}` has no value of the type that it names, and is to be {wanted}")
+        }
+        _ => format!("the attribute `{name}` is a {}, and not {wanted}", value.basic_type()),
+    })
 }
 
 // Attributes are data of users, as bodies are.
@@ -117,6 +122,8 @@ enum Data {
     /// As it was sent: up to 38 digits, which no number type here holds.
     Number(String),
     Bytes(Vec<u8>),
+    /// It has no value of the type that it names, or names none that there is.
+    Contradictory,
 }
 
 impl AttributeValue {
@@ -138,6 +145,13 @@ impl AttributeValue {
         Self { data: Data::Bytes(bytes.into()), label: None }
     }
 
+    /// Returns what a message has whose attribute names one type and carries a value of another, or names no type that there is. It
+    /// is a text, a number and bytes for no one; where it is asked for, the error says so instead of calling it missing.
+    #[must_use]
+    pub fn contradictory() -> Self {
+        Self { data: Data::Contradictory, label: None }
+    }
+
     /// Returns the value with this label behind its type: `String.uuid` has the label `uuid`.
     #[must_use]
     pub fn with_label(self, label: impl Into<String>) -> Self {
@@ -149,7 +163,7 @@ impl AttributeValue {
     pub fn as_text(&self) -> Option<&str> {
         match &self.data {
             Data::Text(text) => Some(text),
-            Data::Number(_) | Data::Bytes(_) => None,
+            Data::Number(_) | Data::Bytes(_) | Data::Contradictory => None,
         }
     }
 
@@ -158,7 +172,7 @@ impl AttributeValue {
     pub fn as_number<N: FromStr>(&self) -> Option<N> {
         match &self.data {
             Data::Number(number) => number.parse().ok(),
-            Data::Text(_) | Data::Bytes(_) => None,
+            Data::Text(_) | Data::Bytes(_) | Data::Contradictory => None,
         }
     }
 
@@ -167,7 +181,7 @@ impl AttributeValue {
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Bytes(bytes) => Some(bytes),
-            Data::Text(_) | Data::Number(_) => None,
+            Data::Text(_) | Data::Number(_) | Data::Contradictory => None,
         }
     }
 
@@ -176,7 +190,7 @@ impl AttributeValue {
     pub fn as_sent(&self) -> Option<&str> {
         match &self.data {
             Data::Text(sent) | Data::Number(sent) => Some(sent),
-            Data::Bytes(_) => None,
+            Data::Bytes(_) | Data::Contradictory => None,
         }
     }
 
@@ -185,10 +199,12 @@ impl AttributeValue {
             Data::Text(_) => "String",
             Data::Number(_) => "Number",
             Data::Bytes(_) => "Binary",
+            Data::Contradictory => "contradiction",
         }
     }
 
-    /// Returns the type as a queue's API writes it: `String`, `Number` or `Binary`, with the label behind a dot.
+    /// Returns the type as a queue's API writes it: `String`, `Number` or `Binary`, with the label behind a dot; `contradiction` for
+    /// [`contradictory`](Self::contradictory), which no queue takes.
     #[must_use]
     pub fn data_type(&self) -> String {
         let basic = self.basic_type();
@@ -220,12 +236,14 @@ mod tests {
         assert_eq!((attributes.iter().count(), attributes.get("Tenant")), (3, None));
         assert_eq!(format!("{attributes:?}"), "3 attributes");
     }
+
     #[test]
     fn an_attribute_of_the_wrong_type_is_named_and_its_value_is_not() {
         let mut attributes = Attributes::default();
         attributes.set("tenant", AttributeValue::text("secret").with_label("label"));
         attributes.set("digest", AttributeValue::bytes("secret"));
         attributes.set("priority", AttributeValue::number(700));
+        attributes.set("odd", AttributeValue::contradictory());
         assert_eq!(
             (attributes.require_text("tenant"), attributes.require_bytes("digest")),
             (Ok("secret"), Ok(&b"secret"[..]))
@@ -234,6 +252,10 @@ mod tests {
         let said = |error: InvalidValue| error.to_string();
         let rows = [
             (attributes.require_text("name").map_err(said).err(), "the attribute `name` is missing"),
+            (
+                attributes.require_text("odd").map_err(said).err(),
+                "the attribute `odd` has no value of the type that it names, and is to be a String",
+            ),
             (
                 attributes.require_text("digest").map_err(said).err(),
                 "the attribute `digest` is a Binary, and not a String",

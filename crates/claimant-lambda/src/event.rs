@@ -116,9 +116,7 @@ fn message(record: SqsMessage, fifo: bool) -> Result<Message, InvalidValue> {
         message = message.with_trace(trace);
     }
     for (name, attribute) in record.message_attributes {
-        if let Some(value) = attribute_value(attribute) {
-            message = message.with_attribute(name, value);
-        }
+        message = message.with_attribute(name, attribute_value(attribute).unwrap_or(AttributeValue::contradictory()));
     }
     Ok(message)
 }
@@ -177,6 +175,23 @@ mod tests {
         ] {
             let error = read(json!([{ "messageId": "m-1" }, bad])).err().unwrap();
             assert!(error.to_string().contains("record 2 of 2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_attribute_without_a_value_of_its_type_is_there_and_of_no_use() {
+        for attribute in [
+            json!({ "dataType": "Number", "binaryValue": "AQID" }),
+            json!({ "dataType": "Binary", "stringValue": "secret" }),
+            json!({ "dataType": "String" }),
+            json!({ "dataType": "secret", "stringValue": "secret" }),
+            json!({ "stringValue": "secret" }),
+        ] {
+            let batch = read(json!([{ "messageId": "m-1", "messageAttributes": { "tenant": attribute } }])).unwrap();
+            let attributes = batch.messages[0].attributes();
+            assert!(attributes.text("tenant").is_none() && attributes.bytes("tenant").is_none());
+            let error = attributes.require_text("tenant").unwrap_err().to_string();
+            assert_eq!(error, "the attribute `tenant` has no value of the type that it names, and is to be a String");
         }
     }
 

@@ -286,8 +286,11 @@ fn attribute_bytes(name: &str, value: &MessageAttributeValue) -> usize {
     name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
 }
 
-/// Returns an attribute as it was received.
+/// Returns an attribute as it was received; `None` if it has no value of its type, which SQS would refuse with the whole copy.
 fn copied(attribute: &AttributeValue) -> Option<MessageAttributeValue> {
+    if attribute.as_sent().is_none() && attribute.as_bytes().is_none() {
+        return None;
+    }
     let value = MessageAttributeValue::builder()
         .data_type(attribute.data_type())
         .set_string_value(attribute.as_sent().map(str::to_owned))

@@ -125,7 +125,7 @@ impl Rules {
             Decision::Refuse(refusal) => Verdict::Refuse(match refusal {
                 Refusal::Completed { .. } => Why::Completed,
                 Refusal::Busy { until, .. } => Why::Busy { until: seconds(until) },
-                Refusal::Rejected => Why::Rejected,
+                Refusal::Rejected { .. } => Why::Rejected,
                 Refusal::Parked => Why::Parked,
                 Refusal::Conflict => Why::Conflict,
             }),

@@ -167,7 +167,10 @@ impl<T> BatchContext<'_, T> {
             Refusal::Busy { until, same_message } => Exit::Answered(self.busy(&delivery.message, until, same_message)),
             Refusal::Conflict => self.rejected(delivery, Rejection::conflict()),
             Refusal::Parked => self.parked_before(delivery),
-            Refusal::Rejected => self.rejected(delivery, Rejection::new("it was rejected on an earlier delivery")),
+            Refusal::Rejected { error } => {
+                let why = error.map(|error| format!(": {error}")).unwrap_or_default();
+                self.rejected(delivery, Rejection::new(format!("it was rejected on an earlier delivery{why}")))
+            }
         }
     }
 }

@@ -124,7 +124,8 @@ fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<()>, attempt: u32, fail
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
-            let why = Why::Rejected(Rejection::new("its handler says so"));
+            // A copy of the same work in this batch gets the same dead letter.
+            let why = Why::Rejected(Rejection::new(error.clone()));
             let disposal = Disposal { why, error: error.clone(), attempt: Some(attempt) };
             (Ending::Rejected { error }, Then::Exit(Exit::Disposed(disposal)))
         }

@@ -48,7 +48,10 @@ pub enum Refusal {
         same_message: bool,
     },
     /// This very message was rejected before.
-    Rejected,
+    Rejected {
+        /// Why, as its record says.
+        error: Option<String>,
+    },
     /// It was abandoned, and an operator has to decide.
     Parked,
     /// The key belongs to work with another payload.
@@ -119,7 +122,7 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
         Status::Rejected if seen.message_id != request.message_id => {
             grant_again(&Record { attempts: 0, ..seen.clone() }, request)
         }
-        Status::Rejected => Decision::Refuse(Refusal::Rejected),
+        Status::Rejected => Decision::Refuse(Refusal::Rejected { error: seen.error.clone() }),
         // Not even for another message id: a producer's second copy has one too, and would run parked work again.
         Status::Parked => Decision::Refuse(Refusal::Parked),
     }

@@ -25,10 +25,7 @@ impl Selector {
         match self {
             Self::Attribute(name) => match message.attribute(name) {
                 None => Ok(None),
-                Some(value) => match value.as_sent() {
-                    Some(text) => Ok(Some(Cow::Borrowed(text))),
-                    None => Err(Rejection::new(format!("the attribute `{name}` is binary, and not a text"))),
-                },
+                Some(_) => Ok(Some(Cow::Borrowed(message.require_sent(name)?))),
             },
             Self::Kind => Ok(message.event().and_then(|event| event.kind.as_deref()).map(Cow::Borrowed)),
             Self::Field(path) => Ok(field::read(message.content(), path)?.map(Cow::Owned)),

@@ -234,7 +234,7 @@ mod tests {
         }
         let binary = message().with_attribute("type", AttributeValue::bytes(*b"a"));
         let no_route = "it has no route, since it lacks the attribute `type`";
-        let no_text = "it has no route: the attribute `type` is binary, and not a text";
+        let no_text = "it has no route: the attribute `type` is a Binary, and not a String or a Number";
         assert_eq!(found(&rejecting, message()), [no_route]);
         assert_eq!(found(&rejecting, binary.clone()), [no_text]);
         let number = Routes::by_attribute("type").on("7", consumer("seven"));

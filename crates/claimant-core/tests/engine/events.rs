@@ -54,6 +54,17 @@ async fn a_message_has_one_dead_letter_for_all_its_events() {
     assert_eq!(events, [1, 4, 1, 2]);
 }
 
+/// Its dead letter says why, whichever delivery found it out, and whichever message of the same work it was.
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_has_the_reason_of_an_earlier_delivery_or_of_the_first_of_its_work() {
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, |consumer| consumer, DeadLetterQueue::Taken);
+    let report = world.deliver(&["a reject + b flaky", "c reject", "c reject"], 0).await;
+    assert_eq!(words(&report), "retry rejected rejected");
+    assert_eq!(words(&world.deliver(&["a reject + b flaky"], 1).await), "rejected");
+    let sent: Vec<_> = world.queue.dead_letters_sent().into_iter().map(|letter| letter.error).collect();
+    assert_eq!(sent, ["no use", "no use", "event 1 of 2: it was rejected on an earlier delivery: no use"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_message_comes_back_when_all_its_events_can_be_tried_again() {
     let world = world(|consumer| consumer);
