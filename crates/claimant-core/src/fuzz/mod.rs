@@ -3,11 +3,13 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `bodies` | any body: decoded or rejected; its key, its record's name, its fingerprint |
+//! | `fields` | any body: the field by which it is routed |
 //! | `values` | names of records, fingerprints |
 //! | `batches` | the plan and the report |
 //! | `times` | delays, schedules, and what is claimed when |
 
 mod batches;
 mod bodies;
+mod fields;
 mod times;
 mod values;

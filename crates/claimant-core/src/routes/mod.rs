@@ -19,5 +19,8 @@ mod select;
 mod start;
 mod table;
 
+#[cfg(test)]
+pub(crate) use field::read as read_field;
+
 pub use consumers::{Consumers, Routes, Values};
 pub use router::{Router, RouterReport};
