@@ -54,7 +54,7 @@ test-alone:
 # Always of the whole workspace: with -p, the SDKs would be built again for fewer features. These tests wait more than they
 # compute.
 test-servers:
-	RUST_TEST_THREADS=4 cargo test --workspace --locked --test it --test function --test servers -- --ignored --skip lambda_round
+	RUST_TEST_THREADS=4 cargo test --workspace --locked --test it --test function --test servers --bin example -- --ignored --skip lambda_round
 
 test-lambda:
 	cargo test --workspace --locked --test it -- --ignored lambda_round

@@ -30,13 +30,13 @@ fn post(cents: u32) -> Result<(), &'static str> {
     if cents < 10_000 { Ok(()) } else { Err("the gateway did not answer") }
 }
 
+fn consumer() -> Consumer<Charge> {
+    Consumer::new("payment", MemoryStore::new(), charge).key(|charge| &charge.order_id).at_most_once()
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let consumer = Consumer::new("payment", MemoryStore::new(), charge)
-        .key(|charge| &charge.order_id)
-        .at_most_once()
-        .concurrency(1);
-    let engine = Engine::with_defaults(consumer)?;
+    let engine = Engine::with_defaults(consumer().concurrency(1))?;
 
     let batch = [
         ("m-1", r#"{"order_id": "ord-1", "cents": 2500}"#),
@@ -44,4 +44,28 @@ pub(crate) async fn main() -> crate::Result {
     ];
     crate::support::deliver(&engine, &batch).await?;
     crate::support::deliver(&engine, &batch).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant::store::Status;
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_charge_is_made_once_or_parked() {
+        for scenario in Scenario::all() {
+            let charge = |id, cents| TestMessage::json(&json!({ "order_id": id, "cents": cents }));
+            let queue = TestQueue::new(consumer());
+            let played = queue.play(&scenario, &[charge("ord-1", 2_500), charge("ord-2", 99_000)]).await;
+            let record = async |key| queue.record(key).await.unwrap_or_else(|| panic!("{scenario}: {key}: {:?}", played.outcomes()));
+            let [sure, doubtful] = [record("ord-1").await, record("ord-2").await];
+            assert_eq!(doubtful.status, Status::Parked, "{scenario}: {:?}", played.outcomes());
+            // Where its process ends in the middle, a sure one is in doubt, too.
+            assert!(sure.status == Status::Completed || scenario.halts() && sure.status == Status::Parked, "{scenario}");
+            assert!([sure, doubtful].iter().all(|record| record.attempts <= 1), "{scenario}");
+        }
+    }
 }

@@ -20,13 +20,16 @@ async fn pack(_order: u64, cx: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
+/// Order 7 of one tenant is not order 7 of another.
+fn consumer() -> Consumer<u64> {
+    Consumer::new("packing", MemoryStore::new(), pack)
+        .key_of_message(|order, message| format!("{}/{order}", message.attributes().text("tenant").unwrap_or("none")))
+        .concurrency(1)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    // Order 7 of one tenant is not order 7 of another.
-    let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-        .key_of_message(|order, message| format!("{}/{order}", message.attributes().text("tenant").unwrap_or("none")))
-        .concurrency(1);
-    let engine = Engine::with_defaults(consumer)?;
+    let engine = Engine::with_defaults(consumer())?;
     let acme = |id: &str| Ok::<_, claimant::Error>(Message::new(id, "7")?.with_attribute("tenant", AttributeValue::text("acme")));
     let globex = Message::new("m-3", "7")?.with_attribute("tenant", AttributeValue::text("globex"));
     let batch = [
@@ -36,4 +39,33 @@ pub(crate) async fn main() -> crate::Result {
         Message::new("m-4", "7")?,
     ];
     crate::support::deliver_all(&engine, &batch).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+
+    use super::*;
+
+    fn order_of(tenant: &str) -> TestMessage {
+        TestMessage::text("7").attribute("tenant", AttributeValue::text(tenant))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_tenant_has_an_order_7() {
+        for scenario in Scenario::all() {
+            let queue = TestQueue::new(consumer());
+            let played = queue.play(&scenario, &[order_of("acme"), order_of("globex")]).await;
+            played.assert_done();
+            assert!(queue.record("acme/7").await.is_some() && queue.record("globex/7").await.is_some(), "{scenario}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_tenant_nothing_is_packed() {
+        for scenario in Scenario::all() {
+            let played = TestQueue::new(consumer()).play(&scenario, &[TestMessage::text("7")]).await;
+            played.assert_dead_lettered("there is no tenant");
+        }
+    }
 }

@@ -49,10 +49,14 @@ impl BatchHandler<Article> for SearchIndex {
     }
 }
 
+fn consumer() -> Consumer<Article> {
+    let consumer = Consumer::batch("index", MemoryStore::new(), SearchIndex::default());
+    consumer.key(|article| &article.id).items_max(100)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let consumer = Consumer::batch("index", MemoryStore::new(), SearchIndex::default());
-    let engine = Engine::with_defaults(consumer.key(|article| &article.id).items_max(100))?;
+    let engine = Engine::with_defaults(consumer())?;
     let tea = r#"{"id": "a-1", "title": "Tea"}"#;
     let batch = [
         ("m-1", tea),
@@ -61,4 +65,33 @@ pub(crate) async fn main() -> crate::Result {
         ("m-4", tea),
     ];
     crate::support::deliver(&engine, &batch).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use serde_json::json;
+
+    use super::*;
+
+    fn article(id: &str, title: &str) -> TestMessage {
+        TestMessage::json(&json!({ "id": id, "title": title }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_article_is_indexed_whatever_happens_to_the_call() {
+        for scenario in Scenario::all() {
+            let articles = [article("a-1", "Tea"), article("a-2", "Cups"), article("a-3", "Pots")];
+            TestQueue::new(consumer()).play(&scenario, &articles).await.assert_done();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_without_a_title_is_rejected_alone() {
+        let queue = TestQueue::new(consumer());
+        queue.send(&[article("a-1", "Tea"), article("a-2", "")]);
+        let played = queue.drain().await;
+        assert_eq!(played.outcomes(), ["m-1: completed", "m-2: rejected"]);
+        assert_eq!(played.dead_letters(), ["m-2: an article needs a title"]);
+    }
 }

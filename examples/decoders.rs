@@ -11,7 +11,7 @@
 use claimant::decode::{Base64, Gzip, Json, Text};
 use claimant::engine::{Engine, Message};
 use claimant::memory::MemoryStore;
-use claimant::{AttributeValue, Context, HandlerError};
+use claimant::{AttributeValue, Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -28,21 +28,24 @@ async fn print(page: String, cx: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
+/// One order, packed at two times.
+const PACKED: &str = "H4sIAAAAAAACA6tWyi9KSS2Kz0xRslIAsXUNlWoBY2PoDBUAAAA=";
+const PACKED_LATER: &str = "H4sIAADxU2UE/6tWyi9KSS2Kz0xRslIAsXUNlWoBY2PoDBUAAAA=";
+
+fn orders() -> Consumer<Order> {
+    let consumer = claimant::decoded_by(Json).consumer("order-confirmation", MemoryStore::new(), confirm);
+    consumer.key(|order| &order.order_id).envelope(Base64::standard()).envelope(Gzip::new())
+}
+
+fn pages() -> Consumer<String> {
+    claimant::decoded_by(Text).consumer("printing", MemoryStore::new(), print).key_of_attribute("page")
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let consumer = claimant::decoded_by(Json)
-        .consumer("order-confirmation", MemoryStore::new(), confirm)
-        .key(|order| &order.order_id)
-        .envelope(Base64::standard())
-        .envelope(Gzip::new());
-    let batch = [
-        ("m-1", "H4sIAAAAAAACA6tWyi9KSS2Kz0xRslIAsXUNlWoBY2PoDBUAAAA="),
-        ("m-2", "H4sIAADxU2UE/6tWyi9KSS2Kz0xRslIAsXUNlWoBY2PoDBUAAAA="),
-        ("m-3", "H4sIAAAAAAACA6tWyi9KSS2Kz0xR"),
-    ];
-    crate::support::deliver(&Engine::with_defaults(consumer)?, &batch).await?;
+    let batch = [("m-1", PACKED), ("m-2", PACKED_LATER), ("m-3", &PACKED[..28])];
+    crate::support::deliver(&Engine::with_defaults(orders())?, &batch).await?;
 
-    let consumer = claimant::decoded_by(Text).consumer("printing", MemoryStore::new(), print);
     let page = |id: &str| Message::new(id, "Dear Ada");
     let named = AttributeValue::text("job-7/1");
     let batch = [
@@ -50,5 +53,40 @@ pub(crate) async fn main() -> crate::Result {
         page("m-5")?.with_attribute("page", named),
         page("m-6")?,
     ];
-    crate::support::deliver_all(&Engine::with_defaults(consumer.key_of_attribute("page"))?, &batch).await
+    crate::support::deliver_all(&Engine::with_defaults(pages())?, &batch).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_that_was_packed_twice_is_one_order() {
+        for scenario in Scenario::all() {
+            let queue = TestQueue::new(orders());
+            queue.play(&scenario, &[TestMessage::text(PACKED), TestMessage::text(PACKED_LATER)]).await.assert_done();
+            let attempts = queue.record("ord-1").await.unwrap().attempts;
+            assert!(attempts == 1 || scenario.halts(), "{scenario}: {attempts} attempts");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_packed_is_rejected() {
+        for scenario in Scenario::all() {
+            let order = TestMessage::base64(r#"{"order_id": "ord-1"}"#);
+            TestQueue::new(orders()).play(&scenario, &[order]).await.assert_dead_lettered("gzip");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_is_the_one_of_its_attribute() {
+        for scenario in Scenario::all() {
+            let page = TestMessage::text("Dear Ada");
+            let pages = ["job-7/1", "job-7/2"].map(|name| page.clone().attribute("page", AttributeValue::text(name)));
+            TestQueue::new(super::pages()).play(&scenario, &pages).await.assert_done();
+            TestQueue::new(super::pages()).play(&Scenario::as_they_come(), &[page]).await.assert_dead_lettered("`page`");
+        }
+    }
 }

@@ -23,19 +23,43 @@ async fn confirm(order: Order, cx: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
-#[tokio::main]
-pub(crate) async fn main() -> crate::Result {
+fn consumer() -> Consumer<Order> {
     let consumer = Consumer::new("order-confirmation", MemoryStore::new(), confirm);
-    let engine = Engine::with_defaults(consumer.envelope(envelope::detect()).key(|order| &order.order_id))?;
+    consumer.envelope(envelope::detect()).key(|order| &order.order_id)
+}
 
+/// One event in each of its forms.
+fn forms() -> [TestMessage; 5] {
     let order = || TestMessage::json(&serde_json::json!({ "order_id": "ord-1" }));
-    let forms = [
+    [
         order().in_event_bridge("shop", "order placed"),
         order().in_event_bridge("shop", "order placed").in_sns("events"),
         order().in_sns("orders"),
         order().in_cloud_event("/shop", "order.placed"),
         order(),
-    ];
-    let batch: Vec<_> = forms.iter().enumerate().map(|(index, form)| form.message(index + 1)).collect();
+    ]
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> crate::Result {
+    let engine = Engine::with_defaults(consumer())?;
+    let batch: Vec<_> = forms().iter().enumerate().map(|(index, form)| form.message(index + 1)).collect();
     crate::support::deliver_all(&engine, &batch).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestQueue};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_event_in_all_its_forms_runs_once() {
+        for scenario in Scenario::all() {
+            let queue = TestQueue::new(consumer());
+            queue.play(&scenario, &forms()).await.assert_done();
+            let runs = queue.record("ord-1").await.unwrap().attempts;
+            assert!(runs == 1 || scenario.halts(), "{scenario}: {runs} runs");
+        }
+    }
 }

@@ -11,9 +11,9 @@
 
 use std::time::Duration;
 
-use claimant::inbox::{Inbox, InboxContext, Limits, Transaction};
+use claimant::inbox::{Inbox, InboxContext, Limits, Transaction, Worker};
 use claimant::engine::Engine;
-use claimant::{HandlerError, TransactionGuard};
+use claimant::{Consumer, HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
 struct Event {
@@ -34,22 +34,58 @@ async fn placed(order: Placed, mut tx: TransactionGuard<Transaction>, _: InboxCo
     Ok(())
 }
 
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS claimant_example_orders (order_id text NOT NULL)";
+
+fn intake(inbox: &Inbox) -> Consumer<Event> {
+    inbox.intake("example-orders", |event: &Event| &event.kind).key(|event| &event.id)
+}
+
+fn worker(inbox: &Inbox) -> Worker {
+    inbox.worker("example-orders").on("order.placed", placed).timeout(Duration::from_secs(5))
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
     let inbox = Inbox::from_env().await?;
     inbox.migrate().await?;
-    let table = "CREATE TABLE IF NOT EXISTS claimant_example_orders (order_id text NOT NULL)";
-    sqlx::query(table).execute(inbox.pool()).await?;
+    sqlx::query(TABLE).execute(inbox.pool()).await?;
 
-    // One function takes messages in: `claimant::lambda::run(intake)`.
-    let intake = inbox.intake("example-orders", |event: &Event| &event.kind).key(|event| &event.id);
+    // One function takes messages in: `claimant::lambda::run(intake(&inbox))`.
+    let intake = intake(&inbox);
     let order_id = crate::support::new_order_id();
     let event = format!(r#"{{"id": "{order_id}", "type": "order.placed", "order_id": "{order_id}"}}"#);
     crate::support::deliver(&Engine::with_defaults(intake)?, &[("m-1", &event), ("m-2", &event)]).await?;
 
     // Another one, or a process that runs for ever, handles them.
-    let worker = inbox.worker("example-orders").on("order.placed", placed).timeout(Duration::from_secs(5));
-    let summary = worker.run_once(Limits::within(Duration::from_secs(30))).await?;
+    let summary = worker(&inbox).run_once(Limits::within(Duration::from_secs(30))).await?;
     println!("{} done", summary.done);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use claimant_tests::services::Postgres;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The database is real, and so is its time: these are the scenarios that wait for nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "needs PostgreSQL"]
+    async fn an_order_is_placed_once() {
+        let server = Postgres::start();
+        let inbox = Inbox::connect(&server.url(), 10).await.unwrap();
+        inbox.migrate().await.unwrap();
+        sqlx::query(TABLE).execute(inbox.pool()).await.unwrap();
+        for scenario in [Scenario::delivered_twice(), Scenario::sent_twice(), Scenario::reordered()] {
+            let id = crate::support::new_order_id();
+            let event = json!({ "id": id, "type": "order.placed", "order_id": id });
+            TestQueue::new(intake(&inbox)).play(&scenario, &[TestMessage::json(&event)]).await.assert_done();
+            let summary = worker(&inbox).run_once(Limits::within(Duration::from_secs(30))).await.unwrap();
+            assert_eq!(summary.done, 1, "{scenario}");
+            let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM claimant_example_orders WHERE order_id = $1");
+            assert_eq!(count.bind(id).fetch_one(inbox.pool()).await.unwrap(), 1, "{scenario}");
+        }
+    }
 }

@@ -40,10 +40,13 @@ impl Handler<Order> for Mails {
     }
 }
 
+fn consumer() -> Consumer<Order> {
+    Consumer::new("confirmation", MemoryStore::new(), Mails::default()).key(|order| &order.order_id)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let consumer = Consumer::new("confirmation", MemoryStore::new(), Mails::default()).key(|order| &order.order_id);
-    let engine = Engine::with_defaults(consumer)?;
+    let engine = Engine::with_defaults(consumer())?;
 
     let first = r#"{"order_id": "ord-1", "express": false}"#;
     let second = r#"{"order_id": "ord-2", "express": true}"#;
@@ -51,4 +54,20 @@ pub(crate) async fn main() -> crate::Result {
     crate::support::deliver(&engine, &[("m-1", first), ("m-2", first), ("m-3", second)]).await?;
     // The queue delivers one again that was done, and the one that failed.
     crate::support::deliver(&engine, &[("m-1", first), ("m-3", second)]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_order_is_confirmed_whatever_happens() {
+        for scenario in Scenario::all() {
+            let order = |id, express| TestMessage::json(&json!({ "order_id": id, "express": express }));
+            TestQueue::new(consumer()).play(&scenario, &[order("ord-1", false), order("ord-2", true)]).await.assert_done();
+        }
+    }
 }

@@ -13,6 +13,7 @@
 use aws_sdk_dynamodb::Client;
 use claimant::dynamodb::LockTable;
 use claimant::engine::Engine;
+use claimant::store::Store;
 use claimant::{Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
@@ -24,10 +25,13 @@ async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
+fn consumer(store: impl Store) -> Consumer<Order> {
+    Consumer::new("confirmation", store, confirm).key(|order| &order.order_id)
+}
+
 /// One instance of the function.
 fn instance(client: &Client) -> Result<Engine<Order>, claimant::Error> {
-    let table = LockTable::new(client.clone(), "claims");
-    Engine::with_defaults(Consumer::new("confirmation", table, confirm).key(|order| &order.order_id))
+    Engine::with_defaults(consumer(LockTable::new(client.clone(), "claims")))
 }
 
 #[tokio::main]
@@ -47,4 +51,20 @@ pub(crate) async fn main() -> crate::Result {
         println!("record {id}: {status}, fence {}", record.number("fence").unwrap_or_default());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant::memory::MemoryStore;
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_is_confirmed_once() {
+        for scenario in Scenario::all() {
+            let order = TestMessage::json(&serde_json::json!({ "order_id": "ord-1" }));
+            TestQueue::new(consumer(MemoryStore::new())).play(&scenario, &[order]).await.assert_done();
+        }
+    }
 }

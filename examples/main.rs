@@ -22,6 +22,7 @@ examples! {
     decoders
     envelopes
     inbox
+    large_payloads
     leased
     lock_table
     mysql
@@ -36,6 +37,7 @@ examples! {
     results
     routes
     schedules
+    short_wait
     state
     telemetry
     transaction

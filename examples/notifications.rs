@@ -38,18 +38,39 @@ impl Handler<S3Record> for Thumbnails {
     }
 }
 
+/// Without a rule for keys, the key is the object's id: its bucket, key and version.
+fn consumer() -> Consumer<S3Record> {
+    Consumer::new("thumbnails", MemoryStore::new(), Thumbnails::default()).envelope(S3).concurrency(1)
+}
+
+/// One message with two events.
+fn both() -> TestMessage {
+    TestMessage::s3(&["cat 1.jpg", "dog.jpg"].map(|key| S3Object::created("photos", key)))
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    // Without a rule for keys, the key is the object's id: its bucket, key and version.
-    let consumer = Consumer::new("thumbnails", MemoryStore::new(), Thumbnails::default()).envelope(S3).concurrency(1);
-    let engine = Engine::with_defaults(consumer)?;
-
-    let objects = ["cat 1.jpg", "dog.jpg"].map(|key| S3Object::created("photos", key));
-    let both = TestMessage::s3(&objects);
+    let engine = Engine::with_defaults(consumer())?;
+    let both = both();
     let test = TestMessage::s3_test_event("photos");
     crate::support::deliver_all(&engine, &[both.message(1), test.message(2)]).await?;
     // The message comes back. What was done of it is not done again.
     crate::support::deliver_all(&engine, &[both.message(1)]).await?;
     // S3 sends a notification more than once, too.
     crate::support::deliver_all(&engine, &[both.sent_again().message(3)]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestQueue};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_object_gets_its_thumbnail() {
+        for scenario in Scenario::all() {
+            let queue = TestQueue::new(consumer());
+            queue.play(&scenario, &[both(), TestMessage::s3_test_event("photos")]).await.assert_done();
+        }
+    }
 }

@@ -12,6 +12,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, Update};
 use claimant::dynamodb::{LockTable, Transaction};
 use claimant::engine::Engine;
+use claimant::store::Transactional;
 use claimant::{Consumer, Context, HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
@@ -33,6 +34,10 @@ async fn book(change: Change, mut tx: TransactionGuard<Transaction>, _: Context)
     Ok(())
 }
 
+fn consumer(store: impl Transactional<Transaction = Transaction>) -> Consumer<Change> {
+    Consumer::transactional("points", store, book).key(|change| &change.change_id)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
     let (dynamodb, client) = crate::support::dynamodb().await?;
@@ -40,9 +45,7 @@ pub(crate) async fn main() -> crate::Result {
     let table = LockTable::new(client, "claims");
     table.create().await?;
 
-    let consumer =
-        Consumer::transactional("points", table.optimistic_transactions(), book).key(|c| &c.change_id);
-    let engine = Engine::with_defaults(consumer.concurrency(1))?;
+    let engine = Engine::with_defaults(consumer(table.optimistic_transactions()).concurrency(1))?;
     let earned = r#"{"change_id": "c-1", "customer": "ada", "points": 30}"#;
     let more = r#"{"change_id": "c-2", "customer": "ada", "points": 10}"#;
     crate::support::deliver(&engine, &[("m-1", earned), ("m-2", more)]).await?;
@@ -53,4 +56,30 @@ pub(crate) async fn main() -> crate::Result {
         println!("{customer} has {} points", balance.number("points").unwrap_or_default());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use claimant_test::{MemoryTransactions, Scenario, TestMessage, TestQueue};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn points_are_booked_once_whatever_happens() {
+        for scenario in Scenario::all() {
+            let committed = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&committed);
+            let store = MemoryTransactions::new(move |tx: Transaction| {
+                counter.fetch_add(tx.writes().count(), Ordering::Relaxed);
+                Ok(())
+            });
+            let message = TestMessage::json(&json!({ "change_id": "c-1", "customer": "ada", "points": 30 }));
+            TestQueue::new(consumer(store)).play(&scenario, &[message]).await.assert_done();
+            assert_eq!(committed.load(Ordering::Relaxed), 1, "{scenario}");
+        }
+    }
 }

@@ -23,15 +23,20 @@ async fn book(order: Order, mut tx: TransactionGuard<PgTransaction>, _: Context)
     Ok(())
 }
 
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS claimant_example_bookings (order_id text NOT NULL)";
+
+fn consumer(store: PostgresStore) -> Consumer<Order> {
+    Consumer::transactional("booking", PostgresTransactions::new(store), book).key(|order| &order.order_id)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
     let store = PostgresStore::from_env().await?;
     store.migrate().await?;
     let pool = store.pool().clone();
-    sqlx::query("CREATE TABLE IF NOT EXISTS claimant_example_bookings (order_id text NOT NULL)").execute(&pool).await?;
+    sqlx::query(TABLE).execute(&pool).await?;
 
-    let consumer = Consumer::transactional("booking", PostgresTransactions::new(store), book);
-    let engine = Engine::with_defaults(consumer.key(|order| &order.order_id))?;
+    let engine = Engine::with_defaults(consumer(store))?;
     let order_id = crate::support::new_order_id();
     let order = format!(r#"{{"order_id": "{order_id}"}}"#);
     crate::support::deliver(&engine, &[("m-1", &order), ("m-2", &order)]).await?;
@@ -40,4 +45,30 @@ pub(crate) async fn main() -> crate::Result {
     let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM claimant_example_bookings WHERE order_id = $1");
     println!("{} booking", count.bind(order_id).fetch_one(&pool).await?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use claimant_tests::services::Postgres;
+
+    use super::*;
+
+    /// A transaction of a real server cannot be made in memory, and its time is real: so these are the scenarios that wait for nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "needs PostgreSQL"]
+    async fn an_order_is_booked_once() {
+        let server = Postgres::start();
+        let store = PostgresStore::connect(&server.url(), 10).await.unwrap();
+        store.migrate().await.unwrap();
+        let pool = store.pool().clone();
+        sqlx::query(TABLE).execute(&pool).await.unwrap();
+        for scenario in [Scenario::delivered_twice(), Scenario::sent_twice(), Scenario::reordered()] {
+            let id = crate::support::new_order_id();
+            let order = TestMessage::json(&serde_json::json!({ "order_id": id }));
+            TestQueue::new(consumer(store.clone())).play(&scenario, &[order]).await.assert_done();
+            let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM claimant_example_bookings WHERE order_id = $1");
+            assert_eq!(count.bind(id).fetch_one(&pool).await.unwrap(), 1, "{scenario}");
+        }
+    }
 }

@@ -7,6 +7,7 @@
 
 use claimant::engine::Engine;
 use claimant::redis::RedisStore;
+use claimant::store::Store;
 use claimant::{Consumer, Context, HandlerError};
 
 #[derive(serde::Deserialize)]
@@ -18,12 +19,32 @@ async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
+fn consumer(store: impl Store) -> Consumer<Order> {
+    Consumer::new("confirmation", store, confirm).key(|order| &order.order_id)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
     let store = RedisStore::from_env()?;
 
-    let engine = Engine::with_defaults(Consumer::new("confirmation", store, confirm).key(|order| &order.order_id))?;
+    let engine = Engine::with_defaults(consumer(store))?;
     let order = format!(r#"{{"order_id": "{}"}}"#, crate::support::new_order_id());
     crate::support::deliver(&engine, &[("m-1", &order), ("m-2", &order)]).await?;
     crate::support::deliver(&engine, &[("m-1", &order)]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant::memory::MemoryStore;
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_is_confirmed_once() {
+        for scenario in Scenario::all() {
+            let order = TestMessage::json(&serde_json::json!({ "order_id": "ord-1" }));
+            TestQueue::new(consumer(MemoryStore::new())).play(&scenario, &[order]).await.assert_done();
+        }
+    }
 }

@@ -34,12 +34,32 @@ fn show(duplicate: &Duplicate<'_>) {
     }
 }
 
+fn consumer() -> Consumer<Order> {
+    Consumer::new("packing", MemoryStore::new(), pack).key(|order| &order.order_id).on_duplicate(show)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let consumer =
-        Consumer::new("packing", MemoryStore::new(), pack).key(|order| &order.order_id).on_duplicate(show);
-    let engine = Engine::with_defaults(consumer)?;
+    let engine = Engine::with_defaults(consumer())?;
     let order = r#"{"order_id": "ord-1", "cups": 12}"#;
     crate::support::deliver(&engine, &[("m-1", order)]).await?;
     crate::support::deliver(&engine, &[("m-2", order)]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_result_is_kept() {
+        for scenario in Scenario::all() {
+            let queue = TestQueue::new(consumer());
+            let order = TestMessage::json(&json!({ "order_id": "ord-1", "cups": 12 }));
+            queue.play(&scenario, &[order]).await.assert_done();
+            assert_eq!(queue.record("ord-1").await.unwrap().result.as_deref(), Some(r#"{"boxes":3}"#), "{scenario}");
+        }
+    }
 }

@@ -36,13 +36,17 @@ async fn refund(order: Cancelled, _: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
-#[tokio::main]
-pub(crate) async fn main() -> crate::Result {
+fn routes() -> Routes {
     let (confirmations, refunds) = (MemoryStore::new(), MemoryStore::new());
     let confirmation = Consumer::new("order-confirmation", confirmations, confirm).key(|order| &order.order_id);
     let refund = Consumer::new("order-refund", refunds, refund).key(|order| &order.order_id).concurrency(2);
     let routes = Routes::by_field("type").on("OrderPlaced", confirmation).on("OrderCancelled", refund);
-    let router = Router::new(routes.acknowledge_unknown(), 1)?;
+    routes.acknowledge_unknown()
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> crate::Result {
+    let router = Router::new(routes(), 1)?;
 
     let placed = r#"{"type": "OrderPlaced", "order_id": "ord-1"}"#;
     let batch = [
@@ -66,4 +70,36 @@ pub(crate) async fn main() -> crate::Result {
         println!("{name}: {} messages", report.entries().len());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_kind_goes_to_its_consumer_whatever_happens() {
+        for scenario in Scenario::all() {
+            let event = |kind: &str| {
+                let event = json!({ "type": kind, "order_id": "ord-1", "reason": "too late" });
+                TestMessage::json(&event).in_group("ord-1")
+            };
+            let queue = TestQueue::new(routes());
+            let events = ["OrderPlaced", "OrderCancelled", "OrderArchived"].map(event);
+            queue.play(&scenario, &events).await.assert_done();
+            for consumer in ["order-confirmation", "order-refund"] {
+                assert!(queue.record_of(consumer, "ord-1").await.is_some(), "{scenario}: {consumer}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_says_no_kind_is_rejected() {
+        for scenario in Scenario::all() {
+            let played = TestQueue::new(routes()).play(&scenario, &[TestMessage::json(&json!({ "order_id": "ord-1" }))]).await;
+            played.assert_dead_lettered("it lacks the field `type`");
+        }
+    }
 }

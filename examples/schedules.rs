@@ -48,3 +48,34 @@ pub(crate) async fn main() -> crate::Result {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use claimant::memory::MemoryStore;
+    use claimant::{Consumer, Context, HandlerError};
+    use claimant_test::{TestMessage, TestQueue};
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Whoever scheduled it how often: what arrives is one piece of work, for a consumer that keys by the same field.
+    #[tokio::test]
+    async fn a_reminder_that_is_scheduled_twice_is_one() {
+        let (sqs, _) = crate::support::sqs().await.unwrap();
+        sqs.create_queue("reminders", QueueSettings::default()).unwrap();
+        let (service, client) = crate::support::scheduler(&sqs).await.unwrap();
+        let role = "arn:aws:iam::000000000000:role/reminders";
+        let scheduler = Scheduler::new(client, sqs.queue_url("reminders"), role);
+        let tomorrow = SystemClock.now().plus(Duration::from_secs(86_400));
+        for _ in 0..2 {
+            remind(&scheduler, "ord-1", tomorrow).await.unwrap();
+        }
+        service.run_due(tomorrow.plus(Duration::from_secs(1)).as_millis());
+        let sent: Vec<_> = sqs.messages("reminders").unwrap().iter().map(|sent| TestMessage::text(&sent.body)).collect();
+        let mail = |_: Value, _: Context| async { Ok::<_, HandlerError>(()) };
+        let consumer = Consumer::new("reminding", MemoryStore::new(), mail).key_of(|order| order["order_id"].to_string());
+        let queue = TestQueue::new(consumer);
+        queue.send(&sent);
+        assert_eq!(queue.drain().await.outcomes(), ["m-1: completed"]);
+    }
+}

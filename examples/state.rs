@@ -30,9 +30,27 @@ impl Handler<Order> for Warehouse {
     }
 }
 
+fn consumer(region: &str) -> Consumer<Order> {
+    let warehouse = Warehouse { region: region.to_owned() };
+    Consumer::new("packing", MemoryStore::new(), warehouse).key(|order| &order.order_id)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
-    let warehouse = Warehouse { region: "eu".to_owned() };
-    let consumer = Consumer::new("packing", MemoryStore::new(), warehouse).key(|order| &order.order_id);
-    crate::support::deliver(&Engine::with_defaults(consumer)?, &[("m-1", r#"{"order_id": "ord-1"}"#)]).await
+    crate::support::deliver(&Engine::with_defaults(consumer("eu"))?, &[("m-1", r#"{"order_id": "ord-1"}"#)]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_order_is_packed() {
+        for scenario in Scenario::all() {
+            let order = |id| TestMessage::json(&serde_json::json!({ "order_id": id }));
+            TestQueue::new(consumer("eu")).play(&scenario, &[order("ord-1"), order("ord-2")]).await.assert_done();
+        }
+    }
 }

@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::Builder;
 use claimant::engine::{Engine, Message, NoQueue, Schedule};
 use claimant_local::dynamodb::DynamoDb;
+use claimant_local::s3::S3;
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::Sqs;
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
@@ -74,6 +75,15 @@ pub(crate) async fn sqs() -> Result<(Sqs, aws_sdk_sqs::Client), Box<dyn Error>> 
     sqs.set_endpoint(&url);
     tokio::spawn(sqs.clone().serve(listener, std::future::pending()));
     Ok((sqs, aws_sdk_sqs::Client::new(&config)))
+}
+
+/// Starts a local S3 with one bucket, and returns it with a client of it.
+pub(crate) async fn s3(bucket: &str) -> Result<(S3, aws_sdk_s3::Client), Box<dyn Error>> {
+    let (listener, _, config) = endpoint().await?;
+    let s3 = S3::new();
+    s3.create_bucket(bucket);
+    tokio::spawn(s3.clone().serve(listener, std::future::pending()));
+    Ok((s3, aws_sdk_s3::Client::new(&config)))
 }
 
 /// Starts a local EventBridge Scheduler that sends to these queues, and returns it with a client of it.

@@ -10,6 +10,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::dynamodb::{LockTable, Transaction};
 use claimant::engine::Engine;
+use claimant::store::Transactional;
 use claimant::{Consumer, Context, HandlerError, TransactionGuard};
 
 #[derive(serde::Deserialize)]
@@ -30,6 +31,10 @@ async fn issue(purchase: Purchase, mut tx: TransactionGuard<Transaction>, _: Con
     Ok(())
 }
 
+fn consumer(store: impl Transactional<Transaction = Transaction>) -> Consumer<Purchase> {
+    Consumer::transactional("gift-card", store, issue).key(|purchase| &purchase.order_id)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
     let (dynamodb, client) = crate::support::dynamodb().await?;
@@ -37,10 +42,9 @@ pub(crate) async fn main() -> crate::Result {
     let table = LockTable::new(client, "claims");
     table.create().await?;
 
-    let consumer = Consumer::transactional("gift-card", table.transactions(), issue).key(|p| &p.order_id);
     let first = r#"{"order_id": "ord-1", "card": "7001"}"#;
     let taken = r#"{"order_id": "ord-2", "card": "7001"}"#;
-    let engine = Engine::with_defaults(consumer.concurrency(1))?;
+    let engine = Engine::with_defaults(consumer(table.transactions()).concurrency(1))?;
     crate::support::deliver(&engine, &[("m-1", first), ("m-2", first), ("m-3", taken)]).await?;
 
     for card in dynamodb.items("cards")? {
@@ -48,4 +52,30 @@ pub(crate) async fn main() -> crate::Result {
         println!("card {id} of {order}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use claimant_test::{MemoryTransactions, Scenario, TestMessage, TestQueue};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_card_is_issued_once_whatever_happens() {
+        for scenario in Scenario::all() {
+            let committed = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&committed);
+            let store = MemoryTransactions::new(move |tx: Transaction| {
+                counter.fetch_add(tx.writes().count(), Ordering::Relaxed);
+                Ok(())
+            });
+            let message = TestMessage::json(&json!({ "order_id": "ord-1", "card": "7001" }));
+            TestQueue::new(consumer(store)).play(&scenario, &[message]).await.assert_done();
+            assert_eq!(committed.load(Ordering::Relaxed), 1, "{scenario}");
+        }
+    }
 }

@@ -70,6 +70,15 @@ fn the_table_lists_them_all() {
 }
 
 #[test]
+fn each_has_a_test_with_the_kit() {
+    for name in names() {
+        let text = std::fs::read_to_string(directory().join(&name).with_extension("rs")).unwrap();
+        let (_, tests) = text.split_once("mod tests {").unwrap_or_else(|| panic!("{name}.rs has no test"));
+        assert!(tests.contains("TestQueue::new"), "{name}.rs has no test with the kit");
+    }
+}
+
+#[test]
 fn without_their_server_they_name_the_variable() {
     for (name, variable) in WITH_SERVER {
         let output = Command::new(env!("CARGO_BIN_EXE_example")).arg(name).env_remove(variable).output().unwrap();

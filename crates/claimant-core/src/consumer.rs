@@ -21,7 +21,7 @@ use crate::payloads::PayloadSource;
 use crate::protocol::Abandoned;
 use crate::reader::{Located, Reader};
 use crate::rejection::Rejection;
-use crate::store::{Store, Transactional};
+use crate::store::{Before, Store, Transactional};
 
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 
@@ -138,12 +138,9 @@ impl<T: Send + 'static> Consumer<T> {
         self
     }
 
-    /// Puts something before the consumer's store, which it gets to pass calls on to: for tests that let calls fail.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn behind<S: Store>(mut self, before: impl FnOnce(Arc<dyn Store>) -> S) -> Self {
-        self.store = Arc::new(before(self.store));
-        self
+    /// Puts something before the consumer's store, as [`Consumers::behind`](crate::Consumers::behind).
+    pub(crate) fn behind(&mut self, before: Before<'_>) {
+        self.store = before(&self.name, Arc::clone(&self.store));
     }
 
     /// Checks the consumer, and returns its name.

@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -20,6 +21,9 @@ use crate::record::Record;
 
 /// What a store's methods return: object safe, so that a consumer can hold any store.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Returns what stands before the store of a consumer, by its name.
+pub(crate) type Before<'a> = &'a mut dyn FnMut(&str, Arc<dyn Store>) -> Arc<dyn Store>;
 
 /// How long one call may take, and where it is counted.
 #[derive(Debug, Clone, Copy)]

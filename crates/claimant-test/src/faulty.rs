@@ -70,6 +70,12 @@ impl FaultyStore {
         Self { inner, script: Arc::default(), calls: Arc::default(), outage: Arc::default(), fleeting: false }
     }
 
+    /// Returns one with the same script before another store: the next call hits the fault, whichever of the two it is for.
+    #[must_use]
+    pub fn before(&self, inner: Arc<dyn Store>) -> Self {
+        Self { inner, ..self.clone() }
+    }
+
     /// Returns the same, which says that its claims end with their owner, as open transactions do.
     #[must_use]
     pub fn fleeting(self) -> Self {

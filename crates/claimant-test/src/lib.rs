@@ -34,9 +34,10 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`message`], [`s3`], [`events`] | [`TestMessage`]: messages in the envelopes of SNS, EventBridge, S3 and `CloudEvents`, and events of functions with them |
-//! | [`test_queue`], [`scenario`], [`played`] | [`TestQueue`]: a queue in memory with a consumer behind it; what happens there; what came of it |
+//! | [`test_queue`], [`scenario`], [`played`] | [`TestQueue`]: a queue in memory with a consumer or routes behind it; what happens there; what came of it |
 //! | [`effects`] | [`Effects`]: a system that has the handler's effects, and recognises a repeat by its key |
 //! | [`transactions`] | [`MemoryTransactions`]: a transactional store in memory, with any type of transaction |
+//! | [`payloads`] | [`MemoryPayloads`]: large payloads in memory, to which messages point |
 //! | [`clock`] | [`MovableClock`]: a clock that is moved by hand |
 //! | [`faulty`] | [`FaultyStore`]: a store that fails as scripted |
 //! | [`scripted_queue`] | [`ScriptedQueue`]: a queue that answers as scripted, for tests of one batch |
@@ -55,6 +56,7 @@ pub mod faulty;
 mod life;
 pub mod message;
 mod pass_on;
+pub mod payloads;
 pub mod played;
 mod probe;
 mod receiver;
@@ -70,6 +72,7 @@ pub use effects::Effects;
 pub use events::{event, event_from, message_ids};
 pub use faulty::{Call, Fault, FaultyStore};
 pub use message::TestMessage;
+pub use payloads::MemoryPayloads;
 pub use played::Played;
 pub use s3::S3Object;
 pub use scenario::Scenario;

@@ -1,5 +1,7 @@
 //! Messages as queues carry them: bodies of any kind, in the envelopes of what sent them.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use claimant_core::{AttributeValue, Attributes, Message, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -72,6 +74,19 @@ impl TestMessage {
     #[must_use]
     pub fn json(body: &impl Serialize) -> Self {
         Self::text(serde_json::to_string(body).expect("the body can be written as JSON"))
+    }
+
+    /// Returns a message with these bytes as its body, in Base64 of the standard alphabet: a body is a text.
+    #[must_use]
+    pub fn base64(body: impl AsRef<[u8]>) -> Self {
+        Self::text(STANDARD.encode(body))
+    }
+
+    /// Returns a message with this Protobuf message as its body, in Base64.
+    #[cfg(feature = "protobuf")]
+    #[must_use]
+    pub fn protobuf(body: &impl prost::Message) -> Self {
+        Self::base64(body.encode_to_vec())
     }
 
     /// Returns a notification of S3, with one record or several.

@@ -1,12 +1,12 @@
-//! A queue in memory with a consumer behind it.
+//! A queue in memory with a consumer behind it, or several.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::limits::RECEIVES_MAX_DEFAULT;
+use claimant_core::limits::{CONCURRENCY_DEFAULT, RECEIVES_MAX_DEFAULT};
 use claimant_core::{
-    Call as StoreCall, Consumer, Engine, HandlerThreads, Key, Message, Meter, Record, RecordId, Report, Status,
-    Store as _,
+    Call as StoreCall, ConsumerName, Consumers, HandlerThreads, Key, Message, Meter, Record, RecordId, Report, Router,
+    Status, Store,
 };
 
 use crate::backlog::End;
@@ -26,7 +26,7 @@ const BATCH_MAX: usize = 10;
 /// How long a look at a record may take.
 const LOOK: Duration = Duration::from_secs(20);
 
-/// A queue in memory with a consumer behind it, as SQS and Lambda have it: batches, receive counts, visibility timeouts, FIFO groups, a
+/// A queue in memory with a consumer behind it, or with several behind [`Routes`](claimant_core::Routes), as SQS and Lambda have it: batches, receive counts, visibility timeouts, FIFO groups, a
 /// dead-letter queue. Its clock is moved on when all messages are hidden, so no test waits for a backoff or a lease.
 ///
 /// Use it on Tokio's paused time: `#[tokio::test(start_paused = true)]`, with Tokio's feature `test-util`.
@@ -53,30 +53,34 @@ const LOOK: Duration = Duration::from_secs(20);
 /// assert_eq!(played.dead_letters(), ["m-2: there is no order 0"]);
 /// # }
 /// ```
-pub struct TestQueue<T> {
-    worker: Worker<T>,
-    store: FaultyStore,
+pub struct TestQueue {
+    worker: Worker,
+    /// The consumers' own stores.
+    stores: Vec<Arc<dyn Store>>,
+    faulty: FaultyStore,
     seen: Seen,
     batch_max: usize,
 }
 
-impl<T: Send + 'static> TestQueue<T> {
-    /// Returns an empty queue with this consumer behind it. It has a dead-letter queue, messages are moved there after five receives,
-    /// batches have up to ten messages, and invocations 30 s.
+impl TestQueue {
+    /// Returns an empty queue with this consumer behind it, or these routes. It has a dead-letter queue, messages are moved there after
+    /// five receives, batches have up to ten messages, and invocations 30 s.
     ///
     /// # Panics
-    /// When the consumer's settings are not usable, with all faults.
+    /// When the consumers' settings are not usable, with all faults.
     #[must_use]
-    pub fn new(consumer: Consumer<T>) -> Self {
+    pub fn new(consumers: impl Into<Consumers>) -> Self {
         let (clock, seen) = (MovableClock::start(), Seen::default());
-        let mut store = None;
-        let consumer = consumer.behind(|own| {
-            let faulty = store.insert(FaultyStore::new(Arc::clone(&own))).clone();
-            Probe::new(faulty, own, seen.clone())
+        let (mut stores, mut faulty) = (Vec::new(), None::<FaultyStore>);
+        let consumers = consumers.into().behind(&mut |_, own| {
+            stores.push(Arc::clone(&own));
+            // One script for all of them.
+            let first = faulty.get_or_insert_with(|| FaultyStore::new(Arc::clone(&own)));
+            Arc::new(Probe::new(first.before(Arc::clone(&own)), own, seen.clone()))
         });
-        let engine = Engine::with_defaults(consumer).unwrap_or_else(|faults| panic!("{faults}"));
+        let router = Router::new(consumers, CONCURRENCY_DEFAULT).unwrap_or_else(|faults| panic!("{faults}"));
         let worker = Worker {
-            engine: engine.clock(Arc::new(clock.clone())).handlers_on(HandlerThreads::spawned_by(life::spawn)),
+            router: router.clock(Arc::new(clock.clone())).handlers_on(HandlerThreads::spawned_by(life::spawn)),
             clock,
             steps: SharedSteps::default(),
             backlog: Arc::default(),
@@ -84,7 +88,8 @@ impl<T: Send + 'static> TestQueue<T> {
             receives_max: RECEIVES_MAX_DEFAULT,
             dead_letters: true,
         };
-        Self { worker, store: store.expect("set while the probe was made"), seen, batch_max: BATCH_MAX }
+        let faulty = faulty.expect("a consumer at least: a router refuses to have none");
+        Self { worker, stores, faulty, seen, batch_max: BATCH_MAX }
     }
 
     /// Sets how long an invocation may last. A message that is not reported stays hidden for six times as long.
@@ -103,7 +108,7 @@ impl<T: Send + 'static> TestQueue<T> {
     /// Sets after how many receives a message is moved to the dead-letter queue; 0 counts as 1.
     #[must_use]
     pub fn receives_max(mut self, receives: u32) -> Self {
-        self.worker.engine = self.worker.engine.receives_max(receives);
+        self.worker.router = self.worker.router.receives_max(receives);
         self.worker.receives_max = receives.max(1);
         self
     }
@@ -122,10 +127,11 @@ impl<T: Send + 'static> TestQueue<T> {
         &self.worker.clock
     }
 
-    /// Returns what stands before the consumer's store, to let its calls fail.
+    /// Returns what stands before the consumer's store, to let its calls fail. With several consumers, it stands before all of their
+    /// stores: a fault hits the next call, whichever of them makes it.
     #[must_use]
     pub fn store(&self) -> &FaultyStore {
-        &self.store
+        &self.faulty
     }
 
     /// Sends messages, to be received in this order. One without an id of its own is `m-` and its number.
@@ -139,7 +145,7 @@ impl<T: Send + 'static> TestQueue<T> {
     fn push(&self, message: &TestMessage, copy_of: usize) {
         let mut backlog = self.worker.backlog();
         let number = backlog.all.len() + 1;
-        backlog.push(message.message(number), copy_of, self.worker.engine.now());
+        backlog.push(message.message(number), copy_of, self.worker.router.now());
     }
 
     /// Has messages worked on until the queue is empty, and returns what became of them. The clock moves on to when the next one can
@@ -175,7 +181,7 @@ impl<T: Send + 'static> TestQueue<T> {
             }
             Kind::AnswersLost(call) => {
                 self.send(messages);
-                messages.iter().for_each(|_| self.store.fail_next(call, Fault::AnswerLost));
+                messages.iter().for_each(|_| self.faulty.fail_next(call, Fault::AnswerLost));
             }
             Kind::HaltedAt(step, halt) => {
                 self.send(messages);
@@ -188,7 +194,7 @@ impl<T: Send + 'static> TestQueue<T> {
             self.worker.go_on(stopped, &name).await;
         }
         if scenario.kind() == Kind::DeliveredTwice {
-            self.worker.backlog().restore_done(self.worker.engine.now());
+            self.worker.backlog().restore_done(self.worker.router.now());
             self.worker.work_in(self.batch_max, false).await;
         }
         let played = self.played(&name).await;
@@ -207,26 +213,51 @@ impl<T: Send + 'static> TestQueue<T> {
     pub async fn deliver(&self, messages: &[TestMessage]) -> Report {
         let batch: Vec<Message> = (1..).zip(messages).map(|(number, message)| message.message(number)).collect();
         let queue = self.worker.receiver(Vec::new());
-        self.worker.engine.process(&batch, self.worker.schedule(), &queue).await
+        self.worker.router.process(&batch, self.worker.schedule(), &queue).await.all().clone()
     }
 
-    /// Returns the record of a key, also where keys are hashed; `None` if there is none.
+    /// Returns the record of a key, also where keys are hashed; `None` if there is none. With several consumers, it is that of the
+    /// first one that has one.
     ///
     /// # Panics
     /// When the store does not answer.
     pub async fn record(&self, key: &str) -> Option<Record> {
-        let key = Key::new(key).expect("a key is not empty and not too long");
-        let name = self.worker.engine.name();
-        match self.look(&RecordId::new(name, &key)).await {
-            None => self.look(&RecordId::hashed(name, &key)).await,
-            record => record,
-        }
+        self.record_where(key, |_| true).await
     }
 
+    /// Returns the record that this consumer has of a key, as [`record`](Self::record).
+    ///
+    /// # Panics
+    /// When there is no consumer of this name, and as [`record`](Self::record).
+    pub async fn record_of(&self, consumer: &str, key: &str) -> Option<Record> {
+        let known = self.worker.router.names().any(|name| name.as_str() == consumer);
+        assert!(known, "there is no consumer {consumer:?} behind this queue");
+        self.record_where(key, |name| name.as_str() == consumer).await
+    }
+
+    async fn record_where(&self, key: &str, of: impl Fn(&ConsumerName) -> bool) -> Option<Record> {
+        let key = Key::new(key).expect("a key is not empty and not too long");
+        for name in self.worker.router.names().filter(|name| of(name)) {
+            for id in [RecordId::new(name, &key), RecordId::hashed(name, &key)] {
+                if let Some(record) = self.look(&id).await {
+                    return Some(record);
+                }
+            }
+        }
+        None
+    }
+
+    /// Looks in all stores: an id names its consumer, so one of them at most has it.
     async fn look(&self, id: &RecordId) -> Option<Record> {
         let meter = Meter::default();
-        let call = StoreCall { within: LOOK, meter: &meter };
-        self.store.get(id, call).await.unwrap_or_else(|error| panic!("the store does not answer: {error}"))
+        for store in &self.stores {
+            let answer = store.get(id, StoreCall { within: LOOK, meter: &meter }).await;
+            let record = answer.unwrap_or_else(|error| panic!("the store does not answer: {error}"));
+            if record.is_some() {
+                return record;
+            }
+        }
+        None
     }
 
     /// Returns what became of all messages, and checks what must hold whatever happens.
@@ -253,8 +284,8 @@ impl<T: Send + 'static> TestQueue<T> {
     }
 }
 
-impl<T> std::fmt::Debug for TestQueue<T> {
+impl std::fmt::Debug for TestQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TestQueue").field("engine", &self.worker.engine).finish_non_exhaustive()
+        f.debug_struct("TestQueue").field("consumers", &self.worker.router).finish_non_exhaustive()
     }
 }

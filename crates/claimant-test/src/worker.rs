@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
-use claimant_core::{Engine, Message, Report, Schedule};
+use claimant_core::{Message, Report, Router, Schedule};
 
 use crate::backlog::{Backlog, End};
 use crate::clock::MovableClock;
@@ -19,9 +19,9 @@ const HIDDEN_TIMEOUTS: u32 = 6;
 /// So many invocations empty any queue of a test, unless a message comes back for ever.
 const INVOCATIONS_MAX: usize = 10_000;
 
-/// An engine, and the queue that it works for.
-pub(crate) struct Worker<T> {
-    pub(crate) engine: Engine<T>,
+/// The consumers, and the queue that they work for.
+pub(crate) struct Worker {
+    pub(crate) router: Router,
     pub(crate) clock: MovableClock,
     pub(crate) steps: SharedSteps,
     pub(crate) backlog: Arc<Mutex<Backlog>>,
@@ -38,7 +38,7 @@ pub(crate) struct Invocation<'a> {
     running: Pin<Box<dyn Future<Output = Report> + 'a>>,
 }
 
-impl<T: Send + 'static> Worker<T> {
+impl Worker {
     pub(crate) fn backlog(&self) -> MutexGuard<'_, Backlog> {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,7 +49,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 
     pub(crate) fn schedule(&self) -> Schedule {
-        let now = self.engine.now();
+        let now = self.router.now();
         Schedule::new(now, now.plus(self.timeout), Duration::from_millis(MARGIN_DEFAULT_MS))
     }
 
@@ -57,7 +57,7 @@ impl<T: Send + 'static> Worker<T> {
     pub(crate) async fn work_in(&self, batch_max: usize, twice: bool) -> Option<Invocation<'_>> {
         let mut stopped = None;
         for _ in 0..INVOCATIONS_MAX {
-            let now = self.engine.now();
+            let now = self.router.now();
             let batch = self.backlog().receive(batch_max, now, self.timeout * HIDDEN_TIMEOUTS, self.receives_max);
             if batch.is_empty() {
                 let Some(at) = self.backlog().next_visible_at(now) else { return stopped };
@@ -78,7 +78,7 @@ impl<T: Send + 'static> Worker<T> {
         let (life, schedule) = (Life::new(&self.steps), self.schedule());
         let (own, queue) = (Arc::clone(&life), self.receiver(indexes.clone()));
         let work = async move {
-            let report = self.engine.process(&batch, schedule, &queue).await;
+            let report = self.router.process(&batch, schedule, &queue).await.all().clone();
             life::step(Step::Report).await;
             report
         };
@@ -114,7 +114,7 @@ impl<T: Send + 'static> Worker<T> {
 
     fn apply(&self, batch: &[usize], report: &Report) {
         assert_eq!(report.entries().len(), batch.len(), "one outcome for each message");
-        let now = self.engine.now();
+        let now = self.router.now();
         for (index, entry) in batch.iter().zip(report.entries()) {
             self.backlog().report(*index, entry, now);
         }

@@ -1,14 +1,20 @@
-//! Measures what opening an envelope costs: microseconds and allocations for each message, beside decoding the event in it.
+//! Measures what envelopes, decoders and routes cost: microseconds and allocations for each message.
 //!
 //! ```text
 //! cargo run --release -p claimant-testkit --example envelope_cost
 //! ```
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use claimant_core::decode::decode_json;
-use claimant_core::{Envelope, Message};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use claimant_core::decode::{Bytes, Json, Text, decode_json};
+use claimant_core::{
+    AttributeValue, Consumer, Context, Decoder, Envelope, HandlerError, MemoryStore, Message, NoQueue, Router, Routes,
+    Schedule,
+};
+use claimant_decode::{Avro, Base64, Gzip, Protobuf};
 use claimant_events::{CloudEvents, EventBridge, S3, Sns, detect};
 use serde_json::{Value, json};
 
@@ -16,18 +22,33 @@ use serde_json::{Value, json};
 const TIMES: u32 = 1_000;
 const ROUNDS: usize = 200;
 
-#[derive(serde::Deserialize)]
-#[allow(dead_code, reason = "only its decoding is measured")]
+/// The event of [`event`] in gzip, in Base64.
+const GZIP: &str = "H4sIAAAAAAACA33QvQrCMBSG4Xv55iimf0Mm70NEQnqGQNJomkKl5N4NVgpnMGd6h+dbzgazzCl4ilBHni77ySut2j8dnU3wEHB2ohnqtkHHZI2jsvnVPpEFvRY9JZveUDKLv7JhsqnIlsm2Ijsmu4rsmewrcmByyHeBEEeKDzsW+s3jW8gfkKHg9k4BAAA=";
+
+const SCHEMA: &str = r#"{"type": "record", "name": "Order", "fields": [
+    {"name": "order_id", "type": "string"},
+    {"name": "customer", "type": "string"},
+    {"name": "lines", "type": {"type": "array", "items": {"type": "record", "name": "Line", "fields": [
+        {"name": "article", "type": "string"}, {"name": "quantity", "type": "int"}]}}}]}"#;
+
+/// In a batch through the routes.
+const MESSAGES: usize = 1_000;
+
+#[derive(Clone, PartialEq, prost::Message, serde::Deserialize)]
 struct Order {
+    #[prost(string, tag = "1")]
     order_id: String,
+    #[prost(string, tag = "2")]
     customer: String,
+    #[prost(message, repeated, tag = "3")]
     lines: Vec<Line>,
 }
 
-#[derive(serde::Deserialize)]
-#[allow(dead_code, reason = "only its decoding is measured")]
+#[derive(Clone, PartialEq, prost::Message, serde::Deserialize)]
 struct Line {
+    #[prost(string, tag = "1")]
     article: String,
+    #[prost(uint32, tag = "2")]
     quantity: u32,
 }
 
@@ -68,33 +89,121 @@ fn notification(records: usize) -> Value {
 }
 
 /// Prints what this costs: the time of the best round, and the allocations, which are always the same.
-fn measure(what: &str, bytes: usize, mut work: impl FnMut()) {
+fn measure(what: &str, bytes: usize, work: impl FnMut()) {
+    measure_each(what, bytes, 1, TIMES, work);
+}
+
+/// The same, of work on so many messages.
+fn measure_each(what: &str, bytes: usize, messages: usize, times: u32, mut work: impl FnMut()) {
     let allocated = allocation_counter::measure(&mut work);
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        (0..TIMES).for_each(|_| work());
-        best = best.min(start.elapsed().as_secs_f64() * 1e6 / f64::from(TIMES));
+        (0..times).for_each(|_| work());
+        best = best.min(start.elapsed().as_secs_f64() * 1e6 / f64::from(times));
     }
-    println!("| {what} | {bytes} | {best:.1} | {} |", allocated.count_total);
+    let each = messages as f64;
+    println!("| {what} | {bytes} | {:.1} | {:.0} |", best / each, allocated.count_total as f64 / each);
+}
+
+/// Returns the order as a datum of [`SCHEMA`].
+fn datum(order: &Order) -> Vec<u8> {
+    let length = |length: usize| u8::try_from(2 * length).expect("all is short here, so its length is one byte");
+    let text = |text: &str| [&[length(text.len())], text.as_bytes()].concat();
+    let mut datum = [text(&order.order_id), text(&order.customer), vec![length(order.lines.len())]].concat();
+    for line in &order.lines {
+        datum.extend(text(&line.article));
+        datum.push(length(line.quantity as usize));
+    }
+    datum.push(0);
+    datum
+}
+
+fn decoders(event: &Value) {
+    let text = event.to_string();
+    let order: Order = decode_json(&text).expect("it is one");
+    let avro = Avro::datum(SCHEMA).expect("it is a schema");
+    let message = Message::new("m", "").expect("the id is one");
+    println!("\n| decoder or packing | bytes | µs | allocations |\n| --- | ---: | ---: | ---: |");
+    let decode = |what: &str, decoder: &dyn Decoder<Order>, content: &[u8]| {
+        assert!(decoder.decode(content, &message) == Ok(order.clone()), "{what}");
+        measure(what, content.len(), || drop(black_box(decoder.decode(content, &message))));
+    };
+    decode("`Json`", &Json, text.as_bytes());
+    decode("`Protobuf`", &Protobuf, &prost::Message::encode_to_vec(&order));
+    decode("`Avro`", &avro, &datum(&order));
+    measure("`Text`", text.len(), || {
+        let decoded: Result<String, _> = Text.decode(text.as_bytes(), &message);
+        drop(black_box(decoded));
+    });
+    measure("`Bytes`", text.len(), || {
+        let decoded: Result<Vec<u8>, _> = Bytes.decode(text.as_bytes(), &message);
+        drop(black_box(decoded));
+    });
+    let open = |what: &str, envelope: &dyn Envelope, message: &Message| {
+        let opened = envelope.open(message.clone()).expect("it is packed");
+        measure(what, message.content().len(), || drop(black_box(envelope.open(message.clone()))));
+        opened.into_iter().next().expect("it holds one")
+    };
+    let opened =
+        open("`Base64`", &Base64::standard(), &Message::new("m", STANDARD.encode(&text)).expect("the id is one"));
+    assert_eq!(opened.content(), text.as_bytes());
+    let packed = Message::new("m", GZIP).expect("the id is one");
+    let packed = Base64::standard().open(packed).expect("it is Base64").remove(0);
+    assert_eq!(open("`Gzip`", &Gzip::new(), &packed).content(), text.as_bytes());
+}
+
+/// Messages that no route takes: nothing of them is decoded or claimed, so what is left is finding that out, and their reports.
+fn routes(event: &Value) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a thread");
+    let (text, put) = (event.to_string(), put(event).to_string());
+    let message = |number: usize, body: &str| Message::new(number.to_string(), body).expect("the id is one");
+    println!("\n| by | bytes | µs | allocations |\n| --- | ---: | ---: | ---: |");
+    let route = |what: &str, routes: Routes, body: &str| {
+        async fn never(_: Value, _: Context) -> Result<(), HandlerError> {
+            Ok(())
+        }
+        let routes = routes.on("another", Consumer::new("c", MemoryStore::new(), never)).acknowledge_unknown();
+        let router = Router::new(routes, 1).expect("they are usable");
+        let typed = |number| message(number, body).with_attribute("type", AttributeValue::text("order"));
+        let batch: Vec<_> = (0..MESSAGES).map(typed).collect();
+        let once = || {
+            let now = router.now();
+            let schedule = Schedule::new(now, now.plus(Duration::from_secs(60)), Duration::from_millis(500));
+            let report = runtime.block_on(router.process(&batch, schedule, &NoQueue));
+            assert_eq!(report.all().counts().get("ignored"), Some(&MESSAGES));
+        };
+        measure_each(what, body.len(), MESSAGES, 2, once);
+    };
+    route("nothing: a rule that returns a constant", Routes::by(|_| Some("order".to_owned())), &text);
+    route("`by_attribute(\"type\")`", Routes::by_attribute("type"), &text);
+    route("`by_field(\"customer\")`", Routes::by_field("customer"), &text);
+    route("`by_kind()`, with `EventBridge` opened", Routes::by_kind().envelope(EventBridge), &put);
+    route("`by_field(\"detail.customer\")`", Routes::by_field("detail.customer"), &put);
 }
 
 fn main() {
     let event = event();
+    envelopes(&event);
+    decoders(&event);
+    routes(&event);
+}
+
+fn envelopes(event: &Value) {
     let cloud_event = json!({ "specversion": "1.0", "id": "C234", "source": "/shop", "type": "paid", "time": "2018-04-05T17:31:00Z", "data": event });
     let (named, found): (&[(&str, &dyn Envelope, Value)], _) = (
         &[
-            ("`Sns`", &Sns, sns(&event)),
-            ("`EventBridge`", &EventBridge, put(&event)),
+            ("`Sns`", &Sns, sns(event)),
+            ("`EventBridge`", &EventBridge, put(event)),
             ("`CloudEvents`", &CloudEvents, cloud_event.clone()),
             ("`S3`, one record", &S3, notification(1)),
             ("`S3`, ten records", &S3, notification(10)),
         ],
         [
             ("no envelope", event.clone()),
-            ("SNS", sns(&event)),
-            ("EventBridge", put(&event)),
-            ("EventBridge in SNS", sns(&put(&event))),
+            ("SNS", sns(event)),
+            ("EventBridge", put(event)),
+            ("EventBridge in SNS", sns(&put(event))),
             ("CloudEvents", cloud_event),
             ("S3, one record", notification(1)),
         ],

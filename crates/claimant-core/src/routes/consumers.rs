@@ -9,6 +9,7 @@ use crate::consumer::Consumer;
 use crate::envelope::Envelope;
 use crate::message::Message;
 use crate::spans::Spans;
+use crate::store::Before;
 
 /// One consumer, or several behind [`Routes`]: what a function runs.
 pub struct Consumers {
@@ -19,6 +20,29 @@ pub struct Consumers {
 pub(crate) enum Node {
     One(Box<dyn Start>),
     Several(Routes),
+}
+
+impl Consumers {
+    /// Puts something before the store of each consumer, whose name it gets, with the store to pass calls on to: for tests that let
+    /// calls fail.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn behind(mut self, before: Before<'_>) -> Self {
+        self.put_behind(before);
+        self
+    }
+
+    fn put_behind(&mut self, before: Before<'_>) {
+        match &mut self.node {
+            Node::One(consumer) => consumer.behind(before),
+            Node::Several(routes) => {
+                routes.routes.iter_mut().for_each(|(_, consumers)| consumers.put_behind(before));
+                if let Other::Take(consumers) = &mut routes.other {
+                    consumers.put_behind(before);
+                }
+            }
+        }
+    }
 }
 
 /// Which consumer gets which messages: by the value of an attribute, of a JSON field, of what an envelope says, or by queue. Each

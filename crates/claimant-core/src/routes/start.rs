@@ -13,16 +13,22 @@ use crate::error::Error;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::report::Report;
+use crate::store::Before;
 use crate::threads::HandlerThreads;
 
 /// A consumer that has not started.
 pub(crate) trait Start: Send + Sync {
     fn start(self: Box<Self>, concurrency: usize) -> Result<Box<dyn AnyEngine>, Error>;
+    fn behind(&mut self, before: Before<'_>);
 }
 
 impl<T: Send + 'static> Start for Consumer<T> {
     fn start(self: Box<Self>, concurrency: usize) -> Result<Box<dyn AnyEngine>, Error> {
         Ok(Box::new(Engine::new(*self, concurrency)?))
+    }
+
+    fn behind(&mut self, before: Before<'_>) {
+        self.behind(before);
     }
 }
 
