@@ -6,7 +6,7 @@
 //! | [`protocol`] | the pure decisions; nothing else decides |
 //! | [`store`], [`records`], [`memory`] | the contract of a store, what operators ask of one, and the reference store |
 //! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
-//! | [`message`], [`attributes`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
+//! | [`message`], [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `rules`, `options`, `tuning`, `batched` | a named handler, its rules and its options |
 //! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | [`payloads`] | payloads that are kept outside of their messages |
@@ -62,6 +62,7 @@ pub mod settings;
 pub mod spans;
 pub mod store;
 mod threads;
+pub mod trace;
 pub mod transaction;
 mod tuning;
 

@@ -1,14 +1,15 @@
-//! The producer's trace, checked before it goes anywhere.
+//! The header that continues a producer's trace, checked before it goes anywhere.
 
-/// The longest header that is parsed; X-Ray's own have about 100 bytes.
+/// The longest header that is parsed; those of tracing systems have about 100 bytes.
 const HEADER_MAX_BYTES: usize = 256;
 
-/// Returns the part of an `AWSTraceHeader` that continues its trace: `Root`, `Parent` and `Sampled`, in this order.
+/// Returns the part of a trace header (`Root=…;Parent=…;Sampled=…`) that continues its trace: these three fields, in this order.
 ///
 /// It comes from whoever sent the message and ends in logs and in other systems' headers, so what is not exactly of
 /// the documented form is dropped: fields of other names, and the whole header where `Root` is missing or one of the
 /// three is malformed.
-pub(crate) fn continued(header: &str) -> Option<String> {
+#[must_use]
+pub fn continued(header: &str) -> Option<String> {
     if header.len() > HEADER_MAX_BYTES {
         return None;
     }
@@ -35,8 +36,9 @@ fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// A version, the seconds since the epoch, and 96 bits of chance.
-fn is_root(root: &str) -> bool {
+/// Returns whether this is a `Root`: a version, the seconds since the epoch, and 96 bits of chance.
+#[must_use]
+pub fn is_root(root: &str) -> bool {
     match root.split('-').collect::<Vec<_>>()[..] {
         ["1", seconds, chance] => is_hex(seconds, 8) && is_hex(chance, 24),
         _ => false,

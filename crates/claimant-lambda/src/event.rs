@@ -1,9 +1,7 @@
 //! Converts the event's records to messages, each validated on its own.
 
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
-use claimant_core::{AttributeValue, Error, InvalidValue, Message, Timestamp};
-
-use crate::trace;
+use claimant_core::{AttributeValue, Error, InvalidValue, Message, Timestamp, trace};
 
 /// The attribute that counts deliveries.
 const RECEIVE_COUNT: &str = "ApproximateReceiveCount";

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use aws_lambda_events::event::sqs::SqsEvent;
 use claimant_core::decode::decode_json;
 use claimant_core::key::MESSAGE_ID_MAX_BYTES;
+use claimant_core::trace::continued;
 use claimant_core::{Entry, MessageId, Outcome, Report, Timestamp};
 use claimant_testkit::fuzz::{any_text, corpus, hold, json, spoilt};
 use proptest::prelude::*;
@@ -14,7 +15,6 @@ use serde_json::{Map, Value, json};
 
 use crate::event::{Source, batch};
 use crate::response::response;
-use crate::trace::continued;
 
 fn usable(id: &str) -> bool {
     (1..=MESSAGE_ID_MAX_BYTES).contains(&id.len())

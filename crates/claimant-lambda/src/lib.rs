@@ -6,7 +6,7 @@
 //! | `settings` | [`Settings`]: read from the environment |
 //! | `service` | [`Service`]: handles one invocation |
 //! | `direct` | events without a queue: a payload in, its result out |
-//! | `event`, `trace` | records converted to messages, each validated on its own; the producer's trace |
+//! | `event` | records converted to messages, each validated on its own |
 //! | `response` | the report as a partial batch response |
 //! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
 //! | `visibility` | when failed messages come back |
@@ -41,7 +41,6 @@ mod response;
 mod run;
 mod service;
 mod settings;
-mod trace;
 mod visibility;
 
 pub use direct::NotDone;

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use claimant_core::AttributeValue;
+use claimant_core::trace::is_root;
 
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::Outgoing;
@@ -142,15 +143,6 @@ fn trace(header: &str) -> Result<(), SendError> {
     refused(
         "the trace header is none: it is to be like `Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1`",
     )
-}
-
-/// Returns whether it is a version, the seconds since the epoch, and 96 bits of chance.
-fn is_root(root: &str) -> bool {
-    let is_hex = |text: &str, digits: usize| text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit());
-    match root.split('-').collect::<Vec<_>>()[..] {
-        ["1", seconds, chance] => is_hex(seconds, 8) && is_hex(chance, 24),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
