@@ -81,6 +81,7 @@ test-doctor:
 test-templates:
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/alarms.yaml
+	AWS_DEFAULT_REGION=us-east-1 sam validate --lint -t infra/dashboard.yaml
 
 lint: test-licences test-doctor ## Check format, lints, licences, and which crate may use which
 	cargo fmt --all --check

@@ -15,10 +15,10 @@ const RESOURCES: &str = include_str!("../../templates/consumer/resources.yaml.in
 const OUTPUTS: &str = include_str!("../../templates/consumer/outputs.yaml.in");
 
 /// The kinds of resources of a consumer: its name comes before each.
-const KINDS: [&str; 7] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs", "Role", "Alarms"];
+const KINDS: [&str; 8] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs", "Role", "Alarms", "Dashboard"];
 
 /// What a consumer's section in the template refers to.
-const SHARED: [&str; 4] = ["LockTable", "ConsumerPolicy", "MaximumConcurrency", "AlarmTopicArn"];
+const SHARED: [&str; 5] = ["LockTable", "ConsumerPolicy", "MaximumConcurrency", "AlarmTopicArn", "HasDashboards"];
 
 /// What a member takes from the workspace's `Cargo.toml`.
 pub(super) const INHERITED: [&str; 10] = [

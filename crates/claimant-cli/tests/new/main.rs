@@ -178,13 +178,12 @@ fn outside_a_workspace_it_is_a_whole_project() {
         assert!(said.contains("makes a new one") && said.contains(root().to_str().unwrap()), "{said}");
         let project = here.path().join(name);
         let files = files(&project);
-        for wanted in ["Cargo.toml", "Cargo.lock", "README.md", "template.yaml", "infra/alarms.yaml", ".gitignore"] {
+        for wanted in ["Cargo.toml", "Cargo.lock", "README.md", "template.yaml", ".gitignore"] {
             assert!(files.contains_key(Path::new(wanted)), "{name}: {wanted}");
         }
-        assert_eq!(
-            files[Path::new("infra/alarms.yaml")],
-            fs::read_to_string(root().join("infra/alarms.yaml")).unwrap()
-        );
+        for ours in ["infra/alarms.yaml", "infra/dashboard.yaml"] {
+            assert_eq!(files[Path::new(ours)], fs::read_to_string(root().join(ours)).unwrap());
+        }
         assert!(files.iter().all(|(path, text)| path.ends_with("Cargo.lock") || !text.contains("{{")));
         let stack = Stack::load(&project.join("template.yaml"), &BTreeMap::new()).unwrap();
         assert_eq!(stack.functions.len(), 1);
