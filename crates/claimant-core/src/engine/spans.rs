@@ -56,7 +56,7 @@ pub(crate) fn claimed(answer: &Result<BatchedClaim, StoreError>) -> (&'static st
             Refusal::Busy { .. } => ("busy", false),
             Refusal::Conflict => ("conflict", false),
             Refusal::Parked => ("parked", false),
-            Refusal::Rejected => ("rejected", false),
+            Refusal::Rejected { .. } => ("rejected", false),
         },
         Ok(BatchedClaim::ClaimAlone) => ("undecided", false),
         Err(_) => ("store_failed", true),

@@ -109,7 +109,7 @@ async fn run(root: &Path, binaries: &Path) -> Result<(Metrics, String), Box<dyn 
         let _ = progress;
     })
     .await?;
-    let sent = report.summaries.iter().map(|summary| summary.figures.sent).sum::<usize>();
+    let sent = report.summaries.iter().map(|summary| summary.figures.sent).sum::<u64>();
     let said = format!("{sent} messages in {} s", report.elapsed.as_secs());
     cloud.stop().await;
     let metrics = std::mem::take(&mut *metrics.lock().unwrap_or_else(PoisonError::into_inner));
