@@ -30,16 +30,21 @@ async fn book(order: Order, mut tx: TransactionGuard<MySqlTransaction>, _: Conte
     Ok(())
 }
 
+const TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS claimant_example_bookings (order_id varchar(64) NOT NULL, pieces int NOT NULL)";
+
+fn consumer(store: MySqlStore) -> Consumer<Order> {
+    Consumer::transactional("booking", MySqlTransactions::new(store), book).key(|order| &order.order_id)
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
     let store = MySqlStore::from_env().await?;
     store.migrate().await?;
     let pool = store.pool().clone();
-    let table = "CREATE TABLE IF NOT EXISTS claimant_example_bookings (order_id varchar(64) NOT NULL, pieces int NOT NULL)";
-    sqlx::query(table).execute(&pool).await?;
+    sqlx::query(TABLE).execute(&pool).await?;
 
-    let consumer = Consumer::transactional("booking", MySqlTransactions::new(store), book);
-    let engine = Engine::with_defaults(consumer.key(|order| &order.order_id))?;
+    let engine = Engine::with_defaults(consumer(store))?;
     let [first, second] = [crate::support::new_order_id(), crate::support::new_order_id()];
     let order = |id: &str, pieces: u32| format!(r#"{{"order_id": "{id}", "pieces": {pieces}}}"#);
     crate::support::deliver(&engine, &[("m-1", &order(&first, 2)), ("m-2", &order(&first, 2))]).await?;
@@ -50,4 +55,30 @@ pub(crate) async fn main() -> crate::Result {
     let count = sqlx::query_scalar::<_, i64>(count).bind(first).bind(second).fetch_one(&pool).await?;
     println!("{count} booking");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+    use claimant_tests::services::MariaDb;
+
+    use super::*;
+
+    /// A transaction of a real server cannot be made in memory, and its time is real: so these are the scenarios that wait for nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "needs MariaDB"]
+    async fn an_order_is_booked_once() {
+        let server = MariaDb::start();
+        let store = MySqlStore::connect(&server.url(), 10).await.unwrap();
+        store.migrate().await.unwrap();
+        let pool = store.pool().clone();
+        sqlx::query(TABLE).execute(&pool).await.unwrap();
+        for scenario in [Scenario::delivered_twice(), Scenario::sent_twice(), Scenario::reordered()] {
+            let id = crate::support::new_order_id();
+            let order = TestMessage::json(&serde_json::json!({ "order_id": id, "pieces": 2 }));
+            TestQueue::new(consumer(store.clone())).play(&scenario, &[order]).await.assert_done();
+            let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM claimant_example_bookings WHERE order_id = ?");
+            assert_eq!(count.bind(id).fetch_one(&pool).await.unwrap(), 1, "{scenario}");
+        }
+    }
 }

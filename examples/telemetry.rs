@@ -30,6 +30,11 @@ async fn charge(_order: String, _: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
+fn consumers(provider: &SdkTracerProvider) -> Consumers {
+    let consumer = Consumer::new("payment", MemoryStore::new(), charge).key(|order| order);
+    Consumers::from(consumer).spans(OtelSpans::new(provider))
+}
+
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
     let exporter = InMemorySpanExporter::default();
@@ -42,8 +47,7 @@ pub(crate) async fn main() -> crate::Result {
     producer.send(Outgoing::new(Key::new("ord-1")?, r#""ord-1""#)).await?;
 
     // In a function, `claimant::lambda::run` takes these consumers.
-    let consumer = Consumer::new("payment", MemoryStore::new(), charge).key(|order| order);
-    let router = Router::new(Consumers::from(consumer).spans(OtelSpans::new(&provider)), 10)?;
+    let router = Router::new(consumers(&provider), 10)?;
     for received in sqs.receive("orders", 1, Duration::ZERO).await? {
         // The queue delivers it twice.
         deliver(&router, &sqs, &received).await?;
@@ -79,4 +83,22 @@ fn show(spans: &[SpanData], span: &SpanData, depth: usize) {
     let mut beneath: Vec<_> = spans.iter().filter(|other| other.parent_span_id == span.span_context.span_id()).collect();
     beneath.sort_by_key(|other| other.start_time);
     beneath.iter().for_each(|other| show(spans, other, depth + 1));
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_test::{Scenario, TestMessage, TestQueue};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_is_charged_whatever_happens_and_has_its_spans() {
+        for scenario in Scenario::all() {
+            let exporter = InMemorySpanExporter::default();
+            let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+            let queue = TestQueue::new(consumers(&provider));
+            queue.play(&scenario, &[TestMessage::text(r#""ord-1""#)]).await.assert_done();
+            assert!(!exporter.get_finished_spans().unwrap().is_empty(), "{scenario}");
+        }
+    }
 }

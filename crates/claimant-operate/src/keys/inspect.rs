@@ -183,7 +183,7 @@ fn in_words(record: Option<&Record>, decision: Decision) -> (&'static str, Strin
         Decision::Refuse(Refusal::Busy { until, .. }) => {
             ("busy", format!("comes back later: the key is claimed, at least until {}", until.to_utc()))
         }
-        Decision::Refuse(Refusal::Rejected) => {
+        Decision::Refuse(Refusal::Rejected { .. }) => {
             ("rejected", "is not run: this very message was rejected, and goes to the dead-letter queue".into())
         }
         Decision::Refuse(Refusal::Parked) => {
