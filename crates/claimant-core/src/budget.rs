@@ -71,15 +71,14 @@ impl<'a> Budget<'a> {
         timeout_at(self.until, request).await.map_err(|_| StoreError::no_answer(left))
     }
 
-    /// Returns the wait before retry number `retry` (from 1): see [`retry_wait`].
+    /// Returns the wait before retry number `retry` (from 1): doubling, with jitter over its upper half, and never more than what is left.
     #[must_use]
     pub fn retry_wait(&self, retry: u32) -> Duration {
         retry_wait(retry, self.left())
     }
 }
 
-/// Returns the wait before retry number `retry` (from 1): doubling, with jitter over its upper half, and never more than what
-/// is left.
+/// Returns that wait for what is left.
 ///
 /// The jitter comes from the last digits of the time left, not from a random generator: callers that failed together
 /// are nanoseconds apart, and on a paused clock the same run has the same waits.
