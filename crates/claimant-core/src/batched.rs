@@ -36,7 +36,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 }
 
 impl<T> Consumer<T> {
-    /// Sets how many messages one call of a [`BatchHandler`](crate::BatchHandler) gets at most: 1 to
+    /// Sets how many messages one call of a [`BatchHandler`] gets at most: 1 to
     /// [`ITEMS_MAX`](crate::limits::ITEMS_MAX), and [`ITEMS_DEFAULT`](crate::limits::ITEMS_DEFAULT) unless set. Each of them
     /// counts as one message of the [`concurrency`](Self::concurrency), which is at least this unless the consumer sets its own.
     ///
