@@ -23,8 +23,9 @@ use args::{Args, Command};
 use claimant_core::error::Chain;
 use exit::{EXIT_SETUP, Ended};
 
-/// The command's own log. The embedded DynamoDB warns of every condition that fails, which is normal here.
-const LOG_FILTER: &str = "warn,dynoxide=error";
+/// The command's own log. The embedded DynamoDB warns of every condition that fails, which is normal here; and `aws_config`, at
+/// length, of every place without credentials, which the command's error says in a word.
+const LOG_FILTER: &str = "warn,aws_config=error,dynoxide=error";
 
 fn main() -> ExitCode {
     let Args { command } = match Args::try_parse() {

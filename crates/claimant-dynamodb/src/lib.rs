@@ -8,7 +8,7 @@
 //! | `batch` | many records in one request |
 //! | `transaction`, `commit` | the handler's writes, and the one request that commits them with the completion |
 //! | `transactions`, `optimistic` | the stores whose claims carry a transaction: with a claim in the table, and without |
-//! | `records` | what operators ask of the table |
+//! | `records`, `shape` | what operators ask of the table; whether it is one |
 //! | `item`, `names` | converts records to items and back |
 //! | `settings` | [`Settings`]: read from the environment |
 //! | `error` | maps DynamoDB's errors to store errors |
@@ -34,6 +34,7 @@ mod records;
 mod requests;
 mod settings;
 mod settle;
+mod shape;
 mod statements;
 mod table;
 mod transaction;

@@ -12,6 +12,7 @@ use crate::error::store_error;
 use crate::item::{self, number, text, time};
 use crate::names::AttributeNames;
 use crate::requests::Requests;
+use crate::shape::other_keys;
 use crate::table::{LockTable, Written};
 
 /// How much of a table a read unit pays for: two reads of 4 KB that are eventually consistent.
@@ -144,9 +145,17 @@ impl LockTable {
     }
 
     async fn describe(&self, budget: Budget<'_>) -> Result<Size, StoreError> {
-        let Requests { client, table, .. } = &self.requests;
+        let Requests { client, table, names, .. } = &self.requests;
         let described = budget.send(client.describe_table().table_name(table).send()).await?;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
+        // A list of another table would find nothing, which says that all is well.
+        if let Some(keys) = described.table().and_then(|described| other_keys(described, &names.id)) {
+            let why = format!(
+                "the table {table:?} is not a lock table: its key is {keys}, and a lock table has the string `{}` alone",
+                names.id
+            );
+            return Err(StoreError::new(StoreErrorKind::Misconfigured, why));
+        }
         let count = |of: Option<i64>| of.and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
         let bytes = count(described.table().and_then(|t| t.table_size_bytes()));
         let records = count(described.table().and_then(|t| t.item_count()));
@@ -187,7 +196,7 @@ impl Records for LockTable {
         Box::pin(self.list_page(filter, from, Budget::of(call)))
     }
 
-    /// From the table's description, which DynamoDB renews about every six hours.
+    /// From the table's description, which DynamoDB renews about every six hours. Fails where its key is not that of a lock table.
     fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
         Box::pin(self.describe(Budget::of(call)))
     }
