@@ -101,10 +101,10 @@ async fn one_cause_of_two_is_sent_back() {
 
     let (code, out, _) = world.claimant(&["dead", "group"]).await;
     let lines: Vec<_> = out.lines().collect();
-    assert_eq!((code, lines.len(), lines[0]), (1, 4, "Dead: 8 dead letters"), "{out}");
+    assert_eq!((code, lines.len(), lines[0]), (1, 6, "Dead: 8 dead letters"), "{out}");
     assert!(lines[1].starts_with("GROUP     LETTERS  CONSUMER  OUTCOME"), "{out}");
-    assert!(lines[2].contains("5  order     rejected") && lines[2].ends_with("order # has no price"), "{out}");
-    assert!(lines[3].contains("evil \\u{202e}name") && !out.contains('\u{202e}'), "{out}");
+    assert!(lines[2].contains("5  order     rejected") && lines[3].trim() == "order # has no price", "{out}");
+    assert!(lines[5].contains("evil \\u{202e}name") && !out.contains('\u{202e}'), "{out}");
     let group = lines[2].split(' ').next().unwrap();
 
     let (code, listed) = world.json(&["dead", "list", "--outcome", "rejected", "--where", "secret=4"]).await;

@@ -3,7 +3,7 @@
 use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use claimant_core::{Error, ErrorKind};
 
-/// How an error code begins or ends where a permission is missing or the credentials are not accepted.
+/// Error codes where a permission is missing or the credentials are not accepted.
 const REFUSED: [&str; 8] = [
     "AccessDenied",
     "AccessDeniedException",
@@ -15,7 +15,7 @@ const REFUSED: [&str; 8] = [
     "UnrecognizedClientException",
 ];
 
-/// How an error code is where what is asked for is not there.
+/// Error codes where what is asked for is not there.
 const ABSENT: [&str; 4] =
     ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ResourceNotFoundException", "InvalidAddress"];
 

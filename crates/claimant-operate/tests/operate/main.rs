@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
 
 mod acts;
+mod faults;
 mod intake;
 mod redrives;
 

@@ -99,7 +99,6 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
             ("OUTCOME", Fit::Whole),
             ("OLDEST", Fit::Number),
             ("NEWEST", Fit::Number),
-            ("CAUSE", Fit::End),
         ];
         let mut table = Table::new(&columns);
         for group in &groups {
@@ -110,10 +109,13 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
                 group.outcome.clone().unwrap_or_default(),
                 age(group.sent.map(|(oldest, _)| oldest)),
                 age(group.sent.map(|(_, newest)| newest)),
-                group.cause.clone(),
             ]);
         }
-        print(&table, groups.is_empty());
+        // A cause has a line of its own: in a column of a narrow terminal nothing would be left of it.
+        let causes = groups.iter().map(|group| format!("          {}", harmless(&group.cause)));
+        let mut lines = table.lines().into_iter();
+        lines.next().filter(|_| !groups.is_empty()).iter().for_each(say);
+        lines.zip(causes).for_each(|(line, cause)| say(format!("{line}\n{cause}")));
     }
     end(options.output, documents, found)
 }
@@ -150,7 +152,9 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
                 letter.why.error.clone().unwrap_or_else(|| letter.cause()),
             ]);
         }
-        print(&table, letters.is_empty());
+        if !letters.is_empty() {
+            table.lines().iter().for_each(say);
+        }
     }
     end(options.output, documents, found)
 }
@@ -240,7 +244,8 @@ async fn read(
 
 /// One line about a queue and what was read of it.
 fn headline(queue: &DeadLetterQueue, letters: usize, more: bool) -> String {
-    let mut line = format!("{}: {letters}{} dead letters", queue.name(), if more { " and perhaps more" } else { "" });
+    let mut line =
+        format!("{}: {}{}", queue.name(), which::letters(letters), if more { ", and perhaps more" } else { "" });
     let hidden = queue.depth().hidden;
     if hidden > 0 {
         line.push_str(&format!(
@@ -256,12 +261,6 @@ fn headline(queue: &DeadLetterQueue, letters: usize, more: bool) -> String {
         ));
     }
     line
-}
-
-fn print(table: &Table, is_empty: bool) {
-    if !is_empty {
-        table.lines().iter().for_each(say);
-    }
 }
 
 fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Value>) -> Value {

@@ -213,7 +213,7 @@ impl Acts {
         let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
         let mut report = act(dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
-            let question = format!("{} {} dead letters of {}?", self.verb, report.progress.done, queue.name());
+            let question = format!("{} {} of {}?", self.verb, which::letters(report.progress.done), queue.name());
             if !confirm::confirmed(&question, &what.write)? {
                 self.declined = true;
                 return Ok(());
@@ -233,8 +233,8 @@ impl Acts {
         to.sort_unstable();
         to.dedup();
         let to = if to.is_empty() { String::new() } else { format!(" to {}", to.join(", ")) };
-        let done = report.progress.done;
-        say(format!("{}: {done} dead letters {would}{}{to}.", queue.name(), self.past));
+        let letters = which::letters(report.progress.done);
+        say(format!("{}: {letters} {would}{}{to}.", queue.name(), self.past));
         if report.parked > 0 && !to.is_empty() {
             say(format!(
                 "{} of them were parked, and stay so until their keys are released: claimant release RECORD",

@@ -131,7 +131,8 @@ impl Watch {
     /// Shows the progress, and says whether to go on.
     pub(crate) fn step(&mut self, progress: Progress) -> ControlFlow<()> {
         let Progress { looked_at, selected, done } = progress;
-        let figures = format!("{looked_at} of about {} read, {selected} fit, {done} done", self.about);
+        let done = if done > 0 { format!(", {done} done") } else { String::new() };
+        let figures = format!("{looked_at} of about {} read, {selected} fit{done}", self.about);
         self.display.show_text(self.began.elapsed(), figures);
         if self.stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -140,6 +141,11 @@ impl Watch {
     pub(crate) fn end(&self) {
         self.display.end();
     }
+}
+
+/// Returns so many dead letters in words.
+pub(crate) fn letters(count: usize) -> String {
+    if count == 1 { "1 dead letter".to_owned() } else { format!("{count} dead letters") }
 }
 
 /// Returns how long ago this was, in the largest unit that it has: `3 min`.
