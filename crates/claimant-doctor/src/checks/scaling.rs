@@ -13,6 +13,9 @@ const RESERVED_MIN: u64 = 5;
 /// Messages of a queue in flight at most.
 const IN_FLIGHT_MAX: u64 = 120_000;
 
+/// Executions at once of a mapping without a limit, at most.
+const AT_ONCE_MAX: u64 = 1_250;
+
 /// Concurrency that a provisioned poller serves, at most.
 const PER_POLLER: u64 = 10;
 
@@ -57,12 +60,17 @@ pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
                 "a shorter visibility timeout or backoff, or a second queue",
             );
         }
+        let batch = *pair.mapping.batch.0.known()?;
         let at_once = match (*pair.mapping.concurrency.known()?, *pair.mapping.pollers.known()?) {
             (Some(limit), _) => limit,
             (None, Some(pollers)) => pollers.saturating_mul(PER_POLLER),
-            (None, None) => (*pair.function?.reserved.known()?)?,
+            (None, None) => match *pair.function?.reserved.known()? {
+                Some(reserved) => reserved,
+                // The account's limit is not known, but no mapping goes beyond Lambda's own.
+                None if batch.saturating_mul(AT_ONCE_MAX) < IN_FLIGHT_MAX => return FINE,
+                None => return None,
+            },
         };
-        let batch = *pair.mapping.batch.0.known()?;
         let most = at_once.saturating_mul(batch);
         if most < IN_FLIGHT_MAX {
             return FINE;
