@@ -1,9 +1,10 @@
-//! `claimant doctor`: what is wrong with a template.
+//! `claimant doctor`: what is wrong with a template, or with what is deployed.
 
 use std::path::PathBuf;
 
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_doctor::account::{Aws, Scope, examine};
 use claimant_doctor::{Check, Level, Report};
-use claimant_local::Error;
 
 use crate::exit::Ended;
 use crate::output;
@@ -12,7 +13,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  Nothing was found.
   1  Something was found, of --level or worse.
-  2  Wrong usage, or a template cannot be read.";
+  2  Wrong usage, or the template, the stack or all of its functions cannot be
+     read.";
 
 /// The width of texts where the terminal does not say its own.
 const WIDTH: usize = 100;
@@ -20,7 +22,10 @@ const WIDTH: usize = 100;
 /// Check SQS consumers: timeouts, dead letters, rights, concurrency, the lock table, alarms.
 ///
 /// 34 checks of a SAM or CloudFormation template, or of what `cdk synth` writes, whatever language the functions are written
-/// in. No account is asked. Parameters have their defaults, unless given here; what cannot be known from the template (a
+/// in. With --stack or --function, what is deployed is looked at instead, with the credentials of the profile and requests that
+/// only read; with --history also what its metrics say of the last day. What may not be read is not looked at, and said.
+///
+/// Of a template, parameters have their defaults, unless given here; what cannot be known from it (a
 /// parameter without a value, another stack's export) is unknown, and never a finding.
 ///
 /// A resource accepts a finding, with the reason, in its Metadata: `claimant-doctor: {fifo-dead-letters: each stands alone}`.
@@ -28,16 +33,32 @@ const WIDTH: usize = 100;
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Doctor {
     /// The template; may be given several times. Nested stacks that it names by a path are read with it
-    #[arg(long = "template", value_name = "FILE", default_value = "template.yaml")]
+    #[arg(long = "template", value_name = "FILE", default_value = "template.yaml", conflicts_with_all = ["stack", "functions"])]
     templates: Vec<PathBuf>,
 
     /// A value for a parameter of the template; may be given several times
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
     parameters: Vec<(String, String)>,
 
-    /// The Region that the stack is for
+    /// The Region that the template's stack is for; of an account, the Region to look at
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
+
+    /// A deployed stack, by its name, with those nested in it
+    #[arg(long, value_name = "NAME")]
+    stack: Option<String>,
+
+    /// A deployed function, by its name; may be given several times
+    #[arg(long = "function", value_name = "NAME")]
+    functions: Vec<String>,
+
+    /// Of what is deployed, look also at the metrics of the last 24 hours
+    #[arg(long)]
+    history: bool,
+
+    /// The profile of the AWS configuration [default: as the environment says]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
 
     /// Leave out this check, by its name or number; may be given several times
     #[arg(long = "skip", value_name = "CHECK", value_parser = check)]
@@ -84,25 +105,50 @@ impl From<LevelOption> for Level {
     }
 }
 
-/// Examines the templates and prints the report.
+/// Examines the templates, or what is deployed, and prints the report.
 ///
 /// # Errors
-/// When a template cannot be read.
-pub(crate) fn run(options: &Doctor) -> Result<Ended, Error> {
+/// When it cannot be read.
+pub(crate) async fn run(options: &Doctor) -> Result<Ended, Error> {
+    let is_deployed = options.stack.is_some() || !options.functions.is_empty();
+    if options.history && !is_deployed {
+        return Err(Error::invalid("--history is about what is deployed: give --stack NAME or --function NAME"));
+    }
+    let mut report = if is_deployed { deployed(options).await? } else { templates(options)? };
+    report.leave_out(&options.skipped);
+    let level = Level::from(options.level);
+    print(&report, level, if options.json { Format::Json } else { options.format });
+    Ok(if report.from(level).next().is_some() { Ended::WithFaults } else { Ended::Well })
+}
+
+fn templates(options: &Doctor) -> Result<Report, Error> {
     let known = claimant_doctor::Options {
         parameters: options.parameters.iter().cloned().collect(),
         region: options.region.clone(),
     };
     let mut report = Report::default();
     for template in &options.templates {
-        let (system, not_looked_at) = claimant_doctor::read(template, &known).map_err(|e| Error::new(e.to_string()))?;
+        let (system, not_looked_at) =
+            claimant_doctor::read(template, &known).map_err(|e| Error::invalid(e.to_string()))?;
         report.add(claimant_doctor::run(&system));
         report.not_looked_at.extend(not_looked_at);
     }
-    report.leave_out(&options.skipped);
-    let level = Level::from(options.level);
-    print(&report, level, if options.json { Format::Json } else { options.format });
-    Ok(if report.from(level).next().is_some() { Ended::WithFaults } else { Ended::Well })
+    Ok(report)
+}
+
+async fn deployed(options: &Doctor) -> Result<Report, Error> {
+    let config = claimant_aws::config_of(options.profile.as_deref(), options.region.as_deref()).await;
+    let scope = Scope {
+        stack: options.stack.clone(),
+        functions: options.functions.clone(),
+        history_until_s: options.history.then(now_s),
+    };
+    let examined = examine(&Aws::new(&config), &scope).await;
+    let (system, not_looked_at) =
+        examined.map_err(|refused| Error::new(format!("nothing can be examined: {refused}")))?;
+    let mut report = claimant_doctor::run(&system);
+    report.not_looked_at = not_looked_at;
+    Ok(report)
 }
 
 fn print(report: &Report, level: Level, format: Format) {
@@ -118,4 +164,9 @@ fn print(report: &Report, level: Level, format: Format) {
 fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     size.map_or(WIDTH, |size| if size.ws_col == 0 { WIDTH } else { usize::from(size.ws_col) }).min(120)
+}
+
+/// Seconds since 1970.
+fn now_s() -> u64 {
+    SystemClock.now().as_millis() / 1_000
 }

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
     let ended = match command {
-        Command::Doctor(options) => doctor::run(&options)?,
+        Command::Doctor(options) => block_on(doctor::run(&options))??,
         Command::New(options) => {
             new::run(&options)?;
             Ended::Well

@@ -11,8 +11,10 @@
 //! | `checks` | the checks: pure functions from the model to answers |
 //! | `finding` | findings and the report |
 //! | `template` | the model of a template |
+//! | `account` | the model of what is deployed, and its last day |
 //! | `output` | a report as text, JSON and SARIF |
 
+pub mod account;
 mod catalog;
 mod checks;
 pub mod fact;

@@ -1,0 +1,172 @@
+//! Functions, their mappings, and what their roles may do.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::answers::{Account, Asker, Refused, Service, text, texts};
+use super::{here, name_of};
+use crate::fact::Fact;
+use crate::model::{Function, Key, Link, Logs, Mapping, Place, System};
+use crate::rights::Rights;
+
+/// Pollers at most of a mapping with provisioned ones, unless set.
+const POLLERS: u64 = 200;
+
+const ON_QUEUES: [&str; 5] = [
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ChangeMessageVisibility",
+    "sqs:SendMessage",
+];
+const ON_TABLES: [&str; 3] = ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"];
+const ON_KEYS: [&str; 2] = ["kms:Decrypt", "kms:GenerateDataKey"];
+
+fn place(id: &str) -> Place {
+    Place { id: id.into(), certain: true, ..Place::default() }
+}
+
+/// Adds a function and its mappings; returns its role.
+pub(super) async fn read<A: Account>(
+    asker: &Asker<'_, A>,
+    name: &str,
+    system: &mut System,
+) -> Result<Option<String>, Refused> {
+    let input = json!({"FunctionName": name});
+    let answer = asker.ask(Service::Lambda, "GetFunction", input.clone()).await?;
+    let found = &answer["Configuration"];
+    let arn = text(found, "FunctionArn").unwrap_or_default();
+    let mut parts = arn.split(':').skip(3);
+    if let (Some(region), Some(account)) = (parts.next(), parts.next()) {
+        system.region = Fact::Known(region.to_owned());
+        system.account = Fact::Known(account.to_owned());
+    }
+    let loops = asker.get(Service::Lambda, "GetFunctionRecursionConfig", input.clone()).await;
+    let logging = &found["LoggingConfig"];
+    let name = name_of(name);
+    system.functions.push(Function {
+        place: place(name),
+        timeout_s: found["Timeout"].as_u64().into(),
+        reserved: Fact::Known(answer["Concurrency"]["ReservedConcurrentExecutions"].as_u64()),
+        own_dead_letters: Fact::Known(found["DeadLetterConfig"]["TargetArn"].is_string()),
+        rights: Rights::Unknown,
+        environment: environment(&found["Environment"]["Variables"]),
+        loops_allowed: loops.map(|loops| text(&loops, "RecursiveLoop") == Some("Allow")).into(),
+        logs: Logs {
+            json: Fact::Known(text(logging, "LogFormat") == Some("JSON")),
+            // Filled in by what is known of the group.
+            retention: Fact::Unknown,
+        },
+        arm64: Fact::Known(found["Architectures"][0] == "arm64"),
+    });
+    let group = text(logging, "LogGroup").map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned);
+    let retention = super::watching::expires(asker, &group).await;
+    if let Some(function) = system.functions.last_mut() {
+        function.logs.retention = retention;
+    }
+    for page in asker.pages(Service::Lambda, "ListEventSourceMappings", input, "Marker").await? {
+        let all = texts(std::slice::from_ref(&page), "EventSourceMappings");
+        system.mappings.extend(all.iter().filter_map(|found| mapping(found, name)));
+    }
+    Ok(text(found, "Role").map(str::to_owned))
+}
+
+/// The variables that checks look at; the values of the others are of no concern, and stay behind.
+fn environment(variables: &Value) -> BTreeMap<String, Fact<Link>> {
+    let of = |(name, value): (&String, &Value)| {
+        let value = value.as_str()?;
+        let link = match name.as_str() {
+            "CLAIMANT_TABLE" | "CLAIMANT_DEAD_LETTER_QUEUE_URL" => Fact::Known(here(name_of(value))),
+            "CLAIMANT_BATCH" | "CLAIMANT_VISIBILITY" | "CLAIMANT_DATABASE_CONNECTIONS" => {
+                Fact::Known(Link::Elsewhere(value.to_owned()))
+            }
+            name if name.starts_with("CLAIMANT_") => Fact::Unknown,
+            _ => return None,
+        };
+        Some((name.clone(), link))
+    };
+    variables.as_object().into_iter().flatten().filter_map(of).collect()
+}
+
+/// A mapping from a queue; nothing for other sources.
+fn mapping(found: &Value, function: &str) -> Option<Mapping> {
+    let source = text(found, "EventSourceArn").filter(|arn| arn.split(':').nth(2) == Some("sqs"))?;
+    let has = |value: &Value| Fact::Known(value.as_array().is_some_and(|items| !items.is_empty()));
+    let pollers = &found["ProvisionedPollerConfig"];
+    let reports = &found["FunctionResponseTypes"];
+    let reports = reports.as_array().is_some_and(|types| types.iter().any(|one| one == "ReportBatchItemFailures"));
+    Some(Mapping {
+        place: place(text(found, "UUID").unwrap_or(source)),
+        queue: Fact::Known(here(source)),
+        function: Fact::Known(here(function)),
+        batch: (
+            found["BatchSize"].as_u64().into(),
+            Fact::Known(found["MaximumBatchingWindowInSeconds"].as_u64().unwrap_or(0)),
+        ),
+        reports: Fact::Known(reports),
+        concurrency: Fact::Known(found["ScalingConfig"]["MaximumConcurrency"].as_u64()),
+        pollers: Fact::Known(pollers.is_object().then(|| pollers["MaximumPollers"].as_u64().unwrap_or(POLLERS))),
+        filters: has(&found["FilterCriteria"]["Filters"]),
+        enabled: Fact::Known(!matches!(text(found, "State"), Some("Disabled" | "Disabling"))),
+        metrics: has(&found["MetricsConfig"]["Metrics"]),
+    })
+}
+
+/// Asks IAM what a function's role may do with its queues, its table and their keys.
+pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, role: Option<&str>, index: usize, system: &mut System) {
+    let Some(role) = role else { return };
+    let function = system.functions[index].place.id.clone();
+    let mut answers = BTreeMap::new();
+    for (actions, resources) in wanted(system, index) {
+        for (arn, id) in resources {
+            let input = json!({"PolicySourceArn": role, "ActionNames": actions, "ResourceArns": [arn]});
+            let Some(answer) = asker.get(Service::Iam, "SimulatePrincipalPolicy", input).await else { continue };
+            for result in texts(std::slice::from_ref(&answer), "EvaluationResults") {
+                if let (Some(action), Some(decision)) = (text(&result, "EvalActionName"), text(&result, "EvalDecision"))
+                {
+                    // A key of the request that is missing, such as the leading keys, decides nothing here.
+                    let is_open = result["MissingContextValues"].as_array().is_some_and(|missing| !missing.is_empty());
+                    if decision == "allowed" || !is_open {
+                        answers.insert((action.to_owned(), id.clone()), decision == "allowed");
+                    }
+                }
+            }
+        }
+    }
+    if let Some(found) = system.functions.iter_mut().find(|found| found.place.id == function) {
+        found.rights = Rights::Simulated(answers);
+    }
+}
+
+type Wanted = Vec<(&'static [&'static str], Vec<(String, String)>)>;
+
+/// What to ask for a function: actions, and the ARNs and ids of what they are on.
+fn wanted(system: &System, index: usize) -> Wanted {
+    let function = &system.functions[index];
+    let mut queues: Vec<_> = system
+        .mappings
+        .iter()
+        .filter(|mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id)))
+        .filter_map(|mapping| system.queue(mapping.queue.known()?))
+        .collect();
+    let letters = function.environment.get("CLAIMANT_DEAD_LETTER_QUEUE_URL").and_then(Fact::known);
+    queues.extend(letters.and_then(|letters| system.queue(letters)));
+    let keys = queues.iter().filter_map(|queue| match queue.key.known()? {
+        Some(Key::Own { link, .. }) if link.text().starts_with("arn:") => {
+            Some((link.text().to_owned(), link.text().to_owned()))
+        }
+        _ => None,
+    });
+    let keys = keys.collect();
+    let of_queues = queues.iter().map(|queue| (queue.place.id.to_string(), queue.place.id.to_string())).collect();
+    let tables = system.tables.iter().filter(|table| {
+        let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
+        named.is_some_and(|link| link.is(&table.place.id))
+    });
+    let (region, account) = (system.region.known().cloned(), system.account.known().cloned());
+    let arn =
+        |name: &str| Some(format!("arn:aws:dynamodb:{}:{}:table/{name}", region.as_deref()?, account.as_deref()?));
+    let tables = tables.filter_map(|table| Some((arn(&table.place.id)?, table.place.id.to_string()))).collect();
+    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables), (&ON_KEYS, keys)]
+}

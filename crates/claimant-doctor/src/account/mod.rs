@@ -1,0 +1,129 @@
+//! The model of what is deployed: asked of an account, with requests that only read.
+//!
+//! Whoever asks is an [`Account`]: AWS itself (feature `aws`), or a script in tests. What is refused or not there is unknown, and
+//! the report says so.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `answers` | requests, answers, and what was refused |
+//! | `functions` | functions, their mappings and what their roles may do |
+//! | `queues` | queues |
+//! | `tables` | lock tables |
+//! | `watching` | alarms and logs |
+//! | `history` | what the last day's metrics say |
+//! | `aws`, `wire` | AWS, with signed requests of its own |
+
+mod answers;
+#[cfg(feature = "aws")]
+mod aws;
+mod functions;
+mod history;
+mod queues;
+mod tables;
+mod watching;
+#[cfg(feature = "aws")]
+mod wire;
+
+use serde_json::json;
+
+use crate::fact::Fact;
+use crate::model::{Link, System};
+
+pub use answers::{Account, Refused, Request, Service};
+use answers::{Asker, text, texts};
+#[cfg(feature = "aws")]
+pub use aws::Aws;
+
+/// Resources of a stack at most, and functions that are examined.
+const RESOURCES_MAX: usize = 2_000;
+const FUNCTIONS_MAX: usize = 200;
+
+/// What to examine in an account.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// A stack, by its name; with those nested in it.
+    pub stack: Option<String>,
+    /// Functions, by their names.
+    pub functions: Vec<String>,
+    /// The end of the day whose metrics are looked at, in seconds since 1970; none if they are not.
+    pub history_until_s: Option<u64>,
+}
+
+/// Asks for all that the checks look at; returns with it what was not looked at, and why.
+///
+/// # Errors
+/// The stack cannot be read, or none of the functions can.
+pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, Vec<String>), Refused> {
+    let asker = Asker::new(account);
+    let mut names = scope.functions.clone();
+    if let Some(stack) = &scope.stack {
+        names.extend(functions_of(&asker, stack).await?);
+    }
+    names.sort();
+    names.dedup();
+    if names.len() > FUNCTIONS_MAX {
+        asker.note(format!(
+            "{} functions of {}: only the first {FUNCTIONS_MAX}",
+            names.len() - FUNCTIONS_MAX,
+            names.len()
+        ));
+        names.truncate(FUNCTIONS_MAX);
+    }
+    if names.is_empty() {
+        asker.note("there is no function: nothing was examined".to_owned());
+    }
+    let mut system = System { database_connections: Fact::Unknown, ..System::default() };
+    let mut roles = Vec::new();
+    let mut last = None;
+    for name in &names {
+        match functions::read(&asker, name, &mut system).await {
+            Ok(role) => roles.push(role),
+            Err(refused) => {
+                asker.note(refused.to_string());
+                last = Some(refused);
+            }
+        }
+    }
+    if let (true, Some(refused)) = (system.functions.is_empty(), last) {
+        return Err(refused);
+    }
+    queues::read(&asker, &mut system).await;
+    tables::read(&asker, &mut system).await;
+    for (index, role) in roles.iter().enumerate() {
+        functions::simulate(&asker, role.as_deref(), index, &mut system).await;
+    }
+    watching::read(&asker, &mut system).await;
+    if let Some(until_s) = scope.history_until_s {
+        system.history = Some(history::read(&asker, &system, until_s).await);
+    }
+    Ok((system, asker.into_notes()))
+}
+
+/// The functions of a stack and of those nested in it.
+async fn functions_of<A: Account>(asker: &Asker<'_, A>, stack: &str) -> Result<Vec<String>, Refused> {
+    let (mut stacks, mut functions, mut seen) = (vec![stack.to_owned()], Vec::new(), 0);
+    while let Some(stack) = stacks.pop() {
+        let pages =
+            asker.pages(Service::CloudFormation, "ListStackResources", json!({"StackName": stack}), "NextToken");
+        for resource in texts(&pages.await?, "StackResourceSummaries") {
+            seen += 1;
+            let id = text(&resource, "PhysicalResourceId").unwrap_or_default().to_owned();
+            match text(&resource, "ResourceType") {
+                Some("AWS::Lambda::Function") if !id.is_empty() => functions.push(id),
+                Some("AWS::CloudFormation::Stack") if !id.is_empty() && seen < RESOURCES_MAX => stacks.push(id),
+                _ => {}
+            }
+        }
+    }
+    Ok(functions)
+}
+
+/// The name in an ARN, a URL, or a name.
+fn name_of(arn: &str) -> &str {
+    arn.rsplit([':', '/']).next().unwrap_or(arn)
+}
+
+/// A link to what has this name, as far as it is described here.
+fn here(name: &str) -> Link {
+    Link::Here(name.to_owned())
+}

@@ -1,0 +1,131 @@
+//! Queues, and the dead-letter queues that they lead to.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::answers::{Account, Asker, Service, text};
+use super::{here, name_of};
+use crate::fact::Fact;
+use crate::model::{Key, Link, Place, Queue, Redrive, RedriveAllow, System};
+use crate::rights::QueuePolicy;
+
+/// Where claimant sends dead letters.
+const DEAD_LETTERS: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
+
+/// Adds the queues of all mappings, and their dead-letter queues. A queue's id is its ARN.
+pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
+    let mut open: Vec<String> =
+        system.mappings.iter().filter_map(|mapping| Some(mapping.queue.known()?.text().to_owned())).collect();
+    // A dead-letter queue that only the function knows is one of the function's account and Region.
+    if let (Some(region), Some(account)) = (system.region.known(), system.account.known()) {
+        let named = system.functions.iter().filter_map(|function| function.environment.get(DEAD_LETTERS)?.known());
+        open.extend(named.map(|link| format!("arn:aws:sqs:{region}:{account}:{}", link.text())));
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(arn) = open.pop() {
+        if !seen.insert(arn.clone()) {
+            continue;
+        }
+        let Some(queue) = queue(asker, &arn).await else { continue };
+        if let Some(Some(redrive)) = queue.redrive.known()
+            && let Some(target) = redrive.target.known()
+        {
+            open.push(target.text().to_owned());
+        }
+        system.queues.push(queue);
+    }
+    // What cannot be read is not described here.
+    let known: BTreeSet<String> = system.queues.iter().map(|queue| queue.place.id.to_string()).collect();
+    for mapping in &mut system.mappings {
+        if let Fact::Known(Link::Here(arn)) = &mapping.queue
+            && !known.contains(arn)
+        {
+            mapping.queue = Fact::Known(Link::Elsewhere(arn.clone()));
+        }
+    }
+    for function in &mut system.functions {
+        if let Some(Fact::Known(link)) = function.environment.get_mut(DEAD_LETTERS)
+            && let Some(arn) = known.iter().find(|arn| name_of(arn) == link.text())
+        {
+            *link = here(arn);
+        }
+    }
+}
+
+async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Option<Queue> {
+    let account = arn.split(':').nth(4).unwrap_or_default();
+    let input = json!({"QueueName": name_of(arn), "QueueOwnerAWSAccountId": account});
+    let url = asker.get(Service::Sqs, "GetQueueUrl", input).await?;
+    let input = json!({"QueueUrl": text(&url, "QueueUrl")?, "AttributeNames": ["All"]});
+    let answer = asker.get(Service::Sqs, "GetQueueAttributes", input).await?;
+    let found = &answer["Attributes"];
+    let number = |key: &str| text(found, key).and_then(|text| text.parse::<u64>().ok());
+    let document = |key: &str| text(found, key).and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let group = |key: &str, wanted: &str| text(found, key) == Some(wanted);
+    Some(Queue {
+        place: Place { id: arn.into(), certain: true, ..Place::default() },
+        fifo: Fact::Known(text(found, "FifoQueue") == Some("true")),
+        visibility_s: number("VisibilityTimeout").into(),
+        retention_s: number("MessageRetentionPeriod").into(),
+        redrive: Fact::Known(document("RedrivePolicy").map(|policy| redrive(&policy))),
+        allows: Fact::Known(document("RedriveAllowPolicy").map_or(RedriveAllow::All, |policy| allows(&policy))),
+        key: Fact::Known(text(found, "KmsMasterKeyId").filter(|key| !key.is_empty()).map(key)),
+        policy: document("Policy").map_or_else(QueuePolicy::default, |document| policy(&document, account)),
+        by_group: Fact::Known((
+            group("DeduplicationScope", "messageGroup"),
+            group("FifoThroughputLimit", "perMessageGroupId"),
+        )),
+    })
+}
+
+fn redrive(policy: &Value) -> Redrive {
+    let receives = &policy["maxReceiveCount"];
+    let receives = receives.as_u64().or_else(|| receives.as_str()?.parse().ok());
+    Redrive { target: text(policy, "deadLetterTargetArn").map(here).into(), receives: receives.into() }
+}
+
+fn allows(policy: &Value) -> RedriveAllow {
+    match text(policy, "redrivePermission") {
+        Some("denyAll") => RedriveAllow::None,
+        Some("byQueue") => {
+            let queues = policy["sourceQueueArns"].as_array().into_iter().flatten();
+            RedriveAllow::Only(queues.filter_map(Value::as_str).map(here).collect())
+        }
+        _ => RedriveAllow::All,
+    }
+}
+
+fn key(id: &str) -> Key {
+    if id.ends_with("alias/aws/sqs") {
+        return Key::Default;
+    }
+    // Its policy is not asked for: it may admit the role.
+    Key::Own { link: Link::Elsewhere(id.to_owned()), by_iam_only: Fact::Unknown }
+}
+
+fn policy(document: &Value, own: &str) -> QueuePolicy {
+    let one_or_many = |value: &Value| match value {
+        Value::Array(items) => items.clone(),
+        Value::Null => Vec::new(),
+        one => vec![one.clone()],
+    };
+    let mut policy = QueuePolicy::default();
+    for statement in one_or_many(&document["Statement"]) {
+        if statement["Effect"] != "Allow" {
+            continue;
+        }
+        let principals = one_or_many(&statement["Principal"]["AWS"]);
+        policy.admits_principals |= !principals.is_empty() || statement["Principal"] == "*";
+        let others = principals.iter().filter_map(Value::as_str).any(|principal| {
+            let account = principal.split(':').nth(4).unwrap_or(principal);
+            account.len() == 12 && account != own
+        });
+        let receives = one_or_many(&statement["Action"])
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|action| crate::rights::matches(&action.to_ascii_lowercase(), "sqs:receivemessage"));
+        policy.other_account_receives |= others && receives;
+    }
+    policy
+}

@@ -1,0 +1,65 @@
+//! The lock tables.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::answers::{Account, Asker, Service, text};
+use crate::fact::Fact;
+use crate::model::{Capacity, Place, System, Table};
+
+/// Adds the lock tables of all functions. A table's id is its name.
+pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
+    let names = system.functions.iter().filter_map(|function| function.environment.get("CLAIMANT_TABLE")?.known());
+    let names: BTreeSet<String> = names.map(|link| link.text().to_owned()).collect();
+    for name in names {
+        if let Some(table) = table(asker, &name).await {
+            system.tables.push(table);
+        }
+    }
+}
+
+async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
+    let input = || json!({"TableName": name});
+    let answer = asker.get(Service::DynamoDb, "DescribeTable", input()).await?;
+    let found = &answer["Table"];
+    let ttl = asker.get(Service::DynamoDb, "DescribeTimeToLive", input()).await;
+    let backups = asker.get(Service::DynamoDb, "DescribeContinuousBackups", input()).await;
+    let insights = asker.get(Service::DynamoDb, "DescribeContributorInsights", input()).await;
+    let is_fixed = text(&found["BillingModeSummary"], "BillingMode") != Some("PAY_PER_REQUEST");
+    let replicas = found["Replicas"].as_array().is_some_and(|replicas| !replicas.is_empty());
+    let recovery = |answer: Value| {
+        let status = &answer["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
+        text(status, "PointInTimeRecoveryStatus") == Some("ENABLED")
+    };
+    Some(Table {
+        place: Place { id: name.into(), certain: true, ..Place::default() },
+        key: key(found).into(),
+        ttl: ttl.map(|answer| ttl_of(&answer["TimeToLiveDescription"])).into(),
+        recovery: backups.map(recovery).into(),
+        // The policies of its stack are not seen from here.
+        protected: if found["DeletionProtectionEnabled"] == true { Fact::Known(true) } else { Fact::Unknown },
+        capacity: Capacity {
+            // Whether something scales it is another service's knowledge.
+            fixed: if is_fixed { Fact::Unknown } else { Fact::Known(false) },
+            warm_write_units: found["WarmThroughput"]["WriteUnitsPerSecond"].as_u64().into(),
+            insights: insights.map(|answer| text(&answer, "ContributorInsightsStatus") == Some("ENABLED")).into(),
+        },
+        eventual_replicas: Fact::Known(replicas && text(found, "MultiRegionConsistency") != Some("STRONG")),
+    })
+}
+
+fn key(found: &Value) -> Option<Vec<String>> {
+    let definitions = found["AttributeDefinitions"].as_array()?;
+    let of = |key: &Value| {
+        let name = text(key, "AttributeName")?;
+        let definition = definitions.iter().find(|one| text(one, "AttributeName") == Some(name))?;
+        Some(format!("{name} {}", text(definition, "AttributeType")?))
+    };
+    found["KeySchema"].as_array()?.iter().map(of).collect()
+}
+
+fn ttl_of(found: &Value) -> Option<String> {
+    let is_on = matches!(text(found, "TimeToLiveStatus"), Some("ENABLED" | "ENABLING"));
+    text(found, "AttributeName").filter(|_| is_on).map(str::to_owned)
+}

@@ -1,0 +1,49 @@
+//! Alarms and logs.
+
+use serde_json::{Value, json};
+
+use super::answers::{Account, Asker, Service, text, texts};
+use super::name_of;
+use crate::fact::Fact;
+use crate::model::{Alarm, Link, System};
+
+/// Adds the alarms on queues.
+pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
+    let input = json!({"AlarmTypes": ["MetricAlarm"], "MaxRecords": 100});
+    let pages = match asker.pages(Service::CloudWatch, "DescribeAlarms", input, "NextToken").await {
+        Ok(pages) => pages,
+        Err(refused) => {
+            asker.note(refused.to_string());
+            return;
+        }
+    };
+    let mut alarms = Vec::new();
+    for found in texts(&pages, "MetricAlarms") {
+        let in_expressions =
+            found["Metrics"].as_array().into_iter().flatten().map(|metric| &metric["MetricStat"]["Metric"]);
+        for metric in std::iter::once(&found).chain(in_expressions) {
+            if text(metric, "Namespace") == Some("AWS/SQS") {
+                alarms.extend(alarm(metric, system));
+            }
+        }
+    }
+    system.alarms = Fact::Known(alarms);
+}
+
+fn alarm(metric: &Value, system: &System) -> Option<Alarm> {
+    let names = metric["Dimensions"].as_array()?.iter().filter_map(|one| text(one, "Value"));
+    let of = names.flat_map(|name| {
+        let queues = system.queues.iter().filter(move |queue| name_of(&queue.place.id) == name);
+        queues.map(|queue| Link::Here(queue.place.id.to_string()))
+    });
+    Some(Alarm { metric: text(metric, "MetricName")?.to_owned(), of: of.collect() })
+}
+
+/// Whether the log group of this name has a retention. One that is not there yet has none: Lambda makes it so.
+pub(super) async fn expires<A: Account>(asker: &Asker<'_, A>, group: &str) -> Fact<bool> {
+    let input = json!({"logGroupNamePrefix": group});
+    let Some(answer) = asker.get(Service::Logs, "DescribeLogGroups", input).await else { return Fact::Unknown };
+    let groups = texts(std::slice::from_ref(&answer), "logGroups");
+    let found = groups.iter().find(|found| text(found, "logGroupName") == Some(group));
+    Fact::Known(found.is_some_and(|found| found["retentionInDays"].is_u64()))
+}

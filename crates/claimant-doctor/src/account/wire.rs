@@ -1,0 +1,260 @@
+//! What requests and answers look like on the wire: JSON for most services, forms and XML for two.
+
+use serde_json::{Map, Value};
+
+use super::answers::{Request, Service, text};
+
+/// Elements within elements of an answer at most.
+const DEPTH_MAX: usize = 40;
+
+/// The longest message of a service that is shown.
+const MESSAGE_MAX: usize = 300;
+
+/// A request, before it is signed.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// The service's id, by which its endpoint is set.
+    pub(super) id: &'static str,
+    /// The first part of its host, which is also its name in signatures.
+    pub(super) host: &'static str,
+    /// Whether it has one endpoint for all Regions.
+    pub(super) is_global: bool,
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: String,
+}
+
+/// How a service is talked to.
+enum Protocol {
+    /// Paths and parameters.
+    Rest,
+    /// JSON, with the version of the protocol and what its operations begin with.
+    Json(&'static str, &'static str),
+    /// Forms, with the version of the API; answers are XML.
+    Form(&'static str),
+}
+
+fn service(service: Service) -> (&'static str, &'static str, Protocol) {
+    match service {
+        Service::CloudFormation => ("CloudFormation", "cloudformation", Protocol::Form("2010-05-15")),
+        Service::CloudWatch => ("CloudWatch", "monitoring", Protocol::Json("1.0", "GraniteServiceVersion20100801")),
+        Service::DynamoDb => ("DynamoDB", "dynamodb", Protocol::Json("1.0", "DynamoDB_20120810")),
+        Service::Iam => ("IAM", "iam", Protocol::Form("2010-05-08")),
+        Service::Lambda => ("Lambda", "lambda", Protocol::Rest),
+        Service::Logs => ("CloudWatch Logs", "logs", Protocol::Json("1.1", "Logs_20140328")),
+        Service::Sqs => ("SQS", "sqs", Protocol::Json("1.0", "AmazonSQS")),
+    }
+}
+
+pub(super) fn sent(request: &Request) -> Sent {
+    let (id, host, protocol) = service(request.service);
+    let is_global = request.service == Service::Iam;
+    let plain =
+        Sent { id, host, is_global, method: "POST", path: "/".to_owned(), headers: Vec::new(), body: String::new() };
+    match protocol {
+        Protocol::Rest => Sent { method: "GET", path: path(request), ..plain },
+        Protocol::Json(version, target) => Sent {
+            headers: vec![
+                ("content-type", format!("application/x-amz-json-{version}")),
+                ("x-amz-target", format!("{target}.{}", request.operation)),
+            ],
+            body: request.input.to_string(),
+            ..plain
+        },
+        Protocol::Form(version) => Sent {
+            headers: vec![("content-type", "application/x-www-form-urlencoded".to_owned())],
+            body: form(request, version),
+            ..plain
+        },
+    }
+}
+
+/// The path of a request to Lambda.
+fn path(request: &Request) -> String {
+    let function = encoded(text(&request.input, "FunctionName").unwrap_or_default());
+    match request.operation {
+        "GetFunctionRecursionConfig" => format!("/2024-08-31/functions/{function}/recursion-config"),
+        "ListEventSourceMappings" => {
+            let marker = text(&request.input, "Marker").map(|marker| format!("&Marker={}", encoded(marker)));
+            format!("/2015-03-31/event-source-mappings?FunctionName={function}{}", marker.unwrap_or_default())
+        }
+        _ => format!("/2015-03-31/functions/{function}"),
+    }
+}
+
+/// Lists are numbered: `ActionNames.member.1`.
+fn form(request: &Request, version: &str) -> String {
+    let mut form = format!("Action={}&Version={version}", request.operation);
+    for (name, value) in request.input.as_object().into_iter().flatten() {
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter().filter_map(Value::as_str).enumerate() {
+                    form.push_str(&format!("&{name}.member.{}={}", index + 1, encoded(item)));
+                }
+            }
+            value => form.push_str(&format!("&{name}={}", encoded(value.as_str().unwrap_or_default()))),
+        }
+    }
+    form
+}
+
+/// Percent-encodes a value as signatures want it.
+fn encoded(text: &str) -> String {
+    let unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    text.bytes().map(|b| if unreserved(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+/// What a request is about, for people.
+pub(super) fn about(request: &Request) -> String {
+    let keys =
+        ["StackName", "FunctionName", "QueueName", "QueueUrl", "TableName", "PolicySourceArn", "logGroupNamePrefix"];
+    let found = keys.iter().find_map(|key| text(&request.input, key));
+    found.unwrap_or("this account").to_owned()
+}
+
+/// The answer as JSON, or the service's code and message.
+pub(super) fn received(from: Service, status: u16, body: &[u8]) -> Result<Value, String> {
+    let is_xml = matches!(service(from).2, Protocol::Form(_));
+    let text_of = String::from_utf8_lossy(body);
+    let value = if is_xml { xml(&text_of) } else { serde_json::from_slice(body).unwrap_or(Value::Null) };
+    if (200..300).contains(&status) {
+        return match value {
+            Value::Null => Err(format!("its answer cannot be read (status {status})")),
+            value => Ok(value),
+        };
+    }
+    let value = value.get("Error").unwrap_or(&value);
+    let code = ["Code", "__type", "Type"].iter().find_map(|key| text(value, key)).unwrap_or("no code");
+    let code = code.rsplit('#').next().unwrap_or(code);
+    let code = if status == 403 && !code.contains("AccessDenied") {
+        format!("AccessDenied ({code})")
+    } else {
+        code.to_owned()
+    };
+    let message = ["message", "Message"].iter().find_map(|key| text(value, key)).unwrap_or_default();
+    let message: String = message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
+    Err(format!("{code} (status {status}) {message}").trim_end().to_owned())
+}
+
+/// The content of `…Result` in an answer, or of the answer itself, as JSON: elements called `member` are a list's.
+fn xml(text: &str) -> Value {
+    let mut rest = text;
+    let Some((_, root)) = element(&mut rest, 0) else { return Value::Null };
+    let result = root.as_object().and_then(|root| root.iter().find(|(name, _)| name.ends_with("Result")));
+    result.map(|(_, value)| value.clone()).unwrap_or(root)
+}
+
+/// The next element, its name and its content.
+fn element(rest: &mut &str, depth: usize) -> Option<(String, Value)> {
+    loop {
+        *rest = &rest[rest.find('<')?..];
+        if rest.starts_with("<?") || rest.starts_with("<!") {
+            *rest = &rest[rest.find('>')? + 1..];
+        } else {
+            break;
+        }
+    }
+    if depth > DEPTH_MAX || rest.starts_with("</") {
+        return None;
+    }
+    let end = rest.find('>')?;
+    let tag = &rest[1..end];
+    *rest = &rest[end + 1..];
+    let name = tag.trim_end_matches('/').split_whitespace().next()?.to_owned();
+    if tag.ends_with('/') {
+        return Some((name, Value::String(String::new())));
+    }
+    let (mut list, mut map) = (Vec::new(), Map::new());
+    let before = *rest;
+    while let Some(next) = rest.find('<') {
+        if rest[next..].starts_with("</") {
+            let content = &before[..before.len() - rest.len() + next];
+            *rest = &rest[next..];
+            *rest = &rest[rest.find('>')? + 1..];
+            return Some((
+                name,
+                match (list.is_empty(), map.is_empty()) {
+                    (false, _) => Value::Array(list),
+                    (true, false) => Value::Object(map),
+                    (true, true) => Value::String(unescaped(content.trim())),
+                },
+            ));
+        }
+        let (child, value) = element(rest, depth + 1)?;
+        if child == "member" {
+            list.push(value);
+        } else {
+            map.insert(child, value);
+        }
+    }
+    None
+}
+
+fn unescaped(text: &str) -> String {
+    let table = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#xD;", "\r"), ("&amp;", "&")];
+    table.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_have_the_form_of_their_service() {
+        let of = |service, operation, input| sent(&Request { service, operation, input });
+        let form = of(
+            Service::Iam,
+            "SimulatePrincipalPolicy",
+            json!({"PolicySourceArn": "arn:aws:iam::1:role/a b", "ActionNames": ["sqs:A", "sqs:B"]}),
+        );
+        assert!(form.is_global && form.body.starts_with("Action=SimulatePrincipalPolicy&Version=2010-05-08&"));
+        assert!(form.body.contains("ActionNames.member.2=sqs%3AB") && form.body.contains("role%2Fa%20b"), "{form:?}");
+        let json = of(Service::Sqs, "GetQueueUrl", json!({"QueueName": "q"}));
+        assert_eq!(json.body, "{\"QueueName\":\"q\"}");
+        assert_eq!(json.headers[1], ("x-amz-target", "AmazonSQS.GetQueueUrl".to_owned()));
+        let page = of(Service::Lambda, "ListEventSourceMappings", json!({"FunctionName": "f", "Marker": "a/b"}));
+        assert_eq!(
+            (page.method, page.path.as_str()),
+            ("GET", "/2015-03-31/event-source-mappings?FunctionName=f&Marker=a%2Fb")
+        );
+    }
+
+    #[test]
+    fn answers_and_refusals_are_read() {
+        let simulated = "<?xml version=\"1.0\"?><R xmlns=\"x\"><SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated>
+            <EvaluationResults><member><MatchedStatements><member><SourcePolicyId>p</SourcePolicyId></member></MatchedStatements>
+            <MissingContextValues/><EvalActionName>sqs:A</EvalActionName><EvalDecision>allowed</EvalDecision></member></EvaluationResults>
+            </SimulatePrincipalPolicyResult><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></R>";
+        let answer = received(Service::Iam, 200, simulated.as_bytes()).unwrap();
+        assert_eq!(answer["EvaluationResults"][0]["EvalDecision"], "allowed");
+        let resources = "<A><ListStackResourcesResult><StackResourceSummaries><member><PhysicalResourceId>a&amp;b</PhysicalResourceId>
+            </member></StackResourceSummaries></ListStackResourcesResult></A>";
+        let answer = received(Service::CloudFormation, 200, resources.as_bytes()).unwrap();
+        assert_eq!(answer["StackResourceSummaries"][0]["PhysicalResourceId"], "a&b");
+        let table: [(Service, u16, &str, &str); 5] = [
+            (
+                Service::CloudFormation,
+                400,
+                "<E><Error><Code>ValidationError</Code><Message>no stack x</Message></Error></E>",
+                "ValidationError (status 400) no stack x",
+            ),
+            (
+                Service::Sqs,
+                400,
+                "{\"__type\":\"com.amazonaws.sqs#QueueDoesNotExist\"}",
+                "QueueDoesNotExist (status 400)",
+            ),
+            (Service::Lambda, 403, "{\"Message\":\"not you\"}", "AccessDenied (no code) (status 403) not you"),
+            (Service::Lambda, 200, "<html>", "its answer cannot be read (status 200)"),
+            (Service::Iam, 200, "<a><b>", "its answer cannot be read (status 200)"),
+        ];
+        for (service, status, body, expected) in table {
+            assert_eq!(received(service, status, body.as_bytes()).unwrap_err(), expected);
+        }
+        let deep = "<a>".repeat(10_000);
+        assert!(received(Service::Iam, 200, deep.as_bytes()).is_err());
+    }
+}

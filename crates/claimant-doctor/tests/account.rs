@@ -1,0 +1,321 @@
+//! A scripted account in which nothing is to be found, and changes of its answers that checks find.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use claimant_doctor::account::{Account, Refused, Request, Scope, examine};
+use claimant_doctor::{Level, Report, run};
+use serde_json::{Value, json};
+
+const QUEUE: &str = "arn:aws:sqs:eu-west-1:123456789012:orders";
+const LETTERS: &str = "arn:aws:sqs:eu-west-1:123456789012:letters";
+
+/// The end of the day that is looked at.
+const UNTIL_S: u64 = 1_800_000_000;
+
+/// Answers by the operation and, where one has several subjects, the subject: `GetQueueAttributes orders`.
+struct Script {
+    answers: Value,
+}
+
+impl Account for Script {
+    async fn ask(&self, request: Request) -> Result<Value, Refused> {
+        let Request { operation, input, .. } = request;
+        let about = ["QueueUrl", "QueueName", "FunctionName", "TableName", "StackName", "PolicySourceArn"];
+        let about = about.iter().find_map(|key| input[*key].as_str()).unwrap_or("the account");
+        let about = about.rsplit(['/', ':']).next().unwrap().to_owned();
+        let refused = |code: &str| Refused { operation, about: about.clone(), code: code.to_owned() };
+        let by_subject = format!("{operation} {about}");
+        let answer = self.answers.get(&by_subject).or_else(|| self.answers.get(operation));
+        match (operation, answer) {
+            (_, Some(Value::String(code))) => Err(refused(code)),
+            ("GetQueueUrl", _) => Ok(json!({"QueueUrl": format!("https://sqs/123456789012/{about}")})),
+            ("GetMetricData", Some(values)) => Ok(metrics(&input, values)),
+            ("SimulatePrincipalPolicy", Some(denied)) => Ok(decisions(&input, denied)),
+            (_, Some(answer)) => Ok(answer.clone()),
+            (_, None) => Err(refused("ResourceNotFoundException")),
+        }
+    }
+}
+
+/// The values of each metric, by its name and the value of its first dimension: `Throttles worker`, or by its name alone.
+fn metrics(input: &Value, values: &Value) -> Value {
+    assert_eq!((input["StartTime"].as_u64(), input["EndTime"].as_u64()), (Some(UNTIL_S - 86_400), Some(UNTIL_S)));
+    let result = |query: &Value| {
+        let metric = &query["MetricStat"]["Metric"];
+        let name = metric["MetricName"].as_str().unwrap();
+        let of = metric["Dimensions"][0]["Value"].as_str().unwrap();
+        let found = values.get(format!("{name} {of}")).or_else(|| values.get(name)).cloned().unwrap_or(json!([]));
+        json!({"Id": query["Id"], "Values": found})
+    };
+    json!({"MetricDataResults": input["MetricDataQueries"].as_array().unwrap().iter().map(result).collect::<Vec<_>>()})
+}
+
+/// All actions are allowed but these.
+fn decisions(input: &Value, denied: &Value) -> Value {
+    let is_denied = |action: &Value| denied.as_array().unwrap().contains(action);
+    let result = |action: &Value| {
+        let decision = if is_denied(action) { "implicitDeny" } else { "allowed" };
+        json!({"EvalActionName": action, "EvalDecision": decision, "MissingContextValues": []})
+    };
+    json!({"EvaluationResults": input["ActionNames"].as_array().unwrap().iter().map(result).collect::<Vec<_>>()})
+}
+
+fn good() -> Value {
+    json!({
+        "ListStackResources": {"StackResourceSummaries": [
+            {"ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": "worker"},
+            {"ResourceType": "AWS::SQS::Queue", "PhysicalResourceId": "https://sqs/123456789012/orders"},
+        ]},
+        "GetFunction": {
+            "Configuration": {
+                "FunctionArn": "arn:aws:lambda:eu-west-1:123456789012:function:worker",
+                "Role": "arn:aws:iam::123456789012:role/worker",
+                "Timeout": 30,
+                "Architectures": ["arm64"],
+                "LoggingConfig": {"LogFormat": "JSON", "LogGroup": "/logs/worker"},
+                "Environment": {"Variables": {
+                    "CLAIMANT_TABLE": "locks",
+                    "CLAIMANT_DEAD_LETTER_QUEUE_URL": "https://sqs/123456789012/letters",
+                    "SECRET": "s3cret",
+                }},
+            },
+            "Concurrency": {"ReservedConcurrentExecutions": 20},
+        },
+        "GetFunctionRecursionConfig": {"RecursiveLoop": "Terminate"},
+        "ListEventSourceMappings": {"EventSourceMappings": [{
+            "UUID": "m-1",
+            "EventSourceArn": QUEUE,
+            "BatchSize": 10,
+            "MaximumBatchingWindowInSeconds": 0,
+            "FunctionResponseTypes": ["ReportBatchItemFailures"],
+            "ScalingConfig": {"MaximumConcurrency": 10},
+            "MetricsConfig": {"Metrics": ["EventCount"]},
+            "State": "Enabled",
+        }]},
+        "GetQueueUrl": {},
+        "GetQueueAttributes orders": {"Attributes": {
+            "VisibilityTimeout": "180",
+            "MessageRetentionPeriod": "345600",
+            "RedrivePolicy": format!("{{\"deadLetterTargetArn\":\"{LETTERS}\",\"maxReceiveCount\":5}}"),
+        }},
+        "GetQueueAttributes letters": {"Attributes": {"VisibilityTimeout": "30", "MessageRetentionPeriod": "1209600"}},
+        "DescribeTable": {"Table": {
+            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+            "DeletionProtectionEnabled": true,
+            "WarmThroughput": {"WriteUnitsPerSecond": 4000},
+        }},
+        "DescribeTimeToLive": {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}},
+        "DescribeContinuousBackups": {"ContinuousBackupsDescription": {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}},
+        "DescribeContributorInsights": {"ContributorInsightsStatus": "DISABLED"},
+        "SimulatePrincipalPolicy": [],
+        "DescribeAlarms": {"MetricAlarms": [
+            {"Namespace": "AWS/SQS", "MetricName": "ApproximateAgeOfOldestMessage", "Dimensions": [{"Name": "QueueName", "Value": "orders"}]},
+            {"Metrics": [{"MetricStat": {"Metric": {"Namespace": "AWS/SQS", "MetricName": "ApproximateNumberOfMessagesVisible",
+                "Dimensions": [{"Name": "QueueName", "Value": "letters"}]}}}]},
+        ]},
+        "DescribeLogGroups": {"logGroups": [{"logGroupName": "/logs/worker", "retentionInDays": 30}]},
+        "ListMetrics": {"Metrics": [
+            {"MetricName": "completed", "Dimensions": [{"Name": "consumer", "Value": "orders"}, {"Name": "function", "Value": "worker"}]},
+            {"MetricName": "retry", "Dimensions": [{"Name": "consumer", "Value": "orders"}, {"Name": "function", "Value": "worker"}]},
+        ]},
+        "GetMetricData": {"completed": [600.0, 400.0], "DeletedEventCount": [500.0, 500.0], "Duration": [900.0], "ConsumedWriteCapacityUnits": [6000.0]},
+    })
+}
+
+/// What a scripted account never has to wait for.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a script answers at once"),
+    }
+}
+
+fn examined(answers: Value) -> Result<Report, Refused> {
+    let scope = Scope { stack: Some("shop".to_owned()), history_until_s: Some(UNTIL_S), ..Scope::default() };
+    let (system, not_looked_at) = ready(examine(&Script { answers }, &scope))?;
+    let mut report = run(&system);
+    report.not_looked_at = not_looked_at;
+    Ok(report)
+}
+
+/// Puts a value at a place such as `GetFunction/Configuration/Timeout`.
+fn changed(changes: &[(&str, Value)]) -> Value {
+    let mut answers = good();
+    for (path, value) in changes {
+        let mut place = &mut answers;
+        for part in path.split('/') {
+            place = match part.parse::<usize>() {
+                Ok(index) => &mut place[index],
+                Err(_) => &mut place[part],
+            };
+        }
+        *place = value.clone();
+    }
+    answers
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    let report = examined(good()).unwrap();
+    assert!(report.findings.is_empty() && report.not_looked_at.is_empty(), "{report:#?}");
+    let unknown: Vec<_> = report.tallies.iter().filter(|(_, tally)| tally.unknown > 0).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn what_is_deployed_and_what_its_last_day_says_is_found() {
+    use Level::{Error, Warning};
+    const MAPPING: &str = "ListEventSourceMappings/EventSourceMappings/0";
+    let at = |path: &str| format!("{MAPPING}/{path}");
+    let of_queue = |path: &str| format!("GetQueueAttributes orders/Attributes/{path}");
+    let fifo = || {
+        vec![
+            (of_queue("FifoQueue"), json!("true")),
+            ("GetQueueAttributes letters/Attributes/FifoQueue".to_owned(), json!("true")),
+            (of_queue("MessageRetentionPeriod"), json!("60")),
+        ]
+    };
+    let one = |path: String, value: Value| vec![(path, value)];
+    let metric = |name: &str, values: Value| one(format!("GetMetricData/{name}"), values);
+    let with = |mut changes: Vec<(String, Value)>, more: Vec<(String, Value)>| {
+        changes.extend(more);
+        changes
+    };
+    type Case = (Vec<(String, Value)>, u8, Level, &'static str);
+    let cases: Vec<Case> = vec![
+        (one(of_queue("VisibilityTimeout"), json!("20")), 1, Error, "hidden for 20 s"),
+        (one(at("FunctionResponseTypes"), json!([])), 3, Error, "no ReportBatchItemFailures"),
+        (one(of_queue("RedrivePolicy"), Value::Null), 5, Warning, "no RedrivePolicy"),
+        (
+            one(
+                "GetQueueAttributes letters/Attributes/RedriveAllowPolicy".to_owned(),
+                json!("{\"redrivePermission\":\"denyAll\"}"),
+            ),
+            8,
+            Error,
+            "denyAll",
+        ),
+        (metric("Throttles", json!([0.0, 7.0])), 12, Warning, "7 invocations were throttled"),
+        (
+            metric("ApproximateNumberOfMessagesNotVisible", json!([5.0, 110_000.0])),
+            14,
+            Error,
+            "110000 messages were in flight",
+        ),
+        (one(at("State"), json!("Disabled")), 16, Warning, "disabled"),
+        (
+            one("SimulatePrincipalPolicy".to_owned(), json!(["sqs:ReceiveMessage"])),
+            18,
+            Error,
+            "may not sqs:ReceiveMessage",
+        ),
+        (
+            with(
+                one(of_queue("KmsMasterKeyId"), json!("alias/aws/sqs")),
+                one(
+                    of_queue("Policy"),
+                    json!(
+                        "{\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":{\"AWS\":\"arn:aws:iam::210987654321:root\"},\"Action\":\"sqs:*\"}]}"
+                    ),
+                ),
+            ),
+            20,
+            Error,
+            "alias/aws/sqs",
+        ),
+        (metric("RecursiveInvocationsDropped", json!([2.0])), 21, Error, "stopped 2 invocations"),
+        (
+            with(
+                fifo(),
+                with(
+                    metric("ApproximateNumberOfGroupsWithInflightMessages", json!([2.0, 3.0])),
+                    metric("ApproximateAgeOfOldestMessage", json!([900.0])),
+                ),
+            ),
+            23,
+            Warning,
+            "3 groups at once at most, with room for 10, while the oldest message waited 900 s",
+        ),
+        (one("DescribeTable/Table/AttributeDefinitions/0/AttributeType".to_owned(), json!("N")), 24, Error, "id N"),
+        (
+            one("DescribeTimeToLive/TimeToLiveDescription/TimeToLiveStatus".to_owned(), json!("DISABLED")),
+            24,
+            Warning,
+            "no time to live",
+        ),
+        (
+            metric("ConsumedWriteCapacityUnits", json!([60.0, 300_000.0])),
+            26,
+            Warning,
+            "5000 write units a second, and it is warm for 4000",
+        ),
+        (one("DescribeTable/Table/Replicas".to_owned(), json!([{"RegionName": "us-east-1"}])), 27, Warning, "replicas"),
+        (
+            one("SimulatePrincipalPolicy".to_owned(), json!(["dynamodb:BatchGetItem"])),
+            28,
+            Warning,
+            "dynamodb:BatchGetItem",
+        ),
+        (metric("WriteThrottleEvents", json!([12.0])), 29, Warning, "12 requests were throttled"),
+        (one("DescribeAlarms/MetricAlarms".to_owned(), json!([])), 30, Warning, "no alarm"),
+        (
+            metric("DeletedEventCount", json!([1500.0])),
+            31,
+            Error,
+            "Lambda deleted 1500 messages within the last day, and worker reported 1000",
+        ),
+    ];
+    for (changes, number, level, says) in &cases {
+        let changes: Vec<_> = changes.iter().map(|(path, value)| (path.as_str(), value.clone())).collect();
+        let report = examined(changed(&changes)).unwrap();
+        let is_it = |finding: &&claimant_doctor::Finding| {
+            finding.check.number == *number && finding.level == *level && finding.what.contains(says)
+        };
+        assert!(
+            report.findings.iter().any(|finding| is_it(&finding)),
+            "check {number} does not say `{says}`: {report:#?}"
+        );
+    }
+    let covered: BTreeSet<u8> = cases.iter().map(|case| case.1).collect();
+    assert!(covered.contains(&23) && covered.contains(&29), "those that only metrics answer");
+}
+
+#[test]
+fn what_is_refused_is_unknown_and_said() {
+    // Each answer that can be refused, whoever asks.
+    for operation in [
+        "GetFunctionRecursionConfig",
+        "GetQueueUrl",
+        "GetQueueAttributes letters",
+        "DescribeTable",
+        "DescribeTimeToLive",
+        "DescribeContinuousBackups",
+        "DescribeContributorInsights",
+        "SimulatePrincipalPolicy",
+        "DescribeAlarms",
+        "DescribeLogGroups",
+        "ListMetrics",
+        "GetMetricData",
+    ] {
+        let report = examined(changed(&[(operation, json!("AccessDeniedException"))])).unwrap();
+        assert!(report.findings.is_empty(), "{operation}: {:#?}", report.findings);
+        let note = report.not_looked_at.first().unwrap_or_else(|| panic!("{operation} is not said to be refused"));
+        assert!(note.contains("lack the permission") && !note.contains("s3cret"), "{note}");
+    }
+}
+
+#[test]
+fn an_account_that_shows_nothing_is_an_error() {
+    for operation in ["ListStackResources", "GetFunction"] {
+        let refused = examined(changed(&[(operation, json!("AccessDenied"))])).unwrap_err().to_string();
+        assert!(refused.contains(operation) && refused.contains("lack the permission"), "{refused}");
+    }
+    let empty = examined(changed(&[("ListStackResources/StackResourceSummaries", json!([]))])).unwrap();
+    assert!(empty.tallies.is_empty() && empty.not_looked_at[0].contains("there is no function"), "{empty:#?}");
+}
