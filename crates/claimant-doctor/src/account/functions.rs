@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::{here, name_of};
+use super::names::{here, name_of};
+use super::watching;
 use crate::fact::Fact;
 use crate::model::{Function, Key, Link, Logs, Mapping, Place, System};
 use crate::rights::Rights;
@@ -61,7 +62,7 @@ pub(super) async fn read<A: Account>(
         arm64: Fact::Known(found["Architectures"][0] == "arm64"),
     });
     let group = text(logging, "LogGroup").map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned);
-    let retention = super::watching::expires(asker, &group).await;
+    let retention = watching::expires(asker, &group).await;
     if let Some(function) = system.functions.last_mut() {
         function.logs.retention = retention;
     }

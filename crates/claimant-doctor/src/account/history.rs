@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text, texts};
-use super::name_of;
+use super::names::name_of;
 use crate::model::{FunctionHistory, History, QueueHistory, System, TableHistory};
 
 const DAY_S: u64 = 86_400;

@@ -6,6 +6,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `answers` | requests, answers, and what was refused |
+//! | `names` | ARNs, URLs and names |
 //! | `functions` | functions, their mappings and what their roles may do |
 //! | `queues` | queues |
 //! | `tables` | lock tables |
@@ -18,6 +19,7 @@ mod answers;
 mod aws;
 mod functions;
 mod history;
+mod names;
 mod queues;
 mod tables;
 mod watching;
@@ -27,7 +29,7 @@ mod wire;
 use serde_json::json;
 
 use crate::fact::Fact;
-use crate::model::{Link, System};
+use crate::model::System;
 
 pub use answers::{Account, Refused, Request, Service};
 use answers::{Asker, text, texts};
@@ -116,14 +118,4 @@ async fn functions_of<A: Account>(asker: &Asker<'_, A>, stack: &str) -> Result<V
         }
     }
     Ok(functions)
-}
-
-/// The name in an ARN, a URL, or a name.
-fn name_of(arn: &str) -> &str {
-    arn.rsplit([':', '/']).next().unwrap_or(arn)
-}
-
-/// A link to what has this name, as far as it is described here.
-fn here(name: &str) -> Link {
-    Link::Here(name.to_owned())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text};
-use super::{here, name_of};
+use super::names::{here, name_of};
 use crate::fact::Fact;
 use crate::model::{Key, Link, Place, Queue, Redrive, RedriveAllow, System};
 use crate::rights::QueuePolicy;

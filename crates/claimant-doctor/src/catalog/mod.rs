@@ -1,25 +1,11 @@
 //! The checks: what each is about, why it matters, when what it finds is fine, and where AWS says so.
 
+mod check;
 mod queues;
 mod tables;
 mod workers;
 
-/// One check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Check {
-    /// From 1; it never changes its meaning.
-    pub number: u8,
-    /// What it is called in options, in accepted findings and in SARIF.
-    pub name: &'static str,
-    /// What should be so.
-    pub title: &'static str,
-    /// What happens otherwise.
-    pub why: &'static str,
-    /// When a finding is as it should be.
-    pub fine: &'static str,
-    /// Where it is documented.
-    pub source: &'static str,
-}
+pub use check::Check;
 
 /// How many checks there are.
 pub const CHECKS: usize = 34;

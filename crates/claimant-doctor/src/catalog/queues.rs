@@ -1,6 +1,6 @@
 //! Checks 1 to 10: queues, their dead letters and their batches.
 
-use super::Check;
+use super::check::Check;
 
 const CONFIGURE: &str = "https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html";
 const DEAD_LETTERS: &str =

@@ -1,6 +1,6 @@
 //! Checks 24 to 34: the lock table, alarms, metrics, and what a consumer costs.
 
-use super::Check;
+use super::check::Check;
 
 const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
 

@@ -1,6 +1,6 @@
 //! Checks 11 to 23: concurrency, mappings and rights.
 
-use super::Check;
+use super::check::Check;
 
 const CONFIGURE: &str = "https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html";
 const SCALING: &str = "https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html";

@@ -1,6 +1,6 @@
 //! What tells of trouble: alarms, and Lambda's own count of what it deleted.
 
-use super::Pair;
+use super::pair::Pair;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Alarm, Link, Queue, System};
 

@@ -1,6 +1,6 @@
 //! What a mapping does with batches: timeouts, partial responses, windows, filters, other readers.
 
-use super::Pair;
+use super::pair::Pair;
 use crate::finding::{Answer, FINE, Level, found};
 use crate::model::Link;
 

@@ -1,6 +1,6 @@
 //! Connections, logs, architecture, and concurrency without a limit.
 
-use super::Pair;
+use super::pair::Pair;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, System};
 

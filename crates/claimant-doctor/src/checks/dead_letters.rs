@@ -1,6 +1,7 @@
 //! Dead-letter queues: whether there is one, what it keeps and for how long.
 
-use super::{Pair, scaling};
+use super::pair::Pair;
+use super::scaling;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
 

@@ -4,22 +4,14 @@ mod alarms;
 mod batches;
 mod costs;
 mod dead_letters;
+mod pair;
 mod rights;
 mod scaling;
 mod tables;
 
 use crate::finding::{Answer, Report};
-use crate::model::{Function, Mapping, Place, Queue, System};
-
-/// A mapping with what it joins.
-pub(crate) struct Pair<'a> {
-    pub(crate) system: &'a System,
-    pub(crate) mapping: &'a Mapping,
-    /// If it is described here.
-    pub(crate) queue: Option<&'a Queue>,
-    /// If it is described here.
-    pub(crate) function: Option<&'a Function>,
-}
+use crate::model::System;
+use pair::Pair;
 
 /// A check of one mapping; `None` where it has nothing to look at.
 type OfPair = fn(&Pair<'_>) -> Option<Answer>;
@@ -70,15 +62,4 @@ pub fn run(system: &System) -> Report {
         check(system, &mut report);
     }
     report.sorted()
-}
-
-impl Pair<'_> {
-    /// Where a finding of this check stands: at the line to change.
-    fn place(&self, number: u8) -> &Place {
-        match (number, self.queue, self.function) {
-            (1 | 2 | 20 | 32, Some(queue), _) => &queue.place,
-            (18 | 19 | 21 | 33, _, Some(function)) => &function.place,
-            _ => &self.mapping.place,
-        }
-    }
 }

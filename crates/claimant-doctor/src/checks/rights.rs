@@ -1,6 +1,6 @@
 //! What a function's role may do.
 
-use super::Pair;
+use super::pair::Pair;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
 use crate::model::{Function, Key, Queue};

@@ -1,6 +1,6 @@
 //! Concurrency: limits, what is reserved, what is in flight, FIFO groups.
 
-use super::Pair;
+use super::pair::Pair;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, Link, Queue, System};
 

@@ -5,12 +5,14 @@
 //! | `scope` | CloudFormation's functions, as far as the template alone says what they come to |
 //! | `part` | a place in a template, and its value |
 //! | `resources` | the resources, and what refers to them |
+//! | `options` | what is known beside the template, and why it cannot be read |
 //! | `nested` | stacks that a template includes |
 //! | `queues`, `functions`, `mappings`, `tables`, `roles`, `watching` | what the model has of each |
 
 mod functions;
 mod mappings;
 mod nested;
+mod options;
 mod part;
 mod policies;
 mod queues;
@@ -20,33 +22,12 @@ mod scope;
 mod tables;
 mod watching;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::fact::Fact;
 use crate::model::System;
+pub use options::{Error, Options};
 use resources::Resources;
-
-/// What is known beside the template.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Values of parameters; the others have their defaults, or are unknown.
-    pub parameters: BTreeMap<String, String>,
-    /// The Region that the stack is for, if known.
-    pub region: Option<String>,
-}
-
-/// Why a template cannot be read: what, where, and how to fix it.
-#[derive(Debug)]
-pub struct Error(String);
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Reads a template and those that it includes by a path; returns with it what was not looked at, and why.
 ///

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use claimant_template::{Node, TEXT_BYTES_MAX};
 
+use super::options::{Error, Options};
 use super::part::Part;
 use super::scope::{Scope, WITHIN};
-use super::{Error, Options};
 use crate::fact::Fact;
 
 /// Stacks within stacks at most, and stacks in all.

@@ -1,0 +1,191 @@
+//! `claimant doctor` as people call it: on templates, and on an account that a server on loopback plays.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::{fs, thread};
+
+use serde_json::{Value, json};
+
+fn doctor(args: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    command.arg("doctor").args(args).envs(variables.iter().copied()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn template(name: &str, content: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, content).unwrap();
+    path
+}
+
+const SLOW: &str = "
+Resources:
+  Orders: {Type: AWS::SQS::Queue}
+  Work:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 60
+      Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn, ScalingConfig: {MaximumConcurrency: 2}}}}
+";
+
+#[test]
+fn exit_codes_and_forms() {
+    let slow = template("slow.yaml", SLOW);
+    let slow = slow.to_str().unwrap();
+    let output = doctor(&["--template", slow], &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("slow.yaml:3: error: Orders (visibility-below-timeout, check 1)"), "{shown}");
+    assert!(
+        shown.contains("VisibilityTimeout: 360 on Orders") && shown.lines().all(|line| line.len() <= 120),
+        "{shown}"
+    );
+    let output = doctor(&["--template", slow, "--level", "error", "--json"], &[]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), found["findings"].as_array().unwrap().len()), (Some(1), 1));
+    let output = doctor(&["--template", slow, "--level", "error", "--skip", "visibility-below-timeout"], &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = doctor(&["--template", slow, "--format", "sarif"], &[]);
+    let sarif: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "visibility-below-timeout");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template.yaml");
+    let output = doctor(&["--template", own.to_str().unwrap(), "--level", "note"], &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    for (wrong, says) in [
+        (&["--template", "/none/there.yaml"][..], "check that it exists"),
+        (&["--skip", "no-such-check"], "no such check"),
+        (&["--history"], "give --stack NAME or --function NAME"),
+        (&["--template", slow, "--stack", "shop"], "cannot be used with"),
+    ] {
+        let output = doctor(wrong, &[]);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(text(&output.stderr).contains(says), "{wrong:?}: {}", text(&output.stderr));
+    }
+}
+
+/// A server that answers every request by its operation, and keeps the requests.
+struct Server {
+    url: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(answer: fn(&str) -> (u16, String)) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&requests);
+        // It ends with the test's process.
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let kept = Arc::clone(&kept);
+                thread::spawn(move || while serve(connection.as_ref().unwrap(), answer, &kept).is_some() {});
+            }
+        });
+        Self { url, requests }
+    }
+
+    fn variables(&self) -> Vec<(&str, &str)> {
+        vec![
+            ("AWS_ENDPOINT_URL", &self.url),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+            ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+            ("AWS_CONFIG_FILE", "/dev/null"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+        ]
+    }
+}
+
+/// Answers a request of a connection; nothing once it is closed.
+fn serve(mut connection: &TcpStream, answer: fn(&str) -> (u16, String), kept: &Mutex<Vec<String>>) -> Option<()> {
+    let mut reader = BufReader::new(connection);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = bytes.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let request = format!("{head}\n{}", text(&body));
+    let (status, body) = answer(&request);
+    kept.lock().unwrap().push(request);
+    write!(connection, "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).ok()
+}
+
+/// A function whose mapping reports no failures; nothing else may be read.
+fn shop(request: &str) -> (u16, String) {
+    let queue = "arn:aws:sqs:eu-west-1:123456789012:orders";
+    let answer = if request.contains("Action=ListStackResources") {
+        let member = "<member><ResourceType>AWS::Lambda::Function</ResourceType><PhysicalResourceId>worker</PhysicalResourceId></member>";
+        let all = format!("<StackResourceSummaries>{member}</StackResourceSummaries>");
+        return (200, format!("<A><ListStackResourcesResult>{all}</ListStackResourcesResult></A>"));
+    } else if request.starts_with("GET /2015-03-31/functions/worker ") {
+        json!({"Configuration": {
+            "FunctionArn": "arn:aws:lambda:eu-west-1:123456789012:function:worker",
+            "Timeout": 30,
+            "Architectures": ["arm64"],
+            "Environment": {"Variables": {"CLAIMANT_TABLE": "locks", "PASSWORD": "hidden"}},
+        }})
+    } else if request.starts_with("GET /2015-03-31/event-source-mappings?FunctionName=worker") {
+        json!({"EventSourceMappings": [{"UUID": "m-1", "EventSourceArn": queue, "BatchSize": 10, "State": "Enabled"}]})
+    } else {
+        return (403, json!({"__type": "AccessDeniedException", "message": "not you"}).to_string());
+    };
+    (200, answer.to_string())
+}
+
+#[test]
+fn a_stack_is_examined_with_signed_requests_and_what_is_refused_is_said() {
+    let server = Server::start(shop);
+    let output = doctor(&["--stack", "shop", "--history"], &server.variables());
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}{}", text(&output.stderr));
+    assert!(shown.contains("error: m-1 (no-partial-batch-response, check 3)"), "{shown}");
+    for refused in
+        ["GetQueueUrl of orders", "DescribeTable of locks", "DescribeAlarms of this account", "GetMetricData"]
+    {
+        assert!(shown.contains(refused), "{refused} is not said to be refused: {shown}");
+    }
+    assert!(shown.contains("lack the permission") && !shown.contains("hidden") && !shown.contains("s3cret"), "{shown}");
+    let requests = server.requests.lock().unwrap();
+    for (what, service) in [
+        ("Action=ListStackResources", "eu-west-1/cloudformation/"),
+        ("GET /2015-03-31/functions/worker", "eu-west-1/lambda/"),
+        ("AmazonSQS.GetQueueUrl", "eu-west-1/sqs/"),
+        ("DynamoDB_20120810.DescribeTable", "eu-west-1/dynamodb/"),
+        ("GraniteServiceVersion20100801.GetMetricData", "eu-west-1/monitoring/"),
+    ] {
+        let request = requests.iter().find(|request| request.contains(what)).unwrap_or_else(|| panic!("no {what}"));
+        assert!(request.contains("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/") && request.contains(service), "{request}");
+    }
+}
+
+#[test]
+fn without_any_right_the_exit_code_is_2() {
+    let server = Server::start(|_| {
+        (403, "<E><Error><Code>AccessDenied</Code><Message>not you</Message></Error></E>".to_owned())
+    });
+    for args in [["--stack", "shop"], ["--function", "worker"]] {
+        let output = doctor(&args, &server.variables());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains("lack the permission"), "{}", text(&output.stderr));
+    }
+}
