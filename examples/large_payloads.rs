@@ -5,7 +5,8 @@
 //! ```text
 //! in the queue: a pointer of fewer than 200 bytes
 //! indexing scan-7: 3 pages
-//! m-1 completed, m-2 duplicate, m-3 rejected
+//! m-1 completed
+//! m-2 duplicate, m-3 rejected
 //! ```
 
 use claimant::engine::{Engine, Message};
