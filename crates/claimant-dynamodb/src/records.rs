@@ -1,5 +1,9 @@
 //! The lock table for operators: compare and set, lists by scanning, its size.
 
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Config;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
@@ -17,6 +21,9 @@ use crate::table::{LockTable, Written};
 
 /// How much of a table a read unit pays for: two reads of 4 KB that are eventually consistent.
 const BYTES_PER_READ_UNIT: u64 = 8_192;
+
+/// The longest that one try of reading a page may take.
+const PAGE_TRY_MAX_MS: u64 = 15_000;
 
 /// The most segments that a scan may have.
 const SEGMENTS_MAX: usize = 1_000_000;
@@ -120,7 +127,11 @@ impl LockTable {
     async fn list_page(&self, filter: &Filter, from: &Cursor, budget: Budget<'_>) -> Result<Page, StoreError> {
         let Requests { table, names, .. } = &self.requests;
         let position = Position::of(from)?;
-        let read = budget.send(self.requests.scan(filter, &position).send()).await?;
+        // A page is a megabyte, and no lease depends on it: a try may take longer than a claim's.
+        let tries = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_millis(PAGE_TRY_MAX_MS)).build();
+        let patient = Config::builder().timeout_config(tries);
+        let scan = self.requests.scan(filter, &position).customize().config_override(patient);
+        let read = budget.send(scan.send()).await?;
         let read: ScanOutput = read.map_err(|e| store_error("Scan", table, &e))?;
         let units = read.consumed_capacity().and_then(|c| c.capacity_units());
         budget.meter().units(0.0, units.unwrap_or_default());

@@ -46,7 +46,7 @@
 //!
 //! Redis 4 or newer, or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `EXISTS`, `HGET`,
 //! `HSET`, `HDEL` and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy
-//! is to be checked. Each script touches one key,
+//! is to be checked; an operator's also `SCAN` and `DBSIZE`. Each script touches one key,
 //! so a cluster may place keys anywhere: [`RedisStore::open_cluster`].
 
 mod attempts;

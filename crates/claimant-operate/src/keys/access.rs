@@ -11,6 +11,9 @@ use claimant_core::{
 /// How long one call to the store may take.
 const CALL_MAX: Duration = Duration::from_secs(10);
 
+/// How long reading one page of a list may take.
+const PAGE_MAX: Duration = Duration::from_secs(40);
+
 /// The records of a store. Each method is a few calls; none of them is under way when it returns.
 ///
 /// Whether a lease is live is judged by the clock of the machine that this runs on: it must not be ahead of the owners' clocks by
@@ -92,6 +95,10 @@ impl Keys {
 
     pub(super) fn call(&self) -> Call<'_> {
         Call { within: CALL_MAX, meter: &self.meter }
+    }
+
+    pub(super) fn page_call(&self) -> Call<'_> {
+        Call { within: PAGE_MAX, meter: &self.meter }
     }
 
     /// Returns the time and the margin.

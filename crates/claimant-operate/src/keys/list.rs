@@ -166,7 +166,7 @@ impl Keys {
     async fn page(&self, filter: &Filter, from: &Cursor) -> Result<Page, Error> {
         let mut tries = 0;
         loop {
-            match self.store().list(filter, from, self.call()).await {
+            match self.store().list(filter, from, self.page_call()).await {
                 Ok(page) => return Ok(page),
                 Err(error) if error.kind().is_transient() && tries < TRIES_MAX => {
                     tokio::time::sleep(Duration::from_millis(WAIT_BASE_MS << tries)).await;
