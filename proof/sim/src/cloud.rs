@@ -1,4 +1,4 @@
-//! The cloud around the function: the producer, the event source mapping, Lambda, and an operator.
+//! The cloud around the function: the producer, the event source mapping, Lambda, and an operator who redrives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::expected;
 use crate::handler;
 use crate::history::Event;
 use crate::mutant::Mutant;
+use crate::operator::Operator;
 use crate::process::Process;
 use crate::scenario::{Fault, MessageSpec};
 use crate::sqs::Delivery;
@@ -52,10 +53,11 @@ impl Cloud {
             producers.map(|(place, spec)| produce(self.world.clone(), place, spec.clone())).collect();
         let timers: Vec<_> = self.world.scenario.faults.iter().filter_map(timer).collect();
         for (at_ms, fault) in timers {
-            let world = self.world.clone();
+            let (world, operator) = (self.world.clone(), Operator::new(&self.world, &self.aws));
             producers.spawn(async move {
                 sleep(Duration::from_millis(at_ms)).await;
                 happen(&world, &fault);
+                operator.act(&fault).await;
             });
         }
         self.drain(&mut producers).await;
@@ -189,6 +191,7 @@ fn timer(fault: &Fault) -> Option<(u64, Fault)> {
         Fault::Jump { at_ms, .. }
         | Fault::Terminate { at_ms, .. }
         | Fault::Expire { at_ms }
+        | Fault::Operate { at_ms, .. }
         | Fault::Deploy { at_ms } => Some((at_ms, fault.clone())),
         _ => None,
     }

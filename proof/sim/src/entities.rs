@@ -76,6 +76,8 @@ pub struct Request {
     pub calls: Vec<Call>,
     /// What was planned for it.
     pub fate: Option<Fate>,
+    /// Whether an operator asked, and no function.
+    pub of_operator: bool,
     /// When it arrived, and whether its sender had given up by then.
     pub arrived: Option<(u64, bool)>,
     /// When it was answered, and whether all was done.

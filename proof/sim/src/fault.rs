@@ -126,11 +126,39 @@ pub enum Fault {
         /// What happens to them.
         fate: Fate,
     },
+    /// An operator acts on a key, by the operators' own library and without force.
+    Operate {
+        /// When.
+        at_ms: u64,
+        /// Whose key.
+        key: usize,
+        /// What is done.
+        act: Act,
+        /// For how long the operator watches at most, until the key needs one: it is abandoned, parked or rejected.
+        watch_ms: u64,
+        /// For how long the operator hesitates between reading and writing.
+        pause_ms: u64,
+        /// Whether the operator's process dies then.
+        dies: bool,
+    },
     /// The function is deployed anew, with another fingerprint rule: its processes get no more invocations.
     Deploy {
         /// When.
         at_ms: u64,
     },
+}
+
+/// What an operator does to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Lets it run again.
+    Release,
+    /// The same, and its attempts begin anew.
+    Reset,
+    /// Ends its window.
+    Forget,
+    /// Says that its work is done.
+    Resolve,
 }
 
 /// What happens to a request.

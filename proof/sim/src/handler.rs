@@ -30,10 +30,7 @@ use crate::world::World;
 pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Service {
     let scenario = &world.scenario;
     let aws = &own_process(aws);
-    // No service here checks signatures, which take a third of a request's time.
-    let config = aws_sdk_dynamodb::config::Builder::from(aws).allow_no_auth().build();
-    let client = aws_sdk_dynamodb::Client::from_conf(config);
-    let table = LockTable::new(client, LOCKS).batched(scenario.consumer.batched);
+    let table = lock_table(aws).batched(scenario.consumer.batched);
     let consumers = consumers(world, process, &table);
     let service = Service::with_aws(&settings(scenario), consumers, Some(aws));
     let clock: Arc<Process> = Arc::clone(process);
@@ -51,9 +48,18 @@ pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Servic
     service.handlers_on(threads.expect("a thread that is there"))
 }
 
+/// The lock table.
+#[must_use]
+pub fn lock_table(aws: &SdkConfig) -> LockTable {
+    // No service here checks signatures, which take a third of a request's time.
+    let config = aws_sdk_dynamodb::config::Builder::from(aws).allow_no_auth().build();
+    LockTable::new(aws_sdk_dynamodb::Client::from_conf(config), LOCKS)
+}
+
 /// The same configuration with retries of its own. The SDK counts them for a whole process, by service and Region: runs
 /// would change each other, and one process would leave its successor none.
-fn own_process(aws: &SdkConfig) -> SdkConfig {
+#[must_use]
+pub fn own_process(aws: &SdkConfig) -> SdkConfig {
     static PROCESSES: AtomicU64 = AtomicU64::new(0);
     let region = format!("sim-{}", PROCESSES.fetch_add(1, Ordering::Relaxed));
     aws.clone().into_builder().region(Region::new(region)).build()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::scenario::{Fate, Scenario, Work};
+use crate::scenario::{Act, Fate, Scenario, Work};
 use crate::world::BEGIN_MS;
 
 /// One invocation of the function, counted from 0.
@@ -107,6 +107,7 @@ pub enum Event {
         operation: String,
         calls: Vec<Call>,
         fate: Option<Fate>,
+        of_operator: bool,
     },
     /// The request arrived at the store.
     Arrived { request: RequestNo, abandoned: bool },
@@ -122,6 +123,8 @@ pub enum Event {
     QueueAsked { request: RequestNo, invocation: Option<InvocationNo>, operation: String, fate: Option<Fate> },
     /// The function fetches a payload.
     FetchAsked { invocation: Option<InvocationNo>, fate: Option<Fate> },
+    /// An operator has acted on a key, or has tried to.
+    Operated { id: String, act: Act, came: &'static str },
     /// A message was hidden, or not.
     Hidden { invocation: Option<InvocationNo>, id: String, for_s: u64, done: bool },
     /// A handler began.

@@ -10,6 +10,7 @@
 //! | [`cloud`], [`delivery`], [`event`] | producer, operator and event source mapping; one invocation; messages as events |
 //! | [`process`], [`threads`] | processes that are killed and stopped; threads that handlers block |
 //! | [`handler`], [`work`] | the consumers, and what their handlers do |
+//! | [`operator`] | operators, who act on keys beside the consumers |
 //! | [`payloads`] | payloads that messages only point to |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
 //! | [`dynamo`], [`sqs`] | the store and the queue |
@@ -34,6 +35,7 @@ pub mod handler;
 pub mod history;
 pub mod judge;
 pub mod mutant;
+pub mod operator;
 pub mod payloads;
 pub mod process;
 pub mod queue_api;

@@ -72,6 +72,10 @@ pub enum Mutant {
     UnknownAcknowledged,
     /// A payload that cannot be fetched now counts as one that never can be.
     UnfetchedRejected,
+    /// Operators write without their condition.
+    ActsUnguarded,
+    /// Operators force each act.
+    ActsForced,
 }
 
 impl Mutant {

@@ -45,7 +45,7 @@ pub fn run_recorded(scenario: &Scenario, mutant: Option<Mutant>, recorded: bool)
     runtime.block_on(async {
         let world = World::new(scenario.clone(), mutant, Arc::clone(&threads));
         world.state().served = recorded.then(Vec::new);
-        let aws = aws(Wire { world: world.clone() });
+        let aws = aws(Wire { world: world.clone(), of_operator: false });
         Cloud::new(world.clone(), aws).run().await;
         let mut state = world.state();
         (std::mem::take(&mut state.history), state.served.take().unwrap_or_default())

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::fault::{Fate, Fault};
+pub use crate::fault::{Act, Fate, Fault};
 
 /// One run: who works, on what, and what goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -82,6 +82,13 @@ impl<'a> Timeline<'a> {
         lived.map(|((_, record), _)| record.as_ref())
     }
 
+    /// Whether an operator has changed this record, and let parked work run again perhaps.
+    #[must_use]
+    pub fn is_operated(&self, record: &str) -> bool {
+        let changed = |request: &&Request| request.changed.iter().any(|(id, _, _)| id == record);
+        self.requests.values().filter(|request| request.of_operator).any(|request| changed(&request))
+    }
+
     /// Whether the process was stopped at some time between these.
     #[must_use]
     pub fn was_frozen(&self, process_run: u32, from: u64, to: u64) -> bool {
@@ -98,7 +105,7 @@ impl<'a> Timeline<'a> {
 
     fn add_requests(&mut self, at: u64, event: &Event) {
         match event {
-            Event::Asked { request, invocation, operation, calls, fate } => {
+            Event::Asked { request, invocation, operation, calls, fate, of_operator } => {
                 let (operation, calls) = (operation.clone(), calls.clone());
                 self.disturb(*invocation, *fate);
                 self.requests.insert(
@@ -109,6 +116,7 @@ impl<'a> Timeline<'a> {
                         operation,
                         calls,
                         fate: *fate,
+                        of_operator: *of_operator,
                         arrived: None,
                         answered: None,
                         changed: Vec::new(),

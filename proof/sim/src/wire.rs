@@ -17,6 +17,7 @@ use tokio::time::sleep;
 
 use crate::dynamo;
 use crate::history::{Event, InvocationNo, RequestNo};
+use crate::mutant::Mutant;
 use crate::process;
 use crate::queue_api;
 use crate::scenario::Fate;
@@ -30,6 +31,8 @@ const WAY_US: (u64, u64) = (500, 8_000);
 pub struct Wire {
     /// The cloud.
     pub world: World,
+    /// Whether it is an operator's.
+    pub of_operator: bool,
 }
 
 impl std::fmt::Debug for Wire {
@@ -86,7 +89,7 @@ impl HttpConnector for Wire {
 
 impl Wire {
     fn ask(&self, of_store: bool, operation: &str, mut body: Value) -> Sent {
-        let invocation = process::current();
+        let invocation = process::current().filter(|_| !self.of_operator);
         let mut state = self.world.state();
         let state_ref = &mut *state;
         let request = if of_store { state_ref.next_store_request() } else { state_ref.next_queue_request() };
@@ -95,12 +98,15 @@ impl Wire {
         let fate = self.world.fate(of_store, request);
         let operation = operation.to_owned();
         self.world.note(if of_store {
-            Event::Asked { request, invocation, operation: operation.clone(), calls, fate }
+            let (operation, of_operator) = (operation.clone(), self.of_operator);
+            Event::Asked { request, invocation, operation, calls, fate, of_operator }
         } else {
             Event::QueueAsked { request, invocation, operation: operation.clone(), fate }
         });
-        if let Some(mutant) = self.world.mutant {
-            mutant.bend_request(&operation, &mut body);
+        match self.world.mutant {
+            Some(Mutant::ActsUnguarded) if self.of_operator => body["ConditionExpression"] = Value::Null,
+            Some(mutant) => mutant.bend_request(&operation, &mut body),
+            None => {}
         }
         Sent { request, invocation, operation, body, fate, of_store }
     }

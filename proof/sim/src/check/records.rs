@@ -79,11 +79,14 @@ fn claimed(scenario: &Scenario, change: &Change<'_>, before: &Record, after: &Re
     if before.expires_s * 1_000 < now {
         return;
     }
+    // Without force, too: that is what operators are for.
+    let of_operator = change.request.is_some_and(|request| request.of_operator);
     match before.status.as_str() {
         "COMPLETED" => {
             let rule = if after.status == "COMPLETED" { "S2" } else { "S5" };
             found.add(rule, at, format!("{id} was completed and is {} again", after.status));
         }
+        _ if of_operator => {}
         "PARKED" => found.add("S5", at, format!("{id} was parked and is {}", after.status)),
         "REJECTED" if before.message_id == after.message_id => {
             found.add("S5", at, format!("{id} was rejected and is claimed by the same message"));
@@ -134,7 +137,7 @@ fn own_claim(timeline: &Timeline<'_>, at: u64, request: &Request, call: &Call, s
 
 /// S9: nothing is written when no invocation is under way.
 fn asked(timeline: &Timeline<'_>, at: u64, request: &Request, found: &mut Found) {
-    if request.calls.iter().all(|call| call.kind == Kind::Read) {
+    if request.of_operator || request.calls.iter().all(|call| call.kind == Kind::Read) {
         return;
     }
     let over = match request.invocation.and_then(|no| timeline.invocations.get(&no)) {

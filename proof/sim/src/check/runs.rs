@@ -28,7 +28,7 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     }
     for (record, runs) in &by_key {
         effects(timeline, record, runs, found);
-        if timeline.scenario.consumer.guarantee == Guarantee::AtMostOnce {
+        if timeline.scenario.consumer.guarantee == Guarantee::AtMostOnce && !timeline.is_operated(record) {
             cut_off(record, runs, found);
         }
         if timeline.scenario.consumer.guarantee != Guarantee::Optimistic {
@@ -44,6 +44,8 @@ fn effects(timeline: &Timeline<'_>, record: &str, runs: &[&Run], found: &mut Fou
     let completions: Vec<(u64, u64)> = timeline
         .requests
         .values()
+        // What an operator knows to be done needs no effect.
+        .filter(|request| !request.of_operator)
         .flat_map(|request| request.changed.iter().map(|change| (request.arrived, change)))
         .filter_map(|(arrived, (id, _, after))| {
             let after = after.as_ref().filter(|r| *id == record && r.status == "COMPLETED")?;
@@ -60,7 +62,7 @@ fn effects(timeline: &Timeline<'_>, record: &str, runs: &[&Run], found: &mut Fou
         }
         return;
     }
-    if guarantee == Guarantee::AtMostOnce && times.len() > 1 {
+    if guarantee == Guarantee::AtMostOnce && times.len() > 1 && !timeline.is_operated(record) {
         found.add("at most once", last, format!("{record} has {} effects", times.len()));
     }
     for (at, fence) in completions {

@@ -3,6 +3,7 @@
 mod handlers;
 mod invocations;
 mod neighbours;
+mod operators;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 50] = [
+pub const FAULTS: [&str; 55] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -64,6 +65,11 @@ pub const FAULTS: [&str; 50] = [
     "a message for several consumers fails",
     "a kind that no route takes is rejected",
     "a kind that no route takes is ignored",
+    "an operator acts on abandoned, parked or rejected work",
+    "a record changes between an operator's read and write",
+    "an operator dies between reading and writing",
+    "an operator wants a key that is busy or completed",
+    "a key runs again after an operator acted on it",
 ];
 
 /// How often each occurred, and how much was simulated.
@@ -97,6 +103,7 @@ impl Coverage {
         requests::count(&timeline, &mut coverage);
         neighbours::count(&timeline, &mut coverage);
         handlers::count(&timeline, &mut coverage);
+        operators::count(&timeline, &mut coverage);
         coverage
     }
 

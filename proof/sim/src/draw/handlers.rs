@@ -1,11 +1,11 @@
-//! What consumers there are, beside one with a handler for each message; and where payloads are.
+//! What consumers there are, beside one with a handler for each message; where payloads are; and operators.
 
 use fastrand::Rng;
 
 use super::{one, rarely};
-use crate::scenario::{Fate, Fault, MessageSpec, RoutesSpec, Scenario, Shape};
+use crate::scenario::{Act, Fate, Fault, MessageSpec, RoutesSpec, Scenario, Shape};
 
-/// Gives some scenarios batch handlers, some several consumers, and some payloads that messages only point to.
+/// Gives some scenarios batch handlers, some several consumers, some payloads that messages only point to, and some operators.
 pub(super) fn apply(rng: &mut Rng, scenario: &mut Scenario) {
     let each = scenario.consumer.guarantee.is_transactional() || scenario.function.threads;
     scenario.consumer.items = (!each && rarely(rng, 4)).then(|| one(rng, &[2, 5, 25]));
@@ -13,6 +13,25 @@ pub(super) fn apply(rng: &mut Rng, scenario: &mut Scenario) {
         0 | 1 => routed(rng, scenario),
         2 => pointed(rng, scenario),
         _ => {}
+    }
+    // Without a key rule, no operator knows the key.
+    if !scenario.consumer.by_message_id && rarely(rng, 4) {
+        operated(rng, scenario);
+    }
+}
+
+/// Operators at any time: most of it happens at the beginning.
+fn operated(rng: &mut Rng, scenario: &mut Scenario) {
+    for _ in 0..rng.u32(1..=5) {
+        let within_ms = one(rng, &[3_000, 30_000, 150_000]);
+        scenario.faults.push(Fault::Operate {
+            at_ms: rng.u64(..within_ms),
+            key: rng.usize(..scenario.keys.len()),
+            act: one(rng, &[Act::Release, Act::Reset, Act::Forget, Act::Resolve]),
+            watch_ms: one(rng, &[0, 60_000, 600_000]),
+            pause_ms: one(rng, &[0, 10, 100, 2_000, 20_000]),
+            dies: rarely(rng, 6),
+        });
     }
 }
 

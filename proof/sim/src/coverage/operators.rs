@@ -1,0 +1,25 @@
+//! What operators meet.
+
+use super::Coverage;
+use crate::entities::Run;
+use crate::history::Event;
+use crate::timeline::Timeline;
+
+pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
+    for request in timeline.requests.values().filter(|request| request.of_operator) {
+        coverage.add(52, request.refused.len());
+        for (id, before, after) in &request.changed {
+            let status = before.as_ref().map_or("", |before| before.status.as_str());
+            coverage.add(51, usize::from(matches!(status, "IN_PROGRESS" | "PARKED" | "REJECTED")));
+            let fence = after.as_ref().map_or(u64::MAX, |after| after.fence);
+            let again = |run: &&Run| run.fence > fence && run.record(timeline.scenario) == *id;
+            coverage.add(55, timeline.runs.values().filter(again).count());
+        }
+    }
+    for (_, event) in &timeline.history.events {
+        if let Event::Operated { came, .. } = event {
+            coverage.add(53, usize::from(*came == "died"));
+            coverage.add(54, usize::from(*came == "refused"));
+        }
+    }
+}
