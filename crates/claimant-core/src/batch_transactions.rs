@@ -14,9 +14,12 @@ use crate::transaction::AnyTransaction;
 
 /// A store that completes many claims in one transaction with what a handler wrote in it.
 ///
-/// Claims are those of the [`Store`], seen by others and with a lease. To its clauses this adds: [`commit`](Self::commit)
-/// completes all of the claims together with the transaction, guarded as a settlement is, or writes nothing; a transaction
-/// that is dropped or rolled back leaves no trace.
+/// Claims are those of the [`Store`], seen by others and with a lease. To the clauses of stores this adds:
+///
+/// 18. **All or none.** [`commit`](Self::commit) completes all of the claims together with the transaction, guarded as a settlement
+///     is, or writes nothing. A transaction that is dropped or rolled back leaves no trace.
+/// 19. **Found out.** [`resolve`](Self::resolve) tells what became of a commit that was cut off or has no answer, and what it tells
+///     stays so.
 pub trait BatchTransactional: Store {
     /// The transaction that the handler borrows. Dropping it discards the handler's writes.
     type Transaction: Send + 'static;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use claimant_core::Store;
 
-/// The clauses of the contracts of [`Store`] and, from 14, of [`Records`](claimant_core::Records), by their names: the first is clause 1.
-pub const CLAUSES: [&str; 17] = [
+/// The clauses of the contracts of [`Store`], from 14 of [`Records`](claimant_core::Records), and from 18 of
+/// [`BatchTransactional`](claimant_core::BatchTransactional), by their names: the first is clause 1.
+pub const CLAUSES: [&str; 19] = [
     "One decision",
     "Atomic",
     "Guarded",
@@ -24,6 +25,8 @@ pub const CLAUSES: [&str; 17] = [
     "Nothing is missed",
     "Pages are bounded",
     "A list changes nothing",
+    "All or none",
+    "Found out",
 ];
 
 /// How many of them are the contract of [`Store`].

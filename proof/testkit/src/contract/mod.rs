@@ -32,6 +32,7 @@
 //! | `reference` | everything else that the memory store does, in scripts and in random calls: clause 1 |
 //! | `agreement` | two stores, or two ways of asking one, give the same answers to the same random calls |
 //! | `operating` | what operators ask of a store: clauses 14 to 17 |
+//! | `together` | many claims completed in one transaction: clauses 18 and 19 |
 //! | `trips` | how many requests the common calls take |
 
 mod agreement;
@@ -49,13 +50,14 @@ mod rules;
 mod scene;
 mod silence;
 mod stale;
+mod together;
 mod trips;
 mod values;
 mod windows;
 
 use std::sync::Arc;
 
-use claimant_core::{Records, Store};
+use claimant_core::{BatchTransactional, Records, Store};
 
 use examiner::Examiner;
 
@@ -97,6 +99,23 @@ pub async fn check_records(store: Arc<dyn Records>) -> Findings {
 pub async fn survey_records(store: Arc<dyn Records>) -> Findings {
     let mut examiner = Examiner::new(store.clone(), false);
     operating::check(&mut examiner, store.as_ref()).await;
+    examiner.findings
+}
+
+/// Holds a store to what the [`BatchTransactional`] contract adds: clauses 18 and 19. Uses fresh keys.
+///
+/// # Panics
+/// As [`check`].
+pub async fn check_transactions<S: BatchTransactional>(store: Arc<S>) -> Findings {
+    let mut examiner = Examiner::new(store.clone(), true);
+    together::check(&mut examiner, store.as_ref()).await;
+    examiner.findings
+}
+
+/// As [`check_transactions`], but goes on after a check that does not hold.
+pub async fn survey_transactions<S: BatchTransactional>(store: Arc<S>) -> Findings {
+    let mut examiner = Examiner::new(store.clone(), false);
+    together::check(&mut examiner, store.as_ref()).await;
     examiner.findings
 }
 

@@ -6,12 +6,14 @@ mod bug;
 mod distort;
 mod records;
 mod store;
+mod together;
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use claimant_core::MemoryStore;
+use claimant_testkit::batch_ledger::BatchLedger;
 use claimant_testkit::contract;
 
 use bug::Bug;
@@ -21,8 +23,10 @@ use store::Mutant;
 async fn the_memory_store_keeps_the_contract() {
     let findings = contract::check(Arc::new(MemoryStore::new())).await;
     let operated = contract::check_records(Arc::new(MemoryStore::new())).await;
+    let together = contract::check_transactions(Arc::new(BatchLedger::default())).await;
     for clause in 1..=contract::CLAUSES.len() {
-        assert!(findings.held(clause) + operated.held(clause) > 0, "clause {clause} has no check");
+        let held = findings.held(clause) + operated.held(clause) + together.held(clause);
+        assert!(held > 0, "clause {clause} has no check");
     }
 }
 
