@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Queues and a table as the project has them, with a short visibility timeout in seconds: what a test waits for are leases
 /// and visibility timeouts.
-const QUEUES_AND_TABLE: &str = "
+pub(crate) const QUEUES_AND_TABLE: &str = "
 Transform: AWS::Serverless-2016-10-31
 Resources:
   Orders:
@@ -53,7 +53,7 @@ const SHORT_FUNCTION: &str = "
 ";
 
 /// A function that its messages can end. Its renewed leases make the visibility timeout shorter.
-const POISON_FUNCTION: &str = "
+pub(crate) const POISON_FUNCTION: &str = "
   PoisonFunction:
     Type: AWS::Serverless::Function
     Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: poison-worker}}
@@ -81,14 +81,14 @@ fn write_template(path: &Path, visibility_s: u32, function: &str) {
     std::fs::write(path, text).expect("it is writable");
 }
 
-type Logs = Arc<Mutex<Vec<String>>>;
+pub(crate) type Logs = Arc<Mutex<Vec<String>>>;
 
 /// Where cargo puts the workspace's binaries: beside the directory of this test binary.
 fn binaries() -> PathBuf {
     built(&["order-confirmation", "payment", "gift-card", "loyalty", "audit"])
 }
 
-fn built(names: &[&str]) -> PathBuf {
+pub(crate) fn built(names: &[&str]) -> PathBuf {
     let this = std::env::current_exe().expect("a process has an executable");
     let profile = this.parent().and_then(|deps| deps.parent()).expect("target/debug/deps/it");
     for binary in names.iter().map(|name| profile.join(name)) {
@@ -101,14 +101,14 @@ fn project_template() -> PathBuf {
     repository().unwrap().join("template.yaml")
 }
 
-async fn start(mut config: CloudConfig) -> (Cloud, Logs) {
+pub(crate) async fn start(mut config: CloudConfig) -> (Cloud, Logs) {
     let logs = Logs::default();
     let sink = Arc::clone(&logs);
     config.logs = Arc::new(move |_, line| sink.lock().expect("not poisoned").push(line.to_owned()));
     (Cloud::start(config).await.expect("the cloud starts"), logs)
 }
 
-async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");

@@ -7,6 +7,7 @@ mod agreement;
 mod cloud;
 mod contract;
 mod inbox;
+mod incidents;
 mod kill;
 mod lambda;
 mod lambda_round;

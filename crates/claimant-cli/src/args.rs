@@ -9,8 +9,12 @@ use clap::{Parser, Subcommand};
 
 use crate::doctor::Doctor;
 use crate::new::{Guarantee, Name};
+use crate::operate::act::OnKeys;
 use crate::operate::dead::Dead;
+use crate::operate::inspect::Inspect;
 use crate::operate::intake::OnFunction;
+use crate::operate::list::List;
+use crate::operate::tail::Tail;
 
 /// SQS consumers on AWS Lambda that do each message's work once.
 #[derive(Debug, Parser)]
@@ -32,6 +36,26 @@ pub(crate) enum Command {
     Pause(OnFunction),
     /// Let messages in to a function again.
     Resume(OnFunction),
+    List(List),
+    Inspect(Inspect),
+    /// Let work run again that was abandoned, parked or rejected.
+    ///
+    /// Its next message runs it, under the guards of the runtime; attempts go on counting. Redrive its dead letter afterwards, where
+    /// there is one: claimant dead redrive.
+    Release(OnKeys),
+    /// Let work run again with its attempts counted from 0, after attempts_max.
+    ///
+    /// As release, and the count of attempts starts again.
+    Reset(OnKeys),
+    /// Forget a key: its next message runs as if there had been none before.
+    ///
+    /// A completed key is refused without --force: its work would be done twice.
+    Forget(OnKeys),
+    /// Count a key's work as done: its messages are duplicates from now on.
+    ///
+    /// For work that was parked or stuck and was found to have been done.
+    Resolve(OnKeys),
+    Tail(Tail),
     Completions(Completions),
     Man(Man),
 }

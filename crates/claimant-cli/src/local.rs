@@ -115,6 +115,7 @@ async fn run_command(cloud: &Cloud, options: &Local, stop: &mut StopSignals) -> 
             _ = hangup.recv() => {}
         }
     };
+    let _announced = running::announce(&cloud.endpoints().control);
     command::run(&options.command, variables, stopped).await
 }
 

@@ -10,7 +10,6 @@ mod new;
 mod operate;
 mod output;
 mod progress;
-#[allow(dead_code, reason = "the commands that use it follow")]
 mod running;
 mod shell;
 
@@ -21,6 +20,7 @@ use clap::Parser as _;
 
 use args::{Args, Command};
 use claimant_core::error::Chain;
+use claimant_core::protocol::Act;
 use exit::{EXIT_SETUP, Ended};
 
 /// The command's own log. The embedded DynamoDB warns of every condition that fails, which is normal here; and `aws_config`, at
@@ -58,6 +58,13 @@ fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
         Command::Dead(options) => block_on(operate::dead::run(*options))??,
         Command::Pause(options) => block_on(operate::intake::run(false, options))??,
         Command::Resume(options) => block_on(operate::intake::run(true, options))??,
+        Command::List(options) => block_on(operate::list::run(options))??,
+        Command::Inspect(options) => block_on(operate::inspect::run(options))??,
+        Command::Release(options) => block_on(operate::act::run(Act::Release, options))??,
+        Command::Reset(options) => block_on(operate::act::run(Act::Reset, options))??,
+        Command::Forget(options) => block_on(operate::act::run(Act::Forget, options))??,
+        Command::Resolve(options) => block_on(operate::act::run(Act::Resolve, options))??,
+        Command::Tail(options) => block_on(operate::tail::run(options))??,
         Command::Completions(options) => {
             shell::completions(options.shell);
             Ended::Well

@@ -1,6 +1,6 @@
 //! The local clouds that run on this machine: each leaves the address of its control endpoint in a file of its own.
 //!
-//! The files are in a directory that belongs to this user and that no other may read or write, so nobody else on the machine
+//! The files are in a directory that belongs to this user and that no other may read or write, so no other user of the machine
 //! can have commands sent elsewhere.
 
 use std::fs::{self, DirBuilder, Metadata};

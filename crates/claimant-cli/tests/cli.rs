@@ -268,3 +268,62 @@ fn a_data_directory_is_held_by_one_process_and_let_go_by_its_death() {
     next.kill().unwrap();
     next.wait().unwrap();
 }
+
+/// The command in a world without a local cloud, an account or an operator.
+fn operator(args: &[&str]) -> Output {
+    let nothing = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing");
+    std::fs::create_dir_all(&nothing).expect("the target directory can be written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    command.args(args).env_clear().env("XDG_RUNTIME_DIR", &nothing).env("HOME", &nothing).stdin(Stdio::null());
+    command.output().expect("the command runs")
+}
+
+#[test]
+fn what_there_is_to_work_on_must_be_said() {
+    let table: [(&[&str], &str); 12] = [
+        (&["list"], "there is nothing to work on"),
+        (&["inspect", "order#1"], "there is nothing to work on"),
+        (&["release", "order#1", "--yes"], "there is nothing to work on"),
+        (&["tail"], "there is nothing to work on"),
+        (&["list", "--queue", "orders"], "there is nothing to work on"),
+        (&["list", "--local=http://127.0.0.1:1"], "there is no local cloud at this address"),
+        (&["list", "--local=nowhere here"], "is no address"),
+        (&["list", "--store", "ftp://user:secret@host/"], "begins with none of postgres://"),
+        (&["list", "--store", "env:NOT_SET"], "the variable NOT_SET is not set"),
+        (&["list", "--local", "--store", "redis://host"], "cannot be used with"),
+        (&["list", "PARKED"], "stuck, completed"),
+        (&["list", "--older-than", "soon"], "90s or 15m"),
+    ];
+    for (args, expected) in table {
+        let output = operator(args);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
+        assert!(errors.contains(expected) && !errors.contains("secret"), "{args:?}: {errors}");
+        assert_eq!(text(&output.stdout), "", "{args:?}");
+    }
+}
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    const COMMANDS: [&str; 8] = ["inspect", "list", "release", "reset", "forget", "resolve", "tail", "local"];
+    for shell in ["bash", "zsh", "fish"] {
+        let output = operator(&["completions", shell]);
+        let completions = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(COMMANDS.iter().all(|command| completions.contains(command)), "{shell}: {completions}");
+        // Where the shell is here, it can read them.
+        let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("completions.{shell}"));
+        std::fs::write(&script, &completions).expect("the target directory can be written");
+        if let Ok(read) = Command::new(shell).arg("-n").arg(&script).output() {
+            assert!(read.status.success(), "{shell}: {}", text(&read.stderr));
+        }
+    }
+    let manuals = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manuals");
+    let output = operator(&["man", manuals.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for command in COMMANDS {
+        let page = manuals.join(format!("claimant-{command}.1"));
+        let page = std::fs::read_to_string(&page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
+        assert!(page.contains(".SH"), "{page}");
+    }
+}

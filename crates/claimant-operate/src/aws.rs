@@ -1,6 +1,7 @@
 //! What errors of the AWS SDKs mean to the person who asked.
 
-use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
 
 /// Error codes where a permission is missing or the credentials are not accepted.
@@ -23,7 +24,7 @@ const ABSENT: [&str; 4] =
 pub(crate) fn failed<E, R>(what: &str, permission: &str, error: &SdkError<E, R>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: std::fmt::Debug,
+    R: std::fmt::Debug + 'static,
 {
     let code = error.code();
     let message = error.message().unwrap_or_default();
@@ -37,11 +38,11 @@ where
         )),
         (_, Some(code)) => Error::new(format!("{what}: {code}: {message}")),
         (SdkError::ConstructionFailure(_), None) => {
-            Error::invalid(format!("{what}: the request cannot be made: {}", DisplayErrorContext(error)))
+            Error::invalid(format!("{what}: the request cannot be made: {}", Chain(error)))
         }
         (_, None) => Error::new(format!(
             "{what}: no answer came. Is the endpoint right, and are there credentials? {}",
-            DisplayErrorContext(error)
+            Chain(error)
         ))
         .of_kind(ErrorKind::Unavailable),
     }

@@ -5,11 +5,17 @@
 //! | [`dead`] | dead letters: read, grouped, sent back, discarded |
 //! | [`intake`] | event source mappings: paused and resumed |
 //! | [`keys`] | records of keys: inspected, listed, released, reset, forgotten, resolved |
-//! | [`target`] | what the commands work on: a local cloud, or a table and queues by their names |
+//! | [`open`] | opens the stores of a target |
+//! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
+//! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
 
 mod aws;
 pub mod dead;
 mod http;
 pub mod intake;
 pub mod keys;
+pub mod open;
+pub mod outcomes;
+mod place;
+mod stack;
 pub mod target;

@@ -1,8 +1,11 @@
 //! The options that all commands of operators have.
 
+use std::time::Duration;
+
 use claimant_core::{Error, SecretUrl};
 use claimant_operate::target::{Account, Place, StoreAddress, Target};
 
+use super::parse;
 use crate::running;
 
 /// What `--store` begins with where a variable of the environment has the URL.
@@ -17,7 +20,11 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) local: Option<String>,
 
-    /// The lock table, by its name or ARN, with the credentials of the profile; or one of several tables of a local cloud
+    /// A deployed CloudFormation stack: the tables and queues of its functions, with the credentials of the profile
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["local", "store"])]
+    pub(crate) stack: Option<String>,
+
+    /// The lock table, by its name or ARN, with the credentials of the profile; or one of several tables of a local cloud or a stack
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
 
@@ -25,9 +32,13 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "URL", conflicts_with_all = ["local", "table"])]
     pub(crate) store: Option<String>,
 
-    /// A queue, by its URL; may be given several times. Of a local cloud its name is enough
+    /// A queue, by its URL; may be given several times. Of a local cloud or a stack its name is enough
     #[arg(long = "queue", value_name = "URL")]
     pub(crate) queues: Vec<String>,
+
+    /// By how much the clocks of functions may differ, where consumers have set `.clock_skew`: 2s [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    pub(crate) skew: Option<Duration>,
 
     /// The profile of the AWS configuration [default: as the environment says]
     #[arg(long, value_name = "NAME")]
@@ -47,11 +58,7 @@ impl TargetOptions {
         let account = Account { profile: self.profile.clone(), region: self.region.clone() };
         let mut place = self.target()?.open(&account).await?;
         if let Some(table) = &self.table {
-            let known: Vec<_> = place.stores.iter().map(store_name).collect();
-            place.stores.retain(|store| store_name(store) == *table);
-            if place.stores.is_empty() {
-                return Err(Error::invalid(format!("{} has no table {table}: it has {}", place.name, all(&known))));
-            }
+            place.choose_table(table)?;
         }
         for asked in &self.queues {
             if place.queue(asked).is_none() {
@@ -68,6 +75,9 @@ impl TargetOptions {
     fn target(&self) -> Result<Target, Error> {
         if let Some(url) = &self.local {
             return if url.is_empty() { running_cloud() } else { Ok(Target::Local(url.clone())) };
+        }
+        if let Some(stack) = &self.stack {
+            return Ok(Target::Stack(stack.clone()));
         }
         let by_url = self.queues.iter().any(|queue| queue.contains("://"));
         if self.table.is_none() && self.store.is_none() && !by_url {
@@ -86,13 +96,6 @@ fn store_url(option: &str) -> Result<SecretUrl, Error> {
     std::env::var(name).map(SecretUrl::new).map_err(missing)
 }
 
-fn store_name(store: &StoreAddress) -> String {
-    match store {
-        StoreAddress::Table(name) => name.clone(),
-        StoreAddress::Url(_) => "a database".to_owned(),
-    }
-}
-
 fn all(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
@@ -106,7 +109,7 @@ fn running_cloud() -> Result<Target, Error> {
         [url] => Ok(Target::Local(url.clone())),
         [] => Err(Error::invalid(
             "there is nothing to work on: no local cloud runs here (`claimant local`). Say what is meant with --local=URL, \
-             --table NAME, --store URL or --queue URL",
+             --stack NAME, --table NAME, --store URL or --queue URL",
         )),
         several => Err(Error::invalid(format!(
             "{} local clouds run here: choose one with --local=URL, of {}",
@@ -138,16 +141,4 @@ pub(crate) struct WriteOptions {
     /// Why, for those who look at it later
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
-}
-
-/// How much is done, and how fast.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(crate) struct BulkOptions {
-    /// At most this many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: Option<u64>,
-
-    /// At most this many per second
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) rate: Option<u32>,
 }

@@ -7,7 +7,7 @@ use crate::arn::REGION;
 use crate::stack::{GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
 
 /// Variables of this process that its functions get too, where set.
-const PASSED_ON: [&str; 3] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL"];
+const PASSED_ON: [&str; 4] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL", "CLAIMANT_LOG_MESSAGES"];
 
 /// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
 pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {

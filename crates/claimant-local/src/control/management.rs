@@ -20,6 +20,10 @@ use crate::stack::{FunctionSpec, MappingSpec};
 
 const MAPPINGS_PATH: &str = "/2015-03-31/event-source-mappings";
 const FUNCTIONS_PATH: &str = "/2015-03-31/functions";
+const TAGS_PATH: &str = "/2017-03-31/tags";
+
+/// The stack that the functions' tags name: the whole template.
+const STACK: &str = "local";
 
 /// What a mapping's answer names so that failed messages stay.
 const REPORTS: &str = "ReportBatchItemFailures";
@@ -72,6 +76,7 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(functions: Functions) -> 
     router
         .route(&format!("{MAPPINGS_PATH}/{{id}}"), get(get_mapping).put(update_mapping))
         .route(&format!("{FUNCTIONS_PATH}/{{name}}/configuration"), get(get_function))
+        .route(&format!("{TAGS_PATH}/{{arn}}"), get(list_tags))
         .route("/2015-03-31/{*rest}", axum::routing::any(unknown))
         .method_not_allowed_fallback(unknown)
         .with_state(functions)
@@ -100,6 +105,19 @@ async fn get_function(State(functions): State<Functions>, Path(name): Path<Strin
     match all(&functions).iter().find(|managed| managed.spec.name == name) {
         Some(managed) => Json(managed.json()).into_response(),
         None => not_found(&format!("Function not found: {}", arn::of_function(name))),
+    }
+}
+
+/// The tags that CloudFormation gives what it makes.
+async fn list_tags(State(functions): State<Functions>, Path(arn): Path<String>) -> Response {
+    let name = arn::function_name(&arn);
+    match all(&functions).iter().find(|managed| managed.spec.name == name) {
+        Some(managed) => Json(json!({ "Tags": {
+            "aws:cloudformation:stack-name": STACK,
+            "aws:cloudformation:logical-id": managed.spec.logical_id,
+        } }))
+        .into_response(),
+        None => not_found(&format!("Function not found: {arn}")),
     }
 }
 
@@ -188,7 +206,7 @@ fn query(uri: &Uri) -> BTreeMap<String, String> {
 async fn unknown(method: Method, uri: Uri) -> Response {
     let path: String = uri.path().chars().take(100).collect();
     let why = format!(
-        "the local cloud does not support {method} {path}: it has ListFunctions, GetFunctionConfiguration, \
+        "the local cloud does not support {method} {path}: it has ListFunctions, GetFunctionConfiguration, ListTags, \
          ListEventSourceMappings, GetEventSourceMapping and UpdateEventSourceMapping"
     );
     refusal(StatusCode::NOT_FOUND, "UnknownOperationException", &why)

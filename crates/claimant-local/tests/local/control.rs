@@ -52,7 +52,7 @@ async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
         let shown = Arc::clone(&shown);
         control.observe(Arc::new(move |function, line| shown.lock().unwrap().push(format!("{function}: {line}"))))
     };
-    sink("f", "nobody reads this one");
+    sink("f", "no one reads this one");
     let mut reader = ask(&address, "/_claimant/logs").await;
     // The head of the answer comes once the reader is there.
     let mut head = String::new();
@@ -61,7 +61,7 @@ async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
     }
     sink("f", "batch done");
     assert_eq!(next_line(&mut reader).await, Some(json!({"function": "f", "line": "batch done"})));
-    assert_eq!(*shown.lock().unwrap(), ["f: nobody reads this one", "f: batch done"]);
+    assert_eq!(*shown.lock().unwrap(), ["f: no one reads this one", "f: batch done"]);
 
     stop.send(()).unwrap();
     assert_eq!(next_line(&mut reader).await, None);

@@ -203,7 +203,7 @@ fn in_words(record: Option<&Record>, decision: Decision) -> (&'static str, Strin
 }
 
 /// Returns a time span in the two largest units that it has: `3 d 4 h`.
-pub(super) fn span(seconds: u64) -> String {
+pub fn span(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let first = units.iter().position(|(size, _)| seconds >= *size).unwrap_or(units.len() - 1);
     let (size, unit) = units[first];

@@ -14,5 +14,5 @@ mod list;
 
 pub use access::Keys;
 pub use act::{Acted, Order};
-pub use inspect::{Forecast, Inspection, Possible};
+pub use inspect::{Forecast, Inspection, Possible, span};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query};

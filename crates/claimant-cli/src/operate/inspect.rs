@@ -1,0 +1,150 @@
+//! `claimant inspect`: one key in words, its dead letters, and what would happen next.
+
+use std::ops::ControlFlow;
+
+use claimant_core::{ConsumerName, Error};
+use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
+use claimant_operate::keys::{Inspection, Keys};
+use claimant_operate::open::OpenStore;
+use claimant_operate::target::Place;
+use serde_json::{Value, json};
+
+use super::options::{OutputOptions, TargetOptions};
+use super::table::harmless;
+use super::{needs_a_person, parse, record};
+use crate::exit::Ended;
+use crate::output::{note, say, say_json};
+
+/// Explain a key: its record in words, its dead letters, and what would happen if its message came now.
+///
+/// KEY is the id of a record, as lists and dead letters show it (order-confirmation#ord-1001), or with --consumer the key alone.
+/// What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues; the
+/// queues themselves are not read, since to look at a message is to receive it, and that counts towards maxReceiveCount.
+///
+/// Exit codes: 0 where the key needs no one, 1 where it is stuck, parked, rejected or failed, 2 where it could not be looked at.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Inspect {
+    /// The record's id, or with --consumer the key
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// The consumer of the key
+    #[arg(long, value_name = "NAME", value_parser = parse::consumer)]
+    consumer: Option<ConsumerName>,
+
+    /// Do not look for its dead letters
+    #[arg(long)]
+    no_dead_letters: bool,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+/// Explains a key.
+pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
+    let place = options.target.open().await?;
+    let ids = Keys::ids(&options.key, options.consumer.as_ref())?;
+    let stores = place.open_stores(options.target.skew).await?;
+    let (found, store) = super::find(&stores, &ids).await?;
+    let inspection = store.keys.inspect(&found).await?;
+    let letters = if options.no_dead_letters { Vec::new() } else { dead_letters(&place, &inspection).await };
+    if options.output.json {
+        say_json(&document(&inspection, store, &letters));
+    } else {
+        print(&inspection, store, &letters);
+    }
+    let needs = inspection.state.is_some_and(needs_a_person);
+    Ok(if needs { Ended::WithFaults } else { Ended::Well })
+}
+
+/// A dead letter of the key, with its queue.
+struct Found {
+    queue: String,
+    letter: DeadLetter,
+}
+
+/// The dead letters of the key; what cannot be read is told on standard error, and the rest is shown.
+async fn dead_letters(place: &Place, inspection: &Inspection) -> Vec<Found> {
+    let message = inspection.record.as_ref().map(|record| record.message_id.as_str());
+    let mut found = Vec::new();
+    for queue in &place.queues {
+        let known = place.dead_letter_queues().iter().any(|dead| dead.url == queue.url);
+        // Of a queue that was named by hand it is not known what it is; the others were.
+        if !known && place.queues.iter().any(|queue| queue.dead_letter_queue.is_some()) {
+            continue;
+        }
+        let looked = async {
+            let dead = DeadLetterQueue::open(place.sqs(), &queue.url).await?;
+            if dead.sources().is_empty() {
+                return Ok(());
+            }
+            let mut each = |letter: DeadLetter| {
+                let own = |id: &str| letter.message_id == id || letter.earlier_ids.iter().any(|earlier| earlier == id);
+                if letter.why.record.as_deref() == Some(inspection.id.as_str()) || message.is_some_and(own) {
+                    found.push(Found { queue: queue.name.clone(), letter });
+                }
+            };
+            let report =
+                dead.read(&Selection::default(), LOOKED_AT_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await?;
+            if report.more {
+                note(format!("{}: not every dead letter was looked at.", queue.name));
+            }
+            Ok::<_, Error>(())
+        };
+        if let Err(error) = looked.await {
+            note(format!("{}: {error:?}", queue.name));
+        }
+    }
+    found
+}
+
+fn print(inspection: &Inspection, store: &OpenStore, letters: &[Found]) {
+    let state = inspection.state.map_or("absent", |state| state.as_str());
+    say(format!("{}  ({}, {state})", harmless(inspection.id.as_str()), store.name));
+    say(format!("{}\n", inspection.headline()));
+    if let Some(record) = &inspection.record {
+        for (what, value) in record::lines(record) {
+            say(format!("  {what:<13} {}", harmless(&value)));
+        }
+        say("");
+    }
+    for Found { queue, letter } in letters {
+        let error = letter.why.error.as_deref().unwrap_or("no error given");
+        let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {} ago", record::age(at)));
+        say(format!("In {queue}: {}{sent}: {}", letter.message_id, harmless(error)));
+    }
+    if letters.is_empty() {
+        say("No dead letter of it was found.");
+    }
+    say("\nIf a message came now:");
+    for forecast in &inspection.next {
+        say(format!("  {}: {}", forecast.case, forecast.says));
+    }
+    if inspection.record.is_some() {
+        say("\nWhat can be done:");
+        for possible in &inspection.acts {
+            say(format!("  claimant {:<8} {}", possible.act.as_str(), possible.says));
+        }
+    }
+}
+
+fn document(inspection: &Inspection, store: &OpenStore, letters: &[Found]) -> Value {
+    let Inspection { id, record, state, next, acts, .. } = inspection;
+    let letter = |found: &Found| {
+        let mut letter = found.letter.to_json(false);
+        letter["queue"] = found.queue.as_str().into();
+        letter
+    };
+    json!({
+        "store": store.name,
+        "record": id.as_str(),
+        "says": inspection.headline(),
+        "found": record.as_ref().map(|record| record::to_json(id, record, *state)),
+        "dead_letters": letters.iter().map(letter).collect::<Vec<_>>(),
+        "next": next.iter().map(|f| json!({ "case": f.case, "outcome": f.outcome, "says": f.says })).collect::<Vec<_>>(),
+        "acts": acts.iter().map(|a| json!({ "act": a.act.as_str(), "writes": a.writes, "says": a.says })).collect::<Vec<_>>(),
+    })
+}

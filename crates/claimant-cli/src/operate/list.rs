@@ -1,0 +1,168 @@
+//! `claimant list`: records by state, consumer and age.
+
+use std::time::{Duration, Instant};
+
+use claimant_core::{ConsumerName, Error, State};
+use claimant_operate::keys::{Found, Listed, Query, span};
+use claimant_operate::open::OpenStore;
+use serde_json::{Value, json};
+
+use super::options::{OutputOptions, TargetOptions, WriteOptions};
+use super::record::{age, to_json};
+use super::table::{Fit, Table};
+use super::{confirm, needs_a_person, parse};
+use crate::exit::Ended;
+use crate::output::{note, say, say_json};
+use crate::progress::Display;
+
+/// Above this price, in US dollars, a list is asked for twice.
+const FREE_MAX_DOLLARS: f64 = 0.01;
+
+/// List keys whose work is stuck, parked, rejected or failed: by state, consumer and age, the oldest first.
+///
+/// stuck: claimed, and the lease is over: its owner has most likely died. parked: may be done; a person decides. rejected: failed
+/// for good. failed: runs again when its message comes again. running: claimed now. completed: done. over: the window is over.
+///
+/// Reads the whole table, since there is no index by state: an index would cost a third write unit for every message. What that
+/// costs is told first; above a cent it is asked for.
+///
+/// Exit codes: 0 where nothing was found, 1 where something was, 2 where the list could not be made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// The states [default: stuck parked rejected failed]
+    #[arg(value_name = "STATE", value_parser = parse::state)]
+    states: Vec<State>,
+
+    /// Only keys of this consumer
+    #[arg(long, value_name = "NAME", value_parser = parse::consumer)]
+    consumer: Option<ConsumerName>,
+
+    /// Only records last written so long ago: 90s, 15m, 6h, 2d
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    older_than: Option<Duration>,
+
+    /// Only records with this text in their key, error or note
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+
+    /// At most this many keys of each store
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = parse::limit)]
+    limit: usize,
+
+    /// Do not ask, whatever it costs
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+/// Lists keys.
+pub(crate) async fn run(options: List) -> Result<Ended, Error> {
+    let place = options.target.open().await?;
+    let states = if options.states.is_empty() {
+        State::ALL.into_iter().filter(|state| needs_a_person(*state)).collect()
+    } else {
+        options.states.clone()
+    };
+    let query = Query {
+        states,
+        consumer: options.consumer.clone(),
+        older_than: options.older_than,
+        text: options.text.clone(),
+        limit: options.limit,
+    };
+    let mut lists = Vec::new();
+    for store in place.open_stores(options.target.skew).await? {
+        let Some(listed) = list(&store, &query, &options).await? else { return Ok(Ended::WithFaults) };
+        lists.push((store, listed));
+    }
+    let found = lists.iter().any(|(_, listed)| !listed.found.is_empty());
+    if options.output.json {
+        say_json(&document(&lists));
+    } else {
+        print(&lists, &query);
+    }
+    Ok(if found { Ended::WithFaults } else { Ended::Well })
+}
+
+/// One store's list; `None` where its price was not accepted.
+async fn list(store: &OpenStore, query: &Query, options: &List) -> Result<Option<Listed>, Error> {
+    let cost = store.keys.cost().await?;
+    let told = format!("{}: this {}.", store.name, cost.in_words());
+    if cost.dollars.is_some_and(|dollars| dollars > FREE_MAX_DOLLARS) {
+        let yes = WriteOptions { yes: options.yes, ..WriteOptions::default() };
+        if !confirm::confirmed(&format!("{told} Go on?"), &yes)? {
+            return Ok(None);
+        }
+    } else if !options.output.json {
+        note(told);
+    }
+    let (began, mut display) = (Instant::now(), Display::when_long());
+    let listed = store.keys.list(query, |progress| {
+        let figures =
+            format!("{} of about {} records read, {} found", progress.looked_at, cost.size.records, progress.found);
+        display.show_text(began.elapsed(), figures);
+    });
+    let listed = listed.await;
+    display.end();
+    listed.map(Some)
+}
+
+fn print(lists: &[(OpenStore, Listed)], query: &Query) {
+    for (store, listed) in lists {
+        if lists.len() > 1 {
+            say(format!("{}:", store.name));
+        }
+        if listed.found.is_empty() {
+            let states: Vec<_> = query.states.iter().map(|state| state.as_str()).collect();
+            say(format!("No key is {}. {} records were read.", states.join(", "), listed.looked_at));
+        } else {
+            let columns = [
+                ("KEY", Fit::Middle),
+                ("STATE", Fit::Whole),
+                ("AGE", Fit::Number),
+                ("RUNS", Fit::Number),
+                ("ERROR", Fit::End),
+            ];
+            let mut table = Table::new(&columns);
+            for Found { id, record, state } in &listed.found {
+                let error = record.error.clone().unwrap_or_default();
+                table.row([
+                    id.as_str().to_owned(),
+                    state.to_string(),
+                    age(record.updated_at),
+                    record.attempts.to_string(),
+                    error,
+                ]);
+            }
+            table.lines().iter().for_each(say);
+        }
+        if listed.more {
+            say(format!("… and more: the first {} are shown (--limit).", listed.found.len()));
+        }
+        if listed.foreign > 0 {
+            say(format!("{} records are not of the form that claimant writes, and are left out.", listed.foreign));
+        }
+    }
+    if let Some(older) = query.older_than {
+        say(format!("Only records last written {} ago or earlier.", span(older.as_secs())));
+    }
+}
+
+fn document(lists: &[(OpenStore, Listed)]) -> Value {
+    let key = |found: &Found| to_json(&found.id, &found.record, Some(found.state));
+    let list = |(store, listed): &(OpenStore, Listed)| {
+        json!({
+            "store": store.name,
+            "keys": listed.found.iter().map(key).collect::<Vec<_>>(),
+            "more": listed.more,
+            "records_read": listed.looked_at,
+            "foreign": listed.foreign,
+        })
+    };
+    json!({ "stores": lists.iter().map(list).collect::<Vec<_>>() })
+}

@@ -1,0 +1,69 @@
+//! Values of options.
+
+use std::time::Duration;
+
+use claimant_core::{ConsumerName, State};
+use claimant_operate::keys::LIST_MAX;
+
+/// The longest time that can be asked for: a hundred years.
+const TIME_MAX_S: u64 = 100 * 365 * 86_400;
+
+/// A state of a key.
+pub(crate) fn state(text: &str) -> Result<State, String> {
+    text.parse().map_err(|e: claimant_core::InvalidValue| e.to_string())
+}
+
+/// A consumer's name.
+pub(crate) fn consumer(text: &str) -> Result<ConsumerName, String> {
+    ConsumerName::new(text).map_err(|e| e.to_string())
+}
+
+/// How many to list.
+pub(crate) fn limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(limit) if (1..=LIST_MAX).contains(&limit) => Ok(limit),
+        _ => Err(format!("give a whole number from 1 to {LIST_MAX}")),
+    }
+}
+
+/// A span of time: a whole number and s, m, h or d.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1), ("m", 60), ("min", 60), ("h", 3_600), ("d", 86_400)];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = units.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);
+    match (number.parse::<u64>(), unit) {
+        (Ok(number), Some(unit)) if number <= TIME_MAX_S / unit => Ok(Duration::from_secs(number * unit)),
+        _ => Err("give a whole number and s, m, h or d, such as 90s or 15m".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, seconds) in [
+            ("90s", Some(90)),
+            ("15m", Some(900)),
+            ("2 d", Some(172_800)),
+            ("0s", Some(0)),
+            ("15", None),
+            ("m", None),
+            ("1.5h", None),
+            ("99999999999999999999s", None),
+            ("18446744073709551615d", None),
+            ("", None),
+        ] {
+            assert_eq!(time(text).ok(), seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn states_and_limits() {
+        assert_eq!(state("parked"), Ok(State::Parked));
+        assert!(state("PARKED").unwrap_err().contains("parked"));
+        assert!(limit("0").is_err() && limit("x").is_err() && limit("7") == Ok(7));
+    }
+}

@@ -1,0 +1,78 @@
+//! `claimant tail`: outcomes as they happen.
+
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::outcomes::{Seen, read};
+use serde_json::json;
+
+use super::options::TargetOptions;
+use super::parse;
+use super::table::harmless;
+use crate::exit::Ended;
+use crate::output::{self, say};
+
+/// Show outcomes as they happen, until Ctrl-C: what became of each message, or, of consumers that log no messages, of each batch.
+///
+/// Of a local cloud. A function logs each message where CLAIMANT_LOG_MESSAGES=on is set for `claimant local`. For a deployed
+/// function, CloudWatch does the same: aws logs tail --follow.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tail {
+    /// Only of this consumer
+    #[arg(long, value_name = "NAME")]
+    consumer: Option<String>,
+
+    /// Only messages with one of these outcomes, such as retry or parked; batches that have one
+    #[arg(long = "outcome", value_name = "OUTCOME")]
+    outcomes: Vec<String>,
+
+    /// Also every other log line
+    #[arg(long)]
+    all: bool,
+
+    /// End after this many
+    #[arg(long, value_name = "N", value_parser = parse::limit)]
+    limit: Option<usize>,
+
+    /// Print a JSON document in a line of its own for each
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+/// Shows outcomes until the cloud stops, the limit is reached, or the reader is gone.
+pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
+    let place = options.target.open().await?;
+    let mut lines = place.log_lines().await?;
+    let mut left = options.limit.unwrap_or(usize::MAX);
+    while left > 0 {
+        let Some(line) = lines.next().await? else { break };
+        if line.missed > 0 {
+            output::note(format!("{} lines were missed: they come faster than they are read.", line.missed));
+            continue;
+        }
+        let seen = read(&line.text);
+        if !wanted(&options, seen.as_ref()) {
+            continue;
+        }
+        left -= 1;
+        if options.json {
+            say(
+                json!({ "time": SystemClock.now().to_utc(), "function": line.function, "seen": seen.as_ref().map(Seen::to_json), "line": seen.is_none().then_some(&line.text) }),
+            );
+        } else {
+            let text = seen.as_ref().map_or_else(|| line.text.clone(), Seen::to_string);
+            say(format!("{}  {:<24}  {}", SystemClock.now().to_utc(), line.function, harmless(&text)));
+        }
+        if output::check(output::Reader::MustStay).is_err() {
+            break;
+        }
+    }
+    Ok(Ended::Well)
+}
+
+fn wanted(options: &Tail, seen: Option<&Seen>) -> bool {
+    let Some(seen) = seen else { return options.all && options.consumer.is_none() && options.outcomes.is_empty() };
+    options.consumer.as_ref().is_none_or(|name| seen.consumer == *name)
+        && (options.outcomes.is_empty() || seen.outcomes.iter().any(|(outcome, _)| options.outcomes.contains(outcome)))
+}

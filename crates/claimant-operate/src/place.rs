@@ -1,0 +1,170 @@
+//! What there is to work on: stores, queues and functions.
+
+use std::collections::BTreeMap;
+
+use aws_config::SdkConfig;
+use claimant_core::{Error, SecretUrl};
+use serde::Deserialize;
+
+/// Whose credentials are used, where a target is not local.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The profile of the AWS configuration; as the environment says where `None`.
+    pub profile: Option<String>,
+    /// The Region; as the environment or the profile says where `None`.
+    pub region: Option<String>,
+}
+
+/// A store, by its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreAddress {
+    /// A DynamoDB table, by its name or ARN.
+    Table(String),
+    /// PostgreSQL, MySQL or Redis, by its URL, which may hold a password and is never shown.
+    Url(SecretUrl),
+}
+
+/// A queue.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Its URL.
+    pub url: String,
+    /// The name of its dead-letter queue, where it is known and there is one.
+    pub dead_letter_queue: Option<String>,
+}
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Its logical id in the template; the name where that is not known.
+    pub logical_id: String,
+    /// The names of the queues that it reads.
+    pub queues: Vec<String>,
+    /// The table of its records, where its variables name one.
+    pub table: Option<String>,
+}
+
+/// What a target holds.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// What it is, for people: `the local cloud of template.yaml`.
+    pub name: String,
+    /// The stores; of a local cloud the tables that functions name as their lock table, if any does.
+    pub stores: Vec<StoreAddress>,
+    /// The queues and dead-letter queues.
+    pub queues: Vec<Queue>,
+    /// The functions.
+    pub functions: Vec<Function>,
+    /// The control endpoint, of a local cloud.
+    pub(crate) control: Option<String>,
+    pub(crate) other_tables: Vec<String>,
+    pub(crate) aws: SdkConfig,
+    pub(crate) endpoints: BTreeMap<String, String>,
+}
+
+impl Place {
+    /// Returns a place of an account, with nothing in it yet.
+    pub(crate) async fn in_account(name: String, account: &Account) -> Self {
+        Self {
+            name,
+            stores: Vec::new(),
+            queues: Vec::new(),
+            functions: Vec::new(),
+            control: None,
+            other_tables: Vec::new(),
+            aws: claimant_aws::config_of(account.profile.as_deref(), account.region.as_deref()).await,
+            endpoints: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the configuration for clients of AWS's services. [`endpoint`](Self::endpoint) comes before it.
+    #[must_use]
+    pub fn aws(&self) -> &SdkConfig {
+        &self.aws
+    }
+
+    /// Returns the address of a service in a local cloud, by its name in the SDK's variables: `SQS` of
+    /// `AWS_ENDPOINT_URL_SQS`.
+    #[must_use]
+    pub fn endpoint(&self, service: &str) -> Option<&str> {
+        self.endpoints.get(service).map(String::as_str)
+    }
+
+    /// Returns a client of SQS.
+    #[must_use]
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
+        let config = aws_sdk_sqs::config::Builder::from(&self.aws);
+        aws_sdk_sqs::Client::from_conf(config.set_endpoint(self.endpoint("SQS")).build())
+    }
+
+    /// Returns a client of DynamoDB.
+    #[must_use]
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        let config = aws_sdk_dynamodb::config::Builder::from(&self.aws);
+        aws_sdk_dynamodb::Client::from_conf(config.set_endpoint(self.endpoint("DYNAMODB")).build())
+    }
+
+    /// Takes this table for the only store.
+    ///
+    /// # Errors
+    /// When there is no such table.
+    pub fn choose_table(&mut self, table: &str) -> Result<(), Error> {
+        let chosen = StoreAddress::Table(table.to_owned());
+        if !self.stores.contains(&chosen) && !self.other_tables.iter().any(|other| other == table) {
+            let tables = self.stores.iter().filter_map(|store| match store {
+                StoreAddress::Table(name) => Some(name),
+                StoreAddress::Url(_) => None,
+            });
+            let known: Vec<_> = tables.chain(&self.other_tables).map(String::as_str).collect();
+            return Err(Error::invalid(format!("{} has no table {table}: it has {}", self.name, known.join(", "))));
+        }
+        self.stores = vec![chosen];
+        Ok(())
+    }
+
+    /// Returns the queue of this name or URL.
+    #[must_use]
+    pub fn queue(&self, called: &str) -> Option<&Queue> {
+        self.queues.iter().find(|queue| queue.name == called || queue.url == called)
+    }
+
+    /// Returns the function of this name or logical id.
+    #[must_use]
+    pub fn function(&self, called: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| function.name == called || function.logical_id == called)
+    }
+
+    /// Returns the queues that are the dead-letter queue of another, each once.
+    #[must_use]
+    pub fn dead_letter_queues(&self) -> Vec<&Queue> {
+        let named: Vec<_> = self.queues.iter().filter_map(|queue| queue.dead_letter_queue.as_deref()).collect();
+        self.queues.iter().filter(|queue| named.contains(&queue.name.as_str())).collect()
+    }
+}
+
+/// An address that wins over the environment's, where there is one.
+trait SetEndpoint {
+    fn set_endpoint(self, url: Option<&str>) -> Self;
+}
+
+impl SetEndpoint for aws_sdk_sqs::config::Builder {
+    fn set_endpoint(mut self, url: Option<&str>) -> Self {
+        if let Some(url) = url {
+            self.set_endpoint_url(Some(url.to_owned()));
+        }
+        self
+    }
+}
+
+impl SetEndpoint for aws_sdk_dynamodb::config::Builder {
+    fn set_endpoint(mut self, url: Option<&str>) -> Self {
+        if let Some(url) = url {
+            self.set_endpoint_url(Some(url.to_owned()));
+        }
+        self
+    }
+}
