@@ -35,8 +35,8 @@ test: ## Everything: lints, unit and integration tests, the template, a round of
 	cargo fmt --all --check
 	@$(MAKE) -j2 tools tests
 	@# While one waits, another computes. The longest come first.
-	@$(MAKE) -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		test-servers test-seeds test-new test-alone test-storm test-licences test-templates
+	@$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		test-servers test-new test-alone test-seeds test-storm test-licences test-templates
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
 # would compile every dependency once more.

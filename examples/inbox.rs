@@ -64,6 +64,8 @@ pub(crate) async fn main() -> crate::Result {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use claimant_test::{Scenario, TestMessage, TestQueue};
     use claimant_tests::services::Postgres;
     use serde_json::json;
@@ -81,8 +83,11 @@ mod tests {
         for scenario in [Scenario::delivered_twice(), Scenario::sent_twice(), Scenario::reordered()] {
             let id = crate::support::new_order_id();
             let event = json!({ "id": id, "type": "order.placed", "order_id": id });
-            TestQueue::new(intake(&inbox)).play(&scenario, &[TestMessage::json(&event)]).await.assert_done();
-            let summary = worker(&inbox).run_once(Limits::within(Duration::from_secs(30))).await.unwrap();
+            let queue = TestQueue::new(intake(&inbox));
+            queue.play(&scenario, &[TestMessage::json(&event)]).await.assert_done();
+            // Messages are due from when they were stored, by the clock of the queue.
+            let worker = worker(&inbox).clock(Arc::new(queue.clock().clone()));
+            let summary = worker.run_once(Limits::within(Duration::from_secs(30))).await.unwrap();
             assert_eq!(summary.done, 1, "{scenario}");
             let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM claimant_example_orders WHERE order_id = $1");
             assert_eq!(count.bind(id).fetch_one(inbox.pool()).await.unwrap(), 1, "{scenario}");

@@ -3,6 +3,7 @@
 mod batches;
 mod cut;
 mod faults;
+mod lists;
 mod locks;
 mod many;
 mod tls;

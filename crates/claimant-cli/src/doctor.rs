@@ -64,6 +64,12 @@ pub(crate) struct Doctor {
     #[arg(long = "skip", value_name = "CHECK", value_parser = check)]
     skipped: Vec<&'static Check>,
 
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+#[derive(Debug, clap::Args)]
+struct OutputOptions {
     /// What to report: errors; warnings, too; or notes, too, which are often as they should be
     #[arg(long, value_name = "LEVEL", default_value = "warning")]
     level: LevelOption,
@@ -116,8 +122,9 @@ pub(crate) async fn run(options: &Doctor) -> Result<Ended, Error> {
     }
     let mut report = if is_deployed { deployed(options).await? } else { templates(options)? };
     report.leave_out(&options.skipped);
-    let level = Level::from(options.level);
-    print(&report, level, if options.json { Format::Json } else { options.format });
+    let output = &options.output;
+    let level = Level::from(output.level);
+    print(&report, level, if output.json { Format::Json } else { output.format });
     Ok(if report.from(level).next().is_some() { Ended::WithFaults } else { Ended::Well })
 }
 

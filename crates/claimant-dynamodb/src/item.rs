@@ -187,7 +187,7 @@ mod tests {
                 why: "w".repeat(1_000),
             };
             let note = operation.note();
-            assert!(note.starts_with("2100-01-01T00:00:00Z ad"), "{note}");
+            assert!(note.starts_with("2100-01-01T00:00:00Z a"), "{note}");
             // As the next claim and its failure leave it.
             let failed = Record { error: Some("x".repeat(ERROR_MAX_BYTES)), note: Some(note), ..longest() };
             let bytes = size(&item_of(&failed)) + "id".len() + operation.id.as_str().len();

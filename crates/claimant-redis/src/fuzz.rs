@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use redis::Value;
 
-use crate::fields::{COMPLETED_AT, ERROR, RESULT, record, values};
+use crate::fields::{COMPLETED_AT, ERROR, NOTE, RESULT, record, values};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -46,7 +46,7 @@ fn records_are_read_back() {
             assert_eq!(record(answer).unwrap().unwrap(), wanted);
         }
         let (set, removed) = values(&wanted);
-        assert_eq!(set.len() + removed.len(), 13, "each field is set or removed");
+        assert_eq!(set.len() + removed.len(), 14, "each field is set or removed");
     });
 }
 
@@ -57,7 +57,7 @@ fn one_damaged_field() {
         let mut all = pairs(&whole);
         let at = at.index(all.len());
         let name = String::from_utf8(all[at].0.clone()).unwrap();
-        let may_miss = [COMPLETED_AT, RESULT, ERROR].contains(&name.as_str());
+        let may_miss = [COMPLETED_AT, RESULT, ERROR, NOTE].contains(&name.as_str());
         match &value {
             None => drop(all.remove(at)),
             Some(value) => all[at].1.clone_from(value),

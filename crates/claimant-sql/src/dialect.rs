@@ -1,7 +1,7 @@
 //! The statements of one database.
 
 use crate::error::{ErrorCodes, SqlError};
-use crate::listing::Range;
+use crate::range::Range;
 use crate::record::{Listed, Seen};
 use crate::session::Session;
 use claimant_core::protocol::{Renewal, Settlement};
@@ -65,7 +65,7 @@ pub(crate) trait Dialect: ErrorCodes {
     /// Reads the records of these ids.
     fn read(session: &mut Session<'_, Self>, ids: &[&RecordId]) -> impl Future<Output = Result<Seen, SqlError>> + Send;
 
-    /// Returns the last id of the next [`PAGE_RECORDS`](crate::listing::PAGE_RECORDS) in this range; `None` where there are fewer.
+    /// Returns the last id of the next [`PAGE_RECORDS`](crate::range::PAGE_RECORDS) in this range; `None` where there are fewer.
     fn last_of_page(
         session: &mut Session<'_, Self>,
         range: &Range,

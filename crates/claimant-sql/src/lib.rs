@@ -34,6 +34,7 @@ mod error;
 mod fuzz;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod guard;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod listing;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod migrations;
@@ -44,6 +45,8 @@ mod mysql;
 pub mod parts;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod range;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod record;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -10,6 +10,7 @@ use claimant_core::{
 };
 use claimant_sql::{PgTransaction, PostgresStore};
 use claimant_testkit::MovableClock;
+use claimant_testkit::contract;
 use claimant_testkit::outcomes::{self, Work, message};
 use futures_util::future::join_all;
 use sqlx::PgPool;
@@ -156,6 +157,13 @@ async fn effects_of_a_call_are_there_exactly_when_they_are_completed() {
         assert!(again.split(' ').eq(there.split(' ')), "{batch:?} again: {again}");
         AnyStore::Postgres(store.clone()).all_returned().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn many_claims_in_one_transaction_keep_the_contract() {
+    let (_database, store) = postgres(3).await;
+    println!("{}", contract::check_transactions(Arc::new(store)).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Settled, Store,
-    StoreError, Timestamp,
+    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Records, Settled,
+    Store, StoreError, Timestamp,
 };
 use claimant_sql::{MySqlStore, PostgresStore};
 use claimant_tests::services::{MariaDb, Postgres};
@@ -105,6 +105,13 @@ impl Database {
 
 impl AnyStore {
     pub(crate) fn shared(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Postgres(store) => Arc::new(store.clone()),
+            Self::MySql(store) => Arc::new(store.clone()),
+        }
+    }
+
+    pub(crate) fn records(&self) -> Arc<dyn Records> {
         match self {
             Self::Postgres(store) => Arc::new(store.clone()),
             Self::MySql(store) => Arc::new(store.clone()),

@@ -50,7 +50,7 @@ fn a_consumer_has_the_shape_of_those_that_are_there() {
     let payment: Vec<_> =
         payment.iter().map(|text| text.lines().filter(own).collect::<Vec<_>>().join("\n") + "\n").collect();
     let added = shape(&template, "OrderPacking", "order-packing");
-    assert_eq!(added.len(), 6 + 3, "{added:?}");
+    assert_eq!(added.len(), 7 + 3, "{added:?}");
     assert_eq!(added, payment);
 }
 

@@ -8,7 +8,7 @@ use sqlx::{MySql, QueryBuilder, query};
 
 use crate::dialect::Dialect;
 use crate::error::SqlError;
-use crate::listing::{PAGE_RECORDS, Range};
+use crate::range::{PAGE_RECORDS, Range};
 use crate::record::{
     Listed, Seen, asked_for, bigint, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
 };

@@ -1,0 +1,59 @@
+//! Lists of more than a page, and rows that claimant did not write.
+
+use std::time::Duration;
+
+use claimant_core::{Call, ConsumerName, Cursor, Filter, Meter, State};
+
+use super::world::{Database, NOW};
+
+const COLUMNS: &str = "id, status, owner, fence, lease_until, attempts, message_id, fingerprint, created_at, updated_at, \
+                       expires_at_s";
+
+/// A page of 10,000 and one more, and a row whose id is no text.
+fn rows(database: &Database) -> String {
+    let (id, from, foreign) = match database {
+        Database::Postgres(_) => (
+            "convert_to('sql#p' || lpad(n::text, 5, '0'), 'UTF8')",
+            "generate_series(1, 10001) AS n",
+            "decode('ff', 'hex'), 'FAILED', 'o', 1, 0, 1, 'm', decode(repeat('00', 32), 'hex')",
+        ),
+        Database::MariaDb(_) => (
+            "CONCAT('sql#p', LPAD(seq, 5, '0'))",
+            "seq_1_to_10001",
+            "X'ff', 'FAILED', 'o', 1, 0, 1, 'm', UNHEX(REPEAT('00', 32))",
+        ),
+    };
+    let fingerprint =
+        if matches!(database, Database::Postgres(_)) { "decode(repeat('00', 32), 'hex')" } else { "REPEAT('0', 32)" };
+    format!(
+        "INSERT INTO claimant_records ({COLUMNS}) SELECT {id}, 'FAILED', 'o', 1, 0, 1, 'm', {fingerprint}, 0, 0, 4000000000 FROM {from}; \
+         INSERT INTO claimant_records ({COLUMNS}) VALUES ({foreign}, 0, 0, 4000000000)"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_list_goes_on_after_ten_thousand_rows_and_leaves_out_what_is_foreign() {
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(2).await.records();
+        database.party().await.run(&rows(&database)).await;
+        let meter = Meter::default();
+        let call = Call { within: Duration::from_secs(20), meter: &meter };
+        for (consumer, foreign) in [(None, 1), (Some(ConsumerName::new("sql").unwrap()), 0)] {
+            let filter = Filter {
+                states: vec![State::Failed, State::Parked],
+                consumer,
+                written_before: Some(NOW),
+                now: NOW,
+                skew: Duration::from_secs(1),
+            };
+            let first = store.list(&filter, &Cursor::new(""), call).await.unwrap();
+            assert_eq!((first.records.len(), first.looked_at, first.foreign), (10_000, 10_000, 0), "{name}");
+            let second = store.list(&filter, &first.next.unwrap(), call).await.unwrap();
+            assert_eq!((second.records.len(), second.looked_at, second.foreign), (1, 1 + foreign, foreign), "{name}");
+            assert_eq!((second.records[0].0.as_str(), second.next), ("sql#p10001", None), "{name}");
+        }
+        assert!(store.size(call).await.unwrap().bytes > 0, "{name}");
+    }
+}
