@@ -9,6 +9,7 @@ use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
 
 use crate::operate::options::TargetOptions;
+use crate::operate::{parse, record};
 use crate::progress::Display;
 
 /// Which dead letters: those that fit every option that is given.
@@ -36,11 +37,11 @@ pub(crate) struct Which {
     record: Option<String>,
 
     /// Sent so long ago or longer: 90s, 15m, 6h, 2d
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
     older_than: Option<Duration>,
 
     /// Sent within this time
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
     newer_than: Option<Duration>,
 
     /// With this value in a field of their JSON body, such as customer.id=c-7. May be given several times
@@ -148,29 +149,9 @@ pub(crate) fn letters(count: usize) -> String {
     if count == 1 { "1 dead letter".to_owned() } else { format!("{count} dead letters") }
 }
 
-/// Returns how long ago this was, in the largest unit that it has: `3 min`.
+/// Returns how long ago this was, if it is known.
 pub(crate) fn age(time: Option<Timestamp>) -> String {
-    let Some(time) = time else { return String::new() };
-    let seconds = SystemClock.now().as_millis().saturating_sub(time.as_millis()) / 1_000;
-    match seconds {
-        0..=119 => format!("{seconds} s"),
-        120..=7_199 => format!("{} min", seconds / 60),
-        7_200..=172_799 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
-/// The longest time that can be asked for: a hundred years.
-const TIME_MAX_S: u64 = 100 * 365 * 86_400;
-
-fn time(text: &str) -> Result<Duration, String> {
-    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
-    let found =
-        units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?.parse::<u64>().ok()?, *seconds)));
-    match found {
-        Some((number, seconds)) if number <= TIME_MAX_S / seconds => Ok(Duration::from_secs(number * seconds)),
-        _ => Err("give a whole number and s, m, h or d, such as 90s or 15m".to_owned()),
-    }
+    time.map(record::age).unwrap_or_default()
 }
 
 /// A field and a value: `customer.id=c-7`.
@@ -185,10 +166,6 @@ mod tests {
 
     #[test]
     fn values_of_options() {
-        for (text, seconds) in [("90s", Some(90)), ("15m", Some(900)), ("2d", Some(172_800)), ("15", None), ("m", None)]
-        {
-            assert_eq!(time(text).ok(), seconds.map(Duration::from_secs), "{text}");
-        }
         let (path, value) = field("a.b=c=d").unwrap();
         assert_eq!((path.to_string().as_str(), value.as_str()), ("a.b", "c=d"));
         assert!(field("a").is_err() && field("=b").is_err());
