@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use claimant_dynamodb::LockTable;
 use claimant_servers::Server;
 
 use crate::wire::Wire;
+
+/// How long a try of a request to [`DynamoDb::lock_table`] may take.
+const TRY_MAX: Duration = Duration::from_secs(20);
 
 /// The DynamoDB Local that the tests of this process share: they use tables of different names.
 static LOCAL: OnceLock<Server> = OnceLock::new();
@@ -65,9 +69,12 @@ impl DynamoDb {
         move |wire| Client::from_conf(config(&endpoint).http_client(wire.clone()).build())
     }
 
-    /// A fresh lock table of this name.
+    /// A fresh lock table of this name. Its tries have as long as their call: DynamoDB Local takes one write at a time, and beside
+    /// other tests it answers late.
     pub async fn lock_table(&self, name: &str) -> LockTable {
-        let table = LockTable::new(self.client(), name);
+        let patient = TimeoutConfig::builder().operation_attempt_timeout(TRY_MAX).build();
+        let client = Client::from_conf(self.client().config().to_builder().timeout_config(patient).build());
+        let table = LockTable::new(client, name);
         table.create().await.expect("the table is made");
         table
     }

@@ -50,7 +50,8 @@ pub(crate) enum Written {
 }
 
 impl LockTable {
-    /// Returns the table of this name, through this client.
+    /// Returns the table of this name, through this client. A try of a request ends after two seconds, or after the client's own
+    /// `operation_attempt_timeout`.
     ///
     /// ```no_run
     /// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }
@@ -67,8 +68,9 @@ impl LockTable {
         let names = AttributeNames::default();
         // A timeout for each try, so that a missing answer leaves time for another one; the whole call has that of its budget.
         let old = client.config();
-        let tries = old.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
-        let tries = tries.operation_attempt_timeout(Duration::from_millis(TRY_MAX_MS)).build();
+        let tries = old.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder).build();
+        let each = tries.operation_attempt_timeout().unwrap_or(Duration::from_millis(TRY_MAX_MS));
+        let tries = tries.to_builder().operation_attempt_timeout(each).build();
         let client = Client::from_conf(old.to_builder().timeout_config(tries).build());
         Self { requests: Requests { client, table: table.into(), names }, batched: Arc::new(AtomicBool::new(true)) }
     }

@@ -89,6 +89,10 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         self.cx.receives_end(suspect.work.delivery.message.receive_count())
     }
 
+    fn is_last_receive(&self, suspect: &Suspect<T>) -> bool {
+        suspect.work.delivery.message.receive_count() >= self.cx.shared.receives_max
+    }
+
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
     pub(crate) fn end_turn(&mut self) -> bool {
         if self.turn {
@@ -150,14 +154,14 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
     }
 
     /// Takes out poison messages, whose work was claimed too often: for a delivery without others, where this invocation has done what the queue still has,
-    /// and their receives allow it.
+    /// and they have a receive left. One is enough: an operator's reset forgets claims, so that a message can be found with its last receive but one.
     fn take_poison(&mut self) -> Vec<Suspect<T>> {
         if !self.cx.part.sequence.invocation.keeps_done() {
             return Vec::new();
         }
         let suspects = std::mem::take(&mut self.waiting).into_iter();
         let (deferred, rest) =
-            suspects.partition(|suspect| suspect.attempt >= ATTEMPTS_POISON && !self.receives_end(suspect));
+            suspects.partition(|suspect| suspect.attempt >= ATTEMPTS_POISON && !self.is_last_receive(suspect));
         self.waiting = rest;
         deferred
     }
