@@ -51,7 +51,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
     let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
     // FIFO and databases have questions of their own.
-    assert_eq!(answered, (1..=34).filter(|number| ![9, 22, 33].contains(number)).collect());
+    assert_eq!(answered, (1..=35).filter(|number| ![9, 22, 33].contains(number)).collect());
     let report = examine(&changed(GOOD, &[DATABASE]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "{report:#?}");
 }
@@ -272,6 +272,13 @@ const CASES: &[Case] = &[
         Note,
         "nothing limits its concurrency",
     ),
+    (&[("maxReceiveCount: 5", "maxReceiveCount: 10")], 35, Note, "counts on 5 receives, and its queue gives 10"),
+    (
+        &[("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Ref Table\n          CLAIMANT_MAX_RECEIVE_COUNT: '6'")],
+        35,
+        Note,
+        "counts on 6 receives, and its queue gives 5",
+    ),
 ];
 
 #[test]
@@ -292,7 +299,7 @@ fn each_check_finds_what_it_is_for() {
         assert!(finding.place.line > 1 && finding.fix.len() > 5, "{finding:?}");
     }
     let covered: BTreeSet<u8> = CASES.iter().map(|case| case.1).chain(BY_METRICS).collect();
-    assert_eq!(covered, (1..=34).collect(), "a change for each check");
+    assert_eq!(covered, (1..=35).collect(), "a change for each check");
 }
 
 #[test]
@@ -320,6 +327,11 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("BillingMode: PAY_PER_REQUEST", "BillingMode: !Ref Any", 26),
         ("TemplateURL: alarms.yaml", "TemplateURL: !Ref Any", 30),
         ("LogFormat: JSON", "LogFormat: !Ref Any", 34),
+        (
+            "CLAIMANT_TABLE: !Ref Table",
+            "CLAIMANT_TABLE: !Ref Table\n          CLAIMANT_MAX_RECEIVE_COUNT: !Ref Any",
+            35,
+        ),
     ];
     for (from, to, number) in table {
         let report = examine(&changed(GOOD, &[(from, to)]), &in_region("eu-west-1"));

@@ -79,9 +79,10 @@ fn environment(variables: &Value) -> BTreeMap<String, Fact<Link>> {
         let value = value.as_str()?;
         let link = match name.as_str() {
             "CLAIMANT_TABLE" | "CLAIMANT_DEAD_LETTER_QUEUE_URL" => Fact::Known(here(name_of(value))),
-            "CLAIMANT_BATCH" | "CLAIMANT_VISIBILITY" | "CLAIMANT_DATABASE_CONNECTIONS" => {
-                Fact::Known(Link::Elsewhere(value.to_owned()))
-            }
+            "CLAIMANT_BATCH"
+            | "CLAIMANT_VISIBILITY"
+            | "CLAIMANT_DATABASE_CONNECTIONS"
+            | "CLAIMANT_MAX_RECEIVE_COUNT" => Fact::Known(Link::Elsewhere(value.to_owned())),
             name if name.starts_with("CLAIMANT_") => Fact::Unknown,
             _ => return None,
         };

@@ -1,10 +1,10 @@
-//! Checks 24 to 34: the lock table, alarms, metrics, and what a consumer costs.
+//! Checks 24 to 35: the lock table, alarms, metrics, and what a consumer costs.
 
 use super::check::Check;
 
 const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
 
-pub(super) const CHECKS: [Check; 11] = [
+pub(super) const CHECKS: [Check; 12] = [
     Check {
         number: 24,
         name: "lock-table-shape",
@@ -97,5 +97,14 @@ pub(super) const CHECKS: [Check; 11] = [
               the account allows, and they meet whatever the function calls.",
         fine: "Where a log group is made elsewhere, a library exists for x86_64 only, or what is called has no limit.",
         source: "https://docs.aws.amazon.com/lambda/latest/dg/best-practices.html",
+    },
+    Check {
+        number: 35,
+        name: "receives-unknown",
+        title: "CLAIMANT_MAX_RECEIVE_COUNT is the queue's maxReceiveCount",
+        why: "A consumer cannot read it from its queue. By it, claimant knows a message's last receives: it works on those first, \
+              and keeps a message that ends its process away from others.",
+        fine: "Where the variable is set elsewhere, such as in the function's code.",
+        source: "docs/settings.md",
     },
 ];

@@ -8,6 +8,10 @@ use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
 /// Throttling, deaths and outages use up receives.
 const RECEIVES_MIN: u64 = 5;
 
+/// Where a consumer is told its queue's `maxReceiveCount`, and what it counts on unless it is told.
+const RECEIVES: &str = "CLAIMANT_MAX_RECEIVE_COUNT";
+const RECEIVES_DEFAULT: u64 = 5;
+
 /// The longest retention of SQS, 14 days.
 const RETENTION_MAX_S: u64 = 1_209_600;
 
@@ -90,6 +94,27 @@ fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
         ),
         fix,
     )
+}
+
+/// Whether the function knows its queue's `maxReceiveCount`.
+pub(super) fn told(pair: &Pair<'_>) -> Option<Answer> {
+    let function = pair.function.filter(|function| function.is_consumer())?;
+    let answer = || {
+        let receives = *pair.queue?.redrive.known()?.as_ref()?.receives.known()?;
+        let told = match function.environment.get(RECEIVES) {
+            None => RECEIVES_DEFAULT,
+            Some(value) => value.known()?.text().parse().ok()?,
+        };
+        if told == receives {
+            return FINE;
+        }
+        found(
+            Level::Note,
+            format!("it counts on {told} receives, and its queue gives {receives}"),
+            format!("{RECEIVES}: \"{receives}\""),
+        )
+    };
+    Some(answer())
 }
 
 /// A length of time as a person says it.

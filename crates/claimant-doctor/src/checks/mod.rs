@@ -35,6 +35,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (31, alarms::mapping_metrics),
     (32, dead_letters::window),
     (33, costs::connections),
+    (35, dead_letters::told),
 ];
 
 /// A check of a whole system, which records its answers itself.
