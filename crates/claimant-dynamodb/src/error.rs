@@ -62,9 +62,10 @@ fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String
         | "UnrecognizedClientException"
         | "InvalidSignatureException"
         | "ExpiredTokenException"
-        | "MissingAuthenticationTokenException" => {
-            (StoreErrorKind::Denied, format!(". The function's role needs dynamodb:{operation} on the table {table:?}"))
-        }
+        | "MissingAuthenticationTokenException" => (
+            StoreErrorKind::Denied,
+            format!(". The role or user that asks needs dynamodb:{operation} on the table {table:?}"),
+        ),
         _ => (StoreErrorKind::Other, String::new()),
     }
 }

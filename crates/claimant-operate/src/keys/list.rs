@@ -91,12 +91,12 @@ impl Cost {
     #[must_use]
     pub fn in_words(&self) -> String {
         let Size { records, bytes, read_units } = self.size;
-        let amount = format!("reads about {records} records ({})", megabytes(bytes));
+        let amount = format!("reads about {} ({})", counted(records, "record"), megabytes(bytes));
         match (read_units, self.dollars) {
             (Some(units), Some(dollars)) if dollars >= 0.01 => {
-                format!("{amount}: {units} read units, about ${dollars:.2} on demand")
+                format!("{amount}: {}, about ${dollars:.2} on demand", counted(units, "read unit"))
             }
-            (Some(units), _) => format!("{amount}: {units} read units, less than a cent on demand"),
+            (Some(units), _) => format!("{amount}: {}, less than a cent on demand", counted(units, "read unit")),
             (None, _) => amount,
         }
     }
@@ -191,4 +191,9 @@ fn megabytes(bytes: u64) -> String {
         1e6.. => format!("{:.1} MB", bytes / 1e6),
         _ => format!("{:.1} KB", bytes / 1e3),
     }
+}
+
+/// A number of things, in words: `1 record`, `2 records`.
+fn counted(count: u64, of: &str) -> String {
+    format!("{count} {of}{}", if count == 1 { "" } else { "s" })
 }

@@ -237,7 +237,7 @@ impl Acts {
         say(format!("{}: {letters} {would}{}{to}.", queue.name(), self.past));
         if report.parked > 0 && !to.is_empty() {
             say(format!(
-                "{} of them were parked, and stay so until their keys are released: claimant release RECORD",
+                "{} of them were parked, and stay so unless their keys have been released: claimant release RECORD",
                 report.parked
             ));
         }
