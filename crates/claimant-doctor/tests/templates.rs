@@ -67,6 +67,16 @@ const FIFO: (&str, &str) = ("# fifo", "FifoQueue: true");
 const DATABASE: (&str, &str) =
     ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_DATABASE_URL: !Ref Any\n          CLAIMANT_DATABASE_CONNECTIONS: '4'");
 
+/// An alarm that stays silent where SQS moves a message.
+const ALARM_OF_SENT: &str = "  Sent:
+    Type: AWS::CloudWatch::Alarm
+    Properties:
+      Namespace: AWS/SQS
+      MetricName: NumberOfMessagesSent
+      Dimensions: [{Name: QueueName, Value: !GetAtt Letters.QueueName}]
+  Alarms:
+";
+
 const CASES: &[Case] = &[
     (&[("VisibilityTimeout: 180", "VisibilityTimeout: 20")], 1, Error, "hidden for 20 s, less than the 30 s"),
     (&[("VisibilityTimeout: 180", "")], 2, Warning, "hidden for 30 s"),
@@ -254,6 +264,15 @@ const CASES: &[Case] = &[
         30,
         Note,
         "no alarm is on ApproximateNumberOfMessagesVisible of Letters",
+    ),
+    (
+        &[
+            ("DeadLetterQueueName: !GetAtt Letters.QueueName", "DeadLetterQueueName: other"),
+            ("  Alarms:\n", ALARM_OF_SENT),
+        ],
+        30,
+        Note,
+        "NumberOfMessagesSent does not count what SQS moves there",
     ),
     (&[("MetricsConfig: {Metrics: [EventCount]}", "")], 31, Note, "metrics are off"),
     (&[FIFO, ("# letters-fifo", "FifoQueue: true")], 32, Warning, "a message can live for 18 days"),

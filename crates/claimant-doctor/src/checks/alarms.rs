@@ -4,8 +4,9 @@ use super::pair::Pair;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Alarm, Link, Queue, System};
 
-/// Metrics that say that a dead-letter queue has something in it.
-const DEAD_LETTERS: [&str; 2] = ["ApproximateNumberOfMessagesVisible", "NumberOfMessagesSent"];
+/// Metrics that say that a dead-letter queue has something in it. `NumberOfMessagesSent` is none: it does not count what SQS moves.
+const DEAD_LETTERS: [&str; 2] = ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"];
+const SENT: &str = "NumberOfMessagesSent";
 
 /// Metrics that say that a queue is not worked off.
 const WAITING: [&str; 3] =
@@ -34,15 +35,20 @@ pub(super) fn check(system: &System, report: &mut Report) {
 }
 
 fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> Answer {
-    let is_it = |alarm: &Alarm| {
-        metrics.contains(&alarm.metric.as_str()) && alarm.of.iter().any(|link| link.is(&queue.place.id))
-    };
-    if system.alarms.known()?.iter().any(is_it) {
+    let of_queue = |alarm: &&Alarm| alarm.of.iter().any(|link| link.is(&queue.place.id));
+    let alarms = || system.alarms.known().into_iter().flatten().filter(of_queue);
+    system.alarms.known()?;
+    if alarms().any(|alarm| metrics.contains(&alarm.metric.as_str())) {
         return FINE;
     }
+    let instead = if alarms().any(|alarm| alarm.metric == SENT) {
+        format!("; {SENT} does not count what SQS moves there")
+    } else {
+        String::new()
+    };
     found(
         level,
-        format!("no alarm is on {} of {}", metrics[0], queue.place.id),
+        format!("no alarm is on {} of {}{instead}", metrics[0], queue.place.id),
         format!(
             "AWS::CloudWatch::Alarm: Namespace: AWS/SQS, MetricName: {}, QueueName: {}",
             metrics[0], queue.place.id
