@@ -10,6 +10,7 @@
 //! | [`scheduler`] | the EventBridge Scheduler endpoint: one-time schedules that send messages |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
+//! | [`journal`] | what happened in a cloud, in order, and to which message |
 //! | [`control`] | an endpoint that says what a cloud holds, and passes log lines on |
 //! | [`cloud`] | all of it together, from one template |
 //! | [`s3`] | an S3 endpoint that keeps objects in memory |
@@ -25,6 +26,7 @@ mod endpoint;
 pub mod error;
 mod filter;
 pub mod gateway;
+pub mod journal;
 pub mod lambda;
 pub mod mailbox;
 pub mod mapping;

@@ -11,6 +11,7 @@ use super::servers::{Servers, all_ended};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
+use crate::journal::Journal;
 use crate::lambda::Function;
 use crate::mailbox::Mailbox;
 use crate::mapping::{Mapping, MappingCounters};
@@ -33,6 +34,7 @@ pub(super) struct RunningFunction {
 
 /// What is behind the endpoints.
 pub(super) struct Services {
+    pub(super) journal: Journal,
     pub(super) sqs: Sqs,
     pub(super) dynamodb: DynamoDb,
     pub(super) mailbox: Mailbox,
@@ -82,6 +84,11 @@ impl Cloud {
     /// A line for each function that had no program when the cloud started: where one is looked for, and how to build it.
     pub fn waiting(&self) -> &[String] {
         &self.waiting
+    }
+
+    /// What happened.
+    pub fn journal(&self) -> &Journal {
+        &self.services.journal
     }
 
     /// The queues.

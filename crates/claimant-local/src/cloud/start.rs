@@ -16,6 +16,7 @@ use crate::Error;
 use crate::control::{Control, Managed, describe};
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
+use crate::journal::Journal;
 use crate::lambda::{Function, FunctionConfig, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::Mapping;
@@ -50,7 +51,8 @@ impl Cloud {
         }
 
         let (listeners, endpoints) = Listeners::bind(config.ports, &stack).await?;
-        let sqs = Sqs::new();
+        let journal = Journal::new();
+        let sqs = Sqs::with_journal(journal.clone());
         sqs.set_endpoint(&endpoints.sqs);
         for queue in dead_letter_queues_first(&stack.queues) {
             sqs.create_queue(&queue.name, queue.settings.clone())?;
@@ -96,7 +98,7 @@ impl Cloud {
             let all = functions.iter().map(|running| running.function.clone()).collect();
             watching.spawn(builds::watch(all, config.template.clone(), config.logs));
         }
-        let services = Services { sqs, dynamodb, mailbox, gateway, s3 };
+        let services = Services { journal, sqs, dynamodb, mailbox, gateway, s3 };
         let cloud = Cloud { waiting, watching, stack, endpoints, services, functions, servers };
         let template = config.template.display().to_string();
         control.set_description(describe(&template, cloud.stack(), cloud.sqs(), &cloud.variables()));

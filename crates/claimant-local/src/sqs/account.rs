@@ -13,9 +13,11 @@ use super::attributes::Attributes;
 use super::fault::{Code, Fault};
 use super::message::{Deletion, NewMessage, Received, Sent};
 use super::move_task::MoveTask;
+use super::notes::Notes;
 use super::queue::Queue;
 use super::receipt::Ask;
 use crate::arn::{self, ACCOUNT_ID};
+use crate::journal::Journal;
 
 /// How long after the deletion of a queue its name is not free.
 const DELETED_PAUSE_MS: u64 = 60_000;
@@ -32,6 +34,7 @@ pub(super) struct Account {
     pub(super) endpoint: Option<String>,
     /// Where set, no change of visibility hides a message for longer.
     pub(super) hidden_max: Option<Duration>,
+    pub(super) journal: Journal,
 }
 
 /// A queue, and who waits for it.
@@ -58,10 +61,9 @@ impl Account {
     /// Creates a queue whose attributes are checked, but for its dead-letter queue.
     pub(super) fn create(&mut self, now_ms: u64, name: &str, attributes: Attributes) -> Result<&mut Queue, Fault> {
         self.check_redrive(name, &attributes)?;
-        let entry = Entry {
-            queue: Queue::new(Uuid::new_v4().simple().to_string(), attributes, now_ms),
-            changed: Arc::default(),
-        };
+        let mut queue = Queue::new(Uuid::new_v4().simple().to_string(), attributes, now_ms);
+        queue.notes = Notes::new(self.journal.clone(), name);
+        let entry = Entry { queue, changed: Arc::default() };
         Ok(&mut self.queues.entry(name.to_owned()).or_insert(entry).queue)
     }
 

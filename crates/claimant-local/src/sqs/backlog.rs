@@ -111,19 +111,18 @@ impl Backlog {
         }
     }
 
-    /// Lets time pass: what was hidden long enough becomes visible, what is too old goes. Returns the number that went.
-    pub(super) fn advance(&mut self, now_ms: u64, retention_ms: u64) -> u64 {
+    /// Lets time pass: what was hidden long enough becomes visible, what is too old goes, and is returned.
+    pub(super) fn advance(&mut self, now_ms: u64, retention_ms: u64) -> Vec<Message> {
         while let Some(&(until_ms, key)) = self.hidden.first()
             && until_ms <= now_ms
         {
             self.stand(key, Standing::Ready { since_ms: until_ms });
         }
-        let mut expired = 0;
+        let mut expired = Vec::new();
         while let Some(&(from_ms, key)) = self.ages.first()
             && from_ms + retention_ms <= now_ms
         {
-            self.remove(key);
-            expired += 1;
+            expired.extend(self.remove(key));
         }
         expired
     }

@@ -11,6 +11,7 @@
 //! | `receipt` | receipt handles, and messages as handed out |
 //! | `attributes` | queue attributes as SQS spells them: parsed, checked, written |
 //! | `checks` | what a message must look like to be accepted |
+//! | `notes` | what a queue writes into the [journal](crate::journal) |
 //! | `account` | all queues, and what happens between two of them; `account/moves` carries out the message move tasks (`move_task`) |
 //! | `service` | [`Sqs`]: the shared handle, its clock, long polling |
 //! | `http` | the AWS JSON 1.0 protocol; `wire` has its shapes, `actions` what each action does |
@@ -58,6 +59,7 @@ mod http;
 mod md5;
 mod message;
 mod move_task;
+mod notes;
 mod queue;
 mod queued;
 mod receipt;

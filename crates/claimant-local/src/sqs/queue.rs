@@ -10,9 +10,12 @@ use super::dedup::{FirstSend, Window, content_id};
 use super::fault::{Code, Fault};
 use super::md5;
 use super::message::{Counters, Deletion, Depth, NewMessage, Sent, StoredMessage};
+use super::notes::Notes;
 use super::queued::{Content, Message, Receives};
 use super::receipt::{self, Ask, Handout};
 use super::settings::{DeduplicationScope, VISIBILITY_MAX_S};
+use crate::arn;
+use crate::journal::What;
 
 /// The most messages of one queue that can be in flight.
 const IN_FLIGHT_MAX: usize = 120_000;
@@ -32,6 +35,7 @@ pub(super) struct Queue {
     window: Window,
     sequence: u64,
     counters: Counters,
+    pub(super) notes: Notes,
 }
 
 /// When something was last done to the queue itself.
@@ -54,6 +58,7 @@ impl Queue {
             window: Window::default(),
             sequence: 0,
             counters: Counters::default(),
+            notes: Notes::default(),
         }
     }
 
@@ -77,6 +82,7 @@ impl Queue {
             if let Some(first) = self.window.find(now_ms, &scope) {
                 sent.message_id = first.message_id;
                 sent.sequence_number = Some(first.sequence_number);
+                self.notes.write(now_ms, &sent.message_id, || What::Deduplicated);
                 return Ok(sent);
             }
             let first = FirstSend { message_id: sent.message_id.clone(), sequence_number: self.next_sequence_number() };
@@ -102,6 +108,7 @@ impl Queue {
             receives: Receives::default(),
             dead_letter_source: None,
         };
+        self.notes.sent(now_ms, now_ms + millis(delay), &message);
         self.backlog.insert(message, now_ms, millis(delay));
         self.counters.sent += 1;
         Ok(sent)
@@ -138,6 +145,8 @@ impl Queue {
                 ));
             }
             if let Some(message) = self.backlog.receive(key, now_ms, until_ms) {
+                let count = message.receives.count;
+                self.notes.write(now_ms, &message.id, || What::Received { count, hidden_until_ms: until_ms });
                 handout.received.push(receipt::received(&self.id, key, message));
             }
         }
@@ -157,6 +166,7 @@ impl Queue {
         if self.attributes.settings.fifo && !current {
             return Err(handle_expired());
         }
+        self.notes.write(now_ms, &message.id, || What::Deleted);
         self.backlog.remove(key);
         self.counters.deleted += 1;
         Ok(Deletion::Deleted)
@@ -192,10 +202,12 @@ impl Queue {
                 format!("Total VisibilityTimeout for the message is beyond the limit [{VISIBILITY_MAX_S} seconds]."),
             ));
         }
+        let until_ms = now_ms + millis(timeout);
+        self.notes.write(now_ms, &message.id, || What::Hidden { until_ms });
         let standing = if timeout.is_zero() {
             Standing::Ready { since_ms: now_ms }
         } else {
-            Standing::InFlight { received_ms, until_ms: now_ms + millis(timeout) }
+            Standing::InFlight { received_ms, until_ms }
         };
         self.backlog.stand(key, standing);
         Ok(())
@@ -208,11 +220,15 @@ impl Queue {
         } else {
             message.retained_from_ms
         };
+        let (from, receives) = (arn::queue_name(source_arn).unwrap_or(source_arn), message.receives.here);
+        self.notes.write(now_ms, &message.id, || What::DeadLettered { from: from.into(), receives });
         self.backlog.insert(message.dead_lettered(source_arn, retained_from_ms), now_ms, 0);
     }
 
     /// Adds a message that a dead-letter queue sends back.
-    pub(super) fn take_redriven(&mut self, now_ms: u64, message_id: String, message: Message) {
+    pub(super) fn take_redriven(&mut self, now_ms: u64, message_id: String, message: Message, from: &str) {
+        let redriven = || What::Redriven { from: from.into(), was: message.id.as_str().into() };
+        self.notes.write(now_ms, &message_id, redriven);
         let sequence_number = message.sequence_number.as_ref().map(|_| self.next_sequence_number());
         self.backlog.insert(message.redriven(now_ms, message_id, sequence_number), now_ms, 0);
     }
@@ -249,6 +265,7 @@ impl Queue {
         self.times.purged_ms = Some(now_ms);
         self.backlog.clear();
         self.window = Window::default();
+        self.notes.purged(now_ms);
         Ok(())
     }
 
@@ -274,7 +291,10 @@ impl Queue {
 
     fn advance(&mut self, now_ms: u64) {
         let retention_ms = millis(self.attributes.settings.retention);
-        self.counters.expired += self.backlog.advance(now_ms, retention_ms);
+        for message in self.backlog.advance(now_ms, retention_ms) {
+            self.notes.write(now_ms, &message.id, || What::Expired);
+            self.counters.expired += 1;
+        }
     }
 
     /// 20 digits, like those of SQS.

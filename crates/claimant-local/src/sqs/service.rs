@@ -15,6 +15,7 @@ use super::settings::QueueSettings;
 use crate::Error;
 use crate::arn;
 use crate::clock::wall_clock_ms;
+use crate::journal::Journal;
 
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
@@ -47,6 +48,14 @@ impl Sqs {
     /// An account without queues.
     pub fn new() -> Self {
         Self::with_clock(Box::new(wall_clock_ms))
+    }
+
+    /// An account without queues, whose queues write into this journal.
+    #[must_use]
+    pub fn with_journal(journal: Journal) -> Self {
+        let sqs = Self::new();
+        sqs.account().journal = journal;
+        sqs
     }
 
     pub(super) fn with_clock(clock: Clock) -> Self {

@@ -120,7 +120,7 @@ impl Account {
         };
         // OK because the queue was there a moment ago, and nothing else runs meanwhile.
         if let Ok(entry) = self.entry(&target) {
-            entry.queue.take_redriven(now_ms, Uuid::new_v4().to_string(), message);
+            entry.queue.take_redriven(now_ms, Uuid::new_v4().to_string(), message, &task.source);
             entry.changed.notify_waiters();
         }
         Step::Moved

@@ -218,7 +218,7 @@ fn messages_between_queues() {
     assert_eq!(foreign.code, Code::ReceiptHandleIsInvalid);
 
     let message = dead.take_first_visible(40).unwrap();
-    source.take_redriven(40, "second".to_owned(), message);
+    source.take_redriven(40, "second".to_owned(), message, "dead");
     let received = source.receive(50, ask).unwrap().received.remove(0);
     assert_eq!(received.message_id, "second");
     assert_eq!(attribute(&received, "SentTimestamp").as_deref(), Some("40"));

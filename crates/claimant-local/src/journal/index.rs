@@ -1,0 +1,104 @@
+//! The events and keys of each message. Pure.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::event::Event;
+use super::text::Text;
+
+/// Which events are about a message, and which messages are about a key. What is no longer in a ring is in no index.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    messages: HashMap<Text, Entry>,
+    /// The messages by the number of the event that was the first about them.
+    order: BTreeMap<u64, Text>,
+    /// The messages of each key, in the order in which they were tied to it.
+    keys: HashMap<Text, Vec<Text>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: Text,
+    first: u64,
+    events: VecDeque<u64>,
+    keys: Vec<Text>,
+}
+
+impl Index {
+    /// Adds an event. Its message's id becomes the one that all events of the message share.
+    pub(super) fn add(&mut self, event: &mut Event) {
+        let seq = event.seq;
+        for id in event.messages() {
+            match self.messages.get_mut(id) {
+                Some(entry) if entry.events.back() != Some(&seq) => entry.events.push_back(seq),
+                Some(_) => {}
+                None => {
+                    let entry = Entry { id: id.clone(), first: seq, events: VecDeque::from([seq]), keys: Vec::new() };
+                    self.order.insert(seq, id.clone());
+                    self.messages.insert(id.clone(), entry);
+                }
+            }
+        }
+        let shared = event.message_id.as_ref().and_then(|id| self.messages.get(id)).map(|entry| entry.id.clone());
+        event.message_id = shared.or_else(|| event.message_id.take());
+    }
+
+    /// Removes an event, the oldest of its ring; a message without events goes too.
+    pub(super) fn remove(&mut self, event: &Event) {
+        for id in event.messages() {
+            let Some(entry) = self.messages.get_mut(id) else { continue };
+            if let Some(at) = entry.events.iter().position(|seq| *seq == event.seq) {
+                entry.events.remove(at);
+            }
+            if entry.events.is_empty() {
+                let first = entry.first;
+                for key in std::mem::take(&mut entry.keys) {
+                    self.untie(id, &key);
+                }
+                self.order.remove(&first);
+                self.messages.remove(id);
+            }
+        }
+    }
+
+    fn untie(&mut self, id: &Text, key: &Text) {
+        if let Some(tied) = self.keys.get_mut(key) {
+            tied.retain(|tied| tied != id);
+            if tied.is_empty() {
+                self.keys.remove(key);
+            }
+        }
+    }
+
+    /// Ties a message to a key; returns whether that is new. Only a message that there are events of can be tied.
+    pub(super) fn tie(&mut self, id: &str, key: &str) -> bool {
+        let Some(entry) = self.messages.get_mut(id) else { return false };
+        if entry.keys.iter().any(|known| **known == *key) {
+            return false;
+        }
+        let key = self.keys.get_key_value(key).map_or_else(|| Text::from(key), |(known, _)| known.clone());
+        entry.keys.push(key.clone());
+        self.keys.entry(key).or_default().push(entry.id.clone());
+        true
+    }
+
+    pub(super) fn events(&self, id: &str) -> impl Iterator<Item = u64> {
+        self.messages.get(id).into_iter().flat_map(|entry| entry.events.iter().copied())
+    }
+
+    pub(super) fn keys(&self, id: &str) -> &[Text] {
+        self.messages.get(id).map_or(&[], |entry| &entry.keys)
+    }
+
+    pub(super) fn messages_of(&self, key: &str) -> &[Text] {
+        self.keys.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The messages whose first event is before this number, the newest first, each with that number.
+    pub(super) fn before(&self, seq: u64) -> impl Iterator<Item = (u64, &Text)> {
+        self.order.range(..seq).rev().map(|(first, id)| (*first, id))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+}
