@@ -5,6 +5,7 @@
 
 mod agreement;
 mod cloud;
+mod console;
 mod contract;
 mod inbox;
 mod incidents;

@@ -1,0 +1,103 @@
+//! How a page looks: windows, light and dark, pictures, what overflows or moves, and what axe finds.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
+
+use super::Page;
+
+/// A window, and how its person wants pages to look.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Its width in pixels.
+    pub width: u32,
+    /// Its height in pixels.
+    pub height: u32,
+    /// Whether dark colours are preferred.
+    pub dark: bool,
+}
+
+/// The smallest screen that counts, in daylight.
+pub const PHONE: View = View { width: 360, height: 740, dark: false };
+
+/// A window on a desk, in daylight.
+pub const DESKTOP: View = View { width: 1440, height: 900, dark: false };
+
+/// How much the layout may move by itself while a page loads, in Chromium's score: a tenth of what counts as good.
+const SHIFTED_MAX: f64 = 0.01;
+
+/// What reaches over the right edge of the page, the innermost first.
+const TOO_WIDE: &str = "(() => {
+    const page = document.scrollingElement, over = page.scrollWidth - page.clientWidth;
+    if (over <= 0) return [];
+    const wide = [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > page.clientWidth + 0.5);
+    return [over + ' px', ...wide.reverse().slice(0, 5).map(e => e.outerHTML.slice(0, 160))];
+})()";
+
+/// What axe finds against the rules of WCAG 2.2 A and AA, and its best practices.
+const AXE: &str = "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations.flatMap(v =>
+    v.nodes.map(n => v.id + ': ' + n.target.join(' ') + ': ' + n.failureSummary.replace(/\\s+/g, ' '))))";
+
+impl View {
+    /// The same window in the dark.
+    #[must_use]
+    pub const fn dark(self) -> Self {
+        Self { dark: true, ..self }
+    }
+}
+
+fn axe() -> &'static str {
+    static AXE_CORE: OnceLock<String> = OnceLock::new();
+    AXE_CORE.get_or_init(|| {
+        let repository = claimant_servers::repository().expect("tests run in the repository");
+        let path = repository.join(".tools/axe/node_modules/axe-core/axe.min.js");
+        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}: run scripts/tools browser", path.display()))
+    })
+}
+
+impl Page {
+    /// Gives the page this window. Motion is reduced: what is looked at stands still.
+    pub fn view(&self, view: View) {
+        let size = json!({ "width": view.width, "height": view.height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let scheme = if view.dark { "dark" } else { "light" };
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
+        self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// Writes what the window shows as a picture.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn picture(&self, path: &Path) {
+        let taken = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let data = BASE64_STANDARD.decode(taken["data"].as_str().unwrap_or_default()).expect("it is a picture");
+        std::fs::write(path, data).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+
+    /// Returns what is wrong with the page as it is: what axe finds, what has to be scrolled sideways, what moved by itself,
+    /// and what the browser said of it.
+    pub fn faults(&self) -> Vec<String> {
+        let listed = |found: serde_json::Value| {
+            let found = found.as_array().cloned().unwrap_or_default();
+            found.iter().map(|fault| fault.as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        if self.eval("typeof axe") == "undefined" {
+            self.eval(&format!("{};0", axe()));
+        }
+        let mut faults = listed(self.eval(AXE));
+        faults.extend(listed(self.eval(TOO_WIDE)).into_iter().map(|wide| format!("too wide: {wide}")));
+        let shifted = self.eval("window.shifted").as_f64().unwrap_or(f64::MAX);
+        if shifted > SHIFTED_MAX {
+            faults.push(format!("the layout moved by {shifted}: {}", self.eval("window.shifts")));
+        }
+        faults.extend(self.complaints());
+        faults
+    }
+}

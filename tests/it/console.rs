@@ -1,0 +1,3 @@
+//! The console in a real browser.
+
+mod harness;
