@@ -77,8 +77,12 @@ impl Service {
         config: Option<&SdkConfig>,
     ) -> Result<Self, Error> {
         let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
+        let router = Router::new(consumers, settings.concurrency)?;
         Ok(Self {
-            router: Router::new(consumers, settings.concurrency)?.receives_max(settings.max_receive_count),
+            router: match settings.max_receive_count {
+                Some(receives) => router.receives_max(receives),
+                None => router,
+            },
             threads: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,

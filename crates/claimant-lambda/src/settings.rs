@@ -29,7 +29,7 @@ pub(crate) enum MappingPolicy {
 /// | --- | --- | --- | --- |
 /// | `CLAIMANT_CONCURRENCY` | messages that one process works on at once, where the consumer does not say | 1 to 1000 | 10 |
 /// | `CLAIMANT_MARGIN_MS` | how long before the deadline the function has returned, in milliseconds | 50 to 60000 | 500 |
-/// | `CLAIMANT_MAX_RECEIVE_COUNT` | `maxReceiveCount` of the queue's redrive policy; a message with one receive left that was not started is logged | 1 to 1000 | 5 |
+/// | `CLAIMANT_MAX_RECEIVE_COUNT` | `maxReceiveCount` of the queue's redrive policy; a message with one receive left that was not started is logged, and one that fails on its last receive is not hidden for a backoff | 1 to 1000 | unset: 5 is assumed, and every failure backs off |
 /// | `CLAIMANT_LOCAL_TIMEOUT_MS` | timeout where the runtime gives no real deadline, as `cargo lambda watch` does, in milliseconds | 1000 to 900000 | 30000 |
 /// | `CLAIMANT_VISIBILITY` | `on`: failed messages come back after their backoff, and those with renewed leases stay hidden (needs `sqs:ChangeMessageVisibility`); `off`: all come back after the queue's visibility timeout | `on`, `off` | `on` |
 /// | `CLAIMANT_DEAD_LETTER_QUEUE_URL` | the queue that rejected and parked messages are sent to at once (needs `sqs:SendMessage`); unset: they wait for the redrive of their own queue | a queue's URL | unset |
@@ -51,7 +51,7 @@ pub(crate) enum MappingPolicy {
 pub struct Settings {
     pub(crate) concurrency: usize,
     pub(crate) margin: Duration,
-    pub(crate) max_receive_count: u32,
+    pub(crate) max_receive_count: Option<u32>,
     pub(crate) local_timeout: Duration,
     pub(crate) change_visibility: bool,
     pub(crate) dead_letter_queue_url: Option<String>,
@@ -78,7 +78,7 @@ impl Settings {
             concurrency: concurrency.map_or(limits::CONCURRENCY_DEFAULT, |count| count as usize),
             margin: millis(variables, "CLAIMANT_MARGIN_MS", margins),
             // OK because the bounds fit any u32.
-            max_receive_count: receives.map_or(limits::RECEIVES_MAX_DEFAULT, |count| count as u32),
+            max_receive_count: receives.map(|count| count as u32),
             local_timeout: millis(variables, "CLAIMANT_LOCAL_TIMEOUT_MS", local_timeouts),
             change_visibility: variables.optional_switch("CLAIMANT_VISIBILITY").unwrap_or(true),
             dead_letter_queue_url: claimant_aws::optional_queue_url(variables, "CLAIMANT_DEAD_LETTER_QUEUE_URL"),
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn defaults_and_values() {
         let defaults = read(&[("PATH", "/bin")]).unwrap();
-        assert_eq!((defaults.concurrency, defaults.max_receive_count), (10, 5));
+        assert_eq!((defaults.concurrency, defaults.max_receive_count), (10, None));
         assert_eq!((defaults.margin, defaults.local_timeout), (Duration::from_millis(500), Duration::from_secs(30)));
         assert_eq!((defaults.change_visibility, defaults.metrics, defaults.log_messages), (true, true, false));
         assert_eq!((defaults.mapping_check, defaults.dead_letter_queue_url), (MappingPolicy::Warn, None));
@@ -126,7 +126,7 @@ mod tests {
             ("CLAIMANT_LOG_MESSAGES", "on"),
         ])
         .unwrap();
-        assert_eq!((set.concurrency, set.max_receive_count), (1_000, 1));
+        assert_eq!((set.concurrency, set.max_receive_count), (1_000, Some(1)));
         assert_eq!((set.margin, set.local_timeout), (Duration::from_millis(50), Duration::from_secs(1)));
         assert_eq!((set.change_visibility, set.metrics, set.log_messages), (false, false, true));
         assert_eq!(set.mapping_check, MappingPolicy::Refuse);

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
 use crate::key::{ConsumerName, MessageId};
-use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
+use crate::limits::{RECEIVES_MAX_DEFAULT, STORE_CALL_MAX_MS, STORE_GUARD_MS};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
@@ -32,7 +32,8 @@ pub(crate) struct Shared<T> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durations: Durations,
     pub(crate) threads: Option<HandlerThreads>,
-    pub(crate) receives_max: u32,
+    /// After how many receives the queue dead-letters a message, where that is known.
+    pub(crate) receives_max: Option<u32>,
     pub(crate) slots: Slots,
     pub(crate) spans: Option<Arc<dyn Spans>>,
 }
@@ -134,9 +135,24 @@ impl<'a, T> BatchContext<'a, T> {
         self.schedule.cancel_at - needed + Duration::from_millis(1)
     }
 
+    /// Returns after how many receives the queue dead-letters a message, as far as is known.
+    pub(crate) fn receives_max(&self) -> u32 {
+        self.shared.receives_max.unwrap_or(RECEIVES_MAX_DEFAULT)
+    }
+
     /// Returns whether a message that was received this often has one receive left at most.
     pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
-        receive_count + 1 >= self.shared.receives_max.max(2)
+        receive_count + 1 >= self.receives_max().max(2)
+    }
+
+    /// Returns after how long a message whose handler failed is shown again. On its last receive at once, where that is known: it is
+    /// dead-lettered then, and until then it is in flight for nothing. Beyond that the queue does not do what the function was told,
+    /// and the message backs off as ever.
+    pub(crate) fn retry_delay(&self, message: &Message, attempt: u32, asked: Option<Duration>) -> Duration {
+        if self.shared.receives_max == Some(message.receive_count()) {
+            return Duration::ZERO;
+        }
+        asked.unwrap_or_else(|| backoff::delay(attempt, message.id()))
     }
 
     /// Returns when a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies

@@ -57,7 +57,7 @@ use crate::consumer::Consumer;
 use crate::deadline::Schedule;
 use crate::error::Error;
 use crate::key::ConsumerName;
-use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX, RECEIVES_MAX_DEFAULT};
+use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::queue::Queue;
@@ -96,7 +96,7 @@ impl<T: Send + 'static> Engine<T> {
             clock: Arc::new(SystemClock),
             durations: Durations::default(),
             threads: None,
-            receives_max: RECEIVES_MAX_DEFAULT,
+            receives_max: None,
             spans: None,
         }))
     }
@@ -131,10 +131,12 @@ impl<T: Send + 'static> Engine<T> {
     }
 
     /// Sets after how many receives the queue moves a message to its dead-letter queue, its `maxReceiveCount`: clamped to 1 to
-    /// [`RECEIVES_MAX`]. Unless set, [`RECEIVES_MAX_DEFAULT`].
+    /// [`RECEIVES_MAX`]. A message that fails on its last receive is then shown at once, since it is dead-lettered at the next one
+    /// and takes up a place in flight until then. Unless set, [`RECEIVES_MAX_DEFAULT`](crate::limits::RECEIVES_MAX_DEFAULT) for warnings
+    /// and suspects, and every failure backs off.
     #[must_use]
     pub fn receives_max(mut self, receives: u32) -> Self {
-        self.0.receives_max = receives.clamp(1, RECEIVES_MAX);
+        self.0.receives_max = Some(receives.clamp(1, RECEIVES_MAX));
         self
     }
 

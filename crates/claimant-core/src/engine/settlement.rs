@@ -7,7 +7,6 @@ use super::exit::{Disposal, Exit, Why};
 use super::run::{HandlerResult, Ran, RunEnd};
 use super::slots::Held;
 use super::work::{Answer, Claimed, Delivery, Payload, Work};
-use crate::backoff;
 use crate::claim::Claim;
 use crate::failure::{Failure, FailureKind};
 use crate::message::Message;
@@ -120,7 +119,7 @@ impl<'a, T> Unsettled<T> {
 fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<()>, attempt: u32, failure: Failure) -> (Ending, Then<T>) {
     let Failure { why: error, kind, retry_after } = failure;
     let (name, message_id) = (cx.name(), &work.delivery.message.id());
-    let delay = retry_after.unwrap_or_else(|| backoff::delay(attempt, message_id));
+    let delay = cx.retry_delay(&work.delivery.message, attempt, retry_after);
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
@@ -152,7 +151,7 @@ fn in_doubt<T>(cx: BatchContext<'_, T>, attempt: u32, error: String, then: Then<
 pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran) -> AfterRun<T> {
     let Ran { work, claim, held, end, .. } = ran;
     let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id(), claim.attempt);
-    let backoff = backoff::delay(attempt, message_id);
+    let backoff = cx.retry_delay(&work.delivery.message, attempt, None);
     let cut_off = |why: &str, outcome| in_doubt(cx, attempt, why.to_owned(), Then::answer(outcome, backoff));
     let (ending, then) = match end {
         RunEnd::Returned(result) => return AfterRun::Settle(Unsettled::returned(cx, work, claim, held, result)),

@@ -90,7 +90,7 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
     }
 
     fn is_last_receive(&self, suspect: &Suspect<T>) -> bool {
-        suspect.work.delivery.message.receive_count() >= self.cx.shared.receives_max
+        suspect.work.delivery.message.receive_count() >= self.cx.receives_max()
     }
 
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.

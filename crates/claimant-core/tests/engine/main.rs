@@ -5,6 +5,7 @@ mod busy;
 mod calls;
 mod events;
 mod fingerprints;
+mod last_receive;
 mod many;
 mod outages;
 mod payloads;

@@ -1,0 +1,43 @@
+//! The last receive of a message: it is not hidden for a backoff, since its queue dead-letters it at the next one.
+
+use std::time::Duration;
+
+use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
+
+use super::TIMEOUT;
+
+async fn run(payload: String, cx: Context) -> Result<(), HandlerError> {
+    match payload.as_str() {
+        "asks" => Err(HandlerError::retry("later").after(Duration::from_secs(3_600))),
+        "hangs" => std::future::pending().await,
+        _ => Err(HandlerError::retry(format!("attempt {}", cx.attempt()))),
+    }
+}
+
+/// After how many seconds a message is shown again that fails on this receive, where the function was told this `maxReceiveCount`.
+async fn shown_after(payload: &str, receive_count: u32, told: Option<u32>) -> (&'static str, u64) {
+    let mut engine = Engine::with_defaults(Consumer::new("c", MemoryStore::new(), run)).unwrap();
+    if let Some(receives) = told {
+        engine = engine.receives_max(receives);
+    }
+    let message = Message::new("m", format!("{payload:?}")).unwrap().with_receive_count(receive_count);
+    let now = engine.now();
+    let schedule = Schedule::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
+    let report = engine.process(&[message], schedule, &NoQueue).await;
+    let entry = &report.entries()[0];
+    (entry.outcome.word(), entry.visible_after.unwrap().as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_on_its_last_receive_is_shown_at_once() {
+    for (payload, outcome) in [("fails", "retry"), ("asks", "retry"), ("hangs", "cancelled")] {
+        assert_eq!(shown_after(payload, 4, Some(4)).await, (outcome, 0), "{payload}");
+        // Before it there are other tries, and beyond it the queue does not do what the function was told.
+        for (receive_count, told) in [(3, Some(4)), (5, Some(4)), (5, None), (1, None)] {
+            let (word, after) = shown_after(payload, receive_count, told).await;
+            assert_eq!(word, outcome);
+            assert!(after >= 1, "{payload} at {receive_count} of {told:?}: {after} s");
+        }
+    }
+    assert_eq!(shown_after("asks", 3, Some(4)).await.1, 3_600);
+}
