@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails ends the measurement")]
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ async fn main() {
         limit: 10_000,
     };
     let began = Instant::now();
-    let listed = keys.list(&query, |_| ()).await.unwrap();
+    let listed = keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap();
     let usage = keys.usage();
     println!(
         "{} found among {} in {:.1} s, {} requests, {:.1} read units",

@@ -1,6 +1,7 @@
 //! Keys on the store in memory: what is shown, what is listed, and what acts do while others write.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -69,7 +70,7 @@ impl Desk {
 
     async fn list(&self, states: &[State]) -> Vec<String> {
         let query = Query { states: states.into(), consumer: None, older_than: None, text: None, limit: 10 };
-        let listed = self.keys.list(&query, |_| ()).await.unwrap();
+        let listed = self.keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap();
         listed.found.iter().map(|found| format!("{} {}", found.id.key().unwrap(), found.state)).collect()
     }
 }
@@ -154,18 +155,29 @@ async fn lists_are_filtered_limited_and_oldest_first() {
         limit: 10_000,
     };
     let mut rounds = 0;
-    let listed = desk.keys.list(&all, |_| rounds += 1).await.unwrap();
+    let count = |_| {
+        rounds += 1;
+        ControlFlow::Continue(())
+    };
+    let listed = desk.keys.list(&all, count).await.unwrap();
     assert_eq!((listed.found.len(), listed.more, listed.looked_at, rounds), (2_500, false, 2_500, 3));
     assert_eq!(listed.found[0].id, id("k0"));
+    // Who asks for it can end it after any page.
+    let listed = desk.keys.list(&all, |_| ControlFlow::Break(())).await.unwrap();
+    assert_eq!((listed.found.len(), listed.more, listed.looked_at), (1_000, true, 1_000));
     for (query, wanted) in [
         (Query { consumer: Some(ConsumerName::new("order").unwrap()), ..all.clone() }, 0),
         (Query { older_than: Some(Duration::from_secs(2_490)), ..all.clone() }, 10),
         (Query { text: Some("odd".into()), ..all.clone() }, 1),
         (Query { text: Some("orders#k249".into()), ..all.clone() }, 11),
     ] {
-        assert_eq!(desk.keys.list(&query, |_| ()).await.unwrap().found.len(), wanted, "{query:?}");
+        assert_eq!(
+            desk.keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap().found.len(),
+            wanted,
+            "{query:?}"
+        );
     }
-    let listed = desk.keys.list(&Query { limit: 3, ..all }, |_| ()).await.unwrap();
+    let listed = desk.keys.list(&Query { limit: 3, ..all }, |_| ControlFlow::Continue(())).await.unwrap();
     assert_eq!((listed.found.len(), listed.more), (3, true));
     assert!(desk.keys.cost().await.unwrap().in_words().starts_with("reads about 2500 records ("));
 }

@@ -1,14 +1,14 @@
 //! `claimant release`, `reset`, `forget` and `resolve`: acts on the records of keys.
 
-use claimant_core::protocol::{Act, OperateRefusal};
-use claimant_core::{ConsumerName, Error, Record, RecordId};
-use claimant_operate::keys::{Acted, Keys, Order};
+use claimant_core::protocol::Act;
+use claimant_core::{ConsumerName, Error, RecordId};
+use claimant_operate::keys::{Acted, Keys, Order, operator};
 use claimant_operate::open::OpenStore;
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::table::harmless;
-use super::{confirm, parse, record};
+use super::{confirm, parse};
 use crate::exit::Ended;
 use crate::output::{say, say_json};
 
@@ -67,9 +67,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     if options.output.json {
         say_json(&json!({ "act": act.as_str(), "keys": results.iter().map(document).collect::<Vec<_>>() }));
     }
-    let good = |result: &Outcome| {
-        matches!(result.acted, Some(Acted::Done { .. } | Acted::WouldWrite { .. } | Acted::NothingToDo(_)))
-    };
+    let good = |result: &Outcome| result.acted.as_ref().is_some_and(Acted::is_done);
     Ok(if results.iter().all(good) { Ended::Well } else { Ended::WithFaults })
 }
 
@@ -79,7 +77,7 @@ async fn on_one(act: Act, id: &RecordId, store: &OpenStore, options: &OnKeys) ->
     let mut order = Order {
         id: id.clone(),
         act,
-        by: confirm::operator(),
+        by: operator(),
         why: why.clone().unwrap_or_default(),
         force: options.force,
         dry_run: true,
@@ -108,52 +106,12 @@ fn asks(act: Act, force: bool) -> String {
 }
 
 fn in_words(act: Act, acted: Option<&Acted>) -> String {
-    let became = |after: &Record| match act {
-        Act::Release => "may run again".to_owned(),
-        Act::Reset => "may run again, its attempts counted from 0".to_owned(),
-        Act::Forget => "forgotten: its next message runs as new".to_owned(),
-        Act::Resolve => format!("counts as done (fence {})", after.fence.get()),
-    };
-    match acted {
-        None => "left as it is".to_owned(),
-        Some(Acted::Done { before, after }) => format!("was {}; {}.", before.status, became(after)),
-        Some(Acted::WouldWrite { before, after }) => format!("would change: is {}; {}.", before.status, became(after)),
-        Some(Acted::NothingToDo(record)) => format!("nothing to do: it is {} already.", record.status),
-        Some(Acted::Refused { why: OperateRefusal::Absent, .. }) => {
-            "refused: there is no record of it, or its window is over; its next message runs as it is.".to_owned()
-        }
-        Some(Acted::Refused { why: OperateRefusal::Live { until }, .. }) => format!(
-            "refused: an owner works on it until {} at least. Wait, or give --force: its work can then run twice.",
-            until.to_utc()
-        ),
-        Some(Acted::Refused { why: OperateRefusal::Completed, .. }) => match act {
-            Act::Forget => "refused: it is done. With --force its next message does the work again.".to_owned(),
-            _ => "refused: it is done. To have its work done again, `claimant forget --force`.".to_owned(),
-        },
-        Some(Acted::Superseded(record)) => format!(
-            "the answer was lost and the key has gone on since: it is {} now.",
-            record.as_ref().map_or_else(|| "absent".to_owned(), |record| record.status.to_string())
-        ),
-    }
+    acted.map_or_else(|| "left as it is".to_owned(), |acted| acted.in_words(act))
 }
 
 fn document(result: &Outcome) -> Value {
-    let (outcome, before, after) = match &result.acted {
-        None => ("declined", None, None),
-        Some(Acted::Done { before, after }) => ("done", Some(before), Some(after)),
-        Some(Acted::WouldWrite { before, after }) => ("would_write", Some(before), Some(after)),
-        Some(Acted::NothingToDo(record)) => ("nothing_to_do", Some(record), None),
-        Some(Acted::Refused { record, .. }) => ("refused", record.as_ref(), None),
-        Some(Acted::Superseded(record)) => ("superseded", None, record.as_ref()),
-    };
-    let why = match &result.acted {
-        Some(Acted::Refused { why, .. }) => Some(match why {
-            OperateRefusal::Absent => "absent",
-            OperateRefusal::Live { .. } => "live",
-            OperateRefusal::Completed => "completed",
-        }),
-        _ => None,
-    };
-    let shown = |record: Option<&Box<Record>>| record.map(|r| record::to_json(&result.id, r, None));
-    json!({ "record": result.id.as_str(), "outcome": outcome, "why": why, "before": shown(before), "after": shown(after) })
+    result.acted.as_ref().map_or_else(
+        || json!({ "record": result.id.as_str(), "outcome": "declined", "why": null, "before": null, "after": null }),
+        |acted| acted.to_json(&result.id),
+    )
 }

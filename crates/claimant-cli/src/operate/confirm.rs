@@ -1,13 +1,10 @@
-//! Questions before something is written, and who asks.
+//! Questions before something is written.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use claimant_core::Error;
 
 use super::options::WriteOptions;
-
-/// The variable that says who acts, where the user's name does not.
-const OPERATOR_VARIABLE: &str = "CLAIMANT_OPERATOR";
 
 /// Whether to go on: `--yes`, or an answer that begins with y on the terminal.
 ///
@@ -28,13 +25,4 @@ pub(crate) fn confirmed(question: &str, options: &WriteOptions) -> Result<bool, 
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(failed)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
-}
-
-/// Returns who acts: `CLAIMANT_OPERATOR`, or the user and the machine.
-pub(crate) fn operator() -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    variable(OPERATOR_VARIABLE).unwrap_or_else(|| {
-        let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
-        format!("{user}@{}", rustix::system::uname().nodename().to_string_lossy())
-    })
 }

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use claimant_core::{ConsumerName, Error};
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
-use claimant_operate::keys::{Inspection, Keys};
+use claimant_operate::keys::{Inspection, Keys, record_lines};
 use claimant_operate::open::OpenStore;
 use claimant_operate::target::Place;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::options::{OutputOptions, TargetOptions};
-use super::table::harmless;
-use super::{needs_a_person, parse, record};
+use super::table::{age, harmless};
+use super::{needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
 
@@ -106,14 +106,14 @@ fn print(inspection: &Inspection, store: &OpenStore, letters: &[Found]) {
     say(format!("{}  ({}, {state})", harmless(inspection.id.as_str()), store.name));
     say(format!("{}\n", inspection.headline()));
     if let Some(record) = &inspection.record {
-        for (what, value) in record::lines(record) {
+        for (what, value) in record_lines(record, inspection.now) {
             say(format!("  {what:<13} {}", harmless(&value)));
         }
         say("");
     }
     for Found { queue, letter } in letters {
         let error = letter.why.error.as_deref().unwrap_or("no error given");
-        let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {} ago", record::age(at)));
+        let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {} ago", age(at)));
         say(format!("In {queue}: {}{sent}: {}", letter.message_id, harmless(error)));
     }
     if letters.is_empty() {
@@ -132,19 +132,13 @@ fn print(inspection: &Inspection, store: &OpenStore, letters: &[Found]) {
 }
 
 fn document(inspection: &Inspection, store: &OpenStore, letters: &[Found]) -> Value {
-    let Inspection { id, record, state, next, acts, .. } = inspection;
     let letter = |found: &Found| {
         let mut letter = found.letter.to_json(false);
         letter["queue"] = found.queue.as_str().into();
         letter
     };
-    json!({
-        "store": store.name,
-        "record": id.as_str(),
-        "says": inspection.headline(),
-        "found": record.as_ref().map(|record| record::to_json(id, record, *state)),
-        "dead_letters": letters.iter().map(letter).collect::<Vec<_>>(),
-        "next": next.iter().map(|f| json!({ "case": f.case, "outcome": f.outcome, "says": f.says })).collect::<Vec<_>>(),
-        "acts": acts.iter().map(|a| json!({ "act": a.act.as_str(), "writes": a.writes, "says": a.says })).collect::<Vec<_>>(),
-    })
+    let mut document = inspection.to_json();
+    document["store"] = store.name.as_str().into();
+    document["dead_letters"] = letters.iter().map(letter).collect();
+    document
 }

@@ -1,15 +1,15 @@
 //! `claimant list`: records by state, consumer and age.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use claimant_core::{ConsumerName, Error, State};
-use claimant_operate::keys::{Found, Listed, Query, span};
+use claimant_operate::keys::{Found, Listed, Query, record_json, span};
 use claimant_operate::open::OpenStore;
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::record::{age, to_json};
-use super::table::{Fit, Table};
+use super::table::{Fit, Table, age};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
@@ -106,6 +106,7 @@ async fn list(store: &OpenStore, query: &Query, options: &List) -> Result<Option
         let figures =
             format!("{} of about {} records read, {} found", progress.looked_at, cost.size.records, progress.found);
         display.show_text(began.elapsed(), figures);
+        ControlFlow::Continue(())
     });
     let listed = listed.await;
     display.end();
@@ -154,7 +155,7 @@ fn print(lists: &[(OpenStore, Listed)], query: &Query) {
 }
 
 fn document(lists: &[(OpenStore, Listed)]) -> Value {
-    let key = |found: &Found| to_json(&found.id, &found.record, Some(found.state));
+    let key = |found: &Found| record_json(&found.id, &found.record, Some(found.state));
     let list = |(store, listed): &(OpenStore, Listed)| {
         json!({
             "store": store.name,

@@ -8,8 +8,8 @@
 //! | `act` | `release`, `reset`, `forget`, `resolve` |
 //! | `tail` | outcomes as they happen |
 //! | `options`, `parse` | the options that all of them have, and the values of options |
-//! | `confirm` | questions before something is written, and who asks |
-//! | `record`, `table` | records and tables as text, and text that cannot harm a terminal |
+//! | `confirm` | questions before something is written |
+//! | `table` | tables and ages as text, and text that cannot harm a terminal |
 
 pub(crate) mod act;
 pub(crate) mod confirm;
@@ -19,7 +19,6 @@ pub(crate) mod intake;
 pub(crate) mod list;
 pub(crate) mod options;
 pub(crate) mod parse;
-mod record;
 pub(crate) mod table;
 pub(crate) mod tail;
 

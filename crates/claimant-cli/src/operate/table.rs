@@ -2,11 +2,19 @@
 
 use std::io::{self, IsTerminal as _};
 
+use claimant_core::{Clock as _, SystemClock, Timestamp};
+use claimant_operate::keys::span;
+
 /// Between two columns.
 const GAP: &str = "  ";
 /// A column that is cut keeps this many characters, where it has them.
 const CUT_TO_MIN: usize = 10;
 const ELLIPSIS: char = '…';
+
+/// Returns how long ago this was.
+pub(crate) fn age(time: Timestamp) -> String {
+    span(SystemClock.now().since(time).as_secs())
+}
 
 /// How a column is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

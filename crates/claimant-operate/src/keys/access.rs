@@ -8,6 +8,9 @@ use claimant_core::{
     Call, Clock, ConsumerName, Error, Key, Meter, Record, RecordId, Records, SystemClock, Timestamp, Usage,
 };
 
+/// The variable that says who acts, where the user's name does not.
+const OPERATOR_VARIABLE: &str = "CLAIMANT_OPERATOR";
+
 /// How long one call to the store may take.
 const CALL_MAX: Duration = Duration::from_secs(10);
 
@@ -105,4 +108,14 @@ impl Keys {
     pub(super) fn now(&self) -> (Timestamp, Duration) {
         (self.clock.now(), self.skew)
     }
+}
+
+/// Returns who acts: what the variable `CLAIMANT_OPERATOR` says, or the user and the machine.
+#[must_use]
+pub fn operator() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    variable(OPERATOR_VARIABLE).unwrap_or_else(|| {
+        let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
+        format!("{user}@{}", rustix::system::uname().nodename().to_string_lossy())
+    })
 }

@@ -1,6 +1,7 @@
 //! Records by state, consumer, age and text.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State};
@@ -63,7 +64,7 @@ pub struct Progress {
 pub struct Listed {
     /// The records, those first that were not written for the longest time.
     pub found: Vec<Found>,
-    /// Whether the limit ended the list, and there can be more.
+    /// Whether the limit ended the list, or the caller, and there can be more.
     pub more: bool,
     /// How many records were read for it.
     pub looked_at: u64,
@@ -112,14 +113,18 @@ impl Keys {
     }
 
     /// Lists records: reads the whole store, a few pages side by side, until the limit is reached. `progress` is called after each
-    /// round of pages.
+    /// round of pages, and can end it there.
     ///
     /// Memory holds the records listed and one page of each part. It is no snapshot: a record that changes meanwhile is listed as it
     /// was or as it is.
     ///
     /// # Errors
     /// When the store did not give an answer, also after a few tries.
-    pub async fn list(&self, query: &Query, mut progress: impl FnMut(Progress)) -> Result<Listed, Error> {
+    pub async fn list(
+        &self,
+        query: &Query,
+        mut progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Listed, Error> {
         let (now, skew) = self.now();
         let filter = Filter {
             states: query.states.clone(),
@@ -154,7 +159,7 @@ impl Keys {
                 next.extend(page.next);
             }
             open = next;
-            progress(Progress { looked_at, found: found.len() });
+            more |= progress(Progress { looked_at, found: found.len() }).is_break() && !open.is_empty();
         }
         let found = found.into_iter().map(|(id, record)| Found { state: State::of(&record, now, skew), id, record });
         let mut found: Vec<_> = found.collect();

@@ -9,7 +9,7 @@ use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
 
 use crate::operate::options::TargetOptions;
-use crate::operate::{parse, record};
+use crate::operate::{parse, table};
 use crate::progress::Display;
 
 /// Which dead letters: those that fit every option that is given.
@@ -151,7 +151,7 @@ pub(crate) fn letters(count: usize) -> String {
 
 /// Returns how long ago this was, if it is known.
 pub(crate) fn age(time: Option<Timestamp>) -> String {
-    time.map(record::age).unwrap_or_default()
+    time.map(table::age).unwrap_or_default()
 }
 
 /// A field and a value: `customer.id=c-7`.

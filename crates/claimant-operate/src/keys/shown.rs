@@ -1,0 +1,131 @@
+//! Records, inspections and acts as text for people and as JSON: one form for commands and pages.
+
+use claimant_core::protocol::{Act, OperateRefusal};
+use claimant_core::{Record, RecordId, State, Timestamp};
+use serde_json::{Value, json};
+
+use super::act::Acted;
+use super::inspect::{Inspection, span};
+
+/// Returns a record as JSON, without its result, which can be what customers got.
+#[must_use]
+pub fn record_json(id: &RecordId, record: &Record, state: Option<State>) -> Value {
+    json!({
+        "record": id.as_str(),
+        "consumer": id.consumer(),
+        "key": id.key(),
+        "state": state.map(State::as_str),
+        "status": record.status.as_str(),
+        "attempts": record.attempts,
+        "fence": record.fence.get(),
+        "message_id": record.message_id.as_str(),
+        "created_at": record.created_at.to_utc(),
+        "updated_at": record.updated_at.to_utc(),
+        "lease_until": record.lease_until.to_utc(),
+        "completed_at": record.completed_at.map(Timestamp::to_utc),
+        "expires_at": window_end(record).to_utc(),
+        "error": record.error,
+        "note": record.note,
+        "result_bytes": record.result.as_ref().map(String::len),
+    })
+}
+
+/// Returns the lines of a record for people: a word and what it is. Its result is not shown.
+#[must_use]
+pub fn record_lines(record: &Record, now: Timestamp) -> Vec<(&'static str, String)> {
+    let ago = |time: Timestamp| format!("{}, {} ago", time.to_utc(), span(now.since(time).as_secs()));
+    let mut lines = vec![
+        ("status", record.status.to_string()),
+        ("runs", record.attempts.to_string()),
+        ("message", record.message_id.as_str().to_owned()),
+        ("first claim", ago(record.created_at)),
+        ("last write", ago(record.updated_at)),
+        ("lease until", record.lease_until.to_utc()),
+        ("window until", window_end(record).to_utc()),
+        ("fence", record.fence.get().to_string()),
+    ];
+    lines.extend(record.result.as_ref().map(|result| ("result", format!("{} bytes, not shown", result.len()))));
+    lines.extend(record.error.as_ref().map(|error| ("error", error.clone())));
+    lines.extend(record.note.as_ref().map(|note| ("note", note.clone())));
+    lines
+}
+
+fn window_end(record: &Record) -> Timestamp {
+    Timestamp::from_millis(record.expires_at_s.saturating_mul(1_000))
+}
+
+impl Inspection {
+    /// Returns it as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let Self { id, record, state, next, acts, .. } = self;
+        json!({
+            "record": id.as_str(),
+            "says": self.headline(),
+            "found": record.as_ref().map(|record| record_json(id, record, *state)),
+            "next": next.iter().map(|f| json!({ "case": f.case, "outcome": f.outcome, "says": f.says })).collect::<Vec<_>>(),
+            "acts": acts.iter().map(|a| json!({ "act": a.act.as_str(), "writes": a.writes, "says": a.says })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Acted {
+    /// Returns whether it is now, or would be, as the act leaves it.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::WouldWrite { .. } | Self::NothingToDo(_))
+    }
+
+    /// Returns what came of the act, in a sentence that follows the record's id.
+    #[must_use]
+    pub fn in_words(&self, act: Act) -> String {
+        let became = |after: &Record| match act {
+            Act::Release => "may run again".to_owned(),
+            Act::Reset => "may run again, its attempts counted from 0".to_owned(),
+            Act::Forget => "forgotten: its next message runs as new".to_owned(),
+            Act::Resolve => format!("counts as done (fence {})", after.fence.get()),
+        };
+        match self {
+            Self::Done { before, after } => format!("was {}; {}.", before.status, became(after)),
+            Self::WouldWrite { before, after } => format!("would change: is {}; {}.", before.status, became(after)),
+            Self::NothingToDo(record) => format!("nothing to do: it is {} already.", record.status),
+            Self::Refused { why: OperateRefusal::Absent, .. } => {
+                "refused: there is no record of it, or its window is over; its next message runs as it is.".to_owned()
+            }
+            Self::Refused { why: OperateRefusal::Live { until }, .. } => format!(
+                "refused: an owner works on it until {} at least. Wait, or force it: its work can then run twice.",
+                until.to_utc()
+            ),
+            Self::Refused { why: OperateRefusal::Completed, .. } => match act {
+                Act::Forget => "refused: it is done. If forced, its next message does the work again.".to_owned(),
+                _ => "refused: it is done. To have its work done again, force it to be forgotten.".to_owned(),
+            },
+            Self::Superseded(record) => format!(
+                "the answer was lost and the key has gone on since: it is {} now.",
+                record.as_ref().map_or_else(|| "absent".to_owned(), |record| record.status.to_string())
+            ),
+        }
+    }
+
+    /// Returns it as JSON: the outcome, and the record before and after as far as they are known.
+    #[must_use]
+    pub fn to_json(&self, id: &RecordId) -> Value {
+        let (outcome, before, after) = match self {
+            Self::Done { before, after } => ("done", Some(before), Some(after)),
+            Self::WouldWrite { before, after } => ("would_write", Some(before), Some(after)),
+            Self::NothingToDo(record) => ("nothing_to_do", Some(record), None),
+            Self::Refused { record, .. } => ("refused", record.as_ref(), None),
+            Self::Superseded(record) => ("superseded", None, record.as_ref()),
+        };
+        let why = match self {
+            Self::Refused { why, .. } => Some(match why {
+                OperateRefusal::Absent => "absent",
+                OperateRefusal::Live { .. } => "live",
+                OperateRefusal::Completed => "completed",
+            }),
+            _ => None,
+        };
+        let shown = |record: Option<&Box<Record>>| record.map(|record| record_json(id, record, None));
+        json!({ "record": id.as_str(), "outcome": outcome, "why": why, "before": shown(before), "after": shown(after) })
+    }
+}
