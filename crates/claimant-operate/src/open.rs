@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Error, Records};
+use claimant_core::{Error, RecordId, Records};
 use claimant_dynamodb::LockTable;
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
@@ -73,5 +73,23 @@ impl Place {
         Err(Error::invalid(
             "the store's URL begins with none of postgres://, mysql://, redis://, rediss://, redis-cluster://, rediss-cluster://",
         ))
+    }
+}
+
+/// Returns the first of these records that is there, with its store; the first id and the first store where none is.
+///
+/// # Errors
+/// When a store gave no answer, or there is neither an id nor a store.
+pub async fn find<'a>(stores: &'a [OpenStore], ids: &[RecordId]) -> Result<(RecordId, &'a OpenStore), Error> {
+    let mut at = (ids.first().cloned(), 0);
+    for (index, store) in stores.iter().enumerate() {
+        if let Some((id, _)) = store.keys.first(ids).await? {
+            at = (Some(id), index);
+            break;
+        }
+    }
+    match (at.0, stores.get(at.1)) {
+        (Some(id), Some(store)) => Ok((id, store)),
+        _ => Err(Error::invalid("there is no store of records")),
     }
 }

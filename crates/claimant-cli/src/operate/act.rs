@@ -3,7 +3,7 @@
 use claimant_core::protocol::Act;
 use claimant_core::{ConsumerName, Error, RecordId};
 use claimant_operate::keys::{Acted, Keys, Order, operator};
-use claimant_operate::open::OpenStore;
+use claimant_operate::open::{OpenStore, find};
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
@@ -57,7 +57,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     let mut results = Vec::new();
     for key in &options.keys {
         let ids = Keys::ids(key, options.consumer.as_ref())?;
-        let (id, store) = super::find(&stores, &ids).await?;
+        let (id, store) = find(&stores, &ids).await?;
         let acted = on_one(act, &id, store, &options).await?;
         if !options.output.json {
             say(format!("{}: {}", harmless(id.as_str()), in_words(act, acted.as_ref())));

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use claimant_core::{ConsumerName, Error};
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
 use claimant_operate::keys::{Inspection, Keys, record_lines};
-use claimant_operate::open::OpenStore;
+use claimant_operate::open::{OpenStore, find};
 use claimant_operate::target::Place;
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let place = options.target.open().await?;
     let ids = Keys::ids(&options.key, options.consumer.as_ref())?;
     let stores = place.open_stores(options.target.skew).await?;
-    let (found, store) = super::find(&stores, &ids).await?;
+    let (found, store) = find(&stores, &ids).await?;
     let inspection = store.keys.inspect(&found).await?;
     let letters = if options.no_dead_letters { Vec::new() } else { dead_letters(&place, &inspection).await };
     if options.output.json {

@@ -4,12 +4,14 @@
 //! | --- | --- |
 //! | `event` | [`Event`] and [`What`]: one thing that happened |
 //! | `text` | [`Text`]: a name that many events share |
+//! | `bodies` | the latest bodies, bounded in bytes |
 //! | `ring` | the latest events, bounded in number and bytes |
 //! | `index` | the events and keys of each message |
 //! | `service` | [`Journal`]: written by all parts of a cloud, read by sequence number or by message |
 //!
 //! A journal that is [off](Journal::off) costs nothing. It is written where a thing happens, and nothing waits for it.
 
+mod bodies;
 mod event;
 mod index;
 mod ring;
@@ -17,5 +19,5 @@ mod service;
 mod text;
 
 pub use event::{Claimed, Done, Event, InvocationEnd, Level, ProcessEnd, What};
-pub use service::{EVENTS_MAX, EVENTS_MAX_BYTES, Journal, LINES_MAX, LINES_MAX_BYTES, Totals};
+pub use service::{BODIES_MAX_BYTES, EVENTS_MAX, EVENTS_MAX_BYTES, Journal, LINES_MAX, LINES_MAX_BYTES, Totals};
 pub use text::{Text, Texts};

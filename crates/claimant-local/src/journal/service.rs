@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::bodies::Bodies;
 use super::event::{Event, What};
 use super::index::Index;
 use super::ring::Ring;
@@ -21,6 +22,9 @@ pub const EVENTS_MAX_BYTES: usize = 256 * 1024 * 1024;
 pub const LINES_MAX: usize = 200_000;
 /// About how many bytes of memory those take at most.
 pub const LINES_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// About how many bytes of memory the bodies of messages take at most.
+pub const BODIES_MAX_BYTES: usize = 48 * 1024 * 1024;
 
 /// What happened in a cloud. Clones share it.
 #[derive(Clone, Default)]
@@ -38,6 +42,7 @@ struct State {
     /// Apart, so that a function that writes much drops no event.
     lines: Ring,
     index: Index,
+    bodies: Bodies,
 }
 
 /// How much a journal holds.
@@ -80,6 +85,7 @@ impl Journal {
             events: Ring::new(events.0, events.1),
             lines: Ring::new(lines.0, lines.1),
             index: Index::default(),
+            bodies: Bodies::default(),
         };
         Self(Some(Arc::new(Inner { state: Mutex::new(state), newest: watch::Sender::new(0) })))
     }
@@ -112,6 +118,18 @@ impl Journal {
             *newest = seq.max(*newest);
             is_newer
         });
+    }
+
+    /// Keeps the body of a message, for who looks at the message; it is in no event.
+    pub fn keep_body(&self, message_id: &str, body: &str) {
+        let Some(inner) = &self.0 else { return };
+        lock(&inner.state).bodies.keep(message_id, body, BODIES_MAX_BYTES);
+    }
+
+    /// Returns the body of a message, if it is among the latest.
+    #[must_use]
+    pub fn body(&self, message_id: &str) -> Option<String> {
+        self.read(|state| state.bodies.get(message_id).map(str::to_owned))
     }
 
     /// Ties a message to a key, once there are events of the message; others are ignored.
@@ -179,7 +197,7 @@ impl Journal {
             events: state.events.len(),
             lines: state.lines.len(),
             messages: state.index.len(),
-            bytes: state.events.bytes() + state.lines.bytes(),
+            bytes: state.events.bytes() + state.lines.bytes() + state.bodies.bytes(),
             events_dropped: state.events.dropped,
             lines_dropped: state.lines.dropped,
             since_ms: state.events.oldest().map(|event| event.at_ms),

@@ -27,6 +27,7 @@ impl Notes {
 
     /// Writes that the queue accepted a message, which can be received from then on.
     pub(super) fn sent(&self, now_ms: u64, visible_at_ms: u64, message: &Message) {
+        self.journal.keep_body(&message.id, &message.content.body);
         self.write(now_ms, &message.id, || {
             let copy_of = message.content.attributes.get(COPY_OF).and_then(|attribute| match &attribute.value {
                 AttributeValue::Text(id) => Some(id.into()),
@@ -34,6 +35,12 @@ impl Notes {
             });
             What::Sent { visible_at_ms, group: message.group_id.as_ref().map(Text::from), copy_of }
         });
+    }
+
+    /// Writes that a message of a dead-letter queue was sent on as a new one.
+    pub(super) fn redriven(&self, now_ms: u64, message_id: &str, message: &Message, from: &str) {
+        self.journal.keep_body(message_id, &message.content.body);
+        self.write(now_ms, message_id, || What::Redriven { from: from.into(), was: message.id.as_str().into() });
     }
 
     /// Writes that the queue was emptied.

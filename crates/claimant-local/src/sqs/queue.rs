@@ -227,8 +227,7 @@ impl Queue {
 
     /// Adds a message that a dead-letter queue sends back.
     pub(super) fn take_redriven(&mut self, now_ms: u64, message_id: String, message: Message, from: &str) {
-        let redriven = || What::Redriven { from: from.into(), was: message.id.as_str().into() };
-        self.notes.write(now_ms, &message_id, redriven);
+        self.notes.redriven(now_ms, &message_id, &message, from);
         let sequence_number = message.sequence_number.as_ref().map(|_| self.next_sequence_number());
         self.backlog.insert(message.redriven(now_ms, message_id, sequence_number), now_ms, 0);
     }
