@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use claimant_local::workload::Progress;
 
+use crate::operate::table::terminal_width;
+
 /// Between two looks on a terminal.
 const REFRESH: Duration = Duration::from_millis(100);
 /// Between two lines elsewhere, where something has changed.
 const LINE: Duration = Duration::from_secs(1);
 /// Between two lines elsewhere, where nothing has.
 const SAME_LINE: Duration = Duration::from_secs(5);
+
+/// Columns of the time before the figures.
+const TIME_WIDTH: usize = 9;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +53,7 @@ impl Display {
 
     /// Shows the progress of a workload.
     pub(crate) fn show(&mut self, progress: &Progress) {
-        self.show_text(progress.elapsed, figures(progress));
+        self.show_text(progress.elapsed, progress.to_string());
     }
 
     /// Shows how far something is after this time.
@@ -63,9 +68,13 @@ impl Display {
             return;
         }
         let elapsed_s = elapsed.as_secs_f64();
+        let room = self.style == Style::Refreshed;
+        // A line that wraps could not be written over.
+        let room = terminal_width().filter(|_| room).map_or(usize::MAX, |width| width.saturating_sub(TIME_WIDTH));
+        let shown: String = figures.chars().take(room).collect();
         let mut stderr = io::stderr().lock();
         // OK to ignore: the run matters more than its display.
-        let _ = write!(stderr, "{start}{elapsed_s:5.1} s  {figures}{end}").and_then(|()| stderr.flush());
+        let _ = write!(stderr, "{start}{elapsed_s:5.1} s  {shown}{end}").and_then(|()| stderr.flush());
         self.shown_at = Some(elapsed);
         self.shown = figures;
     }
@@ -77,17 +86,4 @@ impl Display {
             let _ = writeln!(io::stderr().lock());
         }
     }
-}
-
-fn figures(progress: &Progress) -> String {
-    format!(
-        "sent {}/{}  finished {}  queues: {} visible, {} in flight, {} delayed  dead-lettered {}",
-        progress.sent,
-        progress.messages,
-        progress.finished,
-        progress.queues.visible,
-        progress.queues.in_flight,
-        progress.queues.delayed,
-        progress.dead_lettered,
-    )
 }

@@ -4,10 +4,15 @@ mod handler;
 #[cfg(test)]
 mod scenarios;
 
+use std::time::Duration;
+
 use claimant::Consumer;
 use claimant::dynamodb::{LockTable, Transaction};
 use claimant::store::Transactional;
 use handler::{Purchase, Tables};
+
+/// How long a copy of an order whose card is being issued waits for that, instead of coming back when that invocation is over.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
@@ -21,5 +26,5 @@ async fn main() -> Result<(), claimant::Error> {
 /// The consumer on any store of such transactions: the lock table, and the one of the tests.
 fn consumer(locks: impl Transactional<Transaction = Transaction>, tables: Tables) -> Consumer<Purchase> {
     let consumer = Consumer::transactional("gift-card", locks, tables).key(|purchase: &Purchase| &purchase.order_id);
-    consumer.on_duplicate(handler::show_issued)
+    consumer.on_duplicate(handler::show_issued).wait_while_busy(BUSY_WAIT)
 }

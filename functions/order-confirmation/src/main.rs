@@ -16,6 +16,9 @@ use handler::{Mailer, Order};
 /// How long after a process died another one may take its mails over. Mails that take less than a third of it cost no renewal.
 const LEASE: Duration = Duration::from_secs(4);
 
+/// How long a copy of an order that is being confirmed waits for that, instead of coming back half a minute later.
+const BUSY_WAIT: Duration = Duration::from_secs(3);
+
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
@@ -30,5 +33,5 @@ async fn main() -> Result<(), claimant::Error> {
 /// The consumer on any store: the lock table, and the one of the tests.
 fn consumer(store: impl Store, mailer: Mailer) -> Consumer<Order> {
     let consumer = Consumer::new("order-confirmation", store, mailer).key(|order: &Order| &order.order_id);
-    consumer.lease(Lease::Renewed(LEASE))
+    consumer.lease(Lease::Renewed(LEASE)).wait_while_busy(BUSY_WAIT)
 }

@@ -5,11 +5,20 @@ mod handler;
 #[cfg(test)]
 mod scenarios;
 
-use claimant::Consumer;
+use std::time::Duration;
+
 use claimant::dynamodb::LockTable;
 use claimant::store::Store;
+use claimant::{Consumer, Lease};
 use gateway::Gateway;
 use handler::Payment;
+
+/// How long after a process died another one may ask for its charges again. Charges that take less than a third of it cost no
+/// renewal.
+const LEASE: Duration = Duration::from_secs(6);
+
+/// How long a copy of an order that is being charged waits for that, instead of coming back half a minute later.
+const BUSY_WAIT: Duration = Duration::from_secs(3);
 
 #[tokio::main]
 async fn main() -> Result<(), claimant::Error> {
@@ -25,6 +34,7 @@ async fn main() -> Result<(), claimant::Error> {
 fn consumer(store: impl Store, gateway: Gateway, deduplicates: bool) -> Consumer<Payment> {
     let consumer = Consumer::new("payment", store, gateway).key(|payment: &Payment| &payment.order_id);
     let consumer = consumer.on_duplicate(handler::repeat_receipt);
+    let consumer = consumer.wait_while_busy(BUSY_WAIT);
     // Where it does not, a second request would be a second charge: what may have been charged is left for a person to decide.
-    if deduplicates { consumer } else { consumer.at_most_once() }
+    if deduplicates { consumer.lease(Lease::Renewed(LEASE)) } else { consumer.at_most_once() }
 }

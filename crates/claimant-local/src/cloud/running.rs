@@ -1,5 +1,6 @@
 //! A cloud that runs, and how it stops.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -134,6 +135,13 @@ impl Cloud {
             sum.whole_batch_failures += counters.whole_batch_failures;
         }
         sum
+    }
+
+    /// The ids of the messages that the function of this name, binary or logical id holds: received for an invocation of it that
+    /// has not ended.
+    pub fn held(&self, name: &str) -> HashSet<String> {
+        let functions = self.functions.iter().filter(|f| f.spec.is_called(name));
+        functions.flat_map(|f| &f.mappings).flat_map(Mapping::held).collect()
     }
 
     /// True when no queue holds a message, visible, in flight or delayed, dead-letter queues aside.

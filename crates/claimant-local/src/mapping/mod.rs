@@ -18,6 +18,7 @@ mod source;
 mod switch;
 mod verdict;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
@@ -37,6 +38,7 @@ pub use verdict::{Verdict, verdict};
 /// A running event source mapping. Dropping it cuts what is in flight; [`stop`](Self::stop) lets it end.
 pub struct Mapping {
     counters: Arc<Mutex<MappingCounters>>,
+    held: Arc<Mutex<HashSet<String>>>,
     switch: MappingSwitch,
     task: JoinSet<()>,
 }
@@ -46,11 +48,12 @@ impl Mapping {
     pub fn start(spec: MappingSpec, sqs: Sqs, function: Function) -> Self {
         let counters = Arc::<Mutex<MappingCounters>>::default();
         let switch = MappingSwitch::new(&spec);
-        let source = Source { spec, sqs, counters: Arc::clone(&counters) };
+        let held = Arc::<Mutex<HashSet<String>>>::default();
+        let source = Source { spec, sqs, counters: Arc::clone(&counters), held: Arc::clone(&held) };
         let poller = Arc::new(Poller { source, function, switch: switch.clone() });
         let mut task = JoinSet::new();
         task.spawn(poller.run());
-        Self { counters, switch, task }
+        Self { counters, held, switch, task }
     }
 
     /// Stops receiving and waits until every batch in flight has ended; stop the function to cut them.
@@ -63,6 +66,11 @@ impl Mapping {
     /// What has happened so far.
     pub fn counters(&self) -> MappingCounters {
         *lock(&self.counters)
+    }
+
+    /// The ids of the messages that are with the function, or gathered for it: received for an invocation that has not ended.
+    pub fn held(&self) -> HashSet<String> {
+        lock(&self.held).clone()
     }
 
     /// What pauses and resumes it.

@@ -65,7 +65,9 @@ impl Poller {
             while batches.try_join_next().is_some() {}
             let poller = Arc::clone(&self);
             batches.spawn(async move {
+                let ids: Vec<_> = messages.iter().map(|message| message.message_id.clone()).collect();
                 poller.deliver(messages).await;
+                poller.source.let_go(&ids);
                 drop(slot);
             });
         }

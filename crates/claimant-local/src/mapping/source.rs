@@ -1,5 +1,6 @@
 //! The queue that a mapping reads: messages gathered into batches, and deleted.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub(super) struct Source {
     pub(super) spec: MappingSpec,
     pub(super) sqs: Sqs,
     pub(super) counters: Arc<Mutex<MappingCounters>>,
+    /// The ids of the messages that were received for an invocation that has not ended.
+    pub(super) held: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Source {
@@ -72,7 +75,11 @@ impl Source {
             received = self.sqs.receive(queue, room.min(RECEIVE_MAX), wait) => received,
         };
         match received {
-            Ok(messages) => Some(self.filtered(messages)),
+            Ok(messages) => {
+                let messages = self.filtered(messages);
+                lock(&self.held).extend(messages.iter().map(|message| message.message_id.clone()));
+                Some(messages)
+            }
             Err(error) => {
                 tracing::error!(queue, %error, "cannot receive from the queue of an event source mapping");
                 tokio::select! {
@@ -93,6 +100,12 @@ impl Source {
         let deleted = self.delete(&others);
         lock(&self.counters).filtered += deleted;
         passing
+    }
+
+    /// Forgets that these messages are held: their invocations have ended.
+    pub(super) fn let_go(&self, message_ids: &[String]) {
+        let mut held = lock(&self.held);
+        message_ids.iter().for_each(|id| _ = held.remove(id));
     }
 
     /// Deletes messages; returns how many were still there to be deleted.

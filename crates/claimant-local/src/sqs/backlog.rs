@@ -176,6 +176,14 @@ impl Backlog {
         self.messages.values().map(look).collect()
     }
 
+    /// Returns the messages in flight, and until when each is hidden.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = (&Message, u64)> {
+        let hidden = self.hidden.iter().filter_map(|(until_ms, key)| Some((self.messages.get(key)?, *until_ms)));
+        hidden.filter_map(|((message, standing), until_ms)| {
+            matches!(standing, Standing::InFlight { .. }).then_some((message, until_ms))
+        })
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Self { arrivals: self.arrivals, ..Self::new(self.fifo) };
     }

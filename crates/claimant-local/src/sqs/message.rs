@@ -124,6 +124,15 @@ impl fmt::Debug for StoredMessage {
     }
 }
 
+/// A message that was received, and is neither deleted nor visible again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// The message's id.
+    pub message_id: String,
+    /// How long it is hidden from now on, unless that is changed.
+    pub visible_in: Duration,
+}
+
 /// How many messages a queue holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {

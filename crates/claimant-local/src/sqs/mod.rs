@@ -68,7 +68,7 @@ mod settings;
 mod wire;
 
 pub use message::{
-    AttributeValue, Counters, Deletion, Depth, MessageAttribute, NewMessage, Received, Sent, StoredMessage,
+    AttributeValue, Counters, Deletion, Depth, InFlight, MessageAttribute, NewMessage, Received, Sent, StoredMessage,
 };
 pub use service::Sqs;
 pub use settings::{Deduplication, DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};

@@ -9,7 +9,7 @@ use super::checks;
 use super::dedup::{FirstSend, Window, content_id};
 use super::fault::{Code, Fault};
 use super::md5;
-use super::message::{Counters, Deletion, Depth, NewMessage, Sent, StoredMessage};
+use super::message::{Counters, Deletion, Depth, InFlight, NewMessage, Sent, StoredMessage};
 use super::notes::Notes;
 use super::queued::{Content, Message, Receives};
 use super::receipt::{self, Ask, Handout};
@@ -281,6 +281,15 @@ impl Queue {
     pub(super) fn stored(&mut self, now_ms: u64) -> Vec<StoredMessage> {
         self.advance(now_ms);
         self.backlog.stored()
+    }
+
+    pub(super) fn in_flight(&mut self, now_ms: u64) -> Vec<InFlight> {
+        self.advance(now_ms);
+        let seen = self.backlog.in_flight().map(|(message, until_ms)| InFlight {
+            message_id: message.id.clone(),
+            visible_in: Duration::from_millis(until_ms.saturating_sub(now_ms)),
+        });
+        seen.collect()
     }
 
     /// When a hidden message becomes visible by itself.

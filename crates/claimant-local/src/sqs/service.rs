@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::account::Account;
 use super::attributes::Attributes;
 use super::fault::{Code, Fault};
-use super::message::{Counters, Deletion, Depth, NewMessage, Received, Sent, StoredMessage};
+use super::message::{Counters, Deletion, Depth, InFlight, NewMessage, Received, Sent, StoredMessage};
 use super::settings::QueueSettings;
 use crate::Error;
 use crate::arn;
@@ -168,6 +168,16 @@ impl Sqs {
     pub fn messages(&self, queue: &str) -> Result<Vec<StoredMessage>, Error> {
         let (mut account, now_ms) = (self.account(), self.now_ms());
         Ok(account.queue(queue)?.stored(now_ms))
+    }
+
+    /// The messages in flight, those that come back first before the others.
+    ///
+    /// # Errors
+    ///
+    /// If the queue does not exist.
+    pub fn in_flight(&self, queue: &str) -> Result<Vec<InFlight>, Error> {
+        let (mut account, now_ms) = (self.account(), self.now_ms());
+        Ok(account.queue(queue)?.in_flight(now_ms))
     }
 
     /// Sets the endpoint unless it is set.

@@ -1,5 +1,6 @@
 //! Sending workloads into a cloud and watching what becomes of them.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -48,10 +49,37 @@ pub struct Progress {
     pub messages: usize,
     /// Messages reported done, or dead-lettered.
     pub finished: u64,
-    /// What the queues hold.
-    pub queues: Depth,
     /// Messages in the dead-letter queues.
     pub dead_lettered: usize,
+    /// Messages that wait in their queues for an invocation.
+    pub queued: usize,
+    /// Messages received for an invocation that has not ended.
+    pub held: usize,
+    /// Messages hidden until they are delivered again: their invocation left them to that, or its process died.
+    pub hidden: usize,
+    /// How long the last of these is hidden from now on.
+    pub hidden_for: Duration,
+}
+
+/// What is done and what is not yet, in a line.
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { messages, finished, dead_lettered, .. } = self;
+        write!(f, "{finished} of {messages} done, {dead_lettered} dead-lettered")?;
+        let hidden = format!("hidden until tried again, {:.1} s", self.hidden_for.as_secs_f64());
+        let waits = [
+            (messages.saturating_sub(self.sent), "to send"),
+            (self.queued, "queued"),
+            (self.held, "with functions"),
+            (self.hidden, &hidden),
+        ];
+        let mut between = "; waits for ";
+        for (count, what) in waits.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, "{between}{count} {what}")?;
+            between = ", ";
+        }
+        Ok(())
+    }
 }
 
 /// One function's workload, where it goes, and how far it is.
@@ -156,9 +184,19 @@ impl<'a> Lane<'a> {
         progress.sent += self.sent;
         progress.messages += self.plan.messages.len();
         progress.finished += counters.deleted + counters.dead_lettered;
-        progress.queues.visible += depth.visible;
-        progress.queues.in_flight += depth.in_flight;
-        progress.queues.delayed += depth.delayed;
+        progress.queued += depth.visible + depth.delayed;
+        let held_before = cloud.held(&self.route.function.logical_id);
+        let in_flight = cloud.sqs().in_flight(self.route.queue)?;
+        // What is received or let go meanwhile counts as held, not as hidden.
+        let held_after = cloud.held(&self.route.function.logical_id);
+        for message in in_flight {
+            if held_before.contains(&message.message_id) || held_after.contains(&message.message_id) {
+                progress.held += 1;
+            } else {
+                progress.hidden += 1;
+                progress.hidden_for = progress.hidden_for.max(message.visible_in);
+            }
+        }
         progress.dead_lettered += total(cloud.sqs().depth(self.route.dead_letter_queue)?);
         Ok(())
     }
@@ -185,14 +223,27 @@ impl<'a> Lane<'a> {
 }
 
 fn timed_out(progress: &Progress, timeout: Duration) -> String {
-    let Depth { visible, in_flight, delayed, .. } = progress.queues;
-    let (sent, messages, timeout_s) = (progress.sent, progress.messages, timeout.as_secs());
-    format!(
-        "not drained after {timeout_s} s: {sent} of {messages} messages sent; \
-         left in the queues: {visible} visible, {in_flight} in flight, {delayed} delayed"
-    )
+    format!("not drained after {} s: {progress}", timeout.as_secs())
 }
 
 fn total(depth: Depth) -> usize {
     depth.visible + depth.in_flight + depth.delayed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_says_what_is_waited_for_and_nothing_else() {
+        let at_first = Progress { messages: 452, sent: 50, queued: 20, held: 30, ..Progress::default() };
+        let shown = "0 of 452 done, 0 dead-lettered; waits for 402 to send, 20 queued, 30 with functions";
+        assert_eq!(at_first.to_string(), shown);
+        let backing_off =
+            Progress { sent: 452, messages: 452, finished: 450, dead_lettered: 37, ..Progress::default() };
+        assert_eq!(backing_off.to_string(), "450 of 452 done, 37 dead-lettered");
+        let backing_off = Progress { hidden: 2, hidden_for: Duration::from_millis(1_440), ..backing_off };
+        let shown = "450 of 452 done, 37 dead-lettered; waits for 2 hidden until tried again, 1.4 s";
+        assert_eq!(backing_off.to_string(), shown);
+    }
 }

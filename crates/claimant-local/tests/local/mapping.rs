@@ -1,5 +1,6 @@
 //! Messages from a local queue through an event source mapping to a real process.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::support::{Logs, build, config, function, until};
@@ -86,6 +87,23 @@ async fn what_is_reported_stays_and_the_rest_is_deleted() {
     assert_eq!(bench.settle(4).await, counters(1, 2, 2, 0));
     assert_eq!(bench.bodies_left(), ["fail two", "fail four"]);
     assert_eq!(bench.sqs.depth("orders").unwrap().in_flight, 2, "their visibility is left alone");
+}
+
+#[tokio::test]
+async fn a_message_is_held_until_its_invocation_has_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let go = dir.path().join("go");
+    let bench = bench("orders", &["fail one", &format!("wait {}", go.display())], &[]);
+    let mapping = bench.start();
+    until("the batch is held", || mapping.held().len() == 2).await;
+    let in_flight = || bench.sqs.in_flight("orders").unwrap();
+    assert_eq!(in_flight().into_iter().map(|seen| seen.message_id).collect::<HashSet<_>>(), mapping.held());
+    std::fs::write(go, "").unwrap();
+    until("nothing is held", || mapping.held().is_empty()).await;
+    let left = in_flight();
+    // The queue's visibility timeout, less what the test took.
+    assert!(left.len() == 1 && (LONG..=LONG * 10).contains(&left[0].visible_in), "{left:?}");
+    mapping.stop().await;
 }
 
 #[tokio::test]
