@@ -95,7 +95,7 @@ if the cloud was stopped before it was ready.";
 ///
 /// Starts the endpoints on 127.0.0.1, creates the template's tables and queues, runs its functions behind their SQS event
 /// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Ctrl-C or SIGTERM
-/// stops everything.
+/// stops everything. The first line is the address of the console: pages that show what happens to each message.
 ///
 /// No mail is sent and no card is charged: GET /_claimant/mails at the SES endpoint and GET /_claimant/charges at the
 /// gateway list what was received. An environment value in the template that is https://gateway.example, or a path under
@@ -184,6 +184,24 @@ pub(crate) struct PortOptions {
     /// The port of the control endpoint, which the commands that operate a cloud ask; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) control_port: u16,
+
+    #[command(flatten)]
+    pub(crate) console: ConsoleOptions,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConsoleOptions {
+    /// The port of the console; 0 for a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) console_port: u16,
+
+    /// Open the console in a browser
+    #[arg(long, conflicts_with = "no_console")]
+    pub(crate) open: bool,
+
+    /// Serve no console
+    #[arg(long)]
+    pub(crate) no_console: bool,
 }
 
 #[derive(Debug, clap::Args)]

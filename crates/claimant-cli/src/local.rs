@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::args::Local;
 use crate::exit::Ended;
 use crate::output::{Reader, note, say};
-use crate::{command, logs, output, progress, running};
+use crate::{command, console, logs, output, progress, running};
 
 /// Runs until stopped, or until the workload or the command is over.
 pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
@@ -29,8 +29,10 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
         // Only now: until the cloud has it, another process may be using the data directory.
         file.empty();
     }
+    let console = console::start(&cloud, &options.ports.console).await?;
     let ended = match options.work.workload {
         Some(count) => {
+            console.lines().iter().for_each(say);
             if let Some(file) = &log_file {
                 say(format!("Function logs: {}", file.path.display()));
             }
@@ -43,9 +45,15 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
                 }
             }
         }
-        None if !options.command.is_empty() => run_command(&cloud, &options, &mut stop).await,
+        None if !options.command.is_empty() => {
+            if !options.quiet {
+                console.lines().iter().for_each(note);
+            }
+            run_command(&cloud, &options, &mut stop).await
+        }
         None => {
             let _announced = running::announce(&cloud.endpoints().control);
+            console.lines().iter().for_each(say);
             description(&cloud, &options).iter().for_each(say);
             say("\nReady. Ctrl-C stops everything.\n");
             stop.received().await;
@@ -53,6 +61,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
             Ok(Ended::Well)
         }
     };
+    console.stop().await;
     cloud.stop().await;
     let ended = ended?;
     // A reader of the endpoints' addresses may have left since; a report must be read whole.

@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod console;
 mod doctor;
 mod exit;
 mod local;

@@ -8,6 +8,7 @@
 //! | `environment` | the variables of functions, and of the clients of a cloud |
 //! | `running` | [`Cloud`]: a cloud that runs, and how it stops |
 //! | `servers` | the servers of the endpoints |
+//! | `view` | [`View`]: what a page sees of a cloud |
 //! | `builds` | new builds of the functions, and changes of the template, while it runs |
 
 mod builds;
@@ -17,7 +18,9 @@ mod programs;
 mod running;
 mod servers;
 mod start;
+mod view;
 
 pub use config::{Binaries, CloudConfig, Delays, Endpoints, Ports};
 pub use running::{Cloud, STOP_ENDPOINTS_MAX, STOP_FUNCTIONS_MAX, STOP_MAPPINGS_MAX};
 pub use start::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX};
+pub use view::{FunctionView, View};

@@ -1,0 +1,78 @@
+//! The console of a local cloud: served in its process.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use claimant_console::source::LocalCloud;
+use claimant_console::{Console, bind, serve};
+use claimant_local::Error;
+use claimant_local::cloud::Cloud;
+use tokio::process::Command;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::args::ConsoleOptions;
+
+/// How long pages under way may take when the console stops.
+const STOP_MAX: Duration = Duration::from_secs(1);
+
+/// What opens an address on this system: the first that is there.
+const OPENERS: [&str; 2] = if cfg!(target_os = "macos") { ["open", "xdg-open"] } else { ["xdg-open", "open"] };
+
+/// A console that is served, if one was asked for.
+pub(crate) struct Served(Option<Running>);
+
+struct Running {
+    url: String,
+    /// Dropped to stop it.
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<Result<(), claimant_core::Error>>,
+    opened: Result<(), String>,
+}
+
+/// Serves the console of this cloud until it is stopped.
+///
+/// # Errors
+/// When its port is in use, or the cloud gives no answer.
+pub(crate) async fn start(cloud: &Cloud, options: &ConsoleOptions) -> Result<Served, Error> {
+    if options.no_console {
+        return Ok(Served(None));
+    }
+    let failed = |e| Error::new("the console did not start: go without it with --no-console").caused_by(e);
+    let (listener, url) = bind(options.console_port).await.map_err(failed)?;
+    let console = Console::new(LocalCloud::open(cloud.view()).await.map_err(failed)?);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = tokio::spawn(serve(console, listener, async { drop(stopped.await) }));
+    let opened = if options.open { open(&url) } else { Ok(()) };
+    Ok(Served(Some(Running { url, stop, server, opened })))
+}
+
+impl Served {
+    /// Returns what a person needs to open it, line by line.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let Some(running) = &self.0 else { return Vec::new() };
+        let failed = running.opened.as_ref().err().map(|why| format!("          {why}: open it yourself"));
+        [format!("console   {}", running.url)].into_iter().chain(failed).collect()
+    }
+
+    /// Stops it: its pages get no answer any more.
+    pub(crate) async fn stop(self) {
+        let Some(running) = self.0 else { return };
+        drop(running.stop);
+        let mut server = running.server;
+        if timeout(STOP_MAX, &mut server).await.is_err() {
+            server.abort();
+        }
+    }
+}
+
+/// Has the system open an address.
+fn open(url: &str) -> Result<(), String> {
+    let start = |opener: &&str| {
+        let quiet =
+            Command::new(opener).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        quiet.is_ok()
+    };
+    if OPENERS.iter().any(start) { Ok(()) } else { Err(format!("neither {} is here", OPENERS.join(" nor "))) }
+}

@@ -1,0 +1,132 @@
+//! A page or an act as HTML or JSON, and errors as both.
+
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use claimant_core::Error;
+use claimant_core::error::Chain;
+use maud::{Markup, html};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::ask::{Ask, Reader};
+use crate::console::{Console, Notice};
+use crate::refused::{Refused, status_of};
+use crate::ui::layout::{self, Frame};
+use crate::ui::nav::Tab;
+
+/// The field of a query that names a notice.
+const NOTICE: &str = "notice";
+
+/// What one address shows: serialised for a program, drawn for a person.
+pub(crate) trait Page: Serialize {
+    /// The part of the console that it belongs to.
+    const TAB: Tab;
+
+    /// Returns the page's heading, which is its title too.
+    fn title(&self) -> String;
+
+    /// Returns what is above the live part and stays as it is: searches, explanations.
+    fn above(&self) -> Markup {
+        html! {}
+    }
+
+    /// Returns what is drawn again whenever something changes. Empty where the page has nothing of that kind.
+    fn live(&self) -> Markup {
+        html! {}
+    }
+
+    /// Returns what is below the live part and stays as it is: forms that someone may be filling in.
+    fn below(&self) -> Markup {
+        html! {}
+    }
+
+    /// Returns the state of it all in a few words, for screen readers: spoken when it changes, so it should change seldom.
+    fn summary(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What an act has done.
+pub(crate) struct Done {
+    /// What became of it.
+    pub(crate) notice: Notice,
+    /// Where a person sees it: a path of this console, with a query if it has one.
+    pub(crate) see: String,
+    /// The same for a program.
+    pub(crate) value: Value,
+}
+
+impl Done {
+    /// Returns that an act was done, in a sentence.
+    pub(crate) fn new(text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
+        Self { notice: Notice { done: true, text: text.into() }, see: see.into(), value }
+    }
+
+    /// Returns that an act was refused, or did nothing.
+    pub(crate) fn refused(text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
+        Self { notice: Notice { done: false, text: text.into() }, see: see.into(), value }
+    }
+}
+
+impl Ask {
+    /// Answers with a page.
+    pub(crate) fn page<P: Page>(&self, console: &Console, page: Result<P, Error>) -> Response {
+        let page = match page {
+            Ok(page) => page,
+            Err(error) => return self.refused(console, P::TAB, &error),
+        };
+        if self.reader == Reader::Program {
+            return Json(page).into_response();
+        }
+        let live = page.live();
+        let live = (!live.0.is_empty()).then(|| layout::live(&self.uri, page.summary().as_deref(), &live));
+        if self.reader == Reader::OpenPage {
+            return Html(live.unwrap_or_default().into_string()).into_response();
+        }
+        let title = page.title();
+        let content = html! { (page.above()) @if let Some(live) = &live { (live) } (page.below()) };
+        self.whole(console, P::TAB, &title, &content)
+    }
+
+    /// Answers with what an act has done: 303 to where it is seen, or JSON.
+    pub(crate) fn done(&self, console: &Console, tab: Tab, done: Result<Done, Error>) -> Response {
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => return self.refused(console, tab, &error),
+        };
+        if self.reader == Reader::Program {
+            return Json(json!({ "notice": done.notice, "result": done.value })).into_response();
+        }
+        let separator = if done.see.contains('?') { '&' } else { '?' };
+        let place = format!("{}{separator}{NOTICE}={}", done.see, console.keep(done.notice));
+        (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response()
+    }
+
+    /// Answers with an error: what is wrong, where, and how to fix it.
+    pub(crate) fn refused(&self, console: &Console, tab: Tab, error: &Error) -> Response {
+        self.failed(console, tab, status_of(error.kind()), Chain(error).to_string())
+    }
+
+    /// Answers that there is no such thing: `There is no message 1234.`
+    pub(crate) fn absent(&self, console: &Console, tab: Tab, what: &str) -> Response {
+        self.failed(console, tab, StatusCode::NOT_FOUND, what.to_owned())
+    }
+
+    fn failed(&self, console: &Console, tab: Tab, status: StatusCode, text: String) -> Response {
+        if self.reader == Reader::Program {
+            return Refused::new(status, text, true).into_response();
+        }
+        let title = if status == StatusCode::NOT_FOUND { "Not here" } else { "That did not work" };
+        let content = html! { p .error role="alert" { (text) } p { a href="/" { "Back to the overview" } } };
+        (status, self.whole(console, tab, title, &content)).into_response()
+    }
+
+    fn whole(&self, console: &Console, tab: Tab, title: &str, content: &Markup) -> Response {
+        let notice = self.query.get(NOTICE).and_then(|number| number.parse().ok());
+        let notice = notice.and_then(|number| console.notice(number));
+        let source = console.source();
+        let frame = Frame { tab, title, place: &source.name(), read_only: !source.allows_writes(), notice };
+        Html(layout::page(&frame, content).into_string()).into_response()
+    }
+}

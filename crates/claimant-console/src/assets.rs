@@ -1,0 +1,27 @@
+//! The style sheet, htmx and the icon: parts of the program.
+
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Router, http::HeaderName};
+
+use crate::console::Console;
+
+/// Each asset: its name, its kind, and what it is.
+const ASSETS: [(&str, &str, &[u8]); 4] = [
+    ("console.css", "text/css; charset=utf-8", include_bytes!("assets/console.css")),
+    ("htmx.min.js", "text/javascript; charset=utf-8", include_bytes!("assets/htmx.min.js")),
+    ("hx-sse.min.js", "text/javascript; charset=utf-8", include_bytes!("assets/hx-sse.min.js")),
+    ("icon.svg", "image/svg+xml", include_bytes!("assets/icon.svg")),
+];
+
+/// Another build has other assets under the same names and perhaps the same port, so a browser asks again after this.
+const KEPT: &str = "max-age=60";
+
+/// Returns the routes of the assets: `/assets/NAME`.
+pub(crate) fn routes() -> Router<Console> {
+    ASSETS.into_iter().fold(Router::new(), |router, (name, kind, bytes)| {
+        let headers: [(HeaderName, &str); 2] = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, KEPT)];
+        router.route(&format!("/assets/{name}"), get(move || async move { (headers, bytes).into_response() }))
+    })
+}

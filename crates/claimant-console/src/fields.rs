@@ -1,0 +1,103 @@
+//! The fields of a query, a form or a JSON object, all read alike.
+
+use claimant_core::Error;
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+/// Fields of one request at most: a page has 100 rows, each with a box to tick.
+const FIELDS_MAX: usize = 1_000;
+
+/// Names and values in the order in which they came. A name may come several times.
+#[derive(Default)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Reads a query or the body of a form: `name=value&name=value`.
+    pub(crate) fn of_form(text: &str) -> Self {
+        let decode = |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(FIELDS_MAX);
+        Self(
+            pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(n, v)| (decode(n), decode(v))).collect(),
+        )
+    }
+
+    /// Reads a JSON object. An array is its elements one by one; what is neither text, number, boolean nor null is its JSON.
+    ///
+    /// # Errors
+    /// When it is no JSON object.
+    pub(crate) fn of_json(body: &[u8]) -> Result<Self, Error> {
+        let value = serde_json::from_slice(body).map_err(|e| Error::invalid("the body is no JSON").caused_by(e))?;
+        let Value::Object(object) = value else { return Err(Error::invalid("the body is JSON, but no object: {…}")) };
+        let mut fields = Vec::new();
+        for (name, value) in object {
+            let values = if let Value::Array(values) = value { values } else { vec![value] };
+            fields.extend(values.into_iter().filter_map(|value| Some((name.clone(), text(value)?))));
+        }
+        fields.truncate(FIELDS_MAX);
+        Ok(Self(fields))
+    }
+
+    /// Returns the first value of this name that is not empty, without white space at its ends.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let named = self.0.iter().filter(|(known, _)| known == name);
+        named.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
+    }
+
+    /// Returns every value of this name, as it came.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns whether a box of this name is ticked.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value != "false")
+    }
+
+    /// Returns the value of this name.
+    ///
+    /// # Errors
+    /// When there is none, or it is empty.
+    pub(crate) fn required(&self, name: &str) -> Result<&str, Error> {
+        self.get(name).ok_or_else(|| Error::invalid(format!("{name} is missing: fill it in")))
+    }
+
+    /// Returns the number of this name; `default` where there is none.
+    ///
+    /// # Errors
+    /// When it is no whole number from `range`.
+    pub(crate) fn number(&self, name: &str, default: u64, range: std::ops::RangeInclusive<u64>) -> Result<u64, Error> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let (first, last) = (range.start(), range.end());
+        number.ok_or_else(|| Error::invalid(format!("{name} is a whole number from {first} to {last}")))
+    }
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_and_json_say_the_same() {
+        let form = Fields::of_form("key=a%2Fb+c&key=%3Cd%3E&dry_run=true&empty=&n=7");
+        let json = Fields::of_json(br#"{"key":["a/b c","<d>"],"dry_run":true,"empty":"","n":7,"none":null}"#).unwrap();
+        for fields in [form, json] {
+            assert_eq!(fields.all("key").collect::<Vec<_>>(), ["a/b c", "<d>"]);
+            assert_eq!((fields.get("key"), fields.get("empty"), fields.get("none")), (Some("a/b c"), None, None));
+            assert!(fields.has("dry_run") && !fields.has("yes"));
+            assert_eq!(fields.number("n", 1, 1..=9).unwrap(), 7);
+            assert_eq!(fields.number("m", 1, 1..=9).unwrap(), 1);
+            assert_eq!(fields.number("n", 1, 1..=6).unwrap_err().to_string(), "n is a whole number from 1 to 6");
+            assert_eq!(fields.required("empty").unwrap_err().to_string(), "empty is missing: fill it in");
+        }
+        assert!(Fields::of_json(b"[1]").is_err() && Fields::of_json(b"{").is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! The console: what happens to each message, seen in a browser on loopback.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `console` | [`Console`]: what all pages share |
+//! | [`source`] | [`Source`](source::Source): what a page can know, of a local cloud or a deployed stack |
+//! | `server` | the routes, and how they are served |
+//! | `guard` | who may ask: only pages of this console, under a name of this machine |
+//! | `ask`, `fields` | a request: its query or form, and whether it wants JSON |
+//! | `answer`, `refused` | a page or an act as HTML or JSON, and errors as both |
+//! | `history`, `sampling` | the last minutes, sampled, for the plot |
+//! | `live` | server-sent events: something changed |
+//! | `assets` | the style sheet, htmx, the icon |
+//! | `ui` | the parts that all pages use |
+//! | `pages` | the pages, one module for each |
+//!
+//! # A page
+//!
+//! A page is one struct that is either serialised (`Accept: application/json`) or drawn ([`answer::Page`]). An act is a `POST` of a form
+//! or of JSON; it answers 303 to the page that shows what became of it, or JSON ([`answer::Done`]). Acts go through
+//! `claimant-operate`, so a page does nothing that a command cannot do.
+//!
+//! Nothing of a message is ever HTML: `maud` escapes what it is given, and no page marks text of a message as markup.
+
+mod answer;
+mod ask;
+mod assets;
+mod console;
+#[allow(dead_code, reason = "until all pages are there")]
+mod fields;
+mod guard;
+mod history;
+mod live;
+mod pages;
+mod refused;
+mod sampling;
+mod server;
+pub mod source;
+#[allow(dead_code, reason = "until all pages are there")]
+mod ui;
+
+pub use console::Console;
+pub use server::{bind, serve};

@@ -1,0 +1,29 @@
+//! The pages, one module for each.
+
+mod dead;
+mod doctor;
+mod effects;
+mod faults;
+mod keys;
+mod message;
+mod messages;
+mod overview;
+mod send;
+
+use axum::Router;
+
+use crate::console::Console;
+
+/// Returns the routes of all pages.
+pub(crate) fn routes() -> Router<Console> {
+    Router::new()
+        .merge(overview::routes())
+        .merge(messages::routes())
+        .merge(message::routes())
+        .merge(keys::routes())
+        .merge(dead::routes())
+        .merge(effects::routes())
+        .merge(send::routes())
+        .merge(faults::routes())
+        .merge(doctor::routes())
+}

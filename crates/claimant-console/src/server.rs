@@ -1,0 +1,78 @@
+//! The routes, and how they are served.
+
+use std::net::Ipv4Addr;
+
+use axum::Router;
+use axum::extract::State;
+use axum::middleware;
+use axum::response::Response;
+use axum::routing::get;
+use axum::serve::ListenerExt as _;
+use claimant_core::Error;
+use tokio::net::TcpListener;
+
+use crate::ask::Ask;
+use crate::console::Console;
+use crate::guard::{self, Guard};
+use crate::ui::nav::Tab;
+use crate::{assets, live, pages, sampling};
+
+/// Binds a port of 127.0.0.1 for the console; 0 takes a free one. Returns the address to open, too.
+///
+/// # Errors
+/// When the port is in use.
+pub async fn bind(port: u16) -> Result<(TcpListener, String), Error> {
+    let fault = |e: std::io::Error| {
+        Error::new(format!(
+            "the console cannot listen on port {port} of 127.0.0.1: stop the process that uses that port, or give another port with \
+             --console-port (0 for a free one)"
+        ))
+        .caused_by(e)
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(fault)?;
+    let address = listener.local_addr().map_err(fault)?;
+    Ok((listener, format!("http://{address}/")))
+}
+
+/// Serves a console on this listener until `shutdown` resolves and the requests under way are answered. Answers only requests to
+/// `127.0.0.1` and `localhost` with the listener's port.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(
+    console: Console,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let failed = |e: std::io::Error| Error::new("the console stopped: its listener failed").caused_by(e);
+    let router = router(&console, listener.local_addr().map_err(failed)?.port());
+    // Without it a small answer may wait 40 ms for an acknowledgement; only speed depends on it.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let stop = console.clone();
+    let served = axum::serve(listener, router).with_graceful_shutdown(async move {
+        shutdown.await;
+        // Streams of events would otherwise never be answered.
+        stop.stop();
+    });
+    let mut stopped = console.stopped();
+    let sampled = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
+    tokio::select! {
+        served = async { served.await } => served.map_err(failed),
+        () = async { sampling::sample(&console, sampled).await; std::future::pending().await } => unreachable!("it pends"),
+    }
+}
+
+fn router(console: &Console, port: u16) -> Router {
+    Router::new()
+        .merge(pages::routes())
+        .merge(assets::routes())
+        .route("/live", get(live::events))
+        .fallback(unknown)
+        .layer(middleware::from_fn_with_state(Guard::new(port), guard::check))
+        .with_state(console.clone())
+}
+
+async fn unknown(State(console): State<Console>, ask: Ask) -> Response {
+    let uri = ask.uri.chars().take(200).collect::<String>();
+    ask.absent(&console, Tab::Overview, &format!("There is no page at {uri}."))
+}

@@ -1,0 +1,140 @@
+//! A local cloud, seen from within.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_local::cloud::View;
+use claimant_local::lambda::FunctionCounters;
+use claimant_local::sqs::{Counters, Depth};
+use claimant_operate::outcomes::{LogLines, read};
+use claimant_operate::target::{Account, Place, Target};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
+use super::{Answer, Source};
+
+/// Outcomes by consumer.
+type Outcomes = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// A local cloud, seen from within its process.
+pub struct LocalCloud {
+    view: View,
+    place: Place,
+    seen: Arc<Seen>,
+    /// Reads the functions' log lines; cancelled when this is dropped.
+    _reading: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Seen {
+    outcomes: Mutex<Outcomes>,
+    changes: watch::Sender<u64>,
+}
+
+impl LocalCloud {
+    /// Opens a cloud that runs in this process. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When its control endpoint gives no answer.
+    pub async fn open(view: View) -> Result<Self, Error> {
+        let place = Target::Local(view.endpoints.control.clone()).open(&Account::default()).await?;
+        let (seen, lines) = (Arc::<Seen>::default(), place.log_lines().await?);
+        let mut reading = JoinSet::new();
+        reading.spawn(count(lines, Arc::clone(&seen)));
+        Ok(Self { view, place, seen, _reading: reading })
+    }
+
+    fn now(&self) -> Result<Overview, Error> {
+        let queues = self.view.queues.iter().map(|name| self.queue(name)).collect::<Result<_, _>>()?;
+        let outcomes = self.seen.lock().clone().into_iter();
+        Ok(Overview {
+            at_ms: SystemClock.now().as_millis(),
+            queues,
+            functions: self.functions(),
+            consumers: outcomes
+                .map(|(name, counts)| ConsumerState { name, outcomes: counts.into_iter().collect() })
+                .collect(),
+        })
+    }
+
+    fn queue(&self, name: &str) -> Result<QueueState, Error> {
+        let gone = |e| Error::new(format!("the queue {name} is gone")).caused_by(e);
+        let Depth { visible, in_flight, delayed } = self.view.sqs.depth(name).map_err(gone)?;
+        let Counters { sent, received, deleted, dead_lettered, expired } =
+            self.view.sqs.counters(name).map_err(gone)?;
+        let known = self.place.queue(name);
+        Ok(QueueState {
+            name: name.to_owned(),
+            dead_letter_queue: known.and_then(|queue| queue.dead_letter_queue.clone()),
+            is_dead_letter_queue: self.place.dead_letter_queues().iter().any(|queue| queue.name == name),
+            visible: as_u64(visible),
+            in_flight: as_u64(in_flight),
+            delayed: as_u64(delayed),
+            counts: Some(QueueCounts { sent, received, deleted, dead_lettered, expired }),
+        })
+    }
+
+    fn functions(&self) -> Vec<FunctionState> {
+        let of = |seen: &claimant_local::cloud::FunctionView| {
+            let FunctionCounters { invocations, errors, timeouts, crashes, cold_starts } = seen.function.counters();
+            let mappings = seen.mappings.iter().map(|(queue, switch)| {
+                let state = format!("{:?}", switch.state());
+                let is_on = !state.starts_with("Disabl");
+                MappingState { id: switch.id().to_owned(), queue: queue.clone(), state, is_on }
+            });
+            FunctionState {
+                name: seen.function.name().to_owned(),
+                mappings: mappings.collect(),
+                processes: seen.function.pids(),
+                counts: Some(FunctionCounts { invocations, errors, timeouts, crashes, processes: cold_starts }),
+                waits_for_program: !seen.function.has_program(),
+            }
+        };
+        self.view.functions.iter().map(of).collect()
+    }
+}
+
+impl Source for LocalCloud {
+    fn name(&self) -> String {
+        self.place.name.clone()
+    }
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.seen.changes.subscribe()
+    }
+
+    fn overview(&self) -> Answer<'_, Overview> {
+        Box::pin(async { self.now() })
+    }
+}
+
+impl Seen {
+    /// Locks the outcomes, which are whole after every statement.
+    fn lock(&self) -> MutexGuard<'_, Outcomes> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts the outcomes of batches until the cloud stops.
+async fn count(mut lines: LogLines, seen: Arc<Seen>) {
+    while let Ok(Some(line)) = lines.next().await {
+        if let Some(batch) = read(&line.text).filter(|batch| batch.message_id.is_none()) {
+            let mut outcomes = seen.lock();
+            let counts = outcomes.entry(batch.consumer).or_default();
+            for (outcome, count) in batch.outcomes {
+                *counts.entry(outcome).or_default() += count;
+            }
+        }
+        seen.changes.send_modify(|number| *number += 1);
+    }
+}
+
+fn as_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,62 @@
+//! What a page can know, of a local cloud or of a deployed stack.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `overview` | queues, functions and outcomes at one time |
+//! | `messages` | the list of messages: what is asked for, and a page of it |
+//! | `local` | [`LocalCloud`]: the source that sees a local cloud from within |
+//!
+//! What a source cannot tell is an error that says so, and its page shows that.
+
+mod local;
+mod messages;
+mod overview;
+
+use claimant_core::{Error, ErrorKind};
+use claimant_operate::target::Place;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+pub use local::LocalCloud;
+pub use messages::{MessageList, MessageQuery, MessageRow, PAGE_MAX};
+pub use overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
+
+/// What a source answers.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// What a page can know. What it does goes through `claimant-operate`, on [`place`](Self::place).
+pub trait Source: Send + Sync {
+    /// Returns what it is, for people: `the local cloud of template.yaml`.
+    fn name(&self) -> String;
+
+    /// Returns what acts work on.
+    fn place(&self) -> &Place;
+
+    /// Returns whether acts are allowed.
+    fn allows_writes(&self) -> bool {
+        true
+    }
+
+    /// Returns whether it is so cheap to ask that it is asked every second, for the plot.
+    fn is_sampled(&self) -> bool {
+        true
+    }
+
+    /// Returns what grows whenever something changes that a page shows.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Returns queues, functions and outcomes.
+    fn overview(&self) -> Answer<'_, Overview>;
+
+    /// Returns a page of messages, the newest first.
+    fn messages<'a>(&'a self, query: &'a MessageQuery) -> Answer<'a, MessageList> {
+        let _ = query;
+        cannot_tell(&self.name(), "which messages there were")
+    }
+}
+
+/// Answers that the source of this name cannot tell something, such as `which messages there were`.
+fn cannot_tell<T: Send>(name: &str, what: &str) -> Answer<'static, T> {
+    let error = Error::new(format!("{name} cannot tell {what}")).of_kind(ErrorKind::Unavailable);
+    Box::pin(async move { Err(error) })
+}

@@ -1,0 +1,116 @@
+//! Queues, functions and outcomes at one time.
+
+use serde::Serialize;
+
+/// Queues, functions and outcomes at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The queues, each before its dead-letter queue.
+    pub queues: Vec<QueueState>,
+    /// The functions.
+    pub functions: Vec<FunctionState>,
+    /// What became of messages, by consumer; empty where that is not known.
+    pub consumers: Vec<ConsumerState>,
+}
+
+/// A queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct QueueState {
+    /// Its name.
+    pub name: String,
+    /// The name of its dead-letter queue.
+    pub dead_letter_queue: Option<String>,
+    /// Whether it is the dead-letter queue of another.
+    pub is_dead_letter_queue: bool,
+    /// Messages that a receive could hand out.
+    pub visible: u64,
+    /// Messages received, and neither deleted nor visible again.
+    pub in_flight: u64,
+    /// Messages sent with a delay that has not passed.
+    pub delayed: u64,
+    /// What has happened to its messages so far, where that is known.
+    pub counts: Option<QueueCounts>,
+}
+
+/// What has happened to a queue's messages so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct QueueCounts {
+    /// Messages sent.
+    pub sent: u64,
+    /// Deliveries: a message received twice counts twice.
+    pub received: u64,
+    /// Messages deleted.
+    pub deleted: u64,
+    /// Messages that SQS moved to the dead-letter queue.
+    pub dead_lettered: u64,
+    /// Messages dropped because they were too old.
+    pub expired: u64,
+}
+
+/// A function.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FunctionState {
+    /// Its name.
+    pub name: String,
+    /// Its event source mappings.
+    pub mappings: Vec<MappingState>,
+    /// Its processes that run, by their ids; none where that is not known.
+    pub processes: Vec<u32>,
+    /// What has happened so far, where that is known.
+    pub counts: Option<FunctionCounts>,
+    /// Whether it has no program yet, and its messages wait for one.
+    pub waits_for_program: bool,
+}
+
+/// An event source mapping.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MappingState {
+    /// Its UUID.
+    pub id: String,
+    /// The queue's name.
+    pub queue: String,
+    /// What it does, as Lambda names it: `Enabled`, `Disabled`, `Enabling`, `Disabling`, …
+    pub state: String,
+    /// Whether it polls, or is about to.
+    pub is_on: bool,
+}
+
+/// What has happened to a function so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct FunctionCounts {
+    /// Invocations begun.
+    pub invocations: u64,
+    /// Of these, ended with an error.
+    pub errors: u64,
+    /// Of these, cut by the timeout.
+    pub timeouts: u64,
+    /// Of these, ended by the end of the process.
+    pub crashes: u64,
+    /// Processes started.
+    pub processes: u64,
+}
+
+/// What became of a consumer's messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ConsumerState {
+    /// Its name.
+    pub name: String,
+    /// Outcomes by their word, each with how often; those that happened.
+    pub outcomes: Vec<(String, u64)>,
+}
+
+impl Overview {
+    /// Returns the sum over queues that are no dead-letter queue: visible and delayed, in flight; and over those that are.
+    #[must_use]
+    pub fn totals(&self) -> (u64, u64, u64) {
+        self.queues.iter().fold((0, 0, 0), |(waiting, in_flight, dead), queue| {
+            if queue.is_dead_letter_queue {
+                (waiting, in_flight, dead + queue.visible + queue.in_flight + queue.delayed)
+            } else {
+                (waiting + queue.visible + queue.delayed, in_flight + queue.in_flight, dead)
+            }
+        })
+    }
+}

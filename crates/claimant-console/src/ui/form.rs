@@ -1,0 +1,41 @@
+//! Buttons, fields, and acts that ask first. Everything works without a script.
+
+use maud::{Markup, html};
+
+/// Draws a form of one button that does something: a `POST` to `action` with these hidden fields.
+pub(crate) fn act(action: &str, label: &str, hidden: &[(&str, &str)]) -> Markup {
+    html! {
+        form .act method="post" action=(action) {
+            (self::hidden(hidden))
+            button type="submit" { (label) }
+        }
+    }
+}
+
+/// Draws an act that asks first: the button unfolds what it will do, and a second button that does it.
+pub(crate) fn confirm(label: &str, question: &str, form: &Markup) -> Markup {
+    html! { details .confirm { summary { (label) } div .sure { p { (question) } (form) } } }
+}
+
+/// Draws hidden fields.
+pub(crate) fn hidden(fields: &[(&str, &str)]) -> Markup {
+    html! { @for (name, value) in fields { input type="hidden" name=(name) value=(value); } }
+}
+
+/// Draws a field under its label.
+pub(crate) fn field(label: &str, control: &Markup) -> Markup {
+    html! { label .field { span { (label) } (control) } }
+}
+
+/// Draws a choice of one of several: values with their names.
+pub(crate) fn select<'a>(
+    name: &str,
+    options: impl IntoIterator<Item = (&'a str, &'a str)>,
+    chosen: Option<&str>,
+) -> Markup {
+    html! {
+        select name=(name) {
+            @for (value, label) in options { option value=(value) selected[chosen == Some(value)] { (label) } }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The whole page around its content, and the part of it that is drawn again and again.
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::console::Notice;
+use crate::ui::badge::{Tone, shape};
+use crate::ui::nav::{Tab, nav};
+
+/// htmx: no style of its own, no saved pages, and what is folded out stays so when the live part is drawn again.
+const HTMX: &str = r#"{"includeIndicatorCSS":false,"history":false,"morphIgnore":["data-htmx-powered","open"]}"#;
+
+/// What is around a page's content.
+pub(crate) struct Frame<'a> {
+    /// The part of the console that it belongs to.
+    pub(crate) tab: Tab,
+    /// The heading.
+    pub(crate) title: &'a str,
+    /// What the console shows, such as `the local cloud of template.yaml`.
+    pub(crate) place: &'a str,
+    /// Whether acts are not allowed.
+    pub(crate) read_only: bool,
+    /// What became of the act that led here.
+    pub(crate) notice: Option<Notice>,
+}
+
+/// Draws a whole page.
+pub(crate) fn page(frame: &Frame<'_>, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="htmx-config" content=(HTMX);
+                title { (frame.title) " · claimant" }
+                link rel="icon" href="/assets/icon.svg" type="image/svg+xml";
+                link rel="stylesheet" href="/assets/console.css";
+                script src="/assets/htmx.min.js" defer {}
+                script src="/assets/hx-sse.min.js" defer {}
+            }
+            body {
+                a .skip href="#main" { "Skip to the content" }
+                header .top {
+                    a .brand href="/" { img src="/assets/icon.svg" alt="" width="24" height="24"; "claimant" }
+                    p .place { (frame.place) @if frame.read_only { " · read-only" } }
+                    (nav(frame.tab))
+                }
+                main #main tabindex="-1" {
+                    h1 { (frame.title) }
+                    @if let Some(notice) = &frame.notice { (self::notice(notice)) }
+                    (content)
+                }
+                footer { p { "Times are UTC. Every page answers JSON too, with " code { "Accept: application/json" } "." } }
+            }
+        }
+    }
+}
+
+/// Draws what became of an act.
+fn notice(notice: &Notice) -> Markup {
+    let (class, role, tone) =
+        if notice.done { ("notice", "status", Tone::Good) } else { ("notice refused", "alert", Tone::Bad) };
+    html! { p class=(class) role=(role) { (shape(tone)) (notice.text) } }
+}
+
+/// Draws the live part of the page at `uri`: it asks for itself again when something changes. The summary is spoken when it changes.
+pub(crate) fn live(uri: &str, summary: Option<&str>, content: &Markup) -> Markup {
+    html! {
+        div #live hx-sse:connect="/live" hx-get=(uri) hx-trigger="changed" hx-swap="outerMorph" {
+            p #summary .lead role="status" hidden[summary.is_none()] { (summary.unwrap_or_default()) }
+            (content)
+        }
+    }
+}

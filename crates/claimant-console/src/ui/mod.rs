@@ -1,0 +1,19 @@
+//! The parts that all pages use.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `layout` | the whole page around its content; its live part |
+//! | `nav` | the parts of the console |
+//! | `table` | lists, which become cards where the window is narrow |
+//! | `badge` | a state, by word and shape and colour |
+//! | `text` | times, ids, counts, durations, what is empty |
+//! | `form` | buttons, fields, an act that asks first |
+//!
+//! No `style` attribute and no inline script: the content security policy has the browser ignore them.
+
+pub(crate) mod badge;
+pub(crate) mod form;
+pub(crate) mod layout;
+pub(crate) mod nav;
+pub(crate) mod table;
+pub(crate) mod text;

@@ -1,0 +1,105 @@
+//! Times, ids, counts, and what is said where there is nothing.
+
+use claimant_core::Timestamp;
+use maud::{Markup, html};
+
+/// How much of an id a list shows, in characters.
+const ID_SHOWN: usize = 8;
+
+const DAY_MS: u64 = 86_400_000;
+
+/// Draws a time, in milliseconds since 1970, as the time of day in UTC; the date is in its title.
+pub(crate) fn time(ms: u64) -> Markup {
+    let utc = Timestamp::from_millis(ms).to_utc();
+    html! { time datetime=(utc) title=(utc) { (time_of_day(ms)) } }
+}
+
+/// Returns a time of day in UTC, as `08:09:10.123`.
+pub(crate) fn time_of_day(ms: u64) -> String {
+    let (ms, seconds) = (ms % DAY_MS, ms % DAY_MS / 1_000);
+    format!("{:02}:{:02}:{:02}.{:03}", seconds / 3_600, seconds / 60 % 60, seconds % 60, ms % 1_000)
+}
+
+/// Returns a duration as a person says it: `350 ms`, `4.2 s`, `3 min`, `2 h`.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min", ms / 60_000),
+        3_600_000..DAY_MS => format!("{} h", ms / 3_600_000),
+        _ => format!("{} days", ms / DAY_MS),
+    }
+}
+
+/// Draws a message's id, short, as a link to its page.
+pub(crate) fn message(id: &str) -> Markup {
+    let short: String = id.chars().take(ID_SHOWN).collect();
+    html! { a .id href=(path("/messages/", id)) title=(id) { (short) } }
+}
+
+/// Draws a key as a link to its page.
+pub(crate) fn key(key: &str) -> Markup {
+    html! { a .id href=(path("/keys/", key)) { (key) } }
+}
+
+/// Returns the path of a thing under a prefix that ends in a slash: whatever its name has, it is one part of the path.
+pub(crate) fn path(prefix: &str, name: &str) -> String {
+    format!("{prefix}{}", encoded(name))
+}
+
+/// Returns text as it may stand in a part of a path, or in a query.
+pub(crate) fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Draws a count; none is drawn faintly.
+pub(crate) fn count(number: u64) -> Markup {
+    html! { span .zero[number == 0] { (grouped(number)) } }
+}
+
+/// Returns a number with its thousands apart: `12,345`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Returns a number and a noun: `1 message`, `2 messages`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// Draws what is said where there is nothing: what is missing, and what to do.
+pub(crate) fn empty(what: &str, more: &Markup) -> Markup {
+    html! { div .empty { p .what { (what) } p { (more) } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(counted(1, "message", "messages"), "1 message");
+        assert_eq!(counted(0, "message", "messages"), "0 messages");
+        assert_eq!(time_of_day(DAY_MS * 20_000 + 29_350_123), "08:09:10.123");
+        assert_eq!(
+            [7, 4_250, 185_000, 7_300_000, 3 * DAY_MS].map(duration),
+            ["7 ms", "4.2 s", "3 min", "2 h", "3 days"]
+        );
+        assert_eq!(path("/keys/", "a/b?<c>#d e"), "/keys/a%2Fb%3F%3Cc%3E%23d%20e");
+    }
+
+    #[test]
+    fn nothing_is_markup_that_is_not_marked() {
+        assert!(!key("<script>").into_string().contains("<script"));
+        assert!(!message("\"><b>").into_string().contains("<b>"));
+    }
+}

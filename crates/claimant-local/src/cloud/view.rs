@@ -1,0 +1,62 @@
+//! What a page sees of a cloud, from within its process.
+
+use super::config::Endpoints;
+use super::running::Cloud;
+use crate::dynamodb::DynamoDb;
+use crate::gateway::Gateway;
+use crate::lambda::Function;
+use crate::mailbox::Mailbox;
+use crate::mapping::MappingSwitch;
+use crate::s3::S3;
+use crate::sqs::Sqs;
+
+/// What a page sees of a cloud. Clones share it; it keeps nothing running.
+#[derive(Clone)]
+pub struct View {
+    /// Where the endpoints listen.
+    pub endpoints: Endpoints,
+    /// The names of the template's queues, in its order.
+    pub queues: Vec<String>,
+    /// The queues.
+    pub sqs: Sqs,
+    /// The tables.
+    pub dynamodb: DynamoDb,
+    /// What was sent by mail.
+    pub mailbox: Mailbox,
+    /// What was charged.
+    pub gateway: Gateway,
+    /// The buckets and their objects.
+    pub s3: S3,
+    /// The functions.
+    pub functions: Vec<FunctionView>,
+}
+
+/// A function, and what lets messages into it.
+#[derive(Clone)]
+pub struct FunctionView {
+    /// The function.
+    pub function: Function,
+    /// The queue of each mapping, and what pauses and resumes it.
+    pub mappings: Vec<(String, MappingSwitch)>,
+}
+
+impl Cloud {
+    /// Returns what a page sees of this cloud.
+    pub fn view(&self) -> View {
+        let functions = self.functions.iter().map(|running| {
+            let queues = running.spec.mappings.iter().map(|mapping| mapping.queue.clone());
+            let switches = running.mappings.iter().map(|mapping| mapping.switch().clone());
+            FunctionView { function: running.function.clone(), mappings: queues.zip(switches).collect() }
+        });
+        View {
+            endpoints: self.endpoints.clone(),
+            queues: self.stack.queues.iter().map(|queue| queue.name.clone()).collect(),
+            sqs: self.services.sqs.clone(),
+            dynamodb: self.services.dynamodb.clone(),
+            mailbox: self.services.mailbox.clone(),
+            gateway: self.services.gateway.clone(),
+            s3: self.services.s3.clone(),
+            functions: functions.collect(),
+        }
+    }
+}
