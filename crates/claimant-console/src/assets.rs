@@ -7,9 +7,12 @@ use axum::{Router, http::HeaderName};
 
 use crate::console::Console;
 
+/// The style of all pages, and of the timeline.
+const CSS: &str = concat!(include_str!("assets/console.css"), include_str!("assets/timeline.css"));
+
 /// Each asset: its name, its kind, and what it is.
 const ASSETS: [(&str, &str, &[u8]); 4] = [
-    ("console.css", "text/css; charset=utf-8", include_bytes!("assets/console.css")),
+    ("console.css", "text/css; charset=utf-8", CSS.as_bytes()),
     ("htmx.min.js", "text/javascript; charset=utf-8", include_bytes!("assets/htmx.min.js")),
     ("hx-sse.min.js", "text/javascript; charset=utf-8", include_bytes!("assets/hx-sse.min.js")),
     ("icon.svg", "image/svg+xml", include_bytes!("assets/icon.svg")),

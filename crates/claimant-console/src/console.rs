@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use claimant_core::Error;
+use claimant_operate::open::OpenStore;
 use claimant_operate::target::Place;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
 use crate::history::History;
 use crate::source::Source;
@@ -24,6 +25,7 @@ struct Inner {
     history: Mutex<History>,
     notices: Mutex<Notices>,
     stopped: watch::Sender<bool>,
+    stores: OnceCell<Vec<OpenStore>>,
 }
 
 impl fmt::Debug for Console {
@@ -41,6 +43,7 @@ impl Console {
             history: Mutex::default(),
             notices: Mutex::default(),
             stopped: watch::Sender::new(false),
+            stores: OnceCell::new(),
         }))
     }
 
@@ -52,6 +55,14 @@ impl Console {
     /// Returns what acts work on.
     pub(crate) fn place(&self) -> &Place {
         self.source().place()
+    }
+
+    /// Returns the stores of records, opened when they are first asked for.
+    ///
+    /// # Errors
+    /// When there is none, or one gives no answer.
+    pub(crate) async fn stores(&self) -> Result<&[OpenStore], Error> {
+        self.0.stores.get_or_try_init(|| self.place().open_stores(None)).await.map(Vec::as_slice)
     }
 
     /// Checks that acts are allowed; every act begins with it.

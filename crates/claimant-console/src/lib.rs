@@ -11,6 +11,7 @@
 //! | `history`, `sampling` | the last minutes, sampled, for the plot |
 //! | `live` | server-sent events: something changed |
 //! | `assets` | the style sheet, htmx, the icon |
+//! | [`timeline`] | what happened to a message, step by step and in a few sentences |
 //! | `ui` | the parts that all pages use |
 //! | `pages` | the pages, one module for each |
 //!
@@ -36,6 +37,7 @@ mod refused;
 mod sampling;
 mod server;
 pub mod source;
+pub mod timeline;
 #[allow(dead_code, reason = "until all pages are there")]
 mod ui;
 

@@ -4,6 +4,7 @@ mod dead;
 mod doctor;
 mod effects;
 mod faults;
+mod key;
 mod keys;
 mod message;
 mod messages;
@@ -21,6 +22,7 @@ pub(crate) fn routes() -> Router<Console> {
         .merge(messages::routes())
         .merge(message::routes())
         .merge(keys::routes())
+        .merge(key::routes())
         .merge(dead::routes())
         .merge(effects::routes())
         .merge(send::routes())

@@ -12,8 +12,9 @@ use claimant_operate::target::{Account, Place, Target};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::local_message::message;
 use super::overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
-use super::{Answer, Source};
+use super::{Answer, MessageFacts, Source};
 
 /// Outcomes by consumer.
 type Outcomes = BTreeMap<String, BTreeMap<String, u64>>;
@@ -111,6 +112,14 @@ impl Source for LocalCloud {
 
     fn overview(&self) -> Answer<'_, Overview> {
         Box::pin(async { self.now() })
+    }
+
+    fn message<'a>(&'a self, id: &'a str) -> Answer<'a, Option<MessageFacts>> {
+        Box::pin(async move { Ok(message(&self.view, id)) })
+    }
+
+    fn messages_of_key<'a>(&'a self, key: &'a str) -> Answer<'a, Vec<String>> {
+        Box::pin(async move { Ok(self.view.journal.messages_of(key).iter().map(ToString::to_string).collect()) })
     }
 }
 

@@ -4,11 +4,15 @@
 //! | --- | --- |
 //! | `overview` | queues, functions and outcomes at one time |
 //! | `messages` | the list of messages: what is asked for, and a page of it |
+//! | `message` | one message: what happened to it, and what it holds |
+//! | `local_message` | the same, from a local cloud's journal |
 //! | `local` | [`LocalCloud`]: the source that sees a local cloud from within |
 //!
 //! What a source cannot tell is an error that says so, and its page shows that.
 
 mod local;
+mod local_message;
+mod message;
 mod messages;
 mod overview;
 
@@ -18,6 +22,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 pub use local::LocalCloud;
+pub use message::MessageFacts;
 pub use messages::{MessageList, MessageQuery, MessageRow, PAGE_MAX};
 pub use overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
 
@@ -52,6 +57,18 @@ pub trait Source: Send + Sync {
     fn messages<'a>(&'a self, query: &'a MessageQuery) -> Answer<'a, MessageList> {
         let _ = query;
         cannot_tell(&self.name(), "which messages there were")
+    }
+
+    /// Returns what is known of a message; `None` where nothing is.
+    fn message<'a>(&'a self, id: &'a str) -> Answer<'a, Option<MessageFacts>> {
+        let _ = id;
+        cannot_tell(&self.name(), "what happened to a message")
+    }
+
+    /// Returns the ids of messages that are known to have a key, by its record's id; none where that is not known.
+    fn messages_of_key<'a>(&'a self, key: &'a str) -> Answer<'a, Vec<String>> {
+        let _ = key;
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 

@@ -7,6 +7,8 @@
 //! | `table` | lists, which become cards where the window is narrow |
 //! | `badge` | a state, by word and shape and colour |
 //! | `text` | times, ids, counts, durations, what is empty |
+//! | `state` | states of messages and of keys, as badges |
+//! | `steps` | the timeline of a message |
 //! | `form` | buttons, fields, an act that asks first |
 //!
 //! No `style` attribute and no inline script: the content security policy has the browser ignore them.
@@ -15,5 +17,7 @@ pub(crate) mod badge;
 pub(crate) mod form;
 pub(crate) mod layout;
 pub(crate) mod nav;
+pub(crate) mod state;
+pub(crate) mod steps;
 pub(crate) mod table;
 pub(crate) mod text;

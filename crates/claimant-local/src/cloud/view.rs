@@ -4,6 +4,7 @@ use super::config::Endpoints;
 use super::running::Cloud;
 use crate::dynamodb::DynamoDb;
 use crate::gateway::Gateway;
+use crate::journal::Journal;
 use crate::lambda::Function;
 use crate::mailbox::Mailbox;
 use crate::mapping::MappingSwitch;
@@ -17,6 +18,8 @@ pub struct View {
     pub endpoints: Endpoints,
     /// The names of the template's queues, in its order.
     pub queues: Vec<String>,
+    /// What happened.
+    pub journal: Journal,
     /// The queues.
     pub sqs: Sqs,
     /// The tables.
@@ -51,6 +54,7 @@ impl Cloud {
         View {
             endpoints: self.endpoints.clone(),
             queues: self.stack.queues.iter().map(|queue| queue.name.clone()).collect(),
+            journal: self.services.journal.clone(),
             sqs: self.services.sqs.clone(),
             dynamodb: self.services.dynamodb.clone(),
             mailbox: self.services.mailbox.clone(),

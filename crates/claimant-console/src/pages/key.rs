@@ -1,0 +1,169 @@
+//! `/keys/KEY`: one record in words, what would come next by the decision that functions make, and the acts on it.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::get;
+use claimant_core::protocol::Act as OnKey;
+use claimant_core::{Error, RecordId};
+use claimant_operate::keys::{Inspection, Order, operator, record_lines};
+use claimant_operate::open::find;
+use maud::{Markup, html};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+
+use crate::answer::{Done, Page};
+use crate::ask::{Act, Ask};
+use crate::console::Console;
+use crate::ui::badge::{Tone, badge};
+use crate::ui::nav::Tab;
+use crate::ui::state::of_record;
+use crate::ui::table::{self, Column, table};
+use crate::ui::{form, text};
+
+const NEXT: [Column; 3] = [table::text("What comes"), table::text("Outcome"), table::text("What becomes of it")];
+const ACTS: [Column; 2] = [table::text("Act"), table::text("What it would do now")];
+
+/// Returns the routes of this page.
+pub(crate) fn routes() -> Router<Console> {
+    Router::new().route("/keys/{key}", get(show).post(act))
+}
+
+async fn show(State(console): State<Console>, Path(key): Path<String>, ask: Ask) -> Response {
+    let page = page(&console, &key).await;
+    ask.page(&console, page)
+}
+
+/// One key.
+struct Key {
+    inspection: Inspection,
+    /// The name of the store that has it, or would have it.
+    store: String,
+    /// The messages that are known to have this key, the latest last.
+    messages: Vec<String>,
+    read_only: bool,
+}
+
+async fn page(console: &Console, key: &str) -> Result<Key, Error> {
+    let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
+    Ok(Key {
+        inspection: store.keys.inspect(&id).await?,
+        store: store.name.clone(),
+        messages: console.source().messages_of_key(key).await?,
+        read_only: !console.source().allows_writes(),
+    })
+}
+
+async fn act(State(console): State<Console>, Path(key): Path<String>, act: Act) -> Response {
+    let done = acted(&console, &key, &act).await;
+    act.ask.done(&console, Tab::Keys, done)
+}
+
+async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
+    console.check_writes()?;
+    let on_key: OnKey = act.fields.required("act")?.parse()?;
+    let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
+    let order = Order {
+        id: id.clone(),
+        act: on_key,
+        by: operator(),
+        why: act.fields.get("why").unwrap_or_default().to_owned(),
+        force: act.fields.has("force"),
+        dry_run: act.fields.has("dry_run"),
+    };
+    let acted = store.keys.act(&order).await?;
+    let (says, see) = (format!("{key}: {}", acted.in_words(on_key)), text::path("/keys/", key));
+    let value = acted.to_json(&id);
+    Ok(if acted.is_done() { Done::new(says, see, value) } else { Done::refused(says, see, value) })
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("store", &self.store)?;
+        map.serialize_entry("messages", &self.messages)?;
+        map.serialize_entry("key", &self.inspection.to_json())?;
+        map.end()
+    }
+}
+
+impl Page for Key {
+    const TAB: Tab = Tab::Keys;
+
+    fn title(&self) -> String {
+        self.inspection.id.as_str().to_owned()
+    }
+
+    fn live(&self) -> Markup {
+        let Inspection { record, state, now, next, acts, .. } = &self.inspection;
+        html! {
+            section .story aria-label="What its record says" {
+                @match state {
+                    Some(state) => (of_record(state.as_str())),
+                    None => (badge(Tone::Quiet, "absent")),
+                }
+                p .says role="status" { (self.inspection.headline()) }
+                p .soft.small { "In " (self.store) }
+            }
+            @if let Some(record) = record {
+                section .card {
+                    h2 { "Record" }
+                    dl .facts { @for (what, value) in record_lines(record, *now) { div { dt { (what) } dd { (value_of(what, &value)) } } } }
+                }
+            }
+            section {
+                h2 { "If it came now" }
+                p .soft { "Decided by the code that functions run." }
+                (table("If it came now", &NEXT, next.iter().map(|forecast| vec![
+                    html! { (forecast.case) }, badge(tone(forecast.outcome), forecast.outcome), html! { "It " (forecast.says) "." },
+                ])))
+            }
+            @if !self.messages.is_empty() {
+                section { h2 { "Its messages" } ul .others { @for id in &self.messages { li { (text::message(id)) } } } }
+            }
+            @if record.is_some() {
+                section {
+                    h2 { "What can be done" }
+                    (table("What can be done", &ACTS, acts.iter().map(|possible| vec![html! { (possible.act) }, html! { (possible.says) }])))
+                }
+            }
+        }
+    }
+
+    fn below(&self) -> Markup {
+        if self.read_only || self.inspection.record.is_none() {
+            return html! {};
+        }
+        let id = self.inspection.id.as_str();
+        let acts = OnKey::ALL.map(|act| (act.as_str(), act.as_str()));
+        let why = html! { input type="text" name="why" size="36" maxlength="120"; };
+        html! {
+            section .card {
+                h2 { "Act on it" }
+                form method="post" action=(text::path("/keys/", id)) {
+                    div .fields {
+                        (form::field("Act", &form::select("act", acts, None)))
+                        (form::field("Why, for the note on the record", &why))
+                        button .main type="submit" { "Do it" }
+                    }
+                    label .check {
+                        input type="checkbox" name="force" value="true";
+                        " Force it, although an owner works on the key or it is done: its work can then run twice, and at the same time."
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn value_of(what: &str, value: &str) -> Markup {
+    if what == "message" {
+        text::message(value)
+    } else {
+        html! { (value) }
+    }
+}
+
+fn tone(outcome: &str) -> Tone {
+    if outcome == "runs" { Tone::Busy } else { Tone::of_outcome(outcome) }
+}

@@ -1,0 +1,141 @@
+//! What happened in one receive, as a clause that follows "in the first receive".
+
+use claimant_core::Timestamp;
+
+use super::fact::BatchEnd;
+use super::life::{Life, Receive};
+use super::words::{clock, short};
+
+/// What the clauses are told from.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    pub(super) life: &'a Life<'a>,
+    /// The other messages of the same keys.
+    pub(super) others: &'a [&'a Life<'a>],
+    pub(super) now: Timestamp,
+}
+
+impl Told<'_> {
+    /// Returns what happened in one receive.
+    pub(super) fn clause(&self, receive: &Receive<'_>) -> String {
+        match (receive.finished, receive.failed) {
+            (Some((_, finished)), None) => self.outcome(receive, &finished.outcome),
+            // The engine was through with it; the report did not reach the queue.
+            (Some((_, finished)), Some((_, how))) => {
+                format!("{}, but {} before it could report that", self.outcome(receive, &finished.outcome), died(how))
+            }
+            (None, Some((_, how))) => self.cut_off(receive, how),
+            (None, None) if receive.is_open(self.now) => match receive.claim() {
+                Some(_) => "the handler runs now".to_owned(),
+                None => "it is with its function now".to_owned(),
+            },
+            (None, None) => format!(
+                "nothing more was heard of it until its visibility timeout ended at {}",
+                clock(receive.hidden_until, self.now)
+            ),
+        }
+    }
+
+    fn cut_off(&self, receive: &Receive<'_>, how: &BatchEnd) -> String {
+        if receive.claims.is_empty() {
+            let neighbours = match receive.batch {
+                0 | 1 => "",
+                2 => "; another message was in its batch",
+                _ => "; other messages were in its batch",
+            };
+            return format!("{} before this message was started{neighbours}", died(how));
+        }
+        let did: Vec<_> = receive.effects.iter().filter(|(_, refused)| !refused).map(|(did, _)| *did).collect();
+        match did.as_slice() {
+            [] => format!("{} while the handler ran", died(how)),
+            did => format!("{} after the handler had {}, and before that was recorded", died(how), did.join(" and ")),
+        }
+    }
+
+    fn outcome(&self, receive: &Receive<'_>, outcome: &str) -> String {
+        let why = receive.details.reason.map_or_else(String::new, |reason| format!(" (“{reason}”)"));
+        match outcome {
+            "completed" => match self.taken_over_from(receive) {
+                Some(after) => format!("the claim was taken over {after}, and the handler did the work"),
+                None => "the handler did the work".to_owned(),
+            },
+            "duplicate" => format!("{}, so the handler did not run", self.done_by()),
+            "busy" => self.busy(receive),
+            "retry" => format!("the handler failed{why}"),
+            "cancelled" => format!("the handler was cancelled, as its time was over{why}"),
+            "stuck" => {
+                "the handler did not stop when its time was over, so its claim stays until its lease ends".to_owned()
+            }
+            "not_started" => "there was no time left to start it".to_owned(),
+            "blocked" => "it waited behind an earlier message of its group, which did not succeed".to_owned(),
+            "rejected" if receive.claims.is_empty() => {
+                format!("it could not be handled, and no retry can fix that{why}")
+            }
+            "rejected" => format!("its work failed for good{why}"),
+            "conflict" => "its key belonged to another payload".to_owned(),
+            "parked" => format!("its work may have been done, and it was parked{why}"),
+            "lease_lost" => "its claim was lost to another owner before the work was recorded as done".to_owned(),
+            "settle_unknown" => "the store gave no answer when the end of the work was recorded".to_owned(),
+            "store_failed" => "the store gave no answer, so the work was not started".to_owned(),
+            "fetch_failed" => format!("the payload that it points to could not be fetched{why}"),
+            "ignored" => "no route took it, and the function is set to ignore such messages".to_owned(),
+            "empty" => "its envelope held no event, so there was nothing to do".to_owned(),
+            other => format!("it ended as {other}{why}"),
+        }
+    }
+
+    /// From what a claim was taken over, if it was.
+    fn taken_over_from(&self, receive: &Receive<'_>) -> Option<String> {
+        let (at, _) = receive.claims.iter().find(|(_, claim)| claim.taken_over)?;
+        let all = std::iter::once(&self.life).chain(self.others);
+        let left =
+            all.flat_map(|life| &life.receives).filter(|r| r.claims.first().is_some_and(|(begun, _)| begun < at));
+        let left = left.filter(|r| r.at < receive.at).max_by_key(|r| r.at);
+        Some(match left.and_then(|left| left.claim().map(|claim| (left, claim))) {
+            Some((left, claim)) if left.renewals() == 0 => {
+                format!("after its lease ended at {}", clock(claim.lease_until, self.now))
+            }
+            _ => "after its lease had ended".to_owned(),
+        })
+    }
+
+    /// Who had done the work of a duplicate.
+    fn done_by(&self) -> String {
+        if self.life.receives.iter().any(|receive| !receive.claims.is_empty()) && self.worker().is_none() {
+            return "the work was found done by an earlier receive".to_owned();
+        }
+        match self.worker() {
+            Some((id, at)) => format!("the work was found done, by message {} at {}", short(id), clock(at, self.now)),
+            None => "the work was found done".to_owned(),
+        }
+    }
+
+    /// The other message that did the work, and when.
+    pub(super) fn worker(&self) -> Option<(&str, Timestamp)> {
+        self.others.iter().find_map(|other| other.worked_at().map(|at| (other.id, at)))
+    }
+
+    fn busy(&self, receive: &Receive<'_>) -> String {
+        let at = receive.finished.map_or(receive.at, |(at, _)| at);
+        if let Some(own) = self.life.holder_at(at).filter(|own| own.at < receive.at) {
+            let until =
+                own.claim().map_or_else(String::new, |claim| format!(", until {}", clock(claim.lease_until, self.now)));
+            return format!("the claim of an earlier receive was still honoured{until}");
+        }
+        match self.others.iter().find(|other| other.holder_at(at).is_some()) {
+            Some(other) => format!("message {} was being worked on, which has the same key", short(other.id)),
+            None => "another worker had claimed the key".to_owned(),
+        }
+    }
+}
+
+/// Returns how a batch ended, as a clause.
+fn died(how: &BatchEnd) -> String {
+    match how {
+        BatchEnd::Died(status) if status.contains("SIGKILL") => "its process was killed".to_owned(),
+        BatchEnd::Died(status) if status.contains("SIGABRT") => "its process aborted".to_owned(),
+        BatchEnd::Died(status) => format!("its process ended ({status})"),
+        BatchEnd::TimedOut => "its function timed out".to_owned(),
+        BatchEnd::Failed(why) => format!("its batch failed ({why})"),
+    }
+}

@@ -1,0 +1,148 @@
+//! Facts from the events of a local cloud's journal.
+
+use std::collections::BTreeSet;
+
+use claimant_core::Timestamp;
+use claimant_local::journal::{Event, InvocationEnd, What as Happened};
+
+use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, Process, What};
+use super::line::line;
+
+/// Returns what these events say about the messages that `about` has. An event about several messages is a fact of each.
+pub(crate) fn facts(events: &[Event], about: &BTreeSet<&str>) -> Vec<Fact> {
+    // What the mapping says of an answer repeats what is known of an invocation without one.
+    let ended: BTreeSet<_> =
+        events.iter().filter(|event| is_failed(event)).filter_map(|event| event.invocation.as_deref()).collect();
+    let mut facts = Vec::new();
+    for event in events {
+        for (message, what) in happened(event, &ended) {
+            if about.contains(message) {
+                facts.push(Fact {
+                    at: Timestamp::from_millis(event.at_ms),
+                    message: message.to_owned(),
+                    process: event.function.as_ref().map(|function| Process {
+                        function: function.to_string(),
+                        id: event.process.map(|id| id.to_string()),
+                    }),
+                    what,
+                });
+            }
+        }
+    }
+    facts
+}
+
+fn is_failed(event: &Event) -> bool {
+    matches!(event.what, Happened::InvocationEnded { how, .. } if how != InvocationEnd::Returned)
+}
+
+/// What an event says, message by message.
+fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)> {
+    let Some(message) = event.message_id.as_deref() else { return of_batch(event, ended) };
+    let queue = event.queue.as_deref().unwrap_or("its queue").to_owned();
+    let time = Timestamp::from_millis;
+    let one = |what| vec![(message, what)];
+    match &event.what {
+        Happened::Sent { visible_at_ms, group, copy_of } => {
+            let origin = copy_of.as_ref().map(|id| Origin::DeadLetterOf(id.to_string()));
+            let delayed_until = (*visible_at_ms > event.at_ms).then(|| time(*visible_at_ms));
+            let copied = copy_of.iter().map(|id| (&**id, What::Copied { to: queue.clone(), copy: message.to_owned() }));
+            let mut all: Vec<_> = copied.collect();
+            all.push((
+                message,
+                What::Sent {
+                    queue: queue.clone(),
+                    group: group.as_ref().map(|g| g.to_string()),
+                    delayed_until,
+                    origin,
+                },
+            ));
+            all
+        }
+        Happened::Redriven { was, .. } => {
+            let origin = Some(Origin::RedriveOf(was.to_string()));
+            vec![
+                (&**was, What::Redriven { to: queue.clone(), copy: message.to_owned() }),
+                (message, What::Sent { queue, group: None, delayed_until: None, origin }),
+            ]
+        }
+        Happened::Received { count, hidden_until_ms } => {
+            one(What::Received { queue, count: *count, hidden_until: time(*hidden_until_ms) })
+        }
+        Happened::Hidden { until_ms } => one(What::Hidden { until: time(*until_ms) }),
+        Happened::Deleted | Happened::Filtered => one(What::Deleted),
+        Happened::DeadLettered { .. } => one(What::Moved { to: queue }),
+        Happened::Expired | Happened::Purged => one(What::Expired),
+        Happened::Claimed(claimed) => one(What::Claimed(Claim {
+            consumer: claimed.consumer.to_string(),
+            owner: claimed.owner.to_string(),
+            fence: claimed.fence,
+            attempt: claimed.attempt,
+            lease_until: time(claimed.lease_until_ms),
+            taken_over: claimed.taken_over,
+        })),
+        Happened::Done(done) => one(What::Finished(Finished {
+            outcome: done.outcome.to_string(),
+            receive: None,
+            events: 1,
+            dead_lettered: done.dead_lettered,
+            // OK because a handler runs for minutes at most.
+            handle_ms: done.handle_ms.map(|ms| ms as u64),
+        })),
+        Happened::Line { text, .. } => one(What::Line(line(text))),
+        Happened::Mail { answer, .. } => one(mail(answer)),
+        Happened::Charge { answer, .. } => one(charge(answer)),
+        Happened::Object { object, request } => {
+            one(What::Effect { did: format!("sent a {request} for the object {object}"), refused: false })
+        }
+        _ => of_batch(event, ended),
+    }
+}
+
+/// What an event about several messages says.
+fn of_batch<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)> {
+    let each = |messages: &'a [_], what: &What| {
+        messages.iter().map(|id: &claimant_local::journal::Text| (&**id, what.clone())).collect()
+    };
+    match &event.what {
+        Happened::InvocationBegan { messages, .. } => each(messages, &What::Delivered { batch: messages.len() }),
+        Happened::InvocationEnded { messages, how, detail } => {
+            let detail = detail.as_deref().unwrap_or("for a reason that is not known").to_owned();
+            let how = match how {
+                InvocationEnd::Returned => return Vec::new(),
+                InvocationEnd::Failed => BatchEnd::Failed(detail),
+                InvocationEnd::TimedOut => BatchEnd::TimedOut,
+                InvocationEnd::Crashed => BatchEnd::Died(detail),
+            };
+            each(messages, &What::BatchFailed(how))
+        }
+        Happened::Reported { failed, why: Some(why), .. }
+            if !event.invocation.as_deref().is_some_and(|id| ended.contains(id)) =>
+        {
+            each(failed, &What::BatchFailed(BatchEnd::Failed(why.to_string())))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn mail(answer: &str) -> What {
+    let (did, refused) = match answer {
+        "accepted" => ("sent a mail", false),
+        "answer_lost" => ("sent a mail, whose answer was lost", false),
+        "rejected" => ("tried to send a mail, which was refused for good", true),
+        _ => ("tried to send a mail, which was refused for now", true),
+    };
+    What::Effect { did: did.to_owned(), refused }
+}
+
+fn charge(answer: &str) -> What {
+    let (did, refused) = match answer {
+        "charged" => ("charged a card", false),
+        "answer_lost" => ("charged a card, and the answer was lost", false),
+        "repeated" => ("asked for the charge again, which the gateway recognised as the same", false),
+        "declined" => ("tried to charge a card, which was declined", true),
+        "unavailable" => ("tried to charge a card, while the gateway was unavailable", true),
+        _ => ("tried to charge a card, which was refused", true),
+    };
+    What::Effect { did: did.to_owned(), refused }
+}

@@ -1,0 +1,210 @@
+//! What became of each message, receive by receive, put together from the facts.
+
+use std::collections::BTreeMap;
+
+use claimant_core::Timestamp;
+
+use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, Process, What};
+
+/// One message, from its sending to its end.
+#[derive(Debug, Default)]
+pub(super) struct Life<'a> {
+    pub(super) id: &'a str,
+    pub(super) sent: Option<Timestamp>,
+    pub(super) queue: Option<&'a str>,
+    pub(super) group: Option<&'a str>,
+    pub(super) delayed_until: Option<Timestamp>,
+    pub(super) origin: Option<&'a Origin>,
+    pub(super) receives: Vec<Receive<'a>>,
+    /// The dead-letter queue's copy that the function sent: the queue and the id.
+    pub(super) copy: Option<(&'a str, &'a str)>,
+    pub(super) end: Option<(Timestamp, End<'a>)>,
+}
+
+/// How a message left its queue for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End<'a> {
+    Deleted,
+    /// SQS moved it to this dead-letter queue.
+    Moved(&'a str),
+    /// Deleted from a dead-letter queue.
+    Discarded,
+    /// To this queue, under this id.
+    Redriven(&'a str, &'a str),
+    Expired,
+}
+
+/// One receive of a message.
+#[derive(Debug)]
+pub(super) struct Receive<'a> {
+    pub(super) at: Timestamp,
+    pub(super) count: u32,
+    /// Until when it was hidden last.
+    pub(super) hidden_until: Timestamp,
+    pub(super) process: Option<&'a Process>,
+    pub(super) batch: usize,
+    pub(super) claims: Vec<(Timestamp, &'a Claim)>,
+    /// What the handler did, and whether that was refused.
+    pub(super) effects: Vec<(&'a str, bool)>,
+    pub(super) finished: Option<(Timestamp, &'a Finished)>,
+    pub(super) failed: Option<(Timestamp, &'a BatchEnd)>,
+    pub(super) details: Details<'a>,
+}
+
+/// What else is known of a receive.
+#[derive(Debug, Default)]
+pub(super) struct Details<'a> {
+    /// How often it was hidden for longer, or shown.
+    pub(super) hides: usize,
+    /// The last reason or error that a line gave.
+    pub(super) reason: Option<&'a str>,
+    pub(super) frozen: bool,
+}
+
+impl<'a> Receive<'a> {
+    /// Returns the claim that this receive worked under, if it had one.
+    pub(super) fn claim(&self) -> Option<&'a Claim> {
+        self.claims.last().map(|(_, claim)| *claim)
+    }
+
+    /// Returns the outcome's word, if the engine has said one.
+    pub(super) fn outcome(&self) -> Option<&'a str> {
+        self.finished.map(|(_, finished)| finished.outcome.as_str())
+    }
+
+    /// Returns how often the message was hidden for longer while it was worked on.
+    pub(super) fn renewals(&self) -> usize {
+        // What fails is hidden once more, until it comes back.
+        let came_back = self.outcome().is_some_and(|word| !matches!(word, "completed" | "duplicate"));
+        self.details.hides.saturating_sub(usize::from(came_back))
+    }
+
+    /// Returns whether it is under way: nothing has ended it, and its visibility timeout has not ended.
+    pub(super) fn is_open(&self, now: Timestamp) -> bool {
+        self.finished.is_none() && self.failed.is_none() && now < self.hidden_until
+    }
+
+    /// Returns whether its claim is honoured at this time, as far as the facts tell.
+    pub(super) fn holds_key_at(&self, time: Timestamp) -> bool {
+        let settled = self.finished.is_some_and(|(at, finished)| at <= time && finished.outcome != "stuck");
+        let lease =
+            if self.renewals() > 0 { self.hidden_until } else { self.claim().map_or(self.at, |c| c.lease_until) };
+        self.claims.first().is_some_and(|(at, _)| *at <= time) && !settled && time <= lease
+    }
+}
+
+/// Returns the lives of all messages of these facts, by message id. The facts are in the order in which they happened.
+pub(super) fn lives(facts: &[Fact]) -> BTreeMap<&str, Life<'_>> {
+    let mut lives = BTreeMap::new();
+    for fact in facts {
+        let id = fact.message.as_str();
+        lives.entry(id).or_insert_with(|| Life { id, ..Life::default() }).add(fact);
+    }
+    lives
+}
+
+impl<'a> Life<'a> {
+    fn add(&mut self, fact: &'a Fact) {
+        match &fact.what {
+            What::Sent { queue, group, delayed_until, origin } => {
+                self.sent = Some(fact.at);
+                self.queue = Some(queue);
+                self.group = group.as_deref();
+                self.delayed_until = *delayed_until;
+                self.origin = origin.as_ref();
+            }
+            // To look at a dead letter is to receive it.
+            What::Received { .. } | What::Hidden { .. } if self.is_dead_letter() => {}
+            What::Received { queue, count, hidden_until } => {
+                self.queue = Some(queue);
+                self.receives.push(Receive::new(fact.at, *count, *hidden_until));
+            }
+            What::Copied { to, copy } => self.copy = Some((to, copy)),
+            What::Deleted if self.is_dead_letter() => self.end = Some((fact.at, End::Discarded)),
+            What::Deleted => self.end = Some((fact.at, End::Deleted)),
+            What::Moved { to } => self.end = Some((fact.at, End::Moved(to))),
+            What::Redriven { to, copy } => self.end = Some((fact.at, End::Redriven(to, copy))),
+            What::Expired => self.end = Some((fact.at, End::Expired)),
+            What::Finished(finished) => {
+                if let Some(receive) = self.receive_of(finished.receive) {
+                    receive.finished = Some((fact.at, finished));
+                }
+            }
+            _ => {
+                if let Some(receive) = self.receives.last_mut() {
+                    receive.add(fact);
+                }
+            }
+        }
+    }
+
+    /// Returns whether it is in a dead-letter queue: SQS moved it there, or it is a function's copy of another message.
+    pub(super) fn is_dead_letter(&self) -> bool {
+        matches!((self.end, self.origin), (Some((_, End::Moved(_))), _) | (None, Some(Origin::DeadLetterOf(_))))
+    }
+
+    /// The receive with this number; the last one where there is none such.
+    fn receive_of(&mut self, count: Option<u32>) -> Option<&mut Receive<'a>> {
+        let at = self.receives.iter().rposition(|receive| Some(receive.count) == count);
+        let last = self.receives.len().checked_sub(1);
+        self.receives.get_mut(at.or(last)?)
+    }
+
+    /// Returns the message that it was made from, if any.
+    pub(super) fn made_from(&self) -> Option<&'a str> {
+        self.origin.map(|(Origin::DeadLetterOf(id) | Origin::RedriveOf(id))| id.as_str())
+    }
+
+    pub(super) fn last(&self) -> Option<&Receive<'a>> {
+        self.receives.last()
+    }
+
+    /// Returns the receive whose claim was honoured at this time, if the facts tell of one.
+    pub(super) fn holder_at(&self, time: Timestamp) -> Option<&Receive<'a>> {
+        self.receives.iter().find(|receive| receive.holds_key_at(time))
+    }
+
+    /// Returns when it did the work, if it did.
+    pub(super) fn worked_at(&self) -> Option<Timestamp> {
+        let done = |receive: &Receive<'_>| {
+            receive.finished.filter(|(_, finished)| finished.outcome == "completed").map(|(at, _)| at)
+        };
+        self.receives.iter().find_map(done)
+    }
+}
+
+impl<'a> Receive<'a> {
+    fn new(at: Timestamp, count: u32, hidden_until: Timestamp) -> Self {
+        Self {
+            at,
+            count,
+            hidden_until,
+            process: None,
+            batch: 1,
+            claims: Vec::new(),
+            effects: Vec::new(),
+            finished: None,
+            failed: None,
+            details: Details::default(),
+        }
+    }
+
+    fn add(&mut self, fact: &'a Fact) {
+        if fact.process.is_some() {
+            self.process = fact.process.as_ref();
+        }
+        match &fact.what {
+            What::Delivered { batch } => self.batch = *batch,
+            What::Claimed(claim) => self.claims.push((fact.at, claim)),
+            What::Effect { did, refused } => self.effects.push((did, *refused)),
+            What::Hidden { until } => {
+                self.hidden_until = *until;
+                self.details.hides += 1;
+            }
+            What::BatchFailed(how) => self.failed = Some((fact.at, how)),
+            What::Frozen { .. } => self.details.frozen = true,
+            What::Line(line) => self.details.reason = line.reason.as_deref().or(self.details.reason),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The timeline of a message: pure functions from what is known to have happened to steps, and to sentences that say where the
+//! message is and why.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `fact` | what is known to have happened: the input |
+//! | `journal`, `line` | facts from a local cloud's journal, and from the lines of functions |
+//! | `life` | what became of each message, receive by receive |
+//! | `clauses` | one receive, in words |
+//! | `says` | where a message is now and why, in a few sentences |
+//! | `steps` | what happened, step by step |
+//! | `words` | times, numbers and lists in words |
+
+mod clauses;
+mod fact;
+mod journal;
+mod life;
+mod line;
+mod says;
+mod steps;
+#[cfg(test)]
+mod tests;
+pub(crate) mod words;
+
+use claimant_core::Timestamp;
+
+pub use fact::{BatchEnd, Claim, Fact, Finished, Line, Origin, Process, What};
+pub(crate) use journal::facts as facts_of_journal;
+pub use says::Standing;
+pub use steps::{Kind, Step};
+
+use clauses::Told;
+use life::{Life, lives};
+
+/// The most steps that a timeline shows: the first and the last of them.
+pub const STEPS_MAX: usize = 500;
+
+/// The timeline of one message, with those of the same key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timeline {
+    /// Where the message is.
+    pub standing: Standing,
+    /// That, and why, in one to three sentences.
+    pub says: Vec<String>,
+    /// What happened, the oldest first.
+    pub steps: Vec<Step>,
+    /// How many steps in the middle were left out.
+    pub left_out: usize,
+    /// The other messages of the same key, and where they are.
+    pub copies: Vec<(String, Standing)>,
+    /// Whether its sending is among the facts; if not, older facts are missing.
+    pub is_whole: bool,
+}
+
+/// Returns the timeline of a message from what is known of it and of the messages of the same key; `None` where nothing is known
+/// of the message itself.
+#[must_use]
+pub fn tell(mut facts: Vec<Fact>, message: &str, now: Timestamp) -> Option<Timeline> {
+    // Stable: what happened in one millisecond stays in its order.
+    facts.sort_by_key(|fact| fact.at);
+    let lives = lives(&facts);
+    let life = lives.get(message)?;
+    let others: Vec<&Life<'_>> = lives.values().filter(|other| other.id != message).collect();
+    let told = Told { life, others: &others, now };
+    let standing_of = |other: &&Life<'_>| {
+        let told = Told { life: other, others: &[], now };
+        (other.id.to_owned(), told.standing())
+    };
+    let mut steps = steps::steps(&facts, message, now);
+    let left_out = steps.len().saturating_sub(STEPS_MAX);
+    if left_out > 0 {
+        // The beginning and the end tell most.
+        let from = STEPS_MAX / 5;
+        steps.drain(from..from + left_out);
+    }
+    Some(Timeline {
+        standing: told.standing(),
+        says: told.says(),
+        steps,
+        left_out,
+        copies: others.iter().map(standing_of).collect(),
+        is_whole: life.sent.is_some(),
+    })
+}

@@ -1,0 +1,223 @@
+//! What happened, step by step, for the timeline.
+
+use std::time::Duration;
+
+use claimant_core::Timestamp;
+use serde::Serialize;
+
+use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, Process, What};
+use super::words::{clock, lasting, ordinal, sentence, short};
+
+/// A wait shorter than this is not shown as one.
+const WAIT_MIN: Duration = Duration::from_millis(500);
+
+/// What a step is, for the shape that it is drawn with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// It was received.
+    Receive,
+    /// A queue did something else.
+    Queue,
+    /// A claim.
+    Claim,
+    /// The handler had an effect.
+    Effect,
+    /// It went well.
+    Done,
+    /// It did not, and comes back.
+    Failed,
+    /// A process died or was stopped.
+    Broken,
+    /// Nothing happened for a while.
+    Wait,
+    /// A line of a log.
+    Log,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// How long after the first step, in milliseconds.
+    pub after_ms: u64,
+    /// The message's id.
+    pub message: String,
+    /// Whether that is the message that the timeline is of, and not one of the same key.
+    pub own: bool,
+    /// The function and the process in which it happened.
+    pub process: Option<String>,
+    /// What it is.
+    pub kind: Kind,
+    /// What happened, in a few words.
+    pub what: String,
+    /// More of it.
+    pub detail: Option<String>,
+}
+
+/// Returns the steps of these facts, which are in their order; those of `focus` are its own.
+pub(super) fn steps(facts: &[Fact], focus: &str, now: Timestamp) -> Vec<Step> {
+    let first = facts.first().map_or(now, |fact| fact.at);
+    let mut steps = Vec::new();
+    for (index, fact) in facts.iter().enumerate() {
+        let step = |at: Timestamp, (kind, what, detail): (Kind, String, Option<String>)| Step {
+            at_ms: at.as_millis(),
+            after_ms: millis(at.since(first)),
+            message: fact.message.clone(),
+            own: fact.message == focus,
+            process: fact.process.as_ref().map(process),
+            kind,
+            what,
+            detail,
+        };
+        if matches!(fact.what, What::Received { .. })
+            && let Some((from, why)) = waited(&facts[..index], &fact.message)
+            && fact.at.since(from) >= WAIT_MIN
+        {
+            let waited = format!("Waited {}", lasting(millis(fact.at.since(from))));
+            steps.push(Step { process: None, ..step(from, (Kind::Wait, waited, Some(why))) });
+        }
+        steps.push(step(fact.at, words(fact, now)));
+    }
+    steps.sort_by_key(|step| step.at_ms);
+    steps
+}
+
+fn process(process: &Process) -> String {
+    match &process.id {
+        Some(id) => format!("{}, process {id}", process.function),
+        None => process.function.clone(),
+    }
+}
+
+/// From when a message was waiting to be received again, and for what.
+fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
+    let mut own = before.iter().rev().filter(|fact| fact.message == message);
+    let mut outcome = None;
+    let mut from = None;
+    for fact in own.by_ref() {
+        match &fact.what {
+            What::Finished(finished) => outcome = Some(finished.outcome.as_str()),
+            What::BatchFailed(_) => outcome = Some("died"),
+            What::Received { .. } => break,
+            What::Sent { delayed_until, .. } => {
+                let delayed = delayed_until.map(|_| (fact.at, "delayed by its sender".to_owned()));
+                return delayed.or_else(|| Some((fact.at, "in its queue, to be received".to_owned())));
+            }
+            _ => {}
+        }
+        from = from.or(Some(fact.at));
+    }
+    let why = match outcome {
+        Some("busy") => "for the claim on its key, which another worker held",
+        Some("retry" | "cancelled" | "lease_lost") => "for the backoff after a failed run",
+        Some("stuck" | "settle_unknown") => "for the end of the lease of its claim",
+        Some("blocked") => "for an earlier message of its group",
+        Some("not_started") => "for an invocation that has time for it",
+        Some("rejected" | "conflict" | "parked") => "to be received once more, on its way to the dead-letter queue",
+        _ => "for the end of its visibility timeout: nothing else brings a message back whose process died",
+    };
+    from.map(|from| (from, why.to_owned()))
+}
+
+fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
+    let until = |time: Timestamp| clock(time, now);
+    match &fact.what {
+        What::Sent { queue, group, delayed_until, origin } => {
+            let made = match origin {
+                None => None,
+                Some(Origin::DeadLetterOf(id)) => {
+                    Some(format!("by its function, as a dead letter of message {}", short(id)))
+                }
+                Some(Origin::RedriveOf(id)) => {
+                    Some(format!("from the dead-letter queue, where it was message {}", short(id)))
+                }
+            };
+            let group = group.as_ref().map(|group| format!("group {group}"));
+            let delayed = delayed_until.map(|time| format!("delayed until {}", until(time)));
+            (Kind::Queue, format!("Sent to {queue}"), joined([made, group, delayed]))
+        }
+        What::Received { queue, count, hidden_until } => {
+            let nth = ordinal(*count as usize);
+            let detail = format!("hidden from other receivers until {}", until(*hidden_until));
+            (Kind::Receive, format!("Received from {queue}, for the {nth} time"), Some(detail))
+        }
+        What::Delivered { batch } => {
+            let batch = if *batch > 1 {
+                format!("one of {batch} messages in its batch")
+            } else {
+                "alone in its batch".to_owned()
+            };
+            (Kind::Queue, "Handed to its function".to_owned(), Some(batch))
+        }
+        What::Claimed(claim) => claimed(claim, now),
+        What::Effect { did, refused: false } => (Kind::Effect, format!("The handler {did}"), None),
+        What::Effect { did, refused: true } => (Kind::Failed, format!("The handler {did}"), Some("refused".to_owned())),
+        What::Finished(finished) => ended(finished),
+        What::Hidden { until: time } if *time > fact.at => {
+            (Kind::Queue, format!("Hidden until {}", until(*time)), None)
+        }
+        What::Hidden { .. } => (Kind::Queue, "Visible again at once".to_owned(), None),
+        What::BatchFailed(how) => {
+            let (what, detail) = match how {
+                BatchEnd::Died(status) => ("Its process ended", Some(status.clone())),
+                BatchEnd::TimedOut => ("Its function timed out", None),
+                BatchEnd::Failed(why) => ("Its batch failed", Some(why.clone())),
+            };
+            (Kind::Broken, what.to_owned(), detail)
+        }
+        What::Frozen { until: time } => {
+            (Kind::Broken, "Its process was frozen".to_owned(), time.map(|time| format!("until {}", until(time))))
+        }
+        What::Deleted => (Kind::Queue, "Deleted from its queue".to_owned(), None),
+        What::Moved { to } => (Kind::Failed, format!("Moved to {to} by SQS"), None),
+        What::Copied { to, copy } => {
+            (Kind::Failed, format!("Copied to {to} by its function"), Some(format!("as message {}", short(copy))))
+        }
+        What::Redriven { to, copy } => {
+            (Kind::Queue, format!("Sent back to {to}"), Some(format!("as message {}", short(copy))))
+        }
+        What::Expired => (Kind::Failed, "Expired: its queue keeps it no longer".to_owned(), None),
+        What::Line(line) => {
+            let level = line.level.as_ref().map_or_else(String::new, |level| format!("{level} "));
+            (Kind::Log, format!("{level}{}", line.text), line.reason.clone())
+        }
+    }
+}
+
+fn claimed(claim: &Claim, now: Timestamp) -> (Kind, String, Option<String>) {
+    let what = if claim.taken_over { "Claim taken over" } else { "Claimed" };
+    let detail = format!(
+        "run {} of the handler · owner {} · fence {} · lease until {}",
+        claim.attempt,
+        claim.owner,
+        claim.fence,
+        clock(claim.lease_until, now)
+    );
+    (Kind::Claim, format!("{what} by {}", claim.consumer), Some(detail))
+}
+
+fn ended(finished: &Finished) -> (Kind, String, Option<String>) {
+    let kind = match finished.outcome.as_str() {
+        "completed" | "duplicate" | "empty" | "ignored" => Kind::Done,
+        _ => Kind::Failed,
+    };
+    let ran = finished.handle_ms.map(|ms| format!("the handler ran for {}", lasting(ms)));
+    let events = (finished.events > 1).then(|| format!("{} events", finished.events));
+    let letter = finished.dead_lettered.then(|| "the dead-letter queue has confirmed a copy".to_owned());
+    (
+        kind,
+        sentence(&finished.outcome.replace('_', " ")).trim_end_matches('.').to_owned(),
+        joined([ran, events, letter]),
+    )
+}
+
+fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,579 @@
+//! What the sentences say, of each way that a message can go.
+
+use super::*;
+
+/// A day on which the clock reads `12:00:SS`.
+const NOON_MS: u64 = 20_000 * 86_400_000 + 12 * 3_600_000;
+
+const STAYS: &str = "It stays there until it is sent back or discarded.";
+
+/// A time, in milliseconds after noon.
+fn ms(ms: u64) -> Timestamp {
+    Timestamp::from_millis(NOON_MS + ms)
+}
+
+fn s(seconds: u64) -> Timestamp {
+    ms(seconds * 1_000)
+}
+
+/// The facts of a story, each message of which is called by one letter.
+#[derive(Default)]
+struct Story(Vec<Fact>);
+
+impl Story {
+    fn add(mut self, seconds: u64, message: &str, what: What) -> Self {
+        let process = Some(Process { function: "order-confirmation".into(), id: Some("41".into()) });
+        self.0.push(Fact { at: s(seconds), message: message.into(), process, what });
+        self
+    }
+
+    fn sent(self, at: u64, message: &str) -> Self {
+        self.add(at, message, What::Sent { queue: "OrderQueue".into(), group: None, delayed_until: None, origin: None })
+    }
+
+    /// Received for the n-th time, hidden for 30 s, in a batch of its own.
+    fn received(self, at: u64, message: &str, count: u32) -> Self {
+        self.add(at, message, What::Received { queue: "OrderQueue".into(), count, hidden_until: s(at + 30) }).add(
+            at,
+            message,
+            What::Delivered { batch: 1 },
+        )
+    }
+
+    /// Claimed until the given second.
+    fn claimed(self, at: u64, message: &str, fence: u64, until: u64) -> Self {
+        self.add(at, message, What::Claimed(claim(fence, until, false)))
+    }
+
+    fn took_over(self, at: u64, message: &str, fence: u64, until: u64) -> Self {
+        self.add(at, message, What::Claimed(claim(fence, until, true)))
+    }
+
+    fn finished(self, at: u64, message: &str, outcome: &str) -> Self {
+        self.add(at, message, What::Finished(Finished { outcome: outcome.into(), events: 1, ..Finished::default() }))
+    }
+
+    fn because(self, at: u64, message: &str, reason: &str) -> Self {
+        let line = Line { level: Some("WARN".into()), text: "handler failed".into(), reason: Some(reason.into()) };
+        self.add(at, message, What::Line(line))
+    }
+
+    fn hidden(self, at: u64, message: &str, until: u64) -> Self {
+        self.add(at, message, What::Hidden { until: s(until) })
+    }
+
+    fn died(self, at: u64, message: &str) -> Self {
+        self.add(at, message, What::BatchFailed(BatchEnd::Died("signal: 9 (SIGKILL)".into())))
+    }
+
+    fn deleted(self, at: u64, message: &str) -> Self {
+        self.add(at, message, What::Deleted)
+    }
+
+    /// The whole of a message that is done at once.
+    fn done(self, at: u64, message: &str) -> Self {
+        self.sent(at, message)
+            .received(at, message, 1)
+            .claimed(at, message, 1, at + 28)
+            .finished(at, message, "completed")
+            .deleted(at, message)
+    }
+
+    /// A dead letter that the function sent: rejected, with a confirmed copy.
+    fn lettered(self, at: u64, message: &str, outcome: &str) -> Self {
+        let finished = Finished { outcome: outcome.into(), events: 1, dead_lettered: true, ..Finished::default() };
+        self.add(at, message, What::Copied { to: "OrderDeadLetters".into(), copy: "copy".into() })
+            .add(at, message, What::Finished(finished))
+            .deleted(at, message)
+    }
+
+    fn told(self, message: &str, now: u64) -> Timeline {
+        tell(self.0, message, s(now)).expect("the message is in the story")
+    }
+}
+
+/// Sent by a function, to the dead-letter queue.
+fn copy_of(message: &str) -> What {
+    let origin = Some(Origin::DeadLetterOf(message.into()));
+    What::Sent { queue: "OrderDeadLetters".into(), group: None, delayed_until: None, origin }
+}
+
+fn claim(fence: u64, until: u64, taken_over: bool) -> Claim {
+    Claim {
+        consumer: "order-confirmation".into(),
+        owner: "1f0c".into(),
+        fence,
+        attempt: u32::try_from(fence).unwrap(),
+        lease_until: s(until),
+        taken_over,
+    }
+}
+
+/// What a message of a story is said to be, at a second after noon.
+struct Row {
+    name: &'static str,
+    story: Story,
+    now: u64,
+    standing: Standing,
+    says: &'static [&'static str],
+}
+
+fn row(name: &'static str, story: Story, now: u64, standing: Standing, says: &'static [&'static str]) -> Row {
+    Row { name, story, now, standing, says }
+}
+
+fn check(rows: Vec<Row>) {
+    for Row { name, story, now, standing, says } in rows {
+        let told = story.told("a", now);
+        assert_eq!(told.says, says, "{name}");
+        assert_eq!(told.standing, standing, "{name}");
+        assert!(told.is_whole, "{name}");
+    }
+}
+
+fn story() -> Story {
+    Story::default()
+}
+
+#[test]
+fn messages_that_are_done() {
+    use Standing::Done;
+    let killed = || story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).died(5, "a");
+    check(vec![
+        row(
+            "done at once",
+            story().done(1, "a"),
+            9,
+            Done,
+            &["Done.", "It was received once: the handler did the work."],
+        ),
+        row(
+            "killed and taken over",
+            killed().received(31, "a", 2).took_over(31, "a", 2, 59).finished(32, "a", "completed").deleted(32, "a"),
+            40,
+            Done,
+            &[
+                "Done.",
+                "It was received twice: in the first receive its process was killed while the handler ran; in the second the claim \
+                 was taken over after its lease ended at 12:00:29, and the handler did the work.",
+            ],
+        ),
+        row(
+            "killed after its effect",
+            story()
+                .sent(0, "a")
+                .received(1, "a", 1)
+                .claimed(1, "a", 1, 29)
+                .add(2, "a", What::Effect { did: "sent a mail".into(), refused: false })
+                .died(3, "a")
+                .received(31, "a", 2)
+                .took_over(31, "a", 2, 59)
+                .finished(32, "a", "completed")
+                .deleted(32, "a"),
+            40,
+            Done,
+            &[
+                "Done.",
+                "It was received twice: in the first receive its process was killed after the handler had sent a mail, and before \
+                 that was recorded; in the second the claim was taken over after its lease ended at 12:00:29, and the handler did \
+                 the work.",
+            ],
+        ),
+        row(
+            "killed after it was recorded",
+            killed().received(31, "a", 2).finished(31, "a", "duplicate").deleted(31, "a"),
+            40,
+            Done,
+            &[
+                "Done: it is a duplicate of work that was done already.",
+                "It was received twice: in the first receive its process was killed while the handler ran; in the second the work \
+                 was found done by an earlier receive, so the handler did not run.",
+            ],
+        ),
+        row(
+            "absorbed duplicate",
+            story().done(1, "b").sent(2, "a").received(3, "a", 1).finished(3, "a", "duplicate").deleted(3, "a"),
+            9,
+            Done,
+            &[
+                "Done: it is a duplicate of work that was done already.",
+                "It was received once: the work was found done, by message b at 12:00:01, so the handler did not run.",
+            ],
+        ),
+        row(
+            "a batch neighbour killed it",
+            story()
+                .sent(0, "a")
+                .add(1, "a", What::Received { queue: "OrderQueue".into(), count: 1, hidden_until: s(31) })
+                .add(1, "a", What::Delivered { batch: 10 })
+                .died(2, "a")
+                .received(31, "a", 2)
+                .claimed(31, "a", 1, 59)
+                .finished(32, "a", "completed")
+                .deleted(32, "a"),
+            40,
+            Done,
+            &[
+                "Done.",
+                "It was received twice: in the first receive its process was killed before this message was started; other messages \
+                 were in its batch; in the second the handler did the work.",
+            ],
+        ),
+        row(
+            "failed three times, then done",
+            (1..=3)
+                .fold(story().sent(0, "a"), |story, n| {
+                    let at = u64::from(n) * 10;
+                    story
+                        .received(at, "a", n)
+                        .claimed(at, "a", u64::from(n), at + 28)
+                        .because(at, "a", "the mail server is busy")
+                        .finished(at, "a", "retry")
+                        .hidden(at, "a", at + 10)
+                })
+                .received(40, "a", 4)
+                .claimed(40, "a", 4, 68)
+                .finished(40, "a", "completed")
+                .deleted(40, "a"),
+            50,
+            Done,
+            &[
+                "Done.",
+                "It was received 4 times: in the first three receives the handler failed (“the mail server is busy”); in the \
+                 fourth the handler did the work.",
+            ],
+        ),
+        row(
+            "several events",
+            story()
+                .sent(0, "a")
+                .received(1, "a", 1)
+                .claimed(1, "a", 1, 29)
+                .claimed(1, "a", 1, 29)
+                .add(2, "a", What::Finished(Finished { outcome: "completed".into(), events: 3, ..Finished::default() }))
+                .deleted(2, "a"),
+            9,
+            Done,
+            &["Done.", "It holds 3 events. It was received once: the handler did the work."],
+        ),
+        row(
+            "nothing in its envelope",
+            story().sent(0, "a").received(1, "a", 1).finished(1, "a", "empty").deleted(1, "a"),
+            9,
+            Done,
+            &[
+                "Done: there was nothing to do.",
+                "It was received once: its envelope held no event, so there was nothing to do.",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn messages_that_are_on_their_way() {
+    use Standing::{ComesBack, Delayed, InFlight, Waiting};
+    let first = || story().sent(0, "a").received(1, "a", 1);
+    check(vec![
+        row(
+            "not received yet",
+            story().sent(0, "a"),
+            9,
+            Waiting,
+            &["Waiting in OrderQueue since 12:00:00, and not received yet."],
+        ),
+        row(
+            "delayed",
+            story().add(
+                0,
+                "a",
+                What::Sent { queue: "OrderQueue".into(), group: None, delayed_until: Some(s(50)), origin: None },
+            ),
+            9,
+            Delayed,
+            &["Delayed by its sender until 12:00:50."],
+        ),
+        row(
+            "being worked on",
+            first().claimed(1, "a", 1, 29),
+            9,
+            InFlight,
+            &["Being worked on since 12:00:01: its lease ends at 12:00:29."],
+        ),
+        row(
+            "with a renewed lease",
+            first().claimed(1, "a", 1, 11).hidden(4, "a", 24).hidden(8, "a", 28),
+            9,
+            InFlight,
+            &["Being worked on since 12:00:01: its lease was renewed twice, and is honoured until about 12:00:28."],
+        ),
+        row(
+            "frozen",
+            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen { until: None }),
+            9,
+            InFlight,
+            &["Being worked on since 12:00:01, but its process is frozen: its lease ends at 12:00:29."],
+        ),
+        row(
+            "claimed by no one yet",
+            first(),
+            9,
+            InFlight,
+            &["With its function since 12:00:01, and hidden from others until 12:00:31."],
+        ),
+        row(
+            "its process was killed",
+            first().claimed(1, "a", 1, 29).died(5, "a"),
+            9,
+            ComesBack,
+            &[
+                "Hidden in OrderQueue until 12:00:31: it comes back when its queue's visibility timeout ends.",
+                "It was received once: its process was killed while the handler ran.",
+            ],
+        ),
+        row(
+            "busy elsewhere",
+            story()
+                .sent(0, "b")
+                .received(0, "b", 1)
+                .claimed(0, "b", 1, 28)
+                .sent(1, "a")
+                .received(2, "a", 1)
+                .finished(2, "a", "busy")
+                .hidden(2, "a", 30),
+            9,
+            ComesBack,
+            &[
+                "Hidden in OrderQueue until 12:00:30: it comes back when the other claim's lease is over, in case its owner has died.",
+                "It was received once: message b was being worked on, which has the same key.",
+            ],
+        ),
+        row(
+            "busy with itself",
+            first()
+                .claimed(1, "a", 1, 60)
+                .died(5, "a")
+                .received(31, "a", 2)
+                .finished(31, "a", "busy")
+                .hidden(31, "a", 62),
+            40,
+            ComesBack,
+            &[
+                "Hidden in OrderQueue until 12:01:02: it comes back when the other claim's lease is over, in case its owner has died.",
+                "It was received twice: in the first receive its process was killed while the handler ran; in the second the claim of \
+                 an earlier receive was still honoured, until 12:01:00.",
+            ],
+        ),
+        row(
+            "blocked in its group",
+            story()
+                .add(
+                    0,
+                    "a",
+                    What::Sent {
+                        queue: "LedgerQueue.fifo".into(),
+                        group: Some("g".into()),
+                        delayed_until: None,
+                        origin: None,
+                    },
+                )
+                .add(1, "a", What::Received { queue: "LedgerQueue.fifo".into(), count: 1, hidden_until: s(31) })
+                .finished(1, "a", "blocked")
+                .hidden(1, "a", 1),
+            9,
+            Waiting,
+            &[
+                "Waiting in LedgerQueue.fifo: it has been visible since 12:00:01, and was not received again yet.",
+                "It was received once: it waited behind an earlier message of its group, which did not succeed.",
+            ],
+        ),
+        row(
+            "worked on again",
+            first().claimed(1, "a", 1, 29).died(5, "a").received(31, "a", 2).took_over(31, "a", 2, 59),
+            40,
+            InFlight,
+            &[
+                "Being worked on since 12:00:31: its lease ends at 12:00:59.",
+                "It was received twice: in the first receive its process was killed while the handler ran; in the second the handler \
+                 runs now.",
+            ],
+        ),
+        row(
+            "timed out",
+            first().claimed(1, "a", 1, 29).add(29, "a", What::BatchFailed(BatchEnd::TimedOut)),
+            40,
+            Waiting,
+            &[
+                "Waiting in OrderQueue: it has been visible since 12:00:31, and was not received again yet.",
+                "It was received once: its function timed out while the handler ran.",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn messages_that_no_function_runs_any_more() {
+    use Standing::{DeadLettered, Deleted, Expired, Parked, Redriven};
+    let first = || story().sent(0, "a").received(1, "a", 1);
+    let failing = |n: u32| {
+        (1..=n).fold(story().sent(0, "a"), |story, n| {
+            let at = u64::from(n) * 10;
+            story.received(at, "a", n).claimed(at, "a", u64::from(n), at + 28).finished(at, "a", "retry").hidden(
+                at,
+                "a",
+                at + 10,
+            )
+        })
+    };
+    check(vec![
+        row(
+            "rejected",
+            first().claimed(1, "a", 1, 29).because(2, "a", "no such address").lettered(2, "a", "rejected"),
+            9,
+            DeadLettered,
+            &[
+                "In the dead-letter queue OrderDeadLetters since 12:00:02, as message copy.",
+                "It was received once: its work failed for good (“no such address”).",
+                STAYS,
+            ],
+        ),
+        row(
+            "does not decode",
+            first().because(2, "a", "the body is not JSON").lettered(2, "a", "rejected"),
+            9,
+            DeadLettered,
+            &[
+                "In the dead-letter queue OrderDeadLetters since 12:00:02, as message copy.",
+                "It was received once: it could not be handled, and no retry can fix that (“the body is not JSON”).",
+                STAYS,
+            ],
+        ),
+        row(
+            "parked",
+            first().claimed(1, "a", 1, 29).died(5, "a").received(31, "a", 2).lettered(31, "a", "parked"),
+            40,
+            Parked,
+            &[
+                "Parked in the dead-letter queue OrderDeadLetters since 12:00:31, as message copy.",
+                "It was received twice: in the first receive its process was killed while the handler ran; in the second its work may \
+                 have been done, and it was parked.",
+                "Nothing runs it again by itself, since its work may be done. A person decides: resolve its key if the work is done; \
+                 if it is not, release the key and send the message back.",
+            ],
+        ),
+        row(
+            "dead-lettered by SQS",
+            failing(5).add(60, "a", What::Moved { to: "OrderDeadLetters".into() }),
+            70,
+            DeadLettered,
+            &[
+                "In the dead-letter queue OrderDeadLetters since 12:01:00: SQS moved it there, as it had been received 5 times without \
+                 success.",
+                "It was received 5 times, and each time the handler failed.",
+                STAYS,
+            ],
+        ),
+        row(
+            "the copy in the dead-letter queue, looked at",
+            story()
+                .sent(0, "b")
+                .received(1, "b", 1)
+                .claimed(1, "b", 1, 29)
+                .because(2, "b", "no such address")
+                .add(2, "a", copy_of("b"))
+                .add(2, "b", What::Copied { to: "OrderDeadLetters".into(), copy: "a".into() })
+                .finished(2, "b", "rejected")
+                .deleted(2, "b")
+                .add(5, "a", What::Received { queue: "OrderDeadLetters".into(), count: 1, hidden_until: s(10) }),
+            9,
+            DeadLettered,
+            &[
+                "In the dead-letter queue OrderDeadLetters since 12:00:02: the copy of message b that its function sent there.",
+                "That message was received once: its work failed for good (“no such address”).",
+                STAYS,
+            ],
+        ),
+        row(
+            "discarded",
+            story().add(2, "a", copy_of("b")).deleted(5, "a"),
+            9,
+            Deleted,
+            &["Deleted from its dead-letter queue at 12:00:05: it was discarded, or sent back as a new message."],
+        ),
+        row(
+            "redriven",
+            failing(1)
+                .add(20, "a", What::Moved { to: "OrderDeadLetters".into() })
+                .add(30, "a", What::Redriven { to: "OrderQueue".into(), copy: "b".into() })
+                .done(31, "b"),
+            40,
+            Redriven,
+            &[
+                "Sent back to OrderQueue at 12:00:30, where it is message b (which is done now).",
+                "It was received once: the handler failed.",
+            ],
+        ),
+        row(
+            "expired",
+            story().sent(0, "a").add(9, "a", What::Expired),
+            10,
+            Expired,
+            &["Lost at 12:00:09: its queue keeps messages no longer than that, and its work was not done."],
+        ),
+        row(
+            "deleted unseen",
+            story().sent(0, "a").deleted(9, "a"),
+            10,
+            Deleted,
+            &["Deleted at 12:00:09, before a function received it."],
+        ),
+    ]);
+}
+
+#[test]
+fn steps_are_in_order_with_what_was_waited_for_and_until_when() {
+    let told = story()
+        .sent(0, "a")
+        .received(1, "a", 1)
+        .claimed(1, "a", 1, 29)
+        .died(5, "a")
+        .done(6, "b")
+        .received(31, "a", 2)
+        .told("a", 40);
+    let of_a = told.steps.iter().filter(|step| step.own);
+    let of_a: Vec<_> = of_a.map(|step| (step.after_ms / 1_000, step.kind, step.what.as_str())).collect();
+    assert_eq!(
+        of_a,
+        [
+            (0, Kind::Queue, "Sent to OrderQueue"),
+            (0, Kind::Wait, "Waited 1 s"),
+            (1, Kind::Receive, "Received from OrderQueue, for the first time"),
+            (1, Kind::Queue, "Handed to its function"),
+            (1, Kind::Claim, "Claimed by order-confirmation"),
+            (5, Kind::Broken, "Its process ended"),
+            (5, Kind::Wait, "Waited 26 s"),
+            (31, Kind::Receive, "Received from OrderQueue, for the second time"),
+            (31, Kind::Queue, "Handed to its function"),
+        ]
+    );
+    assert_eq!(told.copies, [("b".to_owned(), Standing::Done)]);
+    assert_eq!(
+        told.steps[4].detail.as_deref(),
+        Some("run 1 of the handler · owner 1f0c · fence 1 · lease until 12:00:29")
+    );
+    assert_eq!(told.steps[4].process.as_deref(), Some("order-confirmation, process 41"));
+    assert!(told.steps.is_sorted_by_key(|step| step.at_ms));
+}
+
+#[test]
+fn a_timeline_is_bounded_and_says_what_is_missing() {
+    let many = (1..=2_000).fold(story(), |story, n| {
+        story.add(u64::from(n), "a", What::Received { queue: "Q".into(), count: n, hidden_until: s(u64::from(n)) })
+    });
+    let told = many.told("a", 3_000);
+    assert_eq!(told.steps.len(), STEPS_MAX);
+    assert!(told.left_out > 1_000 && !told.is_whole);
+    // However it went, what is said of it stays short.
+    assert!(told.says.concat().len() < 1_000, "{:?}", told.says);
+    assert_eq!(tell(Vec::new(), "a", s(0)), None);
+    assert_eq!(tell(story().sent(0, "b").0, "a", s(0)), None);
+}

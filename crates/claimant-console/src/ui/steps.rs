@@ -1,0 +1,60 @@
+//! The timeline of a message.
+
+use maud::{Markup, html};
+
+use crate::timeline::{Kind, Step};
+use crate::ui::badge::{Tone, shape};
+use crate::ui::text;
+
+/// Draws the steps, the oldest first; so many of the middle were left out.
+pub(crate) fn timeline(steps: &[Step], left_out: usize) -> Markup {
+    // The first fifth of the steps is before the gap, by the function that makes it.
+    let gap = if left_out > 0 { crate::timeline::STEPS_MAX / 5 } else { usize::MAX };
+    html! {
+        ol .timeline role="list" {
+            @for (at, step) in steps.iter().enumerate() {
+                @if at == gap { li .step.wait { time {} span .mark {} p { (text::grouped(left_out as u64)) " steps are left out here." } } }
+                (one(step))
+            }
+        }
+    }
+}
+
+fn one(step: &Step) -> Markup {
+    html! {
+        li class={ "step " (class(step.kind)) @if !step.own { " other" } } {
+            (text::time(step.at_ms))
+            span .mark { (shape(tone(step.kind))) }
+            div {
+                p .what { (step.what) @if !step.own { " " span .soft { "· message " (text::message(&step.message)) } } }
+                @if let Some(detail) = &step.detail { p .detail { (detail) } }
+                @if let Some(process) = &step.process { @if shows_process(step.kind) { p .detail { (process) } } }
+            }
+        }
+    }
+}
+
+/// The process stands where a message comes to it, and where it ends.
+const fn shows_process(kind: Kind) -> bool {
+    matches!(kind, Kind::Receive | Kind::Claim | Kind::Broken)
+}
+
+const fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Receive => "receive",
+        Kind::Wait => "wait",
+        Kind::Log => "log",
+        _ => "event",
+    }
+}
+
+const fn tone(kind: Kind) -> Tone {
+    match kind {
+        Kind::Receive | Kind::Claim => Tone::Busy,
+        Kind::Effect | Kind::Queue => Tone::Idle,
+        Kind::Done => Tone::Good,
+        Kind::Failed => Tone::Warn,
+        Kind::Broken => Tone::Bad,
+        Kind::Wait | Kind::Log => Tone::Quiet,
+    }
+}
