@@ -39,12 +39,18 @@ impl OwnerToken {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns its first bytes, which tell owners apart in logs and settle nothing.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.0.get(..6).unwrap_or_default()
+    }
 }
 
 impl fmt::Debug for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The first bytes tell owners apart in a trace; the whole token would let a reader settle the claim.
-        write!(f, "OwnerToken({}…)", self.0.get(..6).unwrap_or_default())
+        write!(f, "OwnerToken({}…)", self.prefix())
     }
 }
 

@@ -77,7 +77,7 @@ impl Service {
         config: Option<&SdkConfig>,
     ) -> Result<Self, Error> {
         let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
-        let router = Router::new(consumers, settings.concurrency)?;
+        let router = Router::new(consumers, settings.concurrency)?.log_claims(settings.log_messages);
         Ok(Self {
             router: match settings.max_receive_count {
                 Some(receives) => router.receives_max(receives),

@@ -35,7 +35,7 @@ pub(crate) enum MappingPolicy {
 /// | `CLAIMANT_DEAD_LETTER_QUEUE_URL` | the queue that rejected and parked messages are sent to at once (needs `sqs:SendMessage`); unset: they wait for the redrive of their own queue | a queue's URL | unset |
 /// | `CLAIMANT_MAPPING_CHECK` | whether the function checks that its event source mapping has `ReportBatchItemFailures`, without which Lambda deletes failed messages (needs `lambda:ListEventSourceMappings`); `warn`: logs it; `refuse`: also fails a whole batch with failures until the mapping was seen to have it | `warn`, `refuse`, `off` | `warn` |
 /// | `CLAIMANT_METRICS` | `on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO | `on`, `off` | `on` |
-/// | `CLAIMANT_LOG_MESSAGES` | `on`: a line of level INFO for each message, with its outcome, attempt, fence and durations; `off`: only at level DEBUG | `on`, `off` | `off` |
+/// | `CLAIMANT_LOG_MESSAGES` | `on`: lines of level INFO for each message: its claim, with owner, fence and lease, and its outcome, with attempt and durations; `off`: only at level DEBUG | `on`, `off` | `off` |
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod lambda { pub use claimant_lambda::*; } }

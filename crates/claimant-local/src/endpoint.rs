@@ -7,6 +7,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -35,6 +36,13 @@ pub(crate) async fn serve(
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let served = axum::serve(listener, router.layer(middleware::from_fn(check))).with_graceful_shutdown(shutdown).await;
     served.map_err(|e| Error::new(format!("the {name} stopped: its listener failed")).caused_by(e))
+}
+
+/// A response whose body fails before its first byte: the connection is closed without one. The test in
+/// `tests/local/gateway.rs` sees to it that not even a status line gets out.
+pub(crate) fn no_answer() -> Response {
+    let lost = std::io::Error::other("the answer is lost on purpose");
+    Body::from_stream(futures_util::stream::iter([Err::<Bytes, _>(lost)])).into_response()
 }
 
 async fn check(request: Request, next: Next) -> Response {

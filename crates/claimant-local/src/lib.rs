@@ -11,6 +11,7 @@
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
 //! | [`journal`] | what happened in a cloud, in order, and to which message |
+//! | [`faults`] | faults on purpose: processes killed, answers lost, requests refused |
 //! | [`control`] | an endpoint that says what a cloud holds, and passes log lines on |
 //! | [`cloud`] | all of it together, from one template |
 //! | [`s3`] | an S3 endpoint that keeps objects in memory |
@@ -24,6 +25,7 @@ pub mod control;
 pub mod dynamodb;
 mod endpoint;
 pub mod error;
+pub mod faults;
 mod filter;
 pub mod gateway;
 pub mod journal;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use claimant::lambda::Service;
 use claimant::memory::MemoryStore;
 use claimant::{Clock, Consumer, Context, SystemClock};
+use claimant_local::journal::What;
 use claimant_local::sqs::NewMessage;
 use serde_json::{Value, json};
 use tracing_subscriber::Registry;
@@ -165,6 +166,17 @@ async fn what_became_of_each_message_is_in_the_logs_where_that_is_asked_for() {
         let text = logs.text();
         let lines: Vec<_> = text.lines().filter(|line| line.contains("message done")).collect();
         assert_eq!(lines.len(), if on { 4 } else { 0 }, "{text}");
+        // The second follows the first, and the last has no key.
+        let claims: Vec<_> = text.lines().filter(|line| line.contains("message claimed")).collect();
+        assert_eq!(claims.len(), if on { 2 } else { 0 }, "{text}");
+        for claim in claims {
+            let read = claimant_local::journal::lines::read(claim);
+            let What::Claimed(claimed) = read.what else { panic!("not read: {claim}") };
+            assert_eq!((claimed.fence, claimed.attempt, claimed.taken_over), (1, 1, false), "{claim}");
+            assert!(claimed.owner.len() == 6 && claimed.lease_until_ms > SystemClock.now().as_millis(), "{claim}");
+            assert!(batch.iter().any(|message| read.message_id.as_ref() == Some(&message.message_id)), "{claim}");
+            assert!(!claim.contains("secret-key"), "{claim}");
+        }
         for (line, (message, wanted)) in lines.iter().zip(batch.iter().zip([
             ("completed", true),
             ("duplicate", false),

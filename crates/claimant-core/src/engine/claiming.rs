@@ -161,6 +161,7 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
                 Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => {
                     let Pending { mut work, held, .. } = pending;
                     work.delivery.waited = None;
+                    self.cx.log_claim(&work.delivery, &claim);
                     results.push(ClaimResult::Granted(Claimed { work, claim, held }));
                 }
                 Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => {

@@ -8,7 +8,9 @@ use tokio::time::Instant;
 use super::admission::{self, Durations};
 use super::invocation::Part;
 use super::slots::Slots;
+use super::work::Delivery;
 use crate::backoff;
+use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
 use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
@@ -115,6 +117,23 @@ impl<'a, T> BatchContext<'a, T> {
         if self.schedule.total().is_zero() && self.events > 0 {
             tracing::error!(consumer = %self.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
         }
+    }
+
+    /// Logs a claim: at `INFO` if that is set, else at `DEBUG`. No key, and nothing of the body.
+    pub(crate) fn log_claim(&self, delivery: &Delivery, claim: &Claim) {
+        let (consumer, message_id, receive_count) =
+            (self.name(), delivery.message.id(), delivery.message.receive_count());
+        let Claim { owner, fence, lease_until, attempt, taken_over, .. } = claim;
+        let (owner, fence, lease_until) = (owner.prefix(), fence.get(), lease_until.as_millis());
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    %consumer, %message_id, owner, fence, lease_until, attempt, taken_over, receive_count,
+                    "message claimed"
+                )
+            };
+        }
+        if self.part.logs_claims() { line!(info) } else { line!(debug) }
     }
 
     /// Logs it where a message had no turn, and hardly gets another one.

@@ -27,6 +27,7 @@ pub struct Router {
     clock: Arc<dyn Clock>,
     unrouted: ConsumerName,
     spans: Option<Arc<dyn Spans>>,
+    logs_claims: bool,
 }
 
 impl Router {
@@ -38,7 +39,8 @@ impl Router {
         let consumers = consumers.into();
         let spans = consumers.spans.clone();
         let (table, engines) = Table::start(consumers, concurrency)?;
-        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted: ConsumerName::new(UNROUTED)?, spans })
+        let unrouted = ConsumerName::new(UNROUTED)?;
+        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted, spans, logs_claims: false })
     }
 
     fn each(mut self, change: impl Fn(Box<dyn AnyEngine>) -> Box<dyn AnyEngine>) -> Self {
@@ -65,6 +67,13 @@ impl Router {
     #[must_use]
     pub fn receives_max(self, receives: u32) -> Self {
         self.each(|engine| engine.with_receives_max(receives))
+    }
+
+    /// Logs each claim at level `INFO` instead of `DEBUG`: the message's id, the first bytes of the owner token, the fencing token,
+    /// the lease's end and the attempt. No key, and nothing of the body.
+    #[must_use]
+    pub fn log_claims(self, at_info: bool) -> Self {
+        Self { logs_claims: at_info, ..self }
     }
 
     /// Returns the tracing system that the consumers were given, if any.
@@ -94,7 +103,7 @@ impl Router {
     /// [`Engine::process`](crate::Engine::process).
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
-            let invocation = Invocation::new(queue, batch.len()).with_spans(self.spans.as_ref(), batch);
+            let invocation = self.opened(Invocation::new(queue, batch.len()), batch);
             let sequence = Sequence::of(&invocation);
             let report = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
             invocation.end_spans(report.entries());
@@ -102,12 +111,17 @@ impl Router {
         }
         let events = self.events(batch);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
-        let invocation = Invocation::of_events(queue, events.len(), parts).with_spans(self.spans.as_ref(), batch);
+        let invocation = self.opened(Invocation::of_events(queue, events.len(), parts), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
         let report = self.report(batch, &events, done);
         invocation.end_spans(report.all().entries());
         report
+    }
+
+    /// Opens the spans of an invocation, and sets how it logs.
+    fn opened<'q>(&self, invocation: Invocation<'q>, batch: &[Message]) -> Invocation<'q> {
+        invocation.with_spans(self.spans.as_ref(), batch).logging_claims(self.logs_claims)
     }
 
     /// Returns the events of a batch, and where each goes.

@@ -7,7 +7,10 @@ use crate::arn::REGION;
 use crate::stack::{GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
 
 /// Variables of this process that its functions get too, where set.
-const PASSED_ON: [&str; 4] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL", "CLAIMANT_LOG_MESSAGES"];
+const PASSED_ON: [&str; 4] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL", LOG_MESSAGES];
+
+/// By which a function writes lines for each message.
+const LOG_MESSAGES: &str = "CLAIMANT_LOG_MESSAGES";
 
 /// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
 pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
@@ -42,6 +45,23 @@ pub(super) fn of_function(
     environment.entry("CLAIMANT_METRICS".to_owned()).or_insert_with(|| "off".to_owned());
     environment.extend(variables(endpoints));
     environment.into_iter().collect()
+}
+
+/// Adds the variable by which a function writes its lines for each message, where nothing is said about those; returns whether it
+/// was added, and the lines are for the journal alone.
+pub(super) fn asks_for_lines(environment: &mut Vec<(String, String)>) -> bool {
+    let verbose = |level: &str| ["debug", "trace"].iter().any(|word| level.to_ascii_lowercase().contains(word));
+    // At these levels the lines come anyway, for everyone.
+    let comes = |(name, value): &(String, String)| match name.as_str() {
+        LOG_MESSAGES => true,
+        "RUST_LOG" | "AWS_LAMBDA_LOG_LEVEL" => verbose(value),
+        _ => false,
+    };
+    let adds = !environment.iter().any(comes);
+    if adds {
+        environment.push((LOG_MESSAGES.to_owned(), "on".to_owned()));
+    }
+    adds
 }
 
 /// A function's variables as the template has them, with this cloud's addresses.
@@ -108,6 +128,22 @@ mod tests {
         assert!(!variables(&Endpoints { s3: None, ..endpoints }).iter().any(|(name, _)| name == "AWS_ENDPOINT_URL_S3"));
         assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
         assert_eq!(environment["CLAIMANT_METRICS"], "off");
+    }
+
+    #[test]
+    fn lines_for_each_message_are_asked_for_where_nothing_is_said() {
+        let cases: [(&[(&str, &str)], bool); 5] = [
+            (&[("TABLE", "t")], true),
+            (&[("RUST_LOG", "warn")], true),
+            (&[("RUST_LOG", "info,aws=Debug")], false),
+            (&[("AWS_LAMBDA_LOG_LEVEL", "TRACE")], false),
+            (&[(LOG_MESSAGES, "off")], false),
+        ];
+        for (variables, wanted) in cases {
+            let mut environment = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            assert_eq!(asks_for_lines(&mut environment), wanted, "{variables:?}");
+            assert_eq!(environment.contains(&(LOG_MESSAGES.to_owned(), "on".to_owned())), wanted);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::environment;
 use super::servers::{Servers, all_ended};
 use crate::Error;
 use crate::dynamodb::DynamoDb;
+use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::journal::Journal;
 use crate::lambda::Function;
@@ -36,6 +37,7 @@ pub(super) struct RunningFunction {
 /// What is behind the endpoints.
 pub(super) struct Services {
     pub(super) journal: Journal,
+    pub(super) faults: Faults,
     pub(super) sqs: Sqs,
     pub(super) dynamodb: DynamoDb,
     pub(super) mailbox: Mailbox,
@@ -90,6 +92,11 @@ impl Cloud {
     /// What happened.
     pub fn journal(&self) -> &Journal {
         &self.services.journal
+    }
+
+    /// The faults on purpose.
+    pub fn faults(&self) -> &Faults {
+        &self.services.faults
     }
 
     /// The queues.

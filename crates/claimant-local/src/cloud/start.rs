@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -15,9 +16,10 @@ use super::{builds, environment};
 use crate::Error;
 use crate::control::{Control, Managed, describe};
 use crate::dynamodb::DynamoDb;
+use crate::faults::Faults;
 use crate::gateway::Gateway;
-use crate::journal::Journal;
-use crate::lambda::{Function, FunctionConfig, Places};
+use crate::journal::{Journal, lines};
+use crate::lambda::{Function, FunctionConfig, LogSink, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::Mapping;
 use crate::s3::S3;
@@ -52,23 +54,24 @@ impl Cloud {
 
         let (listeners, endpoints) = Listeners::bind(config.ports, &stack).await?;
         let journal = Journal::new();
+        let faults = Faults::new(&journal);
         let sqs = Sqs::with_journal(journal.clone());
         sqs.set_endpoint(&endpoints.sqs);
         for queue in dead_letter_queues_first(&stack.queues) {
             sqs.create_queue(&queue.name, queue.settings.clone())?;
         }
-        let mailbox = Mailbox::new().with_slow_delay(config.delays.mail);
-        let s3 = S3::new();
+        let mailbox = Mailbox::new().with_slow_delay(config.delays.mail).observed(&journal, &faults);
+        let s3 = S3::new().observed(&journal);
         stack.buckets.iter().for_each(|name| s3.create_bucket(name));
-        let control = Control::new();
+        let control = Control::new(&faults);
         let config = CloudConfig { logs: control.observe(config.logs.clone()), ..config };
-        let gateway = Gateway::new().with_slow_delay(config.delays.charge);
+        let gateway = Gateway::new().with_slow_delay(config.delays.charge).observed(&journal, &faults);
 
         let mut servers = Servers::default();
         servers.start(|stop| dynamodb.clone().serve(listeners.dynamodb, stop));
         servers.start(|stop| sqs.clone().serve(listeners.sqs, stop));
         servers.start(|stop| mailbox.clone().serve(listeners.ses, stop));
-        servers.start(|stop| Scheduler::new(sqs.clone()).serve(listeners.scheduler, stop));
+        servers.start(|stop| Scheduler::new(sqs.clone()).observed(&journal).serve(listeners.scheduler, stop));
         servers.start(|stop| gateway.clone().serve(listeners.gateway, stop));
         servers.start(|stop| control.clone().serve(listeners.control, stop));
         if let Some(listener) = listeners.s3 {
@@ -82,7 +85,7 @@ impl Cloud {
         };
         for (spec, places) in chosen {
             functions.push(RunningFunction {
-                function: new_function(&spec, places, &config, &theirs)?,
+                function: new_function(&spec, places, &config, &theirs, &journal)?,
                 spec,
                 mappings: Vec::new(),
             });
@@ -92,13 +95,14 @@ impl Cloud {
             let start = |mapping: &_| Mapping::start(Clone::clone(mapping), sqs.clone(), running.function.clone());
             running.mappings = running.spec.mappings.iter().map(start).collect();
         }
+        faults.set_functions(functions.iter().map(|running| running.function.clone()).collect());
         control.set_functions(functions.iter().map(|running| managed(running, &endpoints)).collect());
         let mut watching = JoinSet::new();
         if config.binaries.watch {
             let all = functions.iter().map(|running| running.function.clone()).collect();
             watching.spawn(builds::watch(all, config.template.clone(), config.logs));
         }
-        let services = Services { journal, sqs, dynamodb, mailbox, gateway, s3 };
+        let services = Services { journal, faults, sqs, dynamodb, mailbox, gateway, s3 };
         let cloud = Cloud { waiting, watching, stack, endpoints, services, functions, servers };
         let template = config.template.display().to_string();
         control.set_description(describe(&template, cloud.stack(), cloud.sqs(), &cloud.variables()));
@@ -264,17 +268,35 @@ fn new_function(
     places: Places,
     config: &CloudConfig,
     endpoints: &Endpoints,
+    journal: &Journal,
 ) -> Result<Function, Error> {
     let concurrency = spec.mappings.iter().filter_map(|mapping| mapping.maximum_concurrency).max();
     let concurrency = concurrency.map_or(CONCURRENCY_DEFAULT, |n| usize::try_from(n).unwrap_or(CONCURRENCY_MAX));
     let make = if config.binaries.wait { Function::awaited } else { Function::new };
+    let mut environment = environment::of_function(&spec.environment, endpoints, |name| std::env::var(name).ok());
+    let logs = if environment::asks_for_lines(&mut environment) {
+        without_lines_of_messages(&config.logs)
+    } else {
+        config.logs.clone()
+    };
     make(FunctionConfig {
         name: spec.name.clone(),
         program: places,
         timeout: spec.timeout,
         memory_mb: spec.memory_mb,
-        environment: environment::of_function(&spec.environment, endpoints, |name| std::env::var(name).ok()),
+        environment,
         concurrency: concurrency.clamp(1, CONCURRENCY_MAX),
-        logs: config.logs.clone(),
+        logs,
+        journal: journal.clone(),
+    })
+}
+
+/// Lines that were asked for only to be kept in the journal are shown to no one.
+fn without_lines_of_messages(sink: &LogSink) -> LogSink {
+    let sink = LogSink::clone(sink);
+    Arc::new(move |function, line| {
+        if !lines::is_of_message(line) {
+            sink(function, line);
+        }
     })
 }

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{delete, get};
 use axum::{Json, Router};
 use futures_util::stream;
 use serde_json::json;
@@ -45,8 +45,33 @@ fn router(control: Control) -> Router {
     Router::new()
         .route("/_claimant/cloud", get(cloud))
         .route("/_claimant/logs", get(logs))
+        .route("/_claimant/faults", get(faults).post(begin_fault).delete(end_faults))
+        .route("/_claimant/faults/{id}", delete(end_fault))
         .merge(lambda)
         .with_state(control)
+}
+
+async fn faults(State(control): State<Control>) -> Response {
+    Json(json!({ "faults": control.faults.all() })).into_response()
+}
+
+async fn begin_fault(State(control): State<Control>, body: Bytes) -> Response {
+    let spec = serde_json::from_slice(&body).map_err(|e| format!("the request is no fault: {e}"));
+    match spec.and_then(|spec| control.faults.begin(spec).map_err(|e| e.to_string())) {
+        Ok(fault) => (StatusCode::CREATED, Json(fault)).into_response(),
+        Err(why) => (StatusCode::BAD_REQUEST, Json(json!({ "error": why }))).into_response(),
+    }
+}
+
+async fn end_faults(State(control): State<Control>) -> Response {
+    Json(json!({ "faults": control.faults.end_all() })).into_response()
+}
+
+async fn end_fault(State(control): State<Control>, Path(id): Path<u64>) -> Response {
+    match control.faults.end(id) {
+        Ok(fault) => Json(fault).into_response(),
+        Err(why) => (StatusCode::NOT_FOUND, Json(json!({ "error": why.to_string() }))).into_response(),
+    }
 }
 
 async fn cloud(State(control): State<Control>) -> Response {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
 use super::management::{Functions, Managed};
+use crate::faults::Faults;
 use crate::lambda::LogSink;
 
 /// Log lines that are kept for a reader who is slower than the functions; of what is older it misses some.
@@ -25,23 +26,19 @@ pub struct Control {
     pub(super) lines: broadcast::Sender<LogLine>,
     pub(super) stopped: watch::Sender<bool>,
     pub(super) functions: Functions,
-}
-
-impl Default for Control {
-    fn default() -> Self {
-        Self::new()
-    }
+    pub(super) faults: Faults,
 }
 
 impl Control {
-    /// Returns one that has nothing to say yet.
+    /// Returns one that has nothing to say yet, for a cloud with these faults.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(faults: &Faults) -> Self {
         Self {
             description: Arc::default(),
             lines: broadcast::Sender::new(KEPT_LINES_MAX),
             stopped: watch::Sender::new(false),
             functions: Functions::default(),
+            faults: faults.clone(),
         }
     }
 

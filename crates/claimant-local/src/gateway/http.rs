@@ -1,6 +1,6 @@
 //! The gateway over HTTP.
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -13,6 +13,8 @@ use tokio::net::TcpListener;
 use super::charge::{Charge, KEY_MAX_BYTES, Order, REFERENCE_MAX_BYTES};
 use super::ledger::Verdict;
 use super::service::Gateway;
+use crate::faults::{Act, Target};
+use crate::journal::{Text, What};
 use crate::{Error, endpoint};
 
 /// Charges that `GET /_claimant/charges` lists: the latest ones.
@@ -69,14 +71,25 @@ async fn answer(gateway: &Gateway, body: Result<Bytes, BytesRejection>, key: Opt
         Ok(order) => order,
         Err(why) => return refusal(StatusCode::BAD_REQUEST, "bad_request", &why),
     };
+    let noted = key.as_deref().map(Text::from);
+    let note = |answer| gateway.journal.note(|| What::Charge { key: noted.clone(), answer }, |event| event);
+    if gateway.faults.acts(Target::Gateway, Act::Refuse) {
+        note("refused");
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "a fault has the local gateway refuse this");
+    }
     let verdict = gateway.ledger().decide(order, key);
+    let loses = verdict.is_receipt() && gateway.faults.acts(Target::Gateway, Act::Lose);
+    note(if loses { "answer_lost" } else { verdict.word() });
+    if loses {
+        return endpoint::no_answer();
+    }
     match verdict {
         Verdict::Receipt(charge) => receipt(&charge),
         Verdict::Late(charge) => {
             tokio::time::sleep(gateway.slow_delay).await;
             receipt(&charge)
         }
-        Verdict::AnswerLost => no_answer(),
+        Verdict::AnswerLost => endpoint::no_answer(),
         Verdict::Declined => refusal(StatusCode::PAYMENT_REQUIRED, "declined", "the payment was declined"),
         Verdict::Unavailable => refusal(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -121,13 +134,6 @@ fn receipt(charge: &Charge) -> Response {
         "reference": reference,
     }))
     .into_response()
-}
-
-/// A response whose body fails before its first byte: the connection is closed without one. The test in
-/// `tests/gateway.rs` sees to it that not even a status line gets out.
-fn no_answer() -> Response {
-    let lost = std::io::Error::other("the answer is lost on purpose");
-    Body::from_stream(futures_util::stream::iter([Err::<Bytes, _>(lost)])).into_response()
 }
 
 async fn list(State(gateway): State<Gateway>) -> Response {

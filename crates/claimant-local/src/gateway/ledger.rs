@@ -37,6 +37,26 @@ pub(super) enum Verdict {
     Full,
 }
 
+impl Verdict {
+    /// Whether the answer is a receipt, now or later.
+    pub(super) fn is_receipt(&self) -> bool {
+        matches!(self, Self::Receipt(_) | Self::Late(_))
+    }
+
+    /// The verdict in a word.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Receipt(charge) if charge.requests > 1 => "repeated",
+            Self::Receipt(_) | Self::Late(_) => "charged",
+            Self::AnswerLost => "answer_lost",
+            Self::Declined => "declined",
+            Self::Unavailable => "unavailable",
+            Self::OtherCharge => "key_reused",
+            Self::Full => "full",
+        }
+    }
+}
+
 impl Ledger {
     pub(super) fn charges(&self) -> &[Charge] {
         &self.charges

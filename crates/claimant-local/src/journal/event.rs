@@ -94,6 +94,10 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<Text>,
     },
+    /// A process was stopped where it was, by a fault.
+    ProcessFrozen,
+    /// It goes on.
+    ProcessResumed,
     /// A process took a batch.
     InvocationBegan {
         /// The messages, in their order.
@@ -181,8 +185,6 @@ pub enum What {
     FaultActed {
         /// The fault's number.
         fault: u64,
-        /// What it did.
-        did: Text,
     },
     /// A fault ended.
     FaultEnded {
@@ -221,6 +223,8 @@ pub struct Done {
     pub attempt: Option<u32>,
     /// The fencing token of its claim.
     pub fence: Option<u64>,
+    /// Until when another owner holds the key at most, where that is why.
+    pub busy_until_ms: Option<u64>,
     /// How long claiming took, in milliseconds; so do the next two for their steps.
     pub claim_ms: Option<f64>,
     /// How long the handler ran.
@@ -290,6 +294,12 @@ impl Event {
         Self { queue: Some(name.clone()), ..self }
     }
 
+    /// The same event, of this function.
+    #[must_use]
+    pub fn function(self, name: impl Into<Text>) -> Self {
+        Self { function: Some(name.into()), ..self }
+    }
+
     /// The same event, of this process of this function.
     #[must_use]
     pub fn process(self, function: &Text, process: u32) -> Self {
@@ -313,6 +323,15 @@ impl Event {
             _ => (&[], &[]),
         };
         self.message_id.iter().chain(others).chain(more)
+    }
+
+    /// The idempotency key that an effect was asked for with.
+    #[must_use]
+    pub fn key(&self) -> Option<&Text> {
+        match &self.what {
+            What::Mail { key, .. } | What::Charge { key, .. } => key.as_ref(),
+            _ => None,
+        }
     }
 
     /// Whether it is a line of a function's output.

@@ -11,8 +11,10 @@ pub(super) struct Index {
     messages: HashMap<Text, Entry>,
     /// The messages by the number of the event that was the first about them.
     order: BTreeMap<u64, Text>,
-    /// The messages of each key, in the order in which they were tied to it.
+    /// The messages of each record, in the order in which they were tied to it.
     keys: HashMap<Text, Vec<Text>>,
+    /// The effects of each idempotency key.
+    effects: HashMap<Text, VecDeque<u64>>,
 }
 
 #[derive(Debug)]
@@ -27,6 +29,9 @@ impl Index {
     /// Adds an event. Its message's id becomes the one that all events of the message share.
     pub(super) fn add(&mut self, event: &mut Event) {
         let seq = event.seq;
+        if let Some(key) = event.key() {
+            self.effects.entry(key.clone()).or_default().push_back(seq);
+        }
         for id in event.messages() {
             match self.messages.get_mut(id) {
                 Some(entry) if entry.events.back() != Some(&seq) => entry.events.push_back(seq),
@@ -44,6 +49,14 @@ impl Index {
 
     /// Removes an event, the oldest of its ring; a message without events goes too.
     pub(super) fn remove(&mut self, event: &Event) {
+        if let Some(key) = event.key()
+            && let Some(effects) = self.effects.get_mut(key)
+        {
+            effects.pop_front();
+            if effects.is_empty() {
+                self.effects.remove(key);
+            }
+        }
         for id in event.messages() {
             let Some(entry) = self.messages.get_mut(id) else { continue };
             if let Some(at) = entry.events.iter().position(|seq| *seq == event.seq) {
@@ -83,6 +96,10 @@ impl Index {
 
     pub(super) fn events(&self, id: &str) -> impl Iterator<Item = u64> {
         self.messages.get(id).into_iter().flat_map(|entry| entry.events.iter().copied())
+    }
+
+    pub(super) fn effects(&self, key: &str) -> impl Iterator<Item = u64> {
+        self.effects.get(key).into_iter().flatten().copied()
     }
 
     pub(super) fn keys(&self, id: &str) -> &[Text] {

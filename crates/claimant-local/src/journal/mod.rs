@@ -5,6 +5,7 @@
 //! | `event` | [`Event`] and [`What`]: one thing that happened |
 //! | `text` | [`Text`]: a name that many events share |
 //! | `bodies` | the latest bodies, bounded in bytes |
+//! | [`lines`] | what the lines say that functions write |
 //! | `ring` | the latest events, bounded in number and bytes |
 //! | `index` | the events and keys of each message |
 //! | `service` | [`Journal`]: written by all parts of a cloud, read by sequence number or by message |
@@ -14,6 +15,7 @@
 mod bodies;
 mod event;
 mod index;
+pub mod lines;
 mod ring;
 mod service;
 mod text;

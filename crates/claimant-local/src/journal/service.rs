@@ -132,7 +132,7 @@ impl Journal {
         self.read(|state| state.bodies.get(message_id).map(str::to_owned))
     }
 
-    /// Ties a message to a key, once there are events of the message; others are ignored.
+    /// Ties a message to the record that it asks for, once there are events of the message; others are ignored.
     pub fn tie(&self, message_id: &str, key: &str) {
         let Some(inner) = &self.0 else { return };
         lock(&inner.state).index.tie(message_id, key);
@@ -170,6 +170,12 @@ impl Journal {
         })
     }
 
+    /// Returns the effects that were asked for with this idempotency key, the oldest first: mails and charges.
+    #[must_use]
+    pub fn effects_of(&self, key: &str) -> Vec<Event> {
+        self.read(|state| state.index.effects(key).filter_map(|seq| state.events.get(seq)).cloned().collect())
+    }
+
     /// Returns the messages whose first event is before this number, the newest first, each with the number of that event: give
     /// the last one's for the next page, and `u64::MAX` for the first.
     #[must_use]
@@ -177,13 +183,13 @@ impl Journal {
         self.read(|state| state.index.before(seq).take(max).map(|(seq, id)| (seq, id.clone())).collect())
     }
 
-    /// Returns the keys that a message is tied to: the ids of its records, as stores have them.
+    /// Returns the ids of the records that a message asked for, as the lock table has them: the consumer's name, `#`, and the key.
     #[must_use]
     pub fn keys_of(&self, message_id: &str) -> Vec<Text> {
         self.read(|state| state.index.keys(message_id).to_vec())
     }
 
-    /// Returns the messages that are tied to a key, in the order in which they were.
+    /// Returns the messages that asked for the record with this id, in the order in which they did.
     #[must_use]
     pub fn messages_of(&self, key: &str) -> Vec<Text> {
         self.read(|state| state.index.messages_of(key).to_vec())
@@ -313,6 +319,15 @@ mod tests {
         journal.tie("b", "orders#2");
         assert_eq!(journal.messages_of("orders#1"), ["a", "b"]);
         assert_eq!(journal.keys_of("b"), ["orders#1", "orders#2"]);
+    }
+
+    #[test]
+    fn effects_are_found_by_their_key() {
+        let journal = Journal::bounded((2, usize::MAX), (1, usize::MAX));
+        for (at_ms, key) in [(1, Some("k")), (2, None), (3, Some("k"))] {
+            journal.write(|| Event::new(at_ms, What::Mail { key: key.map(Text::from), answer: "accepted" }));
+        }
+        assert_eq!(seqs(&journal.effects_of("k")), [3]);
     }
 
     #[test]

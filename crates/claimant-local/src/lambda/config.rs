@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::logs::LogSink;
 use super::program::Places;
+use crate::journal::Journal;
 
 /// The largest number of execution environments of one function.
 pub const CONCURRENCY_MAX: usize = 1_000;
@@ -26,4 +27,6 @@ pub struct FunctionConfig {
     pub concurrency: usize,
     /// Where output of the process goes, line by line.
     pub logs: LogSink,
+    /// Where what happens is kept.
+    pub journal: Journal,
 }

@@ -1,14 +1,11 @@
 //! One execution environment: a process, its runtime API and its output.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::body::Bytes;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -16,12 +13,14 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use crate::arn::{self, REGION};
-use crate::sync::lock;
+use crate::journal::{ProcessEnd, Text, What};
 
 use super::api::{Event, RuntimeApi};
 use super::config::FunctionConfig;
-use super::invocation::Invocation;
+use super::invocation::{Call, Invocation};
 use super::logs::{LogSink, forward};
+use super::notes::Notes;
+use super::processes::{Processes, signal};
 
 /// How long a new process may take until it asks for its first event; Lambda's own limit.
 const INIT_MAX: Duration = Duration::from_secs(10);
@@ -44,12 +43,9 @@ pub(super) enum Ended {
     NotTaken,
 }
 
-/// The processes of a function that have not been reaped.
-pub(super) type Pids = Arc<Mutex<BTreeSet<u32>>>;
-
 /// A process and what belongs to it. Dropping it kills the process and everything the process started.
 pub(super) struct Environment {
-    function: String,
+    notes: Notes,
     // Before the child, so that it is dropped first: the group's id is the child's until the child is reaped.
     group: ProcessGroup,
     child: Child,
@@ -57,6 +53,7 @@ pub(super) struct Environment {
     output: Vec<JoinHandle<()>>,
     logs: LogSink,
     warm: bool,
+    timed_out: bool,
     /// The number of the program's build.
     pub(super) build: u64,
 }
@@ -64,7 +61,7 @@ pub(super) struct Environment {
 /// The process group of a child; its id is the child's process id.
 struct ProcessGroup {
     id: u32,
-    pids: Pids,
+    processes: Processes,
     killed: bool,
 }
 
@@ -74,7 +71,7 @@ impl Environment {
         config: &FunctionConfig,
         executable: &Path,
         build: u64,
-        pids: &Pids,
+        processes: &Processes,
     ) -> Result<Self, Invocation> {
         let failed = |what: &str, e: io::Error| Invocation::FunctionError {
             kind: "Runtime.InvalidEntrypoint".to_owned(),
@@ -85,27 +82,28 @@ impl Environment {
         let mut command = command(config, executable, &api);
         let mut child = spawn(&mut command).await.map_err(|e| failed("cannot start", e))?;
         let id = child.id().expect("a process that was not waited for has an id");
-        lock(pids).insert(id);
-        let group = ProcessGroup { id, pids: Pids::clone(pids), killed: false };
+        processes.insert(id);
+        let group = ProcessGroup { id, processes: processes.clone(), killed: false };
+        let notes = Notes::new(&config.journal, &config.name, id);
+        notes.write(|| What::ProcessStarted);
+        let lines = notes.observe(&config.logs);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let forwarded = |logs: &LogSink| (config.name.clone(), LogSink::clone(logs));
         let mut output = Vec::new();
         if let Some(stdout) = stdout {
-            let (name, logs) = forwarded(&config.logs);
-            output.push(tokio::spawn(forward(stdout, name, logs)));
+            output.push(tokio::spawn(forward(stdout, config.name.clone(), LogSink::clone(&lines))));
         }
         if let Some(stderr) = stderr {
-            let (name, logs) = forwarded(&config.logs);
-            output.push(tokio::spawn(forward(stderr, name, logs)));
+            output.push(tokio::spawn(forward(stderr, config.name.clone(), lines)));
         }
         Ok(Self {
-            function: config.name.clone(),
+            notes,
             group,
             child,
             api,
             output,
             logs: LogSink::clone(&config.logs),
             warm: false,
+            timed_out: false,
             build,
         })
     }
@@ -115,23 +113,33 @@ impl Environment {
     }
 
     /// Hands one event to the process and waits for its answer, its end, or the end of its time.
-    pub(super) async fn invoke(&mut self, payload: Bytes, limit: Duration) -> Ended {
-        let request_id = Uuid::new_v4().to_string();
+    pub(super) async fn invoke(&mut self, call: &Call, limit: Duration) -> Ended {
+        let ended = self.run(call, limit).await;
+        if let Ended::Reusable(result) | Ended::Unusable(result) = &ended {
+            self.timed_out = *result == Invocation::TimedOut;
+            self.notes.ended(call, result);
+        }
+        ended
+    }
+
+    async fn run(&mut self, call: &Call, limit: Duration) -> Ended {
+        let request_id = &*call.request_id;
         let (taken_sender, taken) = oneshot::channel();
         let (answer_sender, answer) = oneshot::channel();
         let event = Event {
-            request_id: request_id.clone(),
-            payload,
+            request_id: request_id.to_owned(),
+            payload: call.payload.clone(),
             timeout: limit,
             taken: taken_sender,
             answer: answer_sender,
         };
         // OK because the channel has room: the event before was taken, or the environment would be gone.
         let _ = self.api.events.try_send(event);
-        if let Err(ended) = self.taken(taken, limit, &request_id).await {
+        if let Err(ended) = self.taken(taken, limit, request_id).await {
             return ended;
         }
         self.warm = true;
+        self.notes.began(call, limit);
         tokio::select! {
             biased;
             Ok(result) = answer => Ended::Reusable(result),
@@ -140,7 +148,7 @@ impl Environment {
                 self.log(&format!("RequestId: {request_id} Error: Runtime exited with error: {status}"));
                 Ended::Unusable(Invocation::Crashed { status })
             }
-            () = sleep(limit) => self.timed_out(&request_id, limit),
+            () = sleep(limit) => self.timed_out(request_id, limit),
         }
     }
 
@@ -178,14 +186,24 @@ impl Environment {
 
     /// Kills what is left, reaps it, and waits a moment for the last of its output.
     pub(super) async fn end(mut self) {
+        let died = matches!(self.child.try_wait(), Ok(Some(_)));
         self.group.kill();
-        // OK to fail: that means it was reaped already.
-        let _ = self.child.wait().await;
+        // An error means that it was reaped already.
+        let status = self.child.wait().await.ok();
         // From here on its id can be another process's.
-        lock(&self.group.pids).remove(&self.group.id);
+        let killed = self.group.processes.remove(self.group.id);
+        let why = match (killed, died, self.timed_out) {
+            (true, ..) => ProcessEnd::Killed,
+            (false, true, _) => ProcessEnd::Died,
+            (false, false, true) => ProcessEnd::TimedOut,
+            (false, false, false) => ProcessEnd::Stopped,
+        };
+        let status = status.map(|status| Text::from(status.to_string()));
         for output in std::mem::take(&mut self.output) {
             let _ = timeout(LOGS_DRAIN_MAX, output).await;
         }
+        // After the last of its lines.
+        self.notes.write(|| What::ProcessEnded { why, status });
     }
 
     fn timed_out(&self, request_id: &str, limit: Duration) -> Ended {
@@ -195,7 +213,7 @@ impl Environment {
     }
 
     fn log(&self, line: &str) {
-        (self.logs)(&self.function, line);
+        (self.logs)(&self.notes.function, line);
     }
 }
 
@@ -205,18 +223,15 @@ impl ProcessGroup {
         if std::mem::replace(&mut self.killed, true) {
             return;
         }
-        let group = i32::try_from(self.id).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            // OK to fail: that means no process is left in the group.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        // OK to fail: that means no process is left in the group.
+        let _ = signal(self.id, Signal::KILL);
     }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
-        lock(&self.pids).remove(&self.id);
+        self.processes.remove(self.id);
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use uuid::Uuid;
 
 use super::config::{CONCURRENCY_MAX, FunctionConfig};
-use super::invocation::{FunctionCounters, Invocation};
+use super::invocation::{Call, FunctionCounters, Invocation};
 use super::pool::Pool;
 use crate::Error;
-use crate::sync::lock;
+use crate::journal::{Journal, Texts, What};
 
 /// A function that can be invoked. Clones are the same function; the last one dropped kills its processes.
 #[derive(Clone)]
@@ -85,7 +86,33 @@ impl Function {
     /// Waits without limit for a free environment, then at most 10 s for a start and the timeout for the answer.
     /// Dropping the future kills the process that has the event.
     pub async fn invoke(&self, payload: Vec<u8>) -> Invocation {
-        self.0.invoke(Bytes::from(payload)).await
+        let request_id = Uuid::new_v4().to_string().into();
+        self.deliver(Call { request_id, payload: Bytes::from(payload), messages: Texts::default() }).await
+    }
+
+    /// As [`invoke`](Self::invoke), with an event whose messages are known.
+    pub(crate) async fn deliver(&self, call: Call) -> Invocation {
+        self.0.invoke(&call).await
+    }
+
+    /// Where what happens is kept.
+    pub fn journal(&self) -> &Journal {
+        &self.0.config.journal
+    }
+
+    /// Kills a process of it, with all that it started, as a crash would; returns whether it was there.
+    pub fn kill(&self, process: u32) -> bool {
+        self.0.processes.kill(process)
+    }
+
+    /// Stops a process of it where it is, or lets it go on; returns whether it was there.
+    pub fn freeze(&self, process: u32, frozen: bool) -> bool {
+        let found = self.0.processes.freeze(process, frozen);
+        if found {
+            let what = || if frozen { What::ProcessFrozen } else { What::ProcessResumed };
+            self.journal().note(what, |event| event.process(&self.name().into(), process));
+        }
+        found
     }
 
     /// Cuts every invocation, kills and reaps every process. The function cannot be invoked again.
@@ -95,7 +122,7 @@ impl Function {
 
     /// The ids of the processes that have been started and not been reaped.
     pub fn pids(&self) -> Vec<u32> {
-        lock(&self.0.pids).iter().copied().collect()
+        self.0.processes.ids()
     }
 
     /// What has happened so far.
@@ -122,6 +149,7 @@ mod tests {
                 environment: Vec::new(),
                 concurrency,
                 logs: Arc::new(|_, _| {}),
+                journal: Journal::off(),
             };
             let error = Function::new(config).err().expect("refused").to_string();
             assert!(error.contains("confirm") && error.contains(expected), "{error}");

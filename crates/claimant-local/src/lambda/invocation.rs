@@ -1,7 +1,20 @@
-//! What becomes of invocations.
+//! What is invoked, and what becomes of it.
+
+use axum::body::Bytes;
+
+use crate::journal::{Text, Texts};
 
 /// The largest event, in bytes: Lambda's 6 MB for a synchronous invocation.
 pub const EVENT_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// One event for a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) request_id: Text,
+    pub(crate) payload: Bytes,
+    /// The messages in it.
+    pub(crate) messages: Texts,
+}
 
 /// What became of one invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]

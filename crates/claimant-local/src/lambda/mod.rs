@@ -11,7 +11,9 @@
 //! | `program` | the file that the processes are started from, and when a new build of it counts |
 //! | `environment` | one process: start, one invocation at a time, the end |
 //! | `api` | the runtime API the process speaks to |
+//! | `processes` | those that have not been reaped, and signals to them |
 //! | `logs` | its output, line by line |
+//! | `notes` | what a process writes into the [journal](crate::journal) |
 //!
 //! Not imitated, on purpose: memory limits, freezing between invocations, extensions, SnapStart, response streaming.
 
@@ -21,11 +23,14 @@ mod environment;
 mod function;
 mod invocation;
 mod logs;
+mod notes;
 mod pool;
+mod processes;
 mod program;
 
 pub use config::{CONCURRENCY_MAX, FunctionConfig};
 pub use function::Function;
+pub(crate) use invocation::Call;
 pub use invocation::{EVENT_BYTES_MAX, FunctionCounters, Invocation};
 pub use logs::LogSink;
 pub use program::Places;

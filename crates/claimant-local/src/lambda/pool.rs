@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use axum::body::Bytes;
 use tokio::sync::{Semaphore, watch};
 
 use super::config::FunctionConfig;
-use super::environment::{Ended, Environment, Pids};
-use super::invocation::{EVENT_BYTES_MAX, FunctionCounters, Invocation};
+use super::environment::{Ended, Environment};
+use super::invocation::{Call, EVENT_BYTES_MAX, FunctionCounters, Invocation};
+use super::processes::Processes;
 use super::program::{Look, Program};
 use crate::sync::lock;
 
@@ -26,7 +26,7 @@ pub(super) struct Pool {
     stopped: watch::Sender<bool>,
     // Invariant: an environment is here only while no invocation holds it.
     idle: Mutex<Vec<Environment>>,
-    pub(super) pids: Pids,
+    pub(super) processes: Processes,
     state: Mutex<State>,
 }
 
@@ -45,15 +45,15 @@ impl Pool {
             config,
             stopped: watch::Sender::new(false),
             idle: Mutex::default(),
-            pids: Pids::default(),
+            processes: Processes::default(),
             state: Mutex::default(),
         }
     }
 
     /// Invokes the function, and counts what becomes of it.
-    pub(super) async fn invoke(&self, payload: Bytes) -> Invocation {
+    pub(super) async fn invoke(&self, call: &Call) -> Invocation {
         lock(&self.state).counters.invocations += 1;
-        let result = self.run(payload).await;
+        let result = self.run(call).await;
         let counters = &mut lock(&self.state).counters;
         match result {
             Invocation::Response(_) => {}
@@ -81,11 +81,11 @@ impl Pool {
         drop(permits);
     }
 
-    async fn run(&self, payload: Bytes) -> Invocation {
-        if payload.len() > EVENT_BYTES_MAX {
+    async fn run(&self, call: &Call) -> Invocation {
+        if call.payload.len() > EVENT_BYTES_MAX {
             return Invocation::FunctionError {
                 kind: "RequestTooLargeException".to_owned(),
-                message: format!("{} bytes are over the {EVENT_BYTES_MAX} byte limit of an event", payload.len()),
+                message: format!("{} bytes are over the {EVENT_BYTES_MAX} byte limit of an event", call.payload.len()),
             };
         }
         let mut stopped = self.stopped.subscribe();
@@ -98,7 +98,7 @@ impl Pool {
             let ended = tokio::select! {
                 biased;
                 _ = stopped.wait_for(|stopped| *stopped) => Ended::Unusable(stopped_error()),
-                ended = environment.invoke(payload.clone(), self.config.timeout) => ended,
+                ended = environment.invoke(call, self.config.timeout) => ended,
             };
             match ended {
                 Ended::Reusable(result) => {
@@ -144,7 +144,7 @@ impl Pool {
         };
         lock(&self.state).counters.cold_starts += 1;
         let started = match settled {
-            Ok((build, executable)) => Environment::start(&self.config, &executable, build, &self.pids).await,
+            Ok((build, executable)) => Environment::start(&self.config, &executable, build, &self.processes).await,
             Err(message) => Err(Invocation::FunctionError { kind: "Runtime.InvalidEntrypoint".to_owned(), message }),
         };
         if let Err(result) = &started {

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 
 use super::request;
 use super::service::{Mailbox, Verdict};
+use crate::faults::{Act, Target};
 use crate::{Error, endpoint};
 
 /// Mails that `GET /_claimant/mails` lists: the latest ones.
@@ -54,10 +55,21 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
     };
     // Dropped with the answer, or with the connection of a sender that is gone.
     let _under_way = mailbox.begin(&mail);
-    match mailbox.attempt(&mail) {
+    let verdict = mailbox.attempt(&mail);
+    let is_accepted = matches!(verdict, Verdict::Accept | Verdict::AcceptLate);
+    if is_accepted && mailbox.faults.acts(Target::Mail, Act::Refuse) {
+        mailbox.note(&mail, "refused");
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "SendingPausedException",
+            "a fault has the local mailbox refuse this mail",
+        );
+    }
+    match verdict {
         Verdict::Accept => {}
         Verdict::AcceptLate => tokio::time::sleep(mailbox.slow_delay).await,
         Verdict::SendingPaused => {
+            mailbox.note(&mail, "refused");
             return refusal(
                 StatusCode::BAD_REQUEST,
                 "SendingPausedException",
@@ -65,6 +77,7 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
             );
         }
         Verdict::Rejected => {
+            mailbox.note(&mail, "rejected");
             return refusal(
                 StatusCode::BAD_REQUEST,
                 "MessageRejected",
@@ -73,8 +86,10 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
         }
     }
     let answer = json!({ "MessageId": mail.message_id });
+    let loses = mailbox.faults.acts(Target::Mail, Act::Lose);
+    mailbox.note(&mail, if loses { "answer_lost" } else { "accepted" });
     mailbox.keep(mail);
-    Json(answer).into_response()
+    if loses { endpoint::no_answer() } else { Json(answer).into_response() }
 }
 
 async fn list(State(mailbox): State<Mailbox>) -> Response {

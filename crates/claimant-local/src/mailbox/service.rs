@@ -5,8 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::attempts::{Attempt, AttemptLog, UnderWay};
-use super::mail::{Mail, bare_address};
+use super::mail::{Mail, bare_address, value_of};
+use crate::faults::Faults;
+use crate::journal::{Journal, Text, What};
 use crate::sync::lock;
+
+/// The headers in which mails carry an idempotency key; the first that is there counts.
+const KEY_HEADERS: [&str; 3] = ["X-Claimant-Key", "Idempotency-Key", "X-Idempotency-Key"];
 
 /// Mails kept; the oldest goes when one more arrives.
 pub const MAILS_MAX: usize = 10_000;
@@ -23,6 +28,8 @@ pub struct Mailbox {
     kept: Arc<Mutex<Kept>>,
     log: AttemptLog,
     pub(super) slow_delay: Duration,
+    pub(super) journal: Journal,
+    pub(super) faults: Faults,
 }
 
 /// What was accepted, and how often it was tried.
@@ -52,7 +59,13 @@ impl Default for Mailbox {
 impl Mailbox {
     /// An empty mailbox.
     pub fn new() -> Self {
-        Self { kept: Arc::default(), log: AttemptLog::default(), slow_delay: SLOW_DELAY }
+        Self {
+            kept: Arc::default(),
+            log: AttemptLog::default(),
+            slow_delay: SLOW_DELAY,
+            journal: Journal::off(),
+            faults: Faults::default(),
+        }
     }
 
     /// The same mailbox with another delay for `slow…` recipients. Clones made before keep theirs.
@@ -60,6 +73,19 @@ impl Mailbox {
     pub fn with_slow_delay(mut self, delay: Duration) -> Self {
         self.slow_delay = delay;
         self
+    }
+
+    /// The same mailbox, which writes each answer into this journal, and has these faults. Clones made before keep theirs.
+    #[must_use]
+    pub fn observed(mut self, journal: &Journal, faults: &Faults) -> Self {
+        (self.journal, self.faults) = (journal.clone(), faults.clone());
+        self
+    }
+
+    /// Writes an answer into the journal.
+    pub(super) fn note(&self, mail: &Mail, answer: &'static str) {
+        let key = || KEY_HEADERS.iter().find_map(|name| value_of(&mail.headers, name)).map(Text::from);
+        self.journal.note(|| What::Mail { key: key(), answer }, |event| event);
     }
 
     /// What was accepted, oldest first: at most [`MAILS_MAX`] mails and [`MAILS_MAX_BYTES`].

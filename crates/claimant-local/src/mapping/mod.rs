@@ -49,7 +49,8 @@ impl Mapping {
         let counters = Arc::<Mutex<MappingCounters>>::default();
         let switch = MappingSwitch::new(&spec);
         let held = Arc::<Mutex<HashSet<String>>>::default();
-        let source = Source { spec, sqs, counters: Arc::clone(&counters), held: Arc::clone(&held) };
+        let journal = function.journal().clone();
+        let source = Source { spec, sqs, counters: Arc::clone(&counters), held: Arc::clone(&held), journal };
         let poller = Arc::new(Poller { source, function, switch: switch.clone() });
         let mut task = JoinSet::new();
         task.spawn(poller.run());

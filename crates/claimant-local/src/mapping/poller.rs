@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use super::counters::count;
 use super::event::{self, Event};
@@ -11,7 +12,8 @@ use super::source::Source;
 use super::switch::{MappingSwitch, Wanted};
 use super::verdict::{Verdict, verdict};
 use crate::arn;
-use crate::lambda::Function;
+use crate::journal::{Text, What};
+use crate::lambda::{Call, Function};
 use crate::sqs::Received;
 use crate::sync::lock;
 
@@ -86,8 +88,14 @@ impl Poller {
         let mut events = event::events(&arn::of_queue(&self.source.spec.queue), messages).into_iter();
         while let Some(Event { messages, payload }) = events.next() {
             let ids: Vec<String> = messages.iter().map(|message| message.message_id.clone()).collect();
-            let result = self.function.invoke(payload).await;
+            let call = Call {
+                request_id: Uuid::new_v4().to_string().into(),
+                payload: payload.into(),
+                messages: ids.iter().collect(),
+            };
+            let result = self.function.deliver(call.clone()).await;
             let verdict = verdict(self.switch.reports_failures(), &ids, &result);
+            self.note(&call, &verdict);
             let failed = self.apply(&messages, &verdict);
             if fifo && failed > 0 {
                 // What follows a failure in its group must not be handed out before it.
@@ -96,6 +104,23 @@ impl Poller {
                 return;
             }
         }
+    }
+
+    /// Writes into the journal what the mapping makes of an invocation.
+    fn note(&self, call: &Call, verdict: &Verdict) {
+        let reported = || {
+            let (failed, succeeded): (Vec<_>, Vec<_>) = call.messages.iter().partition(|id| verdict.leaves(id));
+            let texts = |ids: Vec<&Text>| ids.into_iter().cloned().collect();
+            let why = match verdict {
+                Verdict::AllFailed { reason } => Some(reason.into()),
+                Verdict::AllSucceeded | Verdict::SomeFailed(_) => None,
+            };
+            What::Reported { succeeded: texts(succeeded), failed: texts(failed), why }
+        };
+        let queue = Text::from(&self.source.spec.queue);
+        self.function
+            .journal()
+            .note(reported, |event| event.queue(&queue).function(self.function.name()).invocation(&call.request_id));
     }
 
     /// Deletes what succeeded and counts; returns the number of messages left.

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::counters::MappingCounters;
 use super::switch::Wanted;
+use crate::journal::{Journal, Text, What};
 use crate::lambda::EVENT_BYTES_MAX;
 use crate::sqs::{Deletion, Received, Sqs};
 use crate::stack::MappingSpec;
@@ -30,6 +31,7 @@ pub(super) struct Source {
     pub(super) counters: Arc<Mutex<MappingCounters>>,
     /// The ids of the messages that were received for an invocation that has not ended.
     pub(super) held: Arc<Mutex<HashSet<String>>>,
+    pub(super) journal: Journal,
 }
 
 impl Source {
@@ -97,6 +99,12 @@ impl Source {
         }
         let fits = |message: &Received| self.spec.filters.iter().any(|filter| filter.matches(&message.body));
         let (passing, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(fits);
+        for message in &others {
+            self.journal.note(
+                || What::Filtered,
+                |event| event.message(&message.message_id).queue(&Text::from(&self.spec.queue)),
+            );
+        }
         let deleted = self.delete(&others);
         lock(&self.counters).filtered += deleted;
         passing

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
 
+use crate::journal::{Journal, What};
 use crate::sync::lock;
 
 /// The largest object.
@@ -15,7 +16,7 @@ pub const KEPT_MAX_BYTES: usize = 512 * 1024 * 1024;
 
 /// Buckets and their objects. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct S3(Arc<Mutex<BTreeMap<String, Bucket>>>);
+pub struct S3(Arc<Mutex<BTreeMap<String, Bucket>>>, Journal);
 
 type Bucket = BTreeMap<String, Object>;
 
@@ -41,6 +42,18 @@ impl S3 {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same endpoint, which writes each request for an object into this journal. Clones made before keep theirs.
+    #[must_use]
+    pub fn observed(mut self, journal: &Journal) -> Self {
+        self.1 = journal.clone();
+        self
+    }
+
+    /// Writes a request that was carried out into the journal.
+    pub(super) fn note(&self, request: &'static str, bucket: &str, key: &str) {
+        self.1.note(|| What::Object { object: format!("{bucket}/{key}").into(), request }, |event| event);
     }
 
     /// Makes a bucket; one that is there stays as it is.

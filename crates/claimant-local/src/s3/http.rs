@@ -62,14 +62,23 @@ async fn of_object(
         return refusal(StatusCode::FORBIDDEN, "AccessDenied", "the bucket belongs to another account");
     }
     let done = match method {
-        Method::GET | Method::HEAD => s3.get(&bucket, &key).map(|object| found(object, &headers)),
-        Method::DELETE => s3.delete(&bucket, &key).map(|()| StatusCode::NO_CONTENT.into_response()),
+        Method::GET | Method::HEAD => s3.get(&bucket, &key).map(|object| {
+            s3.note("GET", &bucket, &key);
+            found(object, &headers)
+        }),
+        Method::DELETE => s3.delete(&bucket, &key).map(|()| {
+            s3.note("DELETE", &bucket, &key);
+            StatusCode::NO_CONTENT.into_response()
+        }),
         Method::PUT if headers.contains_key("x-amz-copy-source") => return not_here(&method, "CopyObject"),
         Method::PUT => match body {
             Ok(bytes) => match object(bytes, &headers) {
                 Ok(object) => {
                     let answer = ([(header::ETAG, object.etag.clone())], answered(&object.headers)).into_response();
-                    s3.put(&bucket, key, object).map(|()| answer)
+                    s3.put(&bucket, key.clone(), object).map(|()| {
+                        s3.note("PUT", &bucket, &key);
+                        answer
+                    })
                 }
                 Err(refusal) => return *refusal,
             },

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::schedule::Schedule;
 use crate::arn::{self, ACCOUNT_ID, REGION};
+use crate::journal::{Event, Journal, Text, What};
 use crate::sqs::{NewMessage, Sqs};
 use crate::sync::lock;
 
@@ -26,6 +27,7 @@ pub(super) fn arn_of((group, name): &Name) -> String {
 pub struct Scheduler {
     sqs: Sqs,
     schedules: Arc<Mutex<BTreeMap<Name, Schedule>>>,
+    journal: Journal,
 }
 
 /// What became of a schedule that was to be created.
@@ -40,7 +42,14 @@ pub(super) enum Creation {
 impl Scheduler {
     /// A scheduler without schedules that sends to these queues.
     pub fn new(sqs: Sqs) -> Self {
-        Self { sqs, schedules: Arc::default() }
+        Self { sqs, schedules: Arc::default(), journal: Journal::off() }
+    }
+
+    /// The same scheduler, which writes what it does into this journal.
+    #[must_use]
+    pub fn observed(mut self, journal: &Journal) -> Self {
+        self.journal = journal.clone();
+        self
     }
 
     /// How many schedules there are.
@@ -60,13 +69,17 @@ impl Scheduler {
         self.schedules().retain(|name, schedule| {
             let is_due = schedule.enabled && schedule.at_ms <= now_ms;
             if is_due {
-                due.push((arn_of(name), schedule.clone()));
+                due.push((name.1.clone(), arn_of(name), schedule.clone()));
                 schedule.enabled = false;
             }
             !(is_due && schedule.deletes_itself)
         });
-        due.sort_by_key(|(_, schedule)| schedule.at_ms);
-        due.iter().for_each(|(arn, schedule)| self.send(arn, schedule));
+        due.sort_by_key(|(.., schedule)| schedule.at_ms);
+        for (name, arn, schedule) in &due {
+            let ran = || What::ScheduleRan { schedule: name.into() };
+            self.journal.write(|| Event::new(now_ms, ran()));
+            self.send(arn, schedule);
+        }
         due.len()
     }
 
@@ -88,6 +101,8 @@ impl Scheduler {
             }
             None if schedules.len() >= SCHEDULES_MAX => Creation::Full,
             None => {
+                let created = || What::Scheduled { schedule: Text::from(&name.1), due_ms: schedule.at_ms };
+                self.journal.note(created, |event| event);
                 schedules.insert(name, schedule);
                 Creation::Created
             }

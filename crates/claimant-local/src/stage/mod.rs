@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::Error;
 use crate::dynamodb::DynamoDb;
+use crate::journal::Journal;
 use crate::lambda::{Function, FunctionConfig, Invocation};
 use crate::sqs::{AttributeValue, QueueSettings, Received, Sqs};
 use crate::sync::lock;
@@ -100,6 +101,7 @@ impl Stage {
             environment: usual.into_iter().chain(variables).collect(),
             concurrency: 1,
             logs: Arc::new(move |_, line| lock(&sink).push(line.to_owned())),
+            journal: Journal::off(),
         })?;
         Ok(Self { function, dynamodb, gate, sqs, dead_letters, logs, _endpoints: running })
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use claimant_local::control::Control;
+use claimant_local::faults::Faults;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -40,7 +41,7 @@ async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (stop, stopped) = oneshot::channel::<()>();
-    let control = Control::new();
+    let control = Control::new(&Faults::default());
     let served = tokio::spawn(control.clone().serve(listener, async { drop(stopped.await) }));
 
     assert!(whole(&address, "/_claimant/cloud").await.starts_with("HTTP/1.1 503 "), "it is not ready");

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::support::{Logs, build, config, function, until};
+use claimant_local::journal::{Event, InvocationEnd, ProcessEnd, What};
 use claimant_local::lambda::Function;
 use claimant_local::mapping::{Filter, Mapping, MappingCounters, MappingState};
 use claimant_local::sqs::{Deduplication, NewMessage, QueueSettings, Sqs};
@@ -25,7 +26,7 @@ fn bench(queue: &str, bodies: &[&str], variables: &[(&str, &str)]) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::default();
     let function = function(dir.path(), &logs, LONG, 3, variables);
-    let sqs = Sqs::new();
+    let sqs = Sqs::with_journal(function.journal().clone());
     let fifo = queue.ends_with(".fifo");
     let settings = QueueSettings {
         fifo,
@@ -127,6 +128,32 @@ async fn an_invalid_response_or_a_crash_leaves_the_whole_batch() {
     assert_eq!(crash.settle(2).await, counters(1, 0, 2, 1));
     assert_eq!(crash.bodies_left(), ["one", "exit"]);
     assert_eq!(crash.function.counters().crashes, 1);
+}
+
+#[tokio::test]
+async fn the_journal_tells_what_became_of_a_message_that_killed_its_process() {
+    let bench = bench("orders", &["one", "exit"], &[]);
+    bench.settle(2).await;
+    bench.function.stop().await;
+    let journal = bench.function.journal();
+    let id = &bench.sqs.messages("orders").unwrap()[1].message_id;
+    let events = journal.of_message(id);
+    let words = |events: &[Event]| -> Vec<String> {
+        let json = events.iter().map(|event| serde_json::to_value(event).unwrap());
+        json.map(|json| json["what"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(words(&events), ["sent", "received", "invocation_began", "invocation_ended", "reported"]);
+    let What::InvocationEnded { messages, how, detail } = &events[3].what else { panic!("{events:?}") };
+    assert_eq!((messages.len(), *how), (2, InvocationEnd::Crashed));
+    assert!(detail.as_deref().is_some_and(|detail| detail.contains("exit status")), "{detail:?}");
+    assert!(matches!(&events[4].what, What::Reported { failed, why: Some(_), .. } if failed.len() == 2));
+    assert!(events[2].process.is_some() && events[2].process == events[3].process);
+    assert_eq!(events[2].invocation, events[4].invocation);
+    let ends = journal.after(0, 100).into_iter().filter_map(|event| match event.what {
+        What::ProcessEnded { why, .. } => Some((why, event.process)),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [(ProcessEnd::Died, events[2].process)]);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use claimant_local::journal::Journal;
 use claimant_local::lambda::{Function, FunctionConfig, LogSink};
 
 /// The longest that any test waits for anything.
@@ -99,5 +100,6 @@ pub(crate) fn config(
         environment: variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
         concurrency,
         logs: logs.sink("confirm"),
+        journal: Journal::new(),
     }
 }

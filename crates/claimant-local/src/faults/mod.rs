@@ -1,0 +1,18 @@
+//! Faults on purpose: processes killed or frozen, requests to the table refused or cut off, answers lost, mails and charges refused.
+//! Each acts a number of times or for some seconds, is listed while it does, and can be ended by hand.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `spec` | [`FaultSpec`]: what is asked for, checked; pure |
+//! | `list` | [`Fault`]: those that act, and the latest that ended; pure |
+//! | `service` | [`Faults`]: the shared handle that the parts of a cloud ask |
+//! | `processes` | faults of processes: they wait for a claim, then act |
+
+mod list;
+mod processes;
+mod service;
+mod spec;
+
+pub use list::{ACTIVE_MAX, ENDED_MAX, Fault};
+pub use service::Faults;
+pub use spec::{Act, FROZEN_MAX_S, FaultSpec, SECONDS_MAX, TIMES_MAX, Target, When};

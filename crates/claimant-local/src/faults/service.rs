@@ -1,0 +1,183 @@
+//! The faults of a cloud: switched on and off by hand, asked by the parts of the cloud.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+use super::list::{Acted, Fault, List, waits};
+use super::processes;
+use super::spec::{Act, FaultSpec, Target};
+use crate::Error;
+use crate::clock::wall_clock_ms;
+use crate::journal::{Journal, What};
+use crate::lambda::Function;
+use crate::sync::lock;
+
+/// The faults of a cloud. Clones share them.
+#[derive(Clone, Default)]
+pub struct Faults(Arc<Inner>);
+
+#[derive(Default)]
+pub(super) struct Inner {
+    list: Mutex<List>,
+    journal: Journal,
+    functions: OnceLock<Vec<Function>>,
+}
+
+impl Faults {
+    /// Returns none yet; what they do is written into this journal.
+    #[must_use]
+    pub fn new(journal: &Journal) -> Self {
+        Self(Arc::new(Inner { journal: journal.clone(), ..Inner::default() }))
+    }
+
+    /// Sets the functions whose processes they can meet; the first time counts.
+    pub fn set_functions(&self, functions: Vec<Function>) {
+        // OK to be set already: a cloud has its functions once.
+        let _ = self.0.functions.set(functions);
+    }
+
+    /// Returns the faults that act and the latest that ended, the newest first.
+    #[must_use]
+    pub fn all(&self) -> Vec<Fault> {
+        lock(&self.0.list).all()
+    }
+
+    /// Switches a fault on. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When it is not one that can be: what is wrong, and what to give instead.
+    pub fn begin(&self, spec: FaultSpec) -> Result<Fault, Error> {
+        let names: Vec<_> = self.0.functions().iter().map(|function| function.name().to_owned()).collect();
+        let spec = spec.checked(&names)?;
+        let function = self.0.functions().iter().find(|function| spec.function.as_deref() == Some(function.name()));
+        let fault = match function {
+            Some(function) if !waits(&spec) => return self.0.meet_now(function, spec),
+            _ => self.0.begin(spec)?,
+        };
+        if let Some(function) = function {
+            tokio::spawn(processes::watch(
+                Arc::downgrade(&self.0),
+                self.0.journal.clone(),
+                function.name().into(),
+                fault.id,
+            ));
+        }
+        if let Some(seconds) = fault.spec.seconds {
+            tokio::spawn(end_after(Arc::downgrade(&self.0), fault.id, Duration::from_secs(seconds.into())));
+        }
+        Ok(fault)
+    }
+
+    /// Ends a fault; returns it as it is then. One that is over stays so.
+    ///
+    /// # Errors
+    /// When there is none of this number.
+    pub fn end(&self, id: u64) -> Result<Fault, Error> {
+        self.0.end(id).ok_or_else(|| Error::new(format!("there is no fault {id}: list them to see their numbers")))
+    }
+
+    /// Ends all faults; returns those that acted until now.
+    pub fn end_all(&self) -> Vec<Fault> {
+        let active: Vec<_> = lock(&self.0.list).active().map(|fault| fault.id).collect();
+        active.into_iter().filter_map(|id| self.0.end(id)).collect()
+    }
+
+    /// Returns whether a fault does this to a request now, and counts it.
+    pub(crate) fn acts(&self, target: Target, act: Act) -> bool {
+        let acted = lock(&self.0.list).act(wall_clock_ms(), act, target);
+        acted.is_some_and(|acted| {
+            self.0.note(&acted);
+            true
+        })
+    }
+}
+
+impl Inner {
+    pub(super) fn functions(&self) -> &[Function] {
+        self.functions.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// A fault that acts; `None` once it is over.
+    pub(super) fn active(&self, id: u64) -> Option<Fault> {
+        lock(&self.list).get(id).filter(|fault| !fault.is_over()).cloned()
+    }
+
+    fn begin(&self, spec: FaultSpec) -> Result<Fault, Error> {
+        let fault = lock(&self.list).begin(wall_clock_ms(), spec)?;
+        self.journal.note(|| What::FaultBegan { fault: fault.id, does: fault.does.as_str().into() }, |event| event);
+        Ok(fault)
+    }
+
+    /// Meets processes of a function at once.
+    fn meet_now(self: &Arc<Self>, function: &Function, spec: FaultSpec) -> Result<Fault, Error> {
+        let there = function.pids();
+        let met: Vec<_> = match spec.process {
+            Some(process) => there.iter().copied().filter(|there| *there == process).collect(),
+            None => there.clone(),
+        };
+        if met.is_empty() {
+            let there: Vec<_> = there.iter().map(u32::to_string).collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            return Err(Error::new(format!("{} has no such process now: it has {there}", function.name())));
+        }
+        let fault = self.begin(spec)?;
+        for process in met {
+            self.meet(function, process, &fault);
+        }
+        self.act_of(fault.id);
+        Ok(lock(&self.list).get(fault.id).cloned().unwrap_or(fault))
+    }
+
+    /// Does to a process what the fault does.
+    pub(super) fn meet(self: &Arc<Self>, function: &Function, process: u32, fault: &Fault) -> bool {
+        match fault.spec.frozen_s {
+            None => function.kill(process),
+            Some(seconds) => {
+                let frozen = function.freeze(process, true);
+                if frozen {
+                    let (faults, name) = (Arc::downgrade(self), function.name().to_owned());
+                    let period = Duration::from_secs(seconds.into());
+                    tokio::spawn(processes::resume_after(faults, name, process, period));
+                }
+                frozen
+            }
+        }
+    }
+
+    /// Counts that this fault has acted; false where it is over.
+    pub(super) fn act_of(&self, id: u64) -> bool {
+        let acted = lock(&self.list).act_of(wall_clock_ms(), id);
+        acted.is_some_and(|acted| {
+            self.note(&acted);
+            true
+        })
+    }
+
+    fn end(&self, id: u64) -> Option<Fault> {
+        let (fault, acted) = lock(&self.list).end(wall_clock_ms(), id)?;
+        if acted {
+            self.journal.note(|| What::FaultEnded { fault: id }, |event| event);
+        }
+        Some(fault)
+    }
+
+    fn note(&self, acted: &Acted) {
+        self.journal.note(|| What::FaultActed { fault: acted.id }, |event| event);
+        if acted.is_over {
+            self.journal.note(|| What::FaultEnded { fault: acted.id }, |event| event);
+        }
+    }
+}
+
+async fn end_after(faults: Weak<Inner>, id: u64, period: Duration) {
+    tokio::time::sleep(period).await;
+    if let Some(faults) = faults.upgrade() {
+        faults.end(id);
+    }
+}
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faults").field("active", &lock(&self.0.list).active().count()).finish_non_exhaustive()
+    }
+}

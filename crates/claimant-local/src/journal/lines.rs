@@ -1,0 +1,196 @@
+//! What the lines say that functions write: text or JSON, as `claimant-lambda` formats them. Pure.
+
+use serde_json::{Map, Value};
+
+use super::event::{Claimed, Done, Level, What};
+
+const CLAIMED: &str = "message claimed";
+const DONE: &str = "message done";
+
+/// The length of a message's id: a UUID.
+const ID_LENGTH: usize = 36;
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The message that it is about.
+    pub message_id: Option<String>,
+    /// [`What::Claimed`], [`What::Done`], or else the [line](What::Line) itself.
+    pub what: What,
+}
+
+/// Whether it is one of the lines that a function writes for each message where `CLAIMANT_LOG_MESSAGES` is `on`.
+#[must_use]
+pub fn is_of_message(line: &str) -> bool {
+    line.contains(CLAIMED) || line.contains(DONE)
+}
+
+/// Reads a line. One that is no claim and no outcome, or lacks a field of those, is a line.
+#[must_use]
+pub fn read(line: &str) -> Read {
+    if is_of_message(line)
+        && let Some(read) = Fields::of(line).and_then(|fields| fields.read())
+    {
+        return read;
+    }
+    let what = What::Line { level: level(line), text: line.into() };
+    Read { message_id: message_id(line).map(str::to_owned), what }
+}
+
+/// The names and values in a line for a message.
+struct Fields {
+    is_claim: bool,
+    fields: Map<String, Value>,
+}
+
+impl Fields {
+    fn of(line: &str) -> Option<Self> {
+        if let Ok(Value::Object(fields)) = serde_json::from_str(line) {
+            let about = fields.get("message").and_then(Value::as_str)?;
+            return matches!(about, CLAIMED | DONE)
+                .then(|| Self { is_claim: about == CLAIMED, fields: fields.clone() });
+        }
+        let (about, rest) = [CLAIMED, DONE].iter().find_map(|about| Some((*about, line.split_once(about)?.1)))?;
+        let mut fields = Map::new();
+        for (name, value) in rest.split_whitespace().filter_map(|field| field.split_once('=')) {
+            // A text without quotes is one all the same: the consumer's name, and ids.
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+            fields.entry(name).or_insert(value);
+        }
+        Some(Self { is_claim: about == CLAIMED, fields })
+    }
+
+    fn read(&self) -> Option<Read> {
+        let message_id = Some(self.text("message_id")?);
+        let consumer = self.text("consumer")?.into();
+        let what = if self.is_claim {
+            What::Claimed(Box::new(Claimed {
+                consumer,
+                owner: self.text("owner")?.into(),
+                fence: self.number("fence")?,
+                lease_until_ms: self.number("lease_until")?,
+                attempt: self.attempt()?,
+                taken_over: self.fields.get("taken_over")?.as_bool()?,
+            }))
+        } else {
+            let millis = |name: &str| self.fields.get(name).and_then(Value::as_f64);
+            What::Done(Box::new(Done {
+                consumer,
+                outcome: self.text("outcome")?.into(),
+                dead_lettered: self.fields.get("dead_lettered").and_then(Value::as_bool).unwrap_or_default(),
+                attempt: self.attempt(),
+                fence: self.number("fence"),
+                busy_until_ms: self.number("busy_until"),
+                claim_ms: millis("claim_ms"),
+                handle_ms: millis("handle_ms"),
+                settle_ms: millis("settle_ms"),
+            }))
+        };
+        Some(Read { message_id, what })
+    }
+
+    /// A text; one without quotes may look like a number.
+    fn text(&self, name: &str) -> Option<String> {
+        match self.fields.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Null => None,
+            other => Some(other.to_string()),
+        }
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.fields.get(name).and_then(Value::as_u64)
+    }
+
+    fn attempt(&self) -> Option<u32> {
+        self.number("attempt").and_then(|attempt| u32::try_from(attempt).ok())
+    }
+}
+
+/// The level in a line: its first word in text, a field in JSON.
+fn level(line: &str) -> Level {
+    let text = line.trim_start();
+    let word = match text.split_once("\"level\":\"") {
+        Some((before, rest)) if before.starts_with('{') => rest,
+        _ => text,
+    };
+    let is = |level: &str| word.get(..level.len()).is_some_and(|word| word.eq_ignore_ascii_case(level));
+    match () {
+        () if is("error") => Level::Error,
+        () if is("warn") => Level::Warn,
+        () if is("debug") || is("trace") => Level::Debug,
+        () => Level::Info,
+    }
+}
+
+/// The first message id that a line names as such: a field of the line, or of the span that it is in.
+fn message_id(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("message_id")?;
+    let id = rest.trim_start_matches(['"', ':', '=', ' ']).get(..ID_LENGTH)?;
+    id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-').then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "059f36b4-87a3-44ab-83d2-661975830a7d";
+
+    #[test]
+    fn claims_are_read_in_text_and_json() {
+        let text = format!(
+            " INFO message claimed consumer=orders message_id={ID} owner=\"12e456\" fence=2 lease_until=1700000000000 attempt=2 taken_over=true receive_count=2"
+        );
+        let json = format!(
+            r#"{{"timestamp":"2026-01-01T00:00:00Z","level":"INFO","message":"message claimed","consumer":"orders","message_id":"{ID}","owner":"12e456","fence":2,"lease_until":1700000000000,"attempt":2,"taken_over":true,"receive_count":2}}"#
+        );
+        let claimed = Claimed {
+            consumer: "orders".into(),
+            owner: "12e456".into(),
+            fence: 2,
+            lease_until_ms: 1_700_000_000_000,
+            attempt: 2,
+            taken_over: true,
+        };
+        for line in [text, json] {
+            let wanted = Read { message_id: Some(ID.to_owned()), what: What::Claimed(Box::new(claimed.clone())) };
+            assert_eq!(read(&line), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn outcomes_are_read_as_far_as_they_say_something() {
+        let line = format!(
+            " INFO message done consumer=\"orders\" message_id={ID} outcome=\"busy\" dead_lettered=false receive_count=1 events=1 busy_until=5 claim_ms=1.5"
+        );
+        let What::Done(done) = read(&line).what else { panic!("an outcome") };
+        assert_eq!((&*done.consumer, &*done.outcome, done.dead_lettered), ("orders", "busy", false));
+        assert_eq!((done.attempt, done.fence, done.busy_until_ms), (None, None, Some(5)));
+        assert_eq!((done.claim_ms, done.handle_ms), (Some(1.5), None));
+        // An owner of digits is a text all the same, in text and in JSON.
+        for owner in ["123456", "\"123456\""] {
+            let line = format!(
+                "INFO message claimed consumer=7 message_id={ID} owner={owner} fence=1 lease_until=1 attempt=1 taken_over=false"
+            );
+            assert!(matches!(read(&line).what, What::Claimed(claimed) if claimed.owner == "123456"), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_kept_with_their_level_and_message() {
+        let rows = [
+            ("".to_owned(), Level::Info, None),
+            ("panicked at src/main.rs".to_owned(), Level::Info, None),
+            (format!(" WARN message: claimant: it failed consumer=a message_id={ID} attempt=1"), Level::Warn, Some(ID)),
+            (format!(r#"{{"level":"ERROR","message":"x","span":{{"message_id":"{ID}"}}}}"#), Level::Error, Some(ID)),
+            ("DEBUG message_id=short".to_owned(), Level::Debug, None),
+            (" INFO message done outcome=\"busy\"".to_owned(), Level::Info, None),
+            ("message_id=äöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöü".to_owned(), Level::Info, None),
+        ];
+        for (line, level, id) in rows {
+            let wanted =
+                Read { message_id: id.map(str::to_owned), what: What::Line { level, text: line.as_str().into() } };
+            assert_eq!(read(&line), wanted);
+        }
+    }
+}
