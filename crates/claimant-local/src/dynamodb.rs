@@ -4,6 +4,7 @@
 
 mod front;
 mod lock;
+mod look;
 
 use std::fmt;
 use std::fs::File;
@@ -21,7 +22,10 @@ use tokio::net::TcpListener;
 
 use crate::Error;
 use crate::endpoint;
+use crate::faults::Faults;
+use crate::journal::Journal;
 use crate::stack::{KeyKind, KeySpec, TableSpec};
+use front::Observed;
 
 /// The database's file inside the data directory.
 pub const FILE_NAME: &str = "dynamodb.sqlite";
@@ -180,9 +184,32 @@ impl DynamoDb {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
+        self.serve_with(listener, None, shutdown).await
+    }
+
+    /// Serves as [`serve`](Self::serve) does, to functions: the journal learns which message asks for which record, and the faults
+    /// meet these requests.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve_observed(
+        self,
+        listener: TcpListener,
+        (journal, faults): (Journal, Faults),
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        self.serve_with(listener, Some(Observed { journal, faults }), shutdown).await
+    }
+
+    async fn serve_with(
+        self,
+        listener: TcpListener,
+        observed: Option<Observed>,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
         let stopped = || Error::new("the DynamoDB endpoint stopped: its listener failed");
         let hidden = front::hidden_listener().await.map_err(|e| stopped().caused_by(e))?;
-        let router = front::router(hidden.local_addr().map_err(|e| stopped().caused_by(e))?);
+        let router = front::router(hidden.local_addr().map_err(|e| stopped().caused_by(e))?, observed);
         let engine = dynoxide::server::serve_with_shutdown(hidden, self.database.clone(), std::future::pending());
         tokio::select! {
             served = endpoint::serve("DynamoDB endpoint", listener, router, shutdown) => served,

@@ -78,11 +78,13 @@ impl Cloud {
             servers.start(|stop| s3.clone().serve(listener, stop));
         }
 
+        // Functions have a line to DynamoDB of their own, so that faults of it meet no one else.
+        let (line, line_url) = bind("DynamoDB", "--dynamodb-port", 0).await?;
+        let observed = (journal.clone(), faults.clone());
+        servers.start(|stop| dynamodb.clone().serve_observed(line, observed, stop));
+
         let mut functions = Vec::new();
-        let theirs = Endpoints {
-            dynamodb: config.dynamodb_url.clone().unwrap_or_else(|| endpoints.dynamodb.clone()),
-            ..endpoints.clone()
-        };
+        let theirs = Endpoints { dynamodb: config.dynamodb_url.clone().unwrap_or(line_url), ..endpoints.clone() };
         for (spec, places) in chosen {
             functions.push(RunningFunction {
                 function: new_function(&spec, places, &config, &theirs, &journal)?,

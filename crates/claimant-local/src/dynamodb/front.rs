@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -13,11 +13,31 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use super::look::{Look, look};
+use crate::endpoint;
+use crate::faults::{Act, Faults};
+use crate::journal::Journal;
+
+/// The largest request that is looked at: more than DynamoDB takes.
+const REQUEST_MAX_BYTES: usize = 32 * 1024 * 1024;
+
+const OPERATION_HEADER: &str = "x-amz-target";
+
 /// Carries requests to the engine.
 #[derive(Clone)]
 struct Engine {
     client: Client<HttpConnector, Body>,
     address: SocketAddr,
+    observed: Option<Observed>,
+}
+
+/// What is done with requests on their way.
+#[derive(Debug, Clone)]
+pub(super) struct Observed {
+    /// Learns which message asks for which record.
+    pub(super) journal: Journal,
+    /// What goes wrong on purpose.
+    pub(super) faults: Faults,
 }
 
 /// Returns a listener for the engine, at an address that no web page finds: a random one of 127.0.0.0/8, or where the system
@@ -33,26 +53,51 @@ pub(super) async fn hidden_listener() -> std::io::Result<TcpListener> {
 }
 
 /// Returns what answers on the endpoint: every request goes on to the engine at `address`.
-pub(super) fn router(address: SocketAddr) -> Router {
+pub(super) fn router(address: SocketAddr, observed: Option<Observed>) -> Router {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     let client = Client::builder(TokioExecutor::new()).build(connector);
-    Router::new().fallback(forward).with_state(Engine { client, address })
+    Router::new().fallback(answer).with_state(Engine { client, address, observed })
 }
 
-async fn forward(State(engine): State<Engine>, mut request: Request) -> Response {
+async fn answer(State(engine): State<Engine>, request: Request) -> Response {
+    let Some(Observed { journal, faults }) = &engine.observed else { return forward(&engine, request).await };
+    let (head, body) = request.into_parts();
+    // What cannot be read is the sender's own affair: its connection is closed.
+    let Ok(body) = to_bytes(body, REQUEST_MAX_BYTES).await else { return endpoint::no_answer() };
+    let operation = head.headers.get(OPERATION_HEADER).and_then(|operation| operation.to_str().ok());
+    let operation = operation.and_then(|operation| operation.rsplit_once('.')).map_or("", |(_, name)| name);
+    let Look { target, ties } = look(operation, &body);
+    ties.iter().for_each(|(message, record)| journal.tie(message, record));
+    if faults.acts(target, Act::Cut) {
+        return endpoint::no_answer();
+    }
+    if faults.acts(target, Act::Throttle) {
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+            "a fault throttles this request",
+        );
+    }
+    let answer = forward(&engine, Request::from_parts(head, Body::from(body))).await;
+    if faults.acts(target, Act::Lose) { endpoint::no_answer() } else { answer }
+}
+
+async fn forward(engine: &Engine, mut request: Request) -> Response {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let uri = Uri::builder().scheme("http").authority(engine.address.to_string()).path_and_query(path).build();
     *request.uri_mut() = uri.expect("an address and a path that was one make a URI");
     match engine.client.request(request).await {
         Ok(response) => response.map(Body::new),
         // The SDKs try again on this.
-        Err(_) => {
-            let body = json!({
-                "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
-                "message": "the embedded DynamoDB did not answer",
-            });
-            (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(body)).into_response()
-        }
+        Err(_) => refusal(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "com.amazonaws.dynamodb.v20120810#InternalServerError",
+            "the embedded DynamoDB did not answer",
+        ),
     }
+}
+
+fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {
+    (status, axum::Json(json!({ "__type": kind, "message": message }))).into_response()
 }

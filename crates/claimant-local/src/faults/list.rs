@@ -39,6 +39,11 @@ impl Fault {
         self.ended_ms.is_some()
     }
 
+    /// Returns whether it freezes processes of this function.
+    pub(super) fn freezes(&self, function: &str) -> bool {
+        self.spec.act == Act::Freeze && self.spec.function.as_deref() == Some(function)
+    }
+
     /// Returns how often it will still act at most, where that is a number.
     #[must_use]
     pub fn left(&self) -> Option<u32> {

@@ -68,7 +68,7 @@ impl Faults {
         Ok(fault)
     }
 
-    /// Ends a fault; returns it as it is then. One that is over stays so.
+    /// Ends a fault, and lets the processes go on that it froze; returns it as it is then. One that is over stays so.
     ///
     /// # Errors
     /// When there is none of this number.
@@ -155,6 +155,12 @@ impl Inner {
 
     fn end(&self, id: u64) -> Option<Fault> {
         let (fault, acted) = lock(&self.list).end(wall_clock_ms(), id)?;
+        for function in self.functions().iter().filter(|function| fault.freezes(function.name())) {
+            // Those that it left frozen; at others there is nothing to do.
+            for process in function.pids() {
+                function.freeze(process, false);
+            }
+        }
         if acted {
             self.journal.note(|| What::FaultEnded { fault: id }, |event| event);
         }

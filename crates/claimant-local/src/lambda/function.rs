@@ -105,7 +105,7 @@ impl Function {
         self.0.processes.kill(process)
     }
 
-    /// Stops a process of it where it is, or lets it go on; returns whether it was there.
+    /// Stops a process of it where it is, or lets it go on; returns whether that was a change.
     pub fn freeze(&self, process: u32, frozen: bool) -> bool {
         let found = self.0.processes.freeze(process, frozen);
         if found {

@@ -7,18 +7,26 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::sync::lock;
 
-/// The processes of a function that have not been reaped, and of each whether a fault has killed it. Clones share them.
+/// The processes of a function that have not been reaped. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Processes(Arc<Mutex<BTreeMap<u32, bool>>>);
+pub(super) struct Processes(Arc<Mutex<BTreeMap<u32, State>>>);
+
+/// What was done to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Runs,
+    Frozen,
+    Killed,
+}
 
 impl Processes {
     pub(super) fn insert(&self, id: u32) {
-        lock(&self.0).insert(id, false);
+        lock(&self.0).insert(id, State::Runs);
     }
 
     /// Forgets one that was reaped; returns whether a fault had killed it.
     pub(super) fn remove(&self, id: u32) -> bool {
-        lock(&self.0).remove(&id).unwrap_or_default()
+        lock(&self.0).remove(&id) == Some(State::Killed)
     }
 
     pub(super) fn ids(&self) -> Vec<u32> {
@@ -28,16 +36,22 @@ impl Processes {
     /// Kills one, with all that it started; returns whether it was there.
     pub(super) fn kill(&self, id: u32) -> bool {
         let mut processes = lock(&self.0);
-        let Some(killed) = processes.get_mut(&id) else { return false };
-        *killed = true;
+        let Some(state) = processes.get_mut(&id) else { return false };
+        *state = State::Killed;
         // Under the lock: it is not reaped, and its id not another process's, before it is forgotten.
         signal(id, Signal::KILL)
     }
 
-    /// Stops one where it is, with all that it started, or lets it go on; returns whether it was there.
+    /// Stops one where it is, with all that it started, or lets it go on; returns whether that was a change.
     pub(super) fn freeze(&self, id: u32, frozen: bool) -> bool {
-        let processes = lock(&self.0);
-        processes.contains_key(&id) && signal(id, if frozen { Signal::STOP } else { Signal::CONT })
+        let mut processes = lock(&self.0);
+        let (from, to, sent) = match frozen {
+            true => (State::Runs, State::Frozen, Signal::STOP),
+            false => (State::Frozen, State::Runs, Signal::CONT),
+        };
+        let Some(state) = processes.get_mut(&id).filter(|state| **state == from) else { return false };
+        *state = to;
+        signal(id, sent)
     }
 }
 

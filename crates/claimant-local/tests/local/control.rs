@@ -23,6 +23,21 @@ async fn whole(address: &str, path: &str) -> String {
     answer
 }
 
+/// The status and the JSON of an answer.
+async fn call(address: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers in text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("an answer has a status");
+    (status, serde_json::from_str(body).expect("the answer is JSON"))
+}
+
 /// The next line of the answer that is a JSON object.
 async fn next_line(answer: &mut BufReader<TcpStream>) -> Option<Value> {
     loop {
@@ -67,4 +82,31 @@ async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
     stop.send(()).unwrap();
     assert_eq!(next_line(&mut reader).await, None);
     served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn faults_are_switched_on_listed_and_ended_over_http() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let control = Control::new(&Faults::default());
+    tokio::spawn(control.serve(listener, std::future::pending()));
+    let path = "/_claimant/faults";
+
+    assert_eq!(call(&address, "GET", path, "").await, (200, json!({"faults": []})));
+    let (status, fault) = call(&address, "POST", path, r#"{"act": "lose", "of": "claims", "times": 3}"#).await;
+    assert_eq!((status, &fault["id"], &fault["does"]), (201, &json!(1), &json!("loses the answers to claims")));
+    assert_eq!((&fault["times"], &fault["acted"], fault.get("ended_ms")), (&json!(3), &json!(0), None));
+    for (body, wanted) in [
+        ("{", "no fault"),
+        (r#"{"act": "lose"}"#, "give table"),
+        (r#"{"act": "kill", "function": "f"}"#, "there is none"),
+    ] {
+        let (status, answer) = call(&address, "POST", path, body).await;
+        assert!(status == 400 && answer["error"].as_str().unwrap().contains(wanted), "{body}: {answer}");
+    }
+    let (status, ended) = call(&address, "DELETE", "/_claimant/faults/1", "").await;
+    assert!(status == 200 && ended["ended_ms"].is_number(), "{ended}");
+    assert_eq!(call(&address, "DELETE", "/_claimant/faults/2", "").await.0, 404);
+    assert_eq!(call(&address, "DELETE", path, "").await, (200, json!({"faults": []})));
+    assert_eq!(call(&address, "GET", path, "").await.1["faults"][0]["id"], 1);
 }

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
 use aws_sdk_dynamodb::{Client, Config};
 use claimant_local::Error;
 use claimant_local::dynamodb::{Creation, DynamoDb};
+use claimant_local::faults::{Act, FaultSpec, Faults, Target};
+use claimant_local::journal::{Event, Journal, What};
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -35,14 +38,19 @@ async fn served(dynamodb: &DynamoDb) -> (Client, JoinHandle<Result<(), Error>>) 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+    (client_of(&format!("http://{address}")), server)
+}
+
+fn client_of(url: &str) -> Client {
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))
         .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .endpoint_url(format!("http://{address}"))
+        .endpoint_url(url)
+        .retry_config(RetryConfig::disabled())
         .build();
-    (Client::from_conf(config), server)
+    Client::from_conf(config)
 }
 
 /// Claims `id` for `owner` if it has no owner; a refusal brings the record.
@@ -134,4 +142,32 @@ async fn tables_outlive_the_process_that_made_them() {
 fn a_directory_that_cannot_be_is_named() {
     let fault = DynamoDb::in_directory(Path::new("/dev/null/data")).unwrap_err().to_string();
     assert!(fault.contains("/dev/null/data"), "{fault}");
+}
+
+#[tokio::test]
+async fn faults_meet_the_requests_of_functions_and_claims_are_tied_to_messages() {
+    const MESSAGE: &str = "059f36b4-87a3-44ab-83d2-661975830a7d";
+    let (journal, faults) = (Journal::new(), Faults::default());
+    journal.write(|| Event::new(1, What::Deleted).message(MESSAGE));
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    dynamodb.create_table(&locks()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client_of(&format!("http://{}", listener.local_addr().unwrap()));
+    tokio::spawn(dynamodb.clone().serve_observed(listener, (journal.clone(), faults.clone()), std::future::pending()));
+
+    // A message's id for the owner makes it a claim.
+    for (act, arrives) in [(Act::Cut, false), (Act::Throttle, false), (Act::Lose, true)] {
+        let spec = |of| FaultSpec { of: Some(of), times: Some(1), ..FaultSpec::new(act) };
+        faults.begin(spec(Target::Reads)).unwrap();
+        faults.begin(spec(Target::Claims)).unwrap();
+        let id = format!("orders#{act:?}");
+        let answer = claim(&client, &id, MESSAGE).await;
+        assert!(answer.is_err(), "{act:?}");
+        assert_eq!(answer.unwrap_err().is_provisioned_throughput_exceeded_exception(), act == Act::Throttle);
+        let there = dynamodb.items("locks").unwrap().iter().any(|item| item.text("id") == Some(&id));
+        assert_eq!(there, arrives, "{act:?}");
+        assert_eq!(journal.messages_of(&id), [MESSAGE]);
+        assert_eq!(claim(&client, &id, MESSAGE).await.is_err(), arrives, "{act:?} met it once");
+        faults.end_all();
+    }
 }

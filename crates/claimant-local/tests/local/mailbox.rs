@@ -8,6 +8,8 @@ use aws_sdk_sesv2::operation::send_email::SendEmailError;
 use aws_sdk_sesv2::primitives::Blob;
 use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message, MessageHeader, MessageTag, RawMessage};
 use aws_sdk_sesv2::{Client, Config};
+use claimant_local::faults::{Act, FaultSpec, Faults, Target};
+use claimant_local::journal::{Journal, What};
 use claimant_local::mailbox::Mailbox;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -166,4 +168,21 @@ async fn people_can_list_the_mails() {
     assert_eq!(list["mails"][0]["to"][0], "ada@example.com");
     assert_eq!(list["mails"][0]["headers"][0]["name"], "X-Claimant-Key");
     assert_eq!(list["mails"][0]["subject"], "Your order");
+}
+
+#[tokio::test]
+async fn faults_meet_mails_and_the_journal_has_each_answer() {
+    let (journal, faults) = (Journal::new(), Faults::default());
+    let post = post(Mailbox::new().observed(&journal, &faults)).await;
+    let once = |act| FaultSpec { of: Some(Target::Mail), times: Some(1), ..FaultSpec::new(act) };
+    faults.begin(once(Act::Refuse)).unwrap();
+    assert!(post.refused("ada@example.com").await.is_sending_paused_exception());
+    assert_eq!(post.mailbox.received(), 0);
+    faults.begin(once(Act::Lose)).unwrap();
+    // The SDK may ask again where it got no answer, and that is what would send a mail twice.
+    drop(post.send("ada@example.com", confirmation()).await);
+    assert!(post.mailbox.received() >= 1);
+    let answers: Vec<_> = journal.effects_of("ord-1001").into_iter().map(|event| event.what).take(2).collect();
+    let mail = |answer| What::Mail { key: Some("ord-1001".into()), answer };
+    assert_eq!(answers, [mail("refused"), mail("answer_lost")]);
 }

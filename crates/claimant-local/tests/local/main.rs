@@ -5,6 +5,7 @@
 mod cloud;
 mod control;
 mod dynamodb;
+mod faults;
 mod gateway;
 mod hostile;
 mod lambda;

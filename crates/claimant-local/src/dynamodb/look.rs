@@ -1,0 +1,111 @@
+//! What a request to DynamoDB is about: whether it claims, and which message asks for which record. Pure.
+
+use serde_json::Value;
+
+use crate::faults::Target;
+
+/// The length of a message's id: a UUID with its hyphens.
+const ID_LENGTH: usize = 36;
+
+/// What a request is about.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) target: Target,
+    /// Message ids, as far as can be told from their form, each with the id of the record that it asks for.
+    pub(super) ties: Vec<(String, String)>,
+}
+
+/// Looks at the request of an operation, such as `UpdateItem`. A claim is what writes a message's id into a record.
+pub(super) fn look(operation: &str, request: &[u8]) -> Look {
+    let target = match operation {
+        "GetItem" | "BatchGetItem" | "Query" | "Scan" | "TransactGetItems" => Target::Reads,
+        "UpdateItem"
+        | "PutItem"
+        | "DeleteItem"
+        | "BatchWriteItem"
+        | "TransactWriteItems"
+        | "ExecuteStatement"
+        | "BatchExecuteStatement"
+        | "ExecuteTransaction" => Target::Settlements,
+        _ => Target::Table,
+    };
+    if target != Target::Settlements {
+        return Look { target, ties: Vec::new() };
+    }
+    let request: Value = serde_json::from_slice(request).unwrap_or_default();
+    let mut ties = Vec::new();
+    match operation {
+        "BatchExecuteStatement" => {
+            for statement in request["Statements"].as_array().into_iter().flatten() {
+                let values = || statement["Parameters"].as_array().into_iter().flatten().filter_map(text);
+                let is_insert = statement["Statement"].as_str().is_some_and(|text| text.starts_with("INSERT"));
+                if let (true, Some(record)) = (is_insert, values().next()) {
+                    tie(&mut ties, values(), record);
+                }
+            }
+        }
+        "UpdateItem" => {
+            let record = request["Key"].as_object().and_then(|key| key.values().find_map(text));
+            let values = request["ExpressionAttributeValues"].as_object();
+            if let (Some(record), Some(values)) = (record, values) {
+                tie(&mut ties, values.values().filter_map(text), record);
+            }
+        }
+        _ => {}
+    }
+    let target = if ties.is_empty() { target } else { Target::Claims };
+    Look { target, ties }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value["S"].as_str()
+}
+
+fn tie<'a>(ties: &mut Vec<(String, String)>, values: impl Iterator<Item = &'a str>, record: &str) {
+    let messages = values.filter(|value| is_message_id(value) && *value != record);
+    ties.extend(messages.map(|message| (message.to_owned(), record.to_owned())));
+}
+
+fn is_message_id(text: &str) -> bool {
+    let hyphens = [8, 13, 18, 23];
+    let plain = |(at, byte): (usize, u8)| if hyphens.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    text.len() == ID_LENGTH && text.bytes().enumerate().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ID: &str = "059f36b4-87a3-44ab-83d2-661975830a7d";
+
+    #[test]
+    fn claims_name_their_messages() {
+        let insert = json!({ "Statements": [
+            { "Statement": "INSERT INTO \"t\" VALUE {}", "Parameters": [{"S": "orders#1"}, {"S": "owner"}, {"N": "1"}, {"S": ID}] },
+        ] });
+        let update = json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":m": {"S": ID}, ":n": {"N": "1"}} });
+        let settle =
+            json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":owner": {"S": "0123"}} });
+        let update_ended =
+            json!({ "Statements": [{ "Statement": "UPDATE \"t\"", "Parameters": [{"S": "x"}, {"S": ID}] }] });
+        let tied = vec![(ID.to_owned(), "orders#1".to_owned())];
+        for (operation, request, target, ties) in [
+            ("BatchExecuteStatement", insert, Target::Claims, tied.clone()),
+            ("UpdateItem", update, Target::Claims, tied),
+            ("UpdateItem", settle, Target::Settlements, vec![]),
+            ("BatchExecuteStatement", update_ended, Target::Settlements, vec![]),
+            ("TransactWriteItems", json!({}), Target::Settlements, vec![]),
+            ("UpdateItem", json!("what is this"), Target::Settlements, vec![]),
+            ("GetItem", json!({}), Target::Reads, vec![]),
+            ("DescribeTable", json!({}), Target::Table, vec![]),
+        ] {
+            assert_eq!(
+                look(operation, request.to_string().as_bytes()),
+                Look { target, ties },
+                "{operation}: {request}"
+            );
+        }
+    }
+}
