@@ -76,8 +76,9 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         self.runs.is_empty() && self.ended.is_empty()
     }
 
+    /// Returns until when a call waits for other items; `None` once that is over, too: what it then waits for is a slot.
     pub(crate) fn linger_until(&self) -> Option<Instant> {
-        self.linger_until
+        self.linger_until.filter(|at| !until(*at).is_zero())
     }
 
     pub(crate) fn longest(&self) -> Duration {
