@@ -11,9 +11,11 @@ use crate::doctor::Doctor;
 use crate::new::{Guarantee, Name};
 use crate::operate::act::OnKeys;
 use crate::operate::dead::Dead;
+use crate::operate::effects::ShowEffects;
 use crate::operate::inspect::Inspect;
 use crate::operate::intake::OnFunction;
 use crate::operate::list::List;
+use crate::operate::send::Send;
 use crate::operate::tail::Tail;
 
 /// SQS consumers on AWS Lambda that do each message's work once.
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     ///
     /// For work that was parked or stuck and was found to have been done.
     Resolve(OnKeys),
+    Send(Box<Send>),
+    Effects(ShowEffects),
     Tail(Tail),
     Completions(Completions),
     Man(Man),

@@ -25,6 +25,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
             return Ok(if nothing_to_do { Ended::Well } else { Ended::WithFaults });
         }
     };
+    workload::show_effects(&cloud);
     if let Some(file) = &log_file {
         // Only now: until the cloud has it, another process may be using the data directory.
         file.empty();

@@ -65,6 +65,8 @@ fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
         Command::Reset(options) => block_on(operate::act::run(Act::Reset, options))??,
         Command::Forget(options) => block_on(operate::act::run(Act::Forget, options))??,
         Command::Resolve(options) => block_on(operate::act::run(Act::Resolve, options))??,
+        Command::Send(options) => block_on(operate::send::run(*options))??,
+        Command::Effects(options) => block_on(operate::effects::run(options))??,
         Command::Tail(options) => block_on(operate::tail::run(options))??,
         Command::Completions(options) => {
             shell::completions(options.shell);

@@ -1,4 +1,4 @@
-//! `claimant dead`, `pause` and `resume`, as people call them, on a local cloud.
+//! `claimant dead`, `send`, `effects`, `pause` and `resume`, as people call them, on a local cloud.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
 
@@ -185,5 +185,73 @@ async fn a_function_is_paused_and_resumed() {
     assert_eq!((code, &mapping["state"], &mapping["reports_failures"]), (0, &json!("Enabled"), &json!(true)));
     let (code, _, err) = world.claimant(&["pause", "None", "--yes"]).await;
     assert!(code == 2 && err.contains("None has no such event source mapping") && err.contains("Confirm"), "{err}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_sent() {
+    let world = World::start().await;
+    world.claimant(&["pause", "Confirm", "--yes"]).await;
+    let samples = world.directory.path().join("samples");
+    std::fs::create_dir(&samples).unwrap();
+    let text = r#"{"queue": "Orders", "samples": [
+        {"title": "An order", "body": {"id": "ord-{n}"}}, {"title": "A broken order", "body": "x", "envelope": "sns"}]}"#;
+    std::fs::write(samples.join("orders.json"), text).unwrap();
+    let directory = world.directory.path().display().to_string();
+    let (code, out, err) = world.claimant(&["send", "--samples", "--directory", &directory]).await;
+    assert!(code == 0 && out.lines().count() == 3 && out.contains("A broken order"), "{out}{err}");
+
+    let sample = ["send", "--sample", "An order", "--directory", &directory, "--number", "7"];
+    let (code, out, err) = world.claimant(&[&sample[..], &["--copies", "2", "--count", "3"]].concat()).await;
+    assert_eq!((code, out.as_str()), (0, "6 messages sent to Orders, number 7.\n"), "{err}");
+    let (code, sent) = world.json(&["send", "Confirm", "--sample", "broken", "--directory", &directory]).await;
+    assert_eq!((code, &sent["sent"], &sent["queue"]), (0, &json!(1), &json!("Orders")), "{sent}");
+    let bodies: Vec<_> = world.cloud.sqs().messages("Orders").unwrap().into_iter().map(|m| m.body).collect();
+    let copies = |n: usize| bodies.iter().filter(|body| **body == format!(r#"{{"id":"ord-7-{n}"}}"#)).count();
+    assert_eq!((bodies.len(), copies(1), copies(2), copies(3)), (7, 2, 2, 2), "{bodies:?}");
+    assert!(bodies[6].contains("TopicArn"), "{bodies:?}");
+
+    let (code, shown) = world.json(&["send", "--body", "{\"a\": 1}", "--envelope", "eventbridge", "--dry-run"]).await;
+    assert!(code == 0 && shown["messages"][0]["body"].as_str().unwrap().contains("detail-type"), "{shown}");
+    assert_eq!(world.depths(), (0, 7));
+    for (args, wanted) in [
+        (&["send"][..], "say what to send"),
+        (&["send", "Nowhere", "--body", "x"], "has no queue Nowhere"),
+        (&["send", "--body", "x", "--envelope", "owl"], "there is no such envelope"),
+        (&["send", "--body", "x", "--envelope", "eventbridge"], "EventBridge carries a JSON object"),
+        (&["send", "--sample", "order", "--directory", &directory], "say which sample is meant"),
+        (&["send", "--body", "x", "--count", "10000", "--copies", "2"], "1 to 10000 messages"),
+    ] {
+        let (code, _, err) = world.claimant(args).await;
+        assert!(code == 2 && err.contains(wanted), "{args:?}: {err}");
+    }
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_are_looked_at_without_a_receive() {
+    let world = World::start().await;
+    for n in 0..3 {
+        world.letter("no price", "rejected", &n.to_string());
+    }
+    let _held = world.cloud.sqs().receive("Dead", 1, std::time::Duration::ZERO).await.unwrap();
+    for _ in 0..2 {
+        let (_, listed) = world.json(&["dead", "list"]).await;
+        let letters = listed["queues"][0]["letters"].as_array().unwrap();
+        let receives: Vec<_> = letters.iter().map(|letter| letter["receives"].as_u64().unwrap()).collect();
+        assert_eq!(receives, [1, 0, 0], "{listed}");
+    }
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effects_are_shown() {
+    let world = World::start().await;
+    let (code, _, err) = world.claimant(&["effects"]).await;
+    assert!(code == 2 && err.contains("answered 404"), "{err}");
+    claimant_local::workload::show_effects(&world.cloud);
+    let (code, effects) = world.json(&["effects"]).await;
+    let names: Vec<_> = effects["kinds"].as_array().unwrap().iter().map(|kind| kind["name"].clone()).collect();
+    assert_eq!((code, names), (0, vec![json!("mails"), json!("charges")]), "{effects}");
     world.cloud.stop().await;
 }

@@ -4,15 +4,17 @@
 //! own name resolve to 127.0.0.1 (DNS rebinding): its requests name that host. Or it sends requests to 127.0.0.1 from another
 //! origin: its requests name that origin.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt as _;
+use percent_encoding::percent_decode_str;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -70,6 +72,13 @@ fn refusal(headers: &HeaderMap) -> Option<String> {
     Some(format!(
         "the request is from a page of {origin}: the local cloud answers only pages from 127.0.0.1, [::1] and localhost"
     ))
+}
+
+/// Returns the fields of a query, decoded; of two with one name the last.
+pub(crate) fn query(uri: &Uri) -> BTreeMap<String, String> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let fields = uri.query().unwrap_or_default().split('&').filter_map(|field| field.split_once('='));
+    fields.map(|(name, value)| (decoded(name), decoded(value))).collect()
 }
 
 /// Returns the first value of this header for which `is` is false.

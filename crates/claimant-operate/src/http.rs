@@ -1,7 +1,8 @@
 //! Requests to the control endpoint of a local cloud.
 
 use claimant_core::{Error, ErrorKind};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -9,7 +10,7 @@ use hyper_util::rt::TokioExecutor;
 /// The most bytes of an answer that are read; of an answer in lines, of each line.
 const ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-type Body = Empty<&'static [u8]>;
+type Body = Full<Bytes>;
 type Answer = hyper::body::Incoming;
 
 /// Returns what a GET of this address answers.
@@ -19,6 +20,25 @@ type Answer = hyper::body::Incoming;
 pub(crate) async fn get(url: &str) -> Result<Vec<u8>, Error> {
     let body = Limited::new(ask(url).await?, ANSWER_MAX_BYTES).collect().await;
     Ok(body.map_err(|e| failed(url, "broke off its answer").caused_by(e))?.to_bytes().to_vec())
+}
+
+/// Returns what a request with this method and JSON answers.
+///
+/// # Errors
+/// When there is no answer, or one that is no success: what its `error` says.
+pub(crate) async fn send(method: &str, url: &str, json: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let request = hyper::Request::builder().method(method).uri(url).header("content-type", "application/json");
+    let request = request.body(Body::from(json)).map_err(|_| bad_address(url))?;
+    let answer = client().request(request).await.map_err(|e| failed(url, "gave no answer").caused_by(e))?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), ANSWER_MAX_BYTES).collect().await;
+    let body = body.map_err(|e| failed(url, "broke off its answer").caused_by(e))?.to_bytes();
+    if status.is_success() {
+        return Ok(body.to_vec());
+    }
+    let said = serde_json::from_slice::<serde_json::Value>(&body).ok();
+    let said = said.as_ref().and_then(|said| said["error"].as_str());
+    Err(said.map_or_else(|| failed(url, &format!("answered {status}")), Error::invalid))
 }
 
 /// Returns the lines of what a GET of this address answers, as they come.
@@ -61,11 +81,18 @@ impl Lines {
 }
 
 async fn ask(url: &str) -> Result<Answer, Error> {
-    let address = url.parse().map_err(|_| Error::invalid(format!("{url:?} is no address: http://127.0.0.1:… is")))?;
-    let client: Client<HttpConnector, Body> = Client::builder(TokioExecutor::new()).build_http();
-    let answer = client.get(address).await.map_err(|e| failed(url, "gave no answer").caused_by(e))?;
+    let address = url.parse().map_err(|_| bad_address(url))?;
+    let answer = client().get(address).await.map_err(|e| failed(url, "gave no answer").caused_by(e))?;
     let status = answer.status();
     if status.is_success() { Ok(answer.into_body()) } else { Err(failed(url, &format!("answered {status}"))) }
+}
+
+fn client() -> Client<HttpConnector, Body> {
+    Client::builder(TokioExecutor::new()).build_http()
+}
+
+fn bad_address(url: &str) -> Error {
+    Error::invalid(format!("{url:?} is no address: http://127.0.0.1:… is"))
 }
 
 fn failed(url: &str, why: &str) -> Error {

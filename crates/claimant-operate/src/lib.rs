@@ -3,19 +3,25 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`dead`] | dead letters: read, grouped, sent back, discarded |
+//! | [`effects`] | what the functions of a local cloud have done, and how often |
+//! | [`faults`] | faults on purpose, in a local cloud |
 //! | [`intake`] | event source mappings: paused and resumed |
 //! | [`keys`] | records of keys: inspected, listed, released, reset, forgotten, resolved |
 //! | [`open`] | opens the stores of a target |
 //! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
+//! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
 
 mod aws;
 pub mod dead;
+pub mod effects;
+pub mod faults;
 mod http;
 pub mod intake;
 pub mod keys;
 pub mod open;
 pub mod outcomes;
 mod place;
+pub mod send;
 mod stack;
 pub mod target;

@@ -53,6 +53,8 @@ pub struct Function {
 pub struct Place {
     /// What it is, for people: `the local cloud of template.yaml`.
     pub name: String,
+    /// The path of the template, of a local cloud, as its command was given it.
+    pub template: Option<String>,
     /// The stores; of a local cloud the tables that functions name as their lock table, if any does.
     pub stores: Vec<StoreAddress>,
     /// The queues and dead-letter queues.
@@ -71,6 +73,7 @@ impl Place {
     pub(crate) async fn in_account(name: String, account: &Account) -> Self {
         Self {
             name,
+            template: None,
             stores: Vec::new(),
             queues: Vec::new(),
             functions: Vec::new(),
@@ -136,6 +139,40 @@ impl Place {
     #[must_use]
     pub fn function(&self, called: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == called || function.logical_id == called)
+    }
+
+    /// Returns whether it is a local cloud: nothing of it is anybody's work.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// Returns the queue that messages for this queue or function go to; without a name, the only one that is no dead-letter queue.
+    ///
+    /// # Errors
+    /// When there is none, or several are meant.
+    pub fn queue_for(&self, called: Option<&str>) -> Result<&Queue, Error> {
+        let dead: Vec<_> = self.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
+        let queues: Vec<_> = self.queues.iter().filter(|queue| !dead.contains(&queue.name.as_str())).collect();
+        let names = || queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ");
+        let Some(called) = called else {
+            return match queues.as_slice() {
+                [only] => Ok(only),
+                [] => Err(Error::invalid(format!("{} has no queue", self.name))),
+                _ => Err(Error::invalid(format!("say which queue is meant: {} has {}", self.name, names()))),
+            };
+        };
+        let of_function = || match self.function(called)?.queues.as_slice() {
+            [only] => self.queue(only),
+            _ => None,
+        };
+        self.queue(called).or_else(of_function).ok_or_else(|| {
+            let has = names();
+            Error::invalid(format!(
+                "{} has no queue {called}, nor a function of that name with one queue: it has {has}",
+                self.name
+            ))
+        })
     }
 
     /// Returns the queues that are the dead-letter queue of another, each once.

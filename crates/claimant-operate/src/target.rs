@@ -81,6 +81,7 @@ async fn local(control: &str) -> Result<Place, Error> {
         .filter_map(|(name, url)| Some((name.strip_prefix("AWS_ENDPOINT_URL_")?.to_owned(), url.clone())));
     Ok(Place {
         name: format!("the local cloud of {}", cloud.template),
+        template: Some(cloud.template),
         stores: used.into_iter().map(StoreAddress::Table).collect(),
         other_tables: others,
         control: Some(control.to_owned()),

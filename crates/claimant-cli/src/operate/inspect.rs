@@ -77,7 +77,7 @@ async fn dead_letters(place: &Place, inspection: &Inspection) -> Vec<Found> {
             continue;
         }
         let looked = async {
-            let dead = DeadLetterQueue::open(place.sqs(), &queue.url).await?;
+            let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
             if dead.sources().is_empty() {
                 return Ok(());
             }

@@ -3,9 +3,11 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `dead` | dead letters: listed, grouped, shown, sent back, discarded |
+//! | `effects` | what functions have done, and what was done twice |
 //! | `intake` | event source mappings: paused and resumed |
 //! | `list`, `inspect` | keys by their state; one key in words |
 //! | `act` | `release`, `reset`, `forget`, `resolve` |
+//! | `send` | messages for trying things out |
 //! | `tail` | outcomes as they happen |
 //! | `options`, `parse` | the options that all of them have, and the values of options |
 //! | `confirm` | questions before something is written |
@@ -14,11 +16,13 @@
 pub(crate) mod act;
 pub(crate) mod confirm;
 pub(crate) mod dead;
+pub(crate) mod effects;
 pub(crate) mod inspect;
 pub(crate) mod intake;
 pub(crate) mod list;
 pub(crate) mod options;
 pub(crate) mod parse;
+pub(crate) mod send;
 pub(crate) mod table;
 pub(crate) mod tail;
 

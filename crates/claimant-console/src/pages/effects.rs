@@ -1,18 +1,31 @@
-//! `/effects`: mails, charges, cards, bookings, stock, each with how often it happened.
-// Owner: helper acts. Replace all of it.
+//! `/effects`: what the functions have done, and what was done twice.
 
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use claimant_operate::effects::{Effect, Effects, Kind};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::Console;
+use crate::ui::badge::{Tone, badge, shape};
 use crate::ui::nav::Tab;
+use crate::ui::table::{self, Column, table};
 use crate::ui::text;
+
+/// The latest effects of a kind that are shown.
+const LATEST: usize = 20;
+
+const KINDS: [Column; 5] = [
+    table::text("Effects"),
+    table::number("Done"),
+    table::number("Keys"),
+    table::number("Asked for"),
+    table::text("More than once"),
+];
 
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
@@ -20,20 +33,103 @@ pub(crate) fn routes() -> Router<Console> {
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
-    ask.page(&console, Ok(Effects {}))
+    let effects = Effects::of(console.place()).await;
+    ask.page(&console, effects.map(Done))
 }
 
 #[derive(Serialize)]
-struct Effects {}
+struct Done(Effects);
 
-impl Page for Effects {
+impl Page for Done {
     const TAB: Tab = Tab::Effects;
 
     fn title(&self) -> String {
         "Effects".to_owned()
     }
 
-    fn live(&self) -> Markup {
-        text::empty("Nothing here yet", &html! {})
+    fn above(&self) -> Markup {
+        html! {
+            p .lead {
+                "What the functions have done to the world, seen where it was done: each key may have one effect of a kind. "
+                "What was asked for more often was recognised, or refused."
+            }
+        }
     }
+
+    fn live(&self) -> Markup {
+        let Self(effects) = self;
+        html! {
+            @if effects.repeated() > 0 { (alarm(effects)) }
+            (table("Kinds of effects", &KINDS, effects.kinds.iter().map(row)))
+            @if effects.kinds.iter().all(|kind| kind.total == 0) {
+                (text::empty("Nothing was done yet", &html! { "Send something on " a href="/send" { "Send" } "." }))
+            }
+            @for kind in effects.kinds.iter().filter(|kind| kind.total > 0) { (latest(kind)) }
+        }
+    }
+
+    fn summary(&self) -> Option<String> {
+        Some(match self.0.repeated() {
+            0 if self.0.kinds.iter().all(|kind| kind.total == 0) => "Nothing was done yet.".to_owned(),
+            0 => "Nothing was done twice.".to_owned(),
+            repeated => format!("Done more than once: {}.", text::counted(repeated, "key", "keys")),
+        })
+    }
+}
+
+/// What was done twice, where nobody can overlook it.
+fn alarm(effects: &Effects) -> Markup {
+    html! {
+        section .alarm role="alert" {
+            h2 { (shape(Tone::Bad)) "Done more than once" }
+            ul {
+                @for kind in &effects.kinds {
+                    @for repeated in &kind.repeated {
+                        li {
+                            strong { (repeated.what.len()) " " (kind.name) } " of " (key(kind, &repeated.key)) ": "
+                            (repeated.what.join("; "))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn row(kind: &Kind) -> Vec<Markup> {
+    let of = |number: u64| html! { @if kind.problem.is_none() { (text::count(number)) } };
+    vec![
+        html! { (kind.name) @if let Some(function) = &kind.function { span .soft.small { " of " (function) } } },
+        of(kind.total),
+        of(kind.keys),
+        of(kind.tries),
+        html! {
+            @match (&kind.problem, kind.repeated_keys) {
+                (Some(problem), _) => { (badge(Tone::Warn, "not known")) " " span .soft.small { (problem) } },
+                (None, 0) => (badge(if kind.total == 0 { Tone::Idle } else { Tone::Good }, "none")),
+                (None, 1) => (badge(Tone::Bad, "1 key")),
+                (None, keys) => (badge(Tone::Bad, &format!("{keys} keys"))),
+            }
+        },
+    ]
+}
+
+fn latest(kind: &Kind) -> Markup {
+    let columns = [table::text("Key"), table::text("What")];
+    let row = |effect: &Effect| vec![key(kind, &effect.key), html! { (effect.what) }];
+    let some = if kind.total > LATEST as u64 { "The latest " } else { "All " };
+    html! {
+        section {
+            h2 { (some) (kind.name) }
+            (table(&kind.name, &columns, kind.latest.iter().take(LATEST).map(row)))
+        }
+    }
+}
+
+/// A key, with a link to what is known of it: the consumer's name is the function's here, so the search finds it.
+fn key(_: &Kind, key: &str) -> Markup {
+    if key.is_empty() {
+        return html! { span .soft.small { "no key" } };
+    }
+    html! { a .id href={ "/messages?text=" (text::encoded(key)) } { (key) } }
 }

@@ -1,39 +1,258 @@
-//! `/faults`: over the faults of helper journal.
-// Owner: helper acts. Replace all of it.
+//! `/faults`: things broken on purpose, each visible while it acts and ended by hand.
 
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::faults::{Fault, FaultSpec, Faults};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use crate::answer::Page;
-use crate::ask::Ask;
+use crate::answer::{Done, Page};
+use crate::ask::{Act, Ask};
 use crate::console::Console;
+use crate::fields::Fields;
+use crate::ui::badge::{Tone, badge};
+use crate::ui::form;
 use crate::ui::nav::Tab;
+use crate::ui::table::{self, Column, table};
 use crate::ui::text;
+
+const PATH: &str = "/faults";
+const END: &str = "/faults/end";
+
+/// The most ended faults that are shown.
+const ENDED_SHOWN: usize = 10;
+
+const COLUMNS: [Column; 4] =
+    [table::text("Fault"), table::text("State"), table::number("Has acted"), table::text("Switched on")];
+
+/// One button: its label, and the fault that it switches on. Of a process, the function is chosen beside it.
+type Preset = (&'static str, &'static [(&'static str, &'static str)]);
+
+const PROCESSES: [Preset; 4] = [
+    ("Kill a process at its next claim", &[("act", "kill")]),
+    ("Kill its processes now", &[("act", "kill"), ("when", "now")]),
+    ("Freeze a process for 5 s at its next claim", &[("act", "freeze")]),
+    ("Freeze it for 40 s: longer than its time", &[("act", "freeze"), ("frozen_s", "40")]),
+];
+
+const TABLE: [Preset; 5] = [
+    ("Lose the answer to the next claim", &[("act", "lose"), ("of", "claims")]),
+    ("Lose the answer to the next completion", &[("act", "lose"), ("of", "settlements")]),
+    ("Throttle it for 10 s", &[("act", "throttle"), ("of", "table"), ("seconds", "10")]),
+    ("Throttle completions for 10 s", &[("act", "throttle"), ("of", "settlements"), ("seconds", "10")]),
+    ("Cut it off for 10 s", &[("act", "cut"), ("of", "table"), ("seconds", "10")]),
+];
+
+const OTHERS: [Preset; 4] = [
+    ("Refuse mails for 10 s", &[("act", "refuse"), ("of", "mail"), ("seconds", "10")]),
+    ("Lose the answer to the next mail", &[("act", "lose"), ("of", "mail")]),
+    ("Refuse charges for 10 s", &[("act", "refuse"), ("of", "gateway"), ("seconds", "10")]),
+    ("Lose the answer to the next charge", &[("act", "lose"), ("of", "gateway")]),
+];
 
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
-    Router::new().route("/faults", get(show))
+    Router::new().route(PATH, get(show).post(begin)).route(END, post(end))
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
-    ask.page(&console, Ok(Faults {}))
+    let page = page(&console).await;
+    ask.page(&console, page)
+}
+
+async fn page(console: &Console) -> Result<FaultsPage, Error> {
+    let place = console.place();
+    Ok(FaultsPage {
+        faults: Faults::of(place)?.list().await?,
+        functions: place.functions.iter().map(|function| function.name.clone()).collect(),
+        now_ms: SystemClock.now().as_millis(),
+    })
+}
+
+async fn begin(State(console): State<Console>, act: Act) -> Response {
+    let done = begun(&console, &act).await;
+    act.ask.done(&console, Tab::Faults, done)
+}
+
+async fn end(State(console): State<Console>, act: Act) -> Response {
+    let done = ended(&console, &act.fields).await;
+    act.ask.done(&console, Tab::Faults, done)
+}
+
+/// Switches a fault on, as `claimant fault` does.
+async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
+    console.check_writes()?;
+    let spec = spec(&act.fields, &act.ask.query)?;
+    let fault = Faults::of(console.place())?.begin(&spec).await?;
+    let value = serde_json::to_value(&fault).unwrap_or_default();
+    Ok(Done::new(format!("Fault {}: {}.", fault.id, fault.does.trim_end_matches('.')), PATH, value))
+}
+
+/// Ends one fault, or all.
+async fn ended(console: &Console, fields: &Fields) -> Result<Done, Error> {
+    console.check_writes()?;
+    let faults = Faults::of(console.place())?;
+    let ended = match fields.get("id") {
+        Some(_) => vec![faults.end(fields.number("id", 0, 1..=u64::MAX)?).await?],
+        None => faults.end_all().await?,
+    };
+    let said = match ended.as_slice() {
+        [] => "No fault acts.".to_owned(),
+        [fault] => format!("Fault {} is over.", fault.id),
+        several => format!("{} are over.", text::counted(several.len() as u64, "fault", "faults")),
+    };
+    Ok(Done::new(said, PATH, serde_json::to_value(&ended).unwrap_or_default()))
+}
+
+/// Reads a fault from the fields of a form; a button of a process names its preset in the query.
+fn spec(fields: &Fields, query: &Fields) -> Result<FaultSpec, Error> {
+    let most = PROCESSES.len() as u64;
+    let number = query.number("preset", most, 0..=most)?;
+    let preset = usize::try_from(number).ok().and_then(|number| PROCESSES.get(number));
+    let of_preset =
+        |name: &str| preset?.1.iter().find(|(field, _)| *field == name).map(|(_, value)| (*value).to_owned());
+    let own = |name: &str| fields.get(name).map(str::to_owned).or_else(|| of_preset(name));
+    let number = |name: &str| -> Result<Option<u32>, Error> {
+        let parse = |text: String| text.parse().map_err(|_| Error::invalid(format!("{name} is a whole number")));
+        own(name).map(parse).transpose()
+    };
+    let act =
+        own("act").ok_or_else(|| Error::invalid("act is missing: kill, freeze, lose, throttle, cut or refuse"))?;
+    Ok(FaultSpec {
+        act,
+        of: own("of"),
+        function: own("function"),
+        process: number("process")?,
+        when: own("when"),
+        frozen_s: number("frozen_s")?,
+        times: number("times")?,
+        seconds: number("seconds")?,
+    })
 }
 
 #[derive(Serialize)]
-struct Faults {}
+struct FaultsPage {
+    faults: Vec<Fault>,
+    functions: Vec<String>,
+    now_ms: u64,
+}
 
-impl Page for Faults {
+impl Page for FaultsPage {
     const TAB: Tab = Tab::Faults;
 
     fn title(&self) -> String {
         "Faults".to_owned()
     }
 
+    fn above(&self) -> Markup {
+        html! {
+            p .lead { "Break things on purpose, and see that nothing is lost and nothing is done twice. Only this local cloud is broken." }
+        }
+    }
+
     fn live(&self) -> Markup {
-        text::empty("Nothing here yet", &html! {})
+        let shown: Vec<_> = self.active().chain(self.over().take(ENDED_SHOWN)).collect();
+        html! {
+            @if shown.is_empty() {
+                (text::empty("No fault acts", &html! { "Switch one on below, then " a href="/send" { "send" } " something." }))
+            } @else {
+                section {
+                    (table("Faults", &COLUMNS, shown.into_iter().map(|fault| self.row(fault))))
+                }
+            }
+        }
+    }
+
+    fn below(&self) -> Markup {
+        html! {
+            div .presets {
+                section .card {
+                    h2 { "Processes" }
+                    @if self.functions.is_empty() {
+                        p .soft { "No function runs here." }
+                    } @else {
+                        form method="post" action=(PATH) {
+                            (form::field("Function", &form::select("function", self.functions.iter().map(|name| (name.as_str(), name.as_str())), None)))
+                            // One form for all, so that the function is chosen once: each button names its fault.
+                            div .acts { @for (at, (label, _)) in PROCESSES.iter().enumerate() { button type="submit" formaction={ (PATH) "?preset=" (at) } { (label) } } }
+                        }
+                    }
+                }
+                section .card {
+                    h2 { "The table" }
+                    div .acts { @for (label, fields) in &TABLE { (form::act(PATH, label, fields)) } }
+                }
+                section .card {
+                    h2 { "Mails and charges" }
+                    div .acts { @for (label, fields) in &OTHERS { (form::act(PATH, label, fields)) } }
+                }
+            }
+        }
+    }
+
+    fn summary(&self) -> Option<String> {
+        Some(match self.active().count() {
+            0 => "No fault acts.".to_owned(),
+            count => format!("{}.", text::counted(count as u64, "fault acts", "faults act")),
+        })
+    }
+}
+
+impl FaultsPage {
+    fn active(&self) -> impl Iterator<Item = &Fault> {
+        self.faults.iter().filter(|fault| fault.ended_ms.is_none())
+    }
+
+    fn over(&self) -> impl Iterator<Item = &Fault> {
+        self.faults.iter().filter(|fault| fault.ended_ms.is_some())
+    }
+
+    fn row(&self, fault: &Fault) -> Vec<Markup> {
+        let id = fault.id.to_string();
+        let state = match (fault.ended_ms, fault.until_ms, fault.spec.times) {
+            (Some(_), ..) if fault.acted == 0 => badge(Tone::Quiet, "over, met nothing"),
+            (Some(_), ..) => badge(Tone::Quiet, "over"),
+            (None, Some(until), _) => {
+                let left = text::duration(until.saturating_sub(self.now_ms));
+                badge(Tone::Warn, &format!("acts for {left} more"))
+            }
+            (None, None, Some(times)) => {
+                let left = u64::from(times.saturating_sub(fault.acted));
+                badge(Tone::Warn, &format!("waits to act {} more", text::counted(left, "time", "times")))
+            }
+            (None, None, None) => badge(Tone::Warn, "acts"),
+        };
+        vec![
+            html! { (fault.does) },
+            html! {
+                (state)
+                @if fault.ended_ms.is_none() { " " (form::act(END, "End it", &[("id", &id)])) }
+            },
+            text::count(u64::from(fault.acted)),
+            text::time(fault.began_ms),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buttons_and_fields_say_the_same() {
+        let read = |form: &str, query: &str| spec(&Fields::of_form(form), &Fields::of_form(query)).unwrap();
+        let frozen = read("function=payment", "preset=3");
+        assert_eq!(
+            (frozen.act.as_str(), frozen.frozen_s, frozen.function.as_deref()),
+            ("freeze", Some(40), Some("payment"))
+        );
+        assert_eq!(frozen, read("function=payment&act=freeze&frozen_s=40", ""));
+        assert_eq!(read("act=cut&of=table&seconds=10", "").seconds, Some(10));
+        for (form, query) in [("", ""), ("", "preset=9"), ("act=kill&process=x", "")] {
+            assert!(spec(&Fields::of_form(form), &Fields::of_form(query)).is_err(), "{form}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! | `programs` | where the program of each function is |
 //! | `environment` | the variables of functions, and of the clients of a cloud |
 //! | `running` | [`Cloud`]: a cloud that runs, and how it stops |
+//! | `services` | what is behind the endpoints |
 //! | `servers` | the servers of the endpoints |
 //! | `view` | [`View`]: what a page sees of a cloud |
 //! | `builds` | new builds of the functions, and changes of the template, while it runs |
@@ -17,10 +18,12 @@ mod environment;
 mod programs;
 mod running;
 mod servers;
+mod services;
 mod start;
 mod view;
 
 pub use config::{Binaries, CloudConfig, Delays, Endpoints, Ports};
 pub use running::{Cloud, STOP_ENDPOINTS_MAX, STOP_FUNCTIONS_MAX, STOP_MAPPINGS_MAX};
+pub(crate) use services::Services;
 pub use start::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX};
 pub use view::{FunctionView, View};

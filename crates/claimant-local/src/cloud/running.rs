@@ -9,7 +9,9 @@ use tokio::time::timeout;
 use super::config::Endpoints;
 use super::environment;
 use super::servers::{Servers, all_ended};
+use super::services::Services;
 use crate::Error;
+use crate::control::Control;
 use crate::dynamodb::DynamoDb;
 use crate::faults::Faults;
 use crate::gateway::Gateway;
@@ -34,17 +36,6 @@ pub(super) struct RunningFunction {
     pub(super) mappings: Vec<Mapping>,
 }
 
-/// What is behind the endpoints.
-pub(super) struct Services {
-    pub(super) journal: Journal,
-    pub(super) faults: Faults,
-    pub(super) sqs: Sqs,
-    pub(super) dynamodb: DynamoDb,
-    pub(super) mailbox: Mailbox,
-    pub(super) gateway: Gateway,
-    pub(super) s3: S3,
-}
-
 /// A running local cloud.
 ///
 /// [`stop`](Self::stop) ends it in order. Dropping it stops the endpoints at once.
@@ -52,6 +43,7 @@ pub struct Cloud {
     pub(super) stack: Stack,
     pub(super) endpoints: Endpoints,
     pub(super) services: Services,
+    pub(super) control: Control,
     pub(super) functions: Vec<RunningFunction>,
     /// The functions that had no program when the cloud started, each with what to do about it.
     pub(super) waiting: Vec<String>,
@@ -107,6 +99,16 @@ impl Cloud {
     /// The tables.
     pub fn dynamodb(&self) -> &DynamoDb {
         &self.services.dynamodb
+    }
+
+    /// What is behind the endpoints.
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// What the control endpoint answers.
+    pub(crate) fn control(&self) -> &Control {
+        &self.control
     }
 
     /// What was sent by mail.

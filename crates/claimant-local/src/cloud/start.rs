@@ -10,8 +10,9 @@ use tokio::task::JoinSet;
 
 use super::config::{CloudConfig, Endpoints, Ports};
 use super::programs::{BOOTSTRAP, Programs};
-use super::running::{Cloud, RunningFunction, Services};
+use super::running::{Cloud, RunningFunction};
 use super::servers::Servers;
+use super::services::Services;
 use super::{builds, environment};
 use crate::Error;
 use crate::control::{Control, Managed, describe};
@@ -105,7 +106,8 @@ impl Cloud {
             watching.spawn(builds::watch(all, config.template.clone(), config.logs));
         }
         let services = Services { journal, faults, sqs, dynamodb, mailbox, gateway, s3 };
-        let cloud = Cloud { waiting, watching, stack, endpoints, services, functions, servers };
+        let cloud =
+            Cloud { waiting, watching, stack, endpoints, services, control: control.clone(), functions, servers };
         let template = config.template.display().to_string();
         control.set_description(describe(&template, cloud.stack(), cloud.sqs(), &cloud.variables()));
         Ok(cloud)

@@ -44,6 +44,7 @@ fn router(control: Control) -> Router {
     let lambda = management::router(Arc::clone(&control.functions));
     Router::new()
         .route("/_claimant/cloud", get(cloud))
+        .route("/_claimant/effects", get(effects))
         .route("/_claimant/logs", get(logs))
         .route("/_claimant/faults", get(faults).post(begin_fault).delete(end_faults))
         .route("/_claimant/faults/{id}", delete(end_fault))
@@ -78,6 +79,13 @@ async fn cloud(State(control): State<Control>) -> Response {
     match control.description.get() {
         Some(description) => Json(description).into_response(),
         None => (StatusCode::SERVICE_UNAVAILABLE, "the cloud is not ready yet").into_response(),
+    }
+}
+
+async fn effects(State(control): State<Control>) -> Response {
+    match control.effects.get() {
+        Some(read) => Json(read().await).into_response(),
+        None => (StatusCode::NOT_FOUND, "this cloud does not say what its functions have done").into_response(),
     }
 }
 

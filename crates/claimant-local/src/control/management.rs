@@ -11,10 +11,10 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::arn::{self, ACCOUNT_ID, REGION};
+use crate::endpoint::query;
 use crate::mapping::{MappingState, MappingSwitch};
 use crate::stack::{FunctionSpec, MappingSpec};
 
@@ -195,12 +195,6 @@ fn page(name: &str, items: Vec<Value>, query: &BTreeMap<String, String>) -> Resp
     let next = (end < items.len()).then(|| end.to_string());
     let items: Vec<_> = items.into_iter().skip(start).take(size).collect();
     Json(json!({ name: items, "NextMarker": next })).into_response()
-}
-
-fn query(uri: &Uri) -> BTreeMap<String, String> {
-    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let fields = uri.query().unwrap_or_default().split('&').filter_map(|field| field.split_once('='));
-    fields.map(|(name, value)| (decoded(name), decoded(value))).collect()
 }
 
 async fn unknown(method: Method, uri: Uri) -> Response {

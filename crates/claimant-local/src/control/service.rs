@@ -1,5 +1,6 @@
 //! What the control endpoint answers.
 
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -20,13 +21,23 @@ pub(super) struct LogLine {
 }
 
 /// The control endpoint of a cloud. Clones share it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Control {
     pub(super) description: Arc<OnceLock<Value>>,
     pub(super) lines: broadcast::Sender<LogLine>,
     pub(super) stopped: watch::Sender<bool>,
     pub(super) functions: Functions,
     pub(super) faults: Faults,
+    pub(super) effects: Arc<OnceLock<ReadEffects>>,
+}
+
+/// Reads what the functions have done, as JSON.
+pub(super) type ReadEffects = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>;
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").field("description", &self.description).finish_non_exhaustive()
+    }
 }
 
 impl Control {
@@ -39,6 +50,7 @@ impl Control {
             stopped: watch::Sender::new(false),
             functions: Functions::default(),
             faults: faults.clone(),
+            effects: Arc::default(),
         }
     }
 
@@ -52,6 +64,12 @@ impl Control {
     pub fn set_functions(&self, functions: Vec<Managed>) {
         // OK to be set already: as above.
         let _ = self.functions.set(functions);
+    }
+
+    /// Sets what reads the functions' effects, as JSON; the first time counts.
+    pub fn set_effects(&self, read: impl Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync + 'static) {
+        // OK to be set already: as above.
+        let _ = self.effects.set(Box::new(read));
     }
 
     /// Returns a sink that passes each line on to this endpoint's readers, and to `sink`.

@@ -184,6 +184,12 @@ impl Backlog {
         })
     }
 
+    /// Returns the messages that came after this position, hidden ones too, in order of arrival.
+    pub(super) fn later(&self, after: Option<Key>) -> impl Iterator<Item = (Key, &Message)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.messages.range((from, Bound::Unbounded)).map(|(key, (message, _))| (*key, message))
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Self { arrivals: self.arrivals, ..Self::new(self.fifo) };
     }

@@ -4,8 +4,9 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -21,6 +22,9 @@ use crate::endpoint;
 /// The largest request read: 1 MiB of content, every byte of which JSON may spell in six (`\u000a`), and 2 MiB for
 /// the ten entries around it. A larger one could only hold a message that SQS refuses.
 const REQUEST_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 2 * 1_048_576;
+
+/// The most messages of one look.
+const LOOK_MAX: usize = 1_000;
 
 const TARGET_HEADER: &str = "x-amz-target";
 const TARGET_PREFIX: &str = "AmazonSQS.";
@@ -46,6 +50,7 @@ impl Sqs {
         self.default_endpoint(format!("http://{address}"));
         let (close, closing) = watch::channel(false);
         let router = Router::new()
+            .route("/_claimant/messages", get(look))
             .fallback(answer)
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state::<()>((self, closing));
@@ -54,6 +59,18 @@ impl Sqs {
             close.send_replace(true);
         };
         endpoint::serve("SQS endpoint", listener, router, stopping).await
+    }
+}
+
+/// Shows messages without receiving them: for people, and for the commands and the console.
+async fn look(State((sqs, _)): State<Shared>, uri: Uri) -> Response {
+    let asked = endpoint::query(&uri);
+    let field = |name: &str| asked.get(name).map(String::as_str);
+    let after = field("after").and_then(|text| text.parse().ok());
+    let limit = field("limit").and_then(|text| text.parse().ok()).unwrap_or(LOOK_MAX).clamp(1, LOOK_MAX);
+    match actions::look(&sqs, field("queue").unwrap_or_default(), after, limit) {
+        Ok(answer) => ([(header::CONTENT_TYPE, "application/json")], to_json(&answer)).into_response(),
+        Err(fault) => refusal(&fault),
     }
 }
 

@@ -52,6 +52,11 @@ fn write(queue_id: &str, key: Key, receipt: u32) -> String {
 
 /// The message as its newest receive hands it out.
 pub(super) fn received(queue_id: &str, key: Key, message: &Message) -> Received {
+    Received { receipt_handle: write(queue_id, key, message.receives.here), ..shown(message) }
+}
+
+/// The message as it is, without what would delete it.
+pub(super) fn shown(message: &Message) -> Received {
     let some = |name: &str, value: &Option<String>| value.clone().map(|value| (name.to_owned(), value));
     let first_received_ms = message.receives.first_ms.unwrap_or(message.sent_ms);
     let always = [
@@ -70,7 +75,7 @@ pub(super) fn received(queue_id: &str, key: Key, message: &Message) -> Received 
     let always = always.map(|(name, value)| (name.to_owned(), value));
     Received {
         message_id: message.id.clone(),
-        receipt_handle: write(queue_id, key, message.receives.here),
+        receipt_handle: String::new(),
         body: message.content.body.clone(),
         md5_of_body: message.content.md5_of_body.clone(),
         attributes: always.into_iter().chain(sometimes.into_iter().flatten()).collect(),

@@ -230,6 +230,23 @@ pub(super) struct ReceiveAnswer {
     pub(super) messages: Vec<ReceivedMessage>,
 }
 
+/// Messages that were looked at, and not received. No action of SQS answers so.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct LookAnswer {
+    pub(super) messages: Vec<LookedAt>,
+    /// After which position the next page begins, unless this is the last.
+    pub(super) next: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct LookedAt {
+    pub(super) position: u64,
+    #[serde(flatten)]
+    pub(super) message: ReceivedMessage,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct ReceivedMessage {

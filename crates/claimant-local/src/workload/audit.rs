@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
 use super::sample::{Effect, Look, Sample, Seen, records_of, variable_of};
-use crate::cloud::Cloud;
+use crate::cloud::Services;
 use crate::stack::FunctionSpec;
 
 /// One event in this many is about an object in a bucket.
@@ -49,16 +49,16 @@ impl Sample for Audit {
     }
 
     /// Every row, by the type it has.
-    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
+    fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let rows = cloud.dynamodb().items(variable_of(function, "AUDIT_TABLE")?)?;
+            let rows = services.dynamodb.items(variable_of(function, "AUDIT_TABLE")?)?;
             let row = |row: &crate::dynamodb::Item| {
                 let (key, what) = (row.text("event_id")?.to_owned(), row.text("type")?.to_owned());
                 Some(Effect { key, what })
             };
             let effects: Vec<_> = rows.iter().filter_map(row).collect();
             let tries = effects.len() as u64;
-            Ok(Seen { effects, tries, records: records_of(cloud, function, self.function())? })
+            Ok(Seen { effects, tries, records: records_of(services, function, self.function())? })
         })
     }
 }

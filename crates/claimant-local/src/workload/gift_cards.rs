@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
 use super::sample::{Effect, Look, Sample, Seen, records_of, variable_of};
-use crate::cloud::Cloud;
+use crate::cloud::Services;
 use crate::stack::FunctionSpec;
 
 /// One order in this many is refused.
@@ -31,10 +31,10 @@ impl Sample for GiftCards {
     }
 
     /// Every card, with the amount that the ledger says of its order; and every entry without a card.
-    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
+    fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let cards = cloud.dynamodb().items(variable_of(function, "GIFT_CARD_TABLE")?)?;
-            let ledger = cloud.dynamodb().items(variable_of(function, "GIFT_CARD_LEDGER_TABLE")?)?;
+            let cards = services.dynamodb.items(variable_of(function, "GIFT_CARD_TABLE")?)?;
+            let ledger = services.dynamodb.items(variable_of(function, "GIFT_CARD_LEDGER_TABLE")?)?;
             let names = |item: &crate::dynamodb::Item| {
                 Some((item.text("order_id")?.to_owned(), item.text("card_id")?.to_owned()))
             };
@@ -51,7 +51,7 @@ impl Sample for GiftCards {
                 }
             }
             let tries = effects.len() as u64;
-            Ok(Seen { effects, tries, records: records_of(cloud, function, self.function())? })
+            Ok(Seen { effects, tries, records: records_of(services, function, self.function())? })
         })
     }
 }

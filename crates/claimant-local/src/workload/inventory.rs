@@ -8,7 +8,7 @@ use super::plan::{COUNT_MAX, Fate, Piece, Plan, Random, Repeat, Request};
 use super::records::Records;
 use super::sample::{Effect, Look, Prepare, Sample, Seen, variable_of};
 use crate::Error;
-use crate::cloud::Cloud;
+use crate::cloud::Services;
 use crate::stack::FunctionSpec;
 
 /// How many articles the lines are shared out to.
@@ -60,7 +60,7 @@ impl Sample for Inventory {
 
     /// Every reservation of a run's articles; and what is wrong with an article whose free and reserved stock are not what
     /// there was.
-    fn look<'a>(&'a self, _: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
+    fn look<'a>(&'a self, _: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
             let mut database = connect(function).await?;
             let reserved: Vec<(String, i64, String)> =

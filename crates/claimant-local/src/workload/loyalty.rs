@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
 use super::sample::{Effect, Look, Sample, Seen, records_of, variable_of};
-use crate::cloud::Cloud;
+use crate::cloud::Services;
 use crate::stack::FunctionSpec;
 
 /// How many customers the changes are shared out to.
@@ -42,9 +42,9 @@ impl Sample for Loyalty {
     }
 
     /// Every change's entry; and what is wrong with a balance that is not the sum of its entries.
-    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
+    fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let items = cloud.dynamodb().items(variable_of(function, "LOYALTY_TABLE")?)?;
+            let items = services.dynamodb.items(variable_of(function, "LOYALTY_TABLE")?)?;
             let (mut effects, mut missing) = (Vec::new(), BTreeMap::new());
             for item in &items {
                 let (Some(customer), Some(entry)) = (item.text("customer_id"), item.text("entry")) else { continue };
@@ -59,7 +59,7 @@ impl Sample for Loyalty {
                 effects.push(Effect { key: customer, what: format!("a balance that lacks {points} points") });
             }
             let tries = effects.len() as u64;
-            Ok(Seen { effects, tries, records: records_of(cloud, function, self.function())? })
+            Ok(Seen { effects, tries, records: records_of(services, function, self.function())? })
         })
     }
 }

@@ -9,6 +9,7 @@
 //! | `sample` | what a sample says: what is sent, and what is seen of it |
 //! | `plan` | what is sent, and what must become of it; the same for every function |
 //! | `orders`, `payments`, `gift_cards`, `loyalty`, `audit`, `inventory` | one function's `Sample` each: what is sent to it, and where its effects are seen |
+//! | `effects` | what the functions have done, and how often, for the control endpoint |
 //! | `records` | the records' word, in the lock table or in PostgreSQL |
 //! | `route` | where the messages of a function go |
 //! | `run` | sending, waiting, looking |
@@ -17,6 +18,7 @@
 //! A function more is a module more with its `Sample`, and a line in `run::SAMPLES`.
 
 mod audit;
+mod effects;
 mod gift_cards;
 mod inventory;
 mod loyalty;
@@ -30,6 +32,7 @@ mod run;
 mod sample;
 mod summary;
 
+pub use effects::show_effects;
 pub use plan::{COUNT_MAX, Fate, Piece, Plan, Planned, Random};
 pub use report::Report;
 pub use route::Route;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
 use super::sample::{Effect, Look, Sample, Seen, records_of};
-use crate::cloud::Cloud;
+use crate::cloud::Services;
 use crate::stack::FunctionSpec;
 
 /// The header by which the function tells which order a mail is for.
@@ -45,16 +45,22 @@ impl Sample for Orders {
         request.plan(|i, number, random| order(i, number, request.count, random), &[other_fields, no_id])
     }
 
-    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
+    fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let mails = cloud.mailbox().mails().into_iter().map(|mail| Effect {
-                key: mail.header(KEY_HEADER).unwrap_or_default().to_owned(),
-                what: mail.to.join(", "),
-            });
-            let records = records_of(cloud, function, self.function())?;
-            Ok(Seen { effects: mails.collect(), tries: cloud.mailbox().attempts(), records })
+            let records = records_of(services, function, self.function())?;
+            Ok(Seen { records, ..mails(services) })
         })
     }
+}
+
+/// Every mail, whichever function sent it.
+pub(super) fn mails(services: &Services) -> Seen {
+    let mails = services
+        .mailbox
+        .mails()
+        .into_iter()
+        .map(|mail| Effect { key: mail.header(KEY_HEADER).unwrap_or_default().to_owned(), what: mail.to.join(", ") });
+    Seen { effects: mails.collect(), tries: services.mailbox.attempts(), ..Seen::default() }
 }
 
 fn order(i: u32, number: u64, count: u32, random: &mut Random) -> (Piece, Repeat) {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
 use super::sample::{Effect, Look, Sample, Seen, records_of};
-use crate::cloud::Cloud;
+use crate::cloud::Services;
 use crate::gateway::{Charge, Order};
 use crate::stack::FunctionSpec;
 
@@ -40,17 +40,22 @@ impl Sample for Payments {
         request.plan(|i, number, random| payment(i, number, in_doubt, random), &[other_fields])
     }
 
-    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a> {
+    fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let charges = cloud.gateway().charges().into_iter().map(|charge| {
-                let Charge { order: Order { amount_cents, currency, reference }, key, .. } = charge;
-                // The gateway that knows no keys has only the reference.
-                Effect { key: key.unwrap_or(reference), what: format!("{amount_cents} {currency}") }
-            });
-            let records = records_of(cloud, function, self.function())?;
-            Ok(Seen { effects: charges.collect(), tries: cloud.gateway().requests(), records })
+            let records = records_of(services, function, self.function())?;
+            Ok(Seen { records, ..charges(services) })
         })
     }
+}
+
+/// Every charge, whichever function made it.
+pub(super) fn charges(services: &Services) -> Seen {
+    let charges = services.gateway.charges().into_iter().map(|charge| {
+        let Charge { order: Order { amount_cents, currency, reference }, key, .. } = charge;
+        // The gateway that knows no keys has only the reference.
+        Effect { key: key.unwrap_or(reference), what: format!("{amount_cents} {currency}") }
+    });
+    Seen { effects: charges.collect(), tries: services.gateway.requests(), ..Seen::default() }
 }
 
 fn deduplicates(function: &FunctionSpec) -> bool {

@@ -22,7 +22,7 @@ use crate::sqs::Depth;
 use crate::stack::FunctionSpec;
 
 /// The samples, in the order of their rows.
-const SAMPLES: [&dyn Sample; 6] = [&Orders, &Payments, &GiftCards, &Loyalty, &Audit, &Inventory];
+pub(super) const SAMPLES: [&dyn Sample; 6] = [&Orders, &Payments, &GiftCards, &Loyalty, &Audit, &Inventory];
 
 /// How often due messages are sent and the queues looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -163,7 +163,7 @@ impl<'a> Lane<'a> {
         settings: Settings,
     ) -> Result<Self, Error> {
         let route = Route::of(cloud.stack(), function)?;
-        let before = sample.look(cloud, function).await?;
+        let before = sample.look(cloud.services(), function).await?;
         let known = before.records.keys().chain(before.effects.iter().map(|effect| effect.key.as_str()));
         let request = Request::after(known, settings.count, settings.seed);
         sample.prepare(request, function).await?;
@@ -212,7 +212,7 @@ impl<'a> Lane<'a> {
             dead_letters: dead_letters.into_iter().map(|message| message.body).collect(),
             left_for_redelivery: cloud.mapping_counters(&self.route.function.logical_id).failed,
         };
-        let seen = self.sample.look(cloud, self.route.function).await?.since(&self.before);
+        let seen = self.sample.look(cloud.services(), self.route.function).await?.since(&self.before);
         Ok(Summary {
             function: self.sample.function(),
             effects_are: self.sample.effects(),

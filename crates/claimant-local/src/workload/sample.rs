@@ -6,14 +6,14 @@ use std::pin::Pin;
 use super::plan::{Plan, Request};
 use super::records::Records;
 use crate::Error;
-use crate::cloud::Cloud;
+use crate::cloud::Services;
 use crate::stack::FunctionSpec;
 
 /// The variable that names a function's lock table.
 const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 
 /// What is sent to one function, and where its effects are seen.
-pub(super) trait Sample {
+pub(super) trait Sample: Sync {
     /// The function, by its binary. Its consumer has the same name.
     fn function(&self) -> &'static str;
 
@@ -32,14 +32,14 @@ pub(super) trait Sample {
     fn plan(&self, request: Request, function: &FunctionSpec) -> Plan;
 
     /// What there is now.
-    fn look<'a>(&'a self, cloud: &'a Cloud, function: &'a FunctionSpec) -> Look<'a>;
+    fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a>;
 }
 
 /// Whether all is there that a function's work needs, or why it cannot be made.
 pub(super) type Prepare<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 
 /// What is seen of one function's work, or why it cannot be.
-pub(super) type Look<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> + 'a>>;
+pub(super) type Look<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> + Send + 'a>>;
 
 /// What is seen of one function's work where it has its effects.
 #[derive(Debug, Clone, Default)]
@@ -88,6 +88,6 @@ pub(super) fn variable_of<'a>(function: &'a FunctionSpec, variable: &str) -> Res
 }
 
 /// What the lock table says of this consumer's keys.
-pub(super) fn records_of(cloud: &Cloud, function: &FunctionSpec, consumer: &str) -> Result<Records, Error> {
-    Ok(Records::of_items(&cloud.dynamodb().items(variable_of(function, TABLE_VARIABLE)?)?, consumer))
+pub(super) fn records_of(services: &Services, function: &FunctionSpec, consumer: &str) -> Result<Records, Error> {
+    Ok(Records::of_items(&services.dynamodb.items(variable_of(function, TABLE_VARIABLE)?)?, consumer))
 }

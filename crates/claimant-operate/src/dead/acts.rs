@@ -13,7 +13,7 @@ use super::walk::{Walk, delete, finish};
 
 impl DeadLetterQueue {
     /// Reads the letters that are selected, and gives each to `each`. They are hidden from other readers meanwhile, 120 s at most,
-    /// and shown again at the end. To SQS that is a receive.
+    /// and shown again at the end. To SQS that is a receive. Those of a local cloud, opened with [`open_in`](Self::open_in), are not.
     ///
     /// Of a FIFO queue SQS shows at most ten letters of a group at a time: the others come once these are sent back or
     /// discarded.
@@ -28,6 +28,9 @@ impl DeadLetterQueue {
         observer: Observer<'_>,
     ) -> Result<Report, Error> {
         selection.check()?;
+        if self.is_only_looked_at() {
+            return self.read_by_looking(selection, limit, each, observer).await;
+        }
         let mut walk = Walk::new(self, selection, limit, false);
         let mut report = Report::default();
         let read = async {

@@ -9,6 +9,7 @@
 //! | `selection` | [`Selection`]: which dead letters are meant |
 //! | `outgoing` | the copy that goes back to a queue, and the [`Edit`] of its body |
 //! | `queue` | [`DeadLetterQueue`]: what is asked of SQS |
+//! | `look` | letters of a local cloud, seen without receiving them |
 //! | `walk` | every letter once, as far as SQS shows it |
 //! | `pace` | how many a second |
 //! | `report` | what is asked of an act ([`Bounds`], [`Observer`]), and what it did ([`Report`]) |
@@ -16,13 +17,14 @@
 //! | `redrive` | sending back |
 //!
 //! SQS has no way to look at a message but to receive it, so a letter that is read is hidden from other readers for a moment, and its
-//! receive count grows.
+//! receive count grows. Of a local cloud letters are read without that ([`DeadLetterQueue::open_in`]).
 
 mod acts;
 mod field;
 mod fingerprint;
 mod group;
 mod letter;
+mod look;
 mod outgoing;
 mod pace;
 mod queue;
@@ -35,6 +37,7 @@ pub use field::FieldPath;
 pub use fingerprint::Fingerprint;
 pub use group::{Group, Groups};
 pub use letter::{DeadLetter, MOVED, Origin, Why};
+pub use look::Page;
 pub use outgoing::Edit;
 pub use pace::RATE_MAX_PER_S;
 pub use queue::{DeadLetterQueue, Depth};

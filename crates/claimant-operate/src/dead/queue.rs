@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::letter::name_of_arn;
 use crate::aws::failed;
+use crate::target::Place;
 
 /// Messages, and entries, of one request.
 pub(super) const REQUEST_MAX: usize = 10;
@@ -38,6 +39,8 @@ pub struct DeadLetterQueue {
     depth: Depth,
     /// After how many receives SQS moves its messages on, if it has a dead-letter queue of its own.
     moves_on_after: Option<u32>,
+    /// The SQS endpoint of the local cloud that it is in, which shows messages without a receive.
+    looked_at: Option<String>,
 }
 
 /// How many messages a queue holds, as SQS counts them: about.
@@ -81,7 +84,29 @@ impl DeadLetterQueue {
             sources: sources.queue_urls,
             depth,
             moves_on_after: receives.and_then(|n| n.try_into().ok()),
+            looked_at: None,
         })
+    }
+
+    /// Opens the queue at this URL as [`open`](Self::open) does. In a local cloud, its letters are then read without being received.
+    ///
+    /// # Errors
+    /// As those of `open`.
+    pub async fn open_in(place: &Place, url: impl Into<String>) -> Result<Self, Error> {
+        let looked_at =
+            place.endpoint("SQS").filter(|_| place.is_local()).map(|url| url.trim_end_matches('/').to_owned());
+        Ok(Self { looked_at, ..Self::open(place.sqs(), url).await? })
+    }
+
+    /// Returns whether letters are read without being received.
+    #[must_use]
+    pub const fn is_only_looked_at(&self) -> bool {
+        self.looked_at.is_some()
+    }
+
+    /// Returns the endpoint that shows messages without a receive.
+    pub(super) fn looked_at(&self) -> Option<&str> {
+        self.looked_at.as_deref()
     }
 
     /// Returns its URL.

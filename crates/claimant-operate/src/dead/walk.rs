@@ -62,7 +62,8 @@ impl<'a> Walk<'a> {
     pub(super) async fn next(&mut self) -> Result<Option<Vec<DeadLetter>>, Error> {
         let mut quiet = 0;
         while !self.is_over() {
-            let wait = if quiet == 0 { Duration::ZERO } else { LAST_WAIT };
+            // A local cloud has one server, and answers at once what it has.
+            let wait = if quiet == 0 || self.queue.is_only_looked_at() { Duration::ZERO } else { LAST_WAIT };
             let count = if quiet == 0 { self.page } else { REQUEST_MAX };
             // Without a condition nothing is read that is not wanted.
             let count = if self.selection.is_everything() { count.min(self.left) } else { count };

@@ -6,6 +6,7 @@ mod acts;
 mod faults;
 mod intake;
 mod redrives;
+mod sends;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -252,10 +252,10 @@ fn headline(queue: &DeadLetterQueue, letters: usize, more: bool) -> String {
             "; {hidden} are hidden now: something else reads them, or a reader died within minutes"
         ));
     }
-    if queue.is_fifo() {
+    if queue.is_fifo() && !queue.is_only_looked_at() {
         line.push_str("; of a message group SQS shows ten at a time");
     }
-    if let Some(count) = queue.moves_on_after() {
+    if let Some(count) = queue.moves_on_after().filter(|_| !queue.is_only_looked_at()) {
         line.push_str(&format!(
             "; careful: SQS moves its messages on after {count} receives, and reading is receiving"
         ));

@@ -93,7 +93,7 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     }
     let mut queues = Vec::new();
     for url in urls {
-        queues.push(DeadLetterQueue::open(place.sqs(), url).await?);
+        queues.push(DeadLetterQueue::open_in(&place, url).await?);
     }
     Ok(queues)
 }

@@ -13,11 +13,15 @@ use super::super::message::{AttributeValue, MessageAttribute, NewMessage, Receiv
 use super::super::service::Sqs;
 use super::super::settings::{DELAY_MAX_S, VISIBILITY_MAX_S, WAIT_MAX_S};
 use super::super::wire::{
-    Attribute, Nothing, ReceiptRequest, ReceiveAnswer, ReceiveRequest, ReceivedMessage, SendAnswer, SendRequest,
+    Attribute, LookAnswer, LookedAt, Nothing, ReceiptRequest, ReceiveAnswer, ReceiveRequest, ReceivedMessage,
+    SendAnswer, SendRequest,
 };
 use super::parameters::{bounded, queue_name};
 
 const RECEIVE_MAX: u64 = 10;
+
+/// The most bytes of bodies of one look; the last body may go beyond it.
+const LOOK_MAX_BYTES: usize = 4 << 20;
 
 /// The system attributes that a receive can ask for.
 const SYSTEM_ATTRIBUTES: [&str; 11] = [
@@ -133,6 +137,23 @@ pub(super) async fn receive(
     };
     let shown = |received| show(received, &system, &request.message_attribute_names);
     Ok(ReceiveAnswer { messages: received.into_iter().map(shown).collect() })
+}
+
+/// Returns messages of a queue that came after this position, hidden ones too, without receiving them: `limit` at most, and 4 MiB.
+pub(in super::super) fn look(sqs: &Sqs, queue: &str, after: Option<u64>, limit: usize) -> Result<LookAnswer, Fault> {
+    let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
+    let (mut messages, mut bytes, mut last, mut next) = (Vec::new(), 0, None, None);
+    for (key, received) in account.queue(queue)?.look(now_ms, after) {
+        if messages.len() == limit || bytes > LOOK_MAX_BYTES {
+            next = last;
+            break;
+        }
+        bytes += received.body.len();
+        last = Some(key);
+        let message = show(received, &["All"], &["All".to_owned()]);
+        messages.push(LookedAt { position: key, message });
+    }
+    Ok(LookAnswer { messages, next })
 }
 
 /// A message with those attributes that the request names. The digest is that of the attributes shown.

@@ -6,6 +6,8 @@ mod moves;
 mod parameters;
 mod queues;
 
+pub(super) use messages::look;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;

@@ -1,0 +1,296 @@
+//! `claimant send`: messages for trying things out.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::send::{
+    Batch, Envelope, MESSAGES_MAX, Planned, Sample, Samples, Sender, SentReport, Wrapping, fresh_number,
+};
+use claimant_operate::target::Queue;
+use serde_json::{Value, json};
+
+use super::confirm;
+use super::options::{OutputOptions, TargetOptions, WriteOptions};
+use super::table::{Fit, Table, harmless};
+use crate::exit::Ended;
+use crate::output::{note, say, say_json};
+
+/// Messages of a dry run that are printed as text.
+const SHOWN_MAX: usize = 10;
+
+const ENDS: &str = "\
+In the body and the group, {n} becomes a number that no earlier message had: the same in the copies of a message. So
+  claimant send OrderQueue --sample 'An order' --count 10 --copies 2
+sends ten orders, each twice.
+
+Samples are read below --directory: from samples/*.json and tests/samples/*.json, which are as
+  {\"queue\": \"OrderQueue\", \"samples\": [{\"title\": \"An order\", \"body\": {\"order_id\": \"ord-{n}\"}}]}
+(and \"envelope\" and \"group\"), and from the functions' events in events/*.json and tests/events/*.json.
+
+Exit codes: 0 where SQS confirmed every message, 1 where it did not or the question was answered with no, 2 where nothing could be
+sent.";
+
+/// Send messages to a queue: a sample, a file or a text, in an envelope, twice, out of order, in bulk.
+///
+/// To a local cloud at once; to a queue of an account after a question.
+#[derive(Debug, clap::Args)]
+#[command(after_help = ENDS)]
+pub(crate) struct Send {
+    /// The queue, or the function that reads it [default: the only queue]
+    #[arg(value_name = "QUEUE")]
+    to: Option<String>,
+
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    how: How,
+
+    /// Show the messages, without sending them
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not ask; needed for a queue of an account where there is no terminal to ask on
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+struct What {
+    /// A sample, by its title or a part of it that only one has
+    #[arg(long, value_name = "TITLE", conflicts_with_all = ["body", "file"])]
+    sample: Option<String>,
+
+    /// This text
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    body: Option<String>,
+
+    /// The text in this file; - for standard input
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// List the samples
+    #[arg(long, conflicts_with_all = ["sample", "body", "file"])]
+    samples: bool,
+
+    /// The directory of the template, below which samples are
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+struct How {
+    /// What it comes in: plain, sns, eventbridge, eventbridge-sns, cloudevents, s3 or s3-sns (the body is an object's key), or each:
+    /// each copy another way [default: the sample's, or plain]
+    #[arg(long, value_name = "NAME")]
+    envelope: Option<Envelope>,
+
+    /// The detail-type of EventBridge, or the type of a CloudEvent [default: the body's own type]
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+
+    /// The source of an event of EventBridge, or of a CloudEvent
+    #[arg(long, value_name = "SOURCE", default_value = "claimant.send")]
+    source: String,
+
+    /// How many different messages
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MESSAGES_MAX as i64))]
+    count: u32,
+
+    /// How often each is sent
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MESSAGES_MAX as i64))]
+    copies: u32,
+
+    /// Mix the order up; the same way for the same seed
+    #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "1")]
+    shuffle: Option<u64>,
+
+    /// The message group, which a FIFO queue needs [default: the sample's]
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
+
+    /// An attribute of the type String; may be given several times
+    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
+    attributes: Vec<(String, String)>,
+
+    /// Hide the messages so long at first, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=900))]
+    delay: u32,
+
+    /// What {n} becomes: give it again to send the same messages again [default: a number that is new]
+    #[arg(long, value_name = "NUMBER")]
+    number: Option<String>,
+}
+
+/// Sends messages, or lists samples.
+pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
+    let place = options.target.open().await?;
+    let samples = Samples::below(&options.what.directory);
+    samples.problems.iter().for_each(|problem| note(harmless(problem)));
+    if options.what.samples {
+        let queue = options.to.as_deref().map(|to| place.queue_for(Some(to))).transpose()?;
+        list(&samples, queue, options.output);
+        return Ok(Ended::Well);
+    }
+    let queue = place.queue_for(options.to.as_deref())?;
+    let sender = Sender::new(place.sqs(), &queue.url);
+    let batch = batch(&options, &samples, queue)?;
+    let now = SystemClock.now();
+    let number = options.how.number.clone().unwrap_or_else(|| fresh_number(now));
+    let messages = batch.plan(&number, now, sender.is_fifo())?;
+    if options.dry_run {
+        show(&messages, queue, options.output);
+        return Ok(Ended::Well);
+    }
+    if !place.is_local() {
+        let question = format!("Send {} to {} of {}?", counted(messages.len()), queue.name, place.name);
+        if !confirm::confirmed(&question, &WriteOptions { yes: options.yes, ..WriteOptions::default() })? {
+            return Ok(Ended::WithFaults);
+        }
+    }
+    let report = sender.send(&batch, &messages).await?;
+    if options.output.json {
+        let mut document = report.to_json();
+        document["queue"] = queue.name.as_str().into();
+        document["number"] = number.into();
+        say_json(&document);
+    } else {
+        print(&report, queue, &number);
+    }
+    Ok(if report.sent == messages.len() { Ended::Well } else { Ended::WithFaults })
+}
+
+fn batch(options: &Send, samples: &Samples, queue: &Queue) -> Result<Batch, Error> {
+    let What { sample, body, file, .. } = &options.what;
+    let How { envelope, kind, source, count, copies, shuffle, group, attributes, delay, .. } = &options.how;
+    let sample = sample.as_deref().map(|title| chosen(samples, title, queue)).transpose()?;
+    let body = match (sample, body, file) {
+        (Some(sample), ..) => sample.body.clone(),
+        (None, Some(body), _) => body.clone(),
+        (None, None, Some(file)) => read(file)?,
+        (None, None, None) => {
+            return Err(Error::invalid(
+                "say what to send: --sample TITLE (--samples lists them), --body TEXT or --file FILE",
+            ));
+        }
+    };
+    // Both fit: they are 10,000 at most.
+    let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    Ok(Batch {
+        body,
+        envelope: envelope.or(sample.map(|sample| sample.envelope)).unwrap_or_default(),
+        wrapping: Wrapping { source: source.clone(), kind: kind.clone() },
+        count: number(*count),
+        copies: number(*copies),
+        shuffle: *shuffle,
+        group: group.clone().or_else(|| sample?.group.clone()),
+        attributes: attributes.clone(),
+        delay_s: *delay,
+    })
+}
+
+fn read(file: &PathBuf) -> Result<String, Error> {
+    let failed = |e| Error::invalid(format!("{} cannot be read as text", file.display())).caused_by(e);
+    if file.as_os_str() != "-" {
+        return std::fs::read_to_string(file).map_err(failed);
+    }
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// The sample with this title, or the only one of the queue whose title has it in it.
+fn chosen<'s>(samples: &'s Samples, title: &str, queue: &'s Queue) -> Result<&'s Sample, Error> {
+    let own: Vec<_> = samples.of_queue(&queue.name).collect();
+    if let Some(sample) = own.iter().find(|sample| sample.title == title) {
+        return Ok(sample);
+    }
+    let part = title.to_lowercase();
+    let fits: Vec<_> = own.iter().filter(|sample| sample.title.to_lowercase().contains(&part)).collect();
+    let titles =
+        |samples: &[&&Sample]| samples.iter().map(|sample| sample.title.as_str()).collect::<Vec<_>>().join("; ");
+    match fits.as_slice() {
+        [only] => Ok(only),
+        [] if own.is_empty() => Err(Error::invalid(format!(
+            "no sample of {} was found: --directory says where the template is, and --help where samples are",
+            queue.name
+        ))),
+        [] => Err(Error::invalid(format!(
+            "{} has no sample {title}: it has {}",
+            queue.name,
+            titles(&own.iter().collect::<Vec<_>>())
+        ))),
+        several => Err(Error::invalid(format!("say which sample is meant: {}", titles(several)))),
+    }
+}
+
+fn list(samples: &Samples, queue: Option<&Queue>, output: OutputOptions) {
+    let found: Vec<_> = match queue {
+        Some(queue) => samples.of_queue(&queue.name).collect(),
+        None => samples.found.iter().collect(),
+    };
+    if output.json {
+        let sample = |sample: &&Sample| {
+            json!({
+                "queue": sample.queue,
+                "title": sample.title,
+                "envelope": sample.envelope.as_str(),
+                "group": sample.group,
+                "body": sample.body,
+            })
+        };
+        say_json(&json!({ "samples": found.iter().map(sample).collect::<Vec<_>>() }));
+        return;
+    }
+    if found.is_empty() {
+        say("No sample was found: --directory says where the template is, and --help where samples are.");
+        return;
+    }
+    let mut table =
+        Table::new(&[("QUEUE", Fit::Whole), ("SAMPLE", Fit::Whole), ("ENVELOPE", Fit::Whole), ("BODY", Fit::End)]);
+    for sample in found {
+        table.row([sample.queue.clone(), sample.title.clone(), sample.envelope.to_string(), sample.body.clone()]);
+    }
+    table.lines().iter().for_each(say);
+}
+
+fn show(messages: &[Planned], queue: &Queue, output: OutputOptions) {
+    if output.json {
+        let message = |message: &Planned| json!({ "body": message.body, "group": message.group });
+        let messages: Vec<Value> = messages.iter().map(message).collect();
+        say_json(&json!({ "queue": queue.name, "messages": messages }));
+        return;
+    }
+    say(format!("{} would go to {}:", counted(messages.len()), queue.name));
+    for message in messages.iter().take(SHOWN_MAX) {
+        let group = message.group.as_ref().map_or_else(String::new, |group| format!("[{}] ", harmless(group)));
+        say(format!("{group}{}", harmless(&message.body)));
+    }
+    if messages.len() > SHOWN_MAX {
+        say(format!("… and {} more.", messages.len() - SHOWN_MAX));
+    }
+}
+
+fn print(report: &SentReport, queue: &Queue, number: &str) {
+    say(format!("{} sent to {}, number {}.", counted(report.sent), queue.name, harmless(number)));
+    if let [id] = report.ids.as_slice() {
+        say(format!("message id  {id}"));
+    }
+    report.problems.iter().take(SHOWN_MAX).for_each(|why| say(harmless(why)));
+    if report.failed > 0 {
+        say(format!("{} not confirmed, {} not tried.", counted(report.failed), report.left));
+    }
+}
+
+fn counted(messages: usize) -> String {
+    if messages == 1 { "1 message".to_owned() } else { format!("{messages} messages") }
+}

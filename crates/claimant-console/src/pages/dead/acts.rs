@@ -1,0 +1,125 @@
+//! `POST /dead/redrive` and `POST /dead/discard`, as `claimant dead redrive` and `claimant dead discard` do.
+
+use std::fs::{File, OpenOptions};
+use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+use axum::extract::State;
+use axum::response::Response;
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::dead::{Bounds, Edit, LOOKED_AT_MAX, Report, Selection};
+
+use super::letters;
+use crate::answer::Done;
+use crate::ask::Act;
+use crate::console::Console;
+use crate::fields::Fields;
+use crate::ui::nav::Tab;
+use crate::ui::text;
+
+pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Response {
+    let done = redriven(&console, &act.fields).await;
+    act.ask.done(&console, Tab::Dead, done)
+}
+
+pub(super) async fn discard(State(console): State<Console>, act: Act) -> Response {
+    let done = discarded(&console, &act.fields).await;
+    act.ask.done(&console, Tab::Dead, done)
+}
+
+async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
+    console.check_writes()?;
+    let place = console.place();
+    let dead = letters::open(place, fields.required("queue")?).await?;
+    let selection = selection(fields)?;
+    let to = match fields.get("to") {
+        Some(name) => {
+            let known =
+                place.queue(name).ok_or_else(|| Error::invalid(format!("{} has no queue {name}", place.name)))?;
+            Some(known.url.as_str())
+        }
+        None => None,
+    };
+    // A form sends lines that end as in mail: a body that was not touched stays the same but for that.
+    let edit = fields.all("body").next().map_or(Edit::None, |body| Edit::Body(body.replace("\r\n", "\n")));
+    let report = dead.redrive(&selection, to, &edit, bounds(fields), &mut |_| ControlFlow::Continue(())).await?;
+    let mut said = format!("{} sent back", counted(&report));
+    let queues: std::collections::BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
+    if !queues.is_empty() {
+        said.push_str(&format!(" to {}", queues.into_iter().collect::<Vec<_>>().join(", ")));
+    }
+    said.push('.');
+    if report.parked > 0 {
+        said.push_str(" Parked work does not run again until its key is released.");
+    }
+    Ok(done(fields, said, &report))
+}
+
+async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
+    console.check_writes()?;
+    let dead = letters::open(console.place(), fields.required("queue")?).await?;
+    let selection = selection(fields)?;
+    let (path, mut file) = saved(dead.name())?;
+    let report = dead.discard(&selection, bounds(fields), Some(&mut file), &mut |_| ControlFlow::Continue(())).await?;
+    let said = if report.progress.done == 0 || fields.has("dry_run") {
+        // OK to fail: an empty file of ours in a directory for such files.
+        let _ = std::fs::remove_file(&path);
+        format!("{} discarded.", counted(&report))
+    } else {
+        format!("{} discarded; saved in {}.", counted(&report), path.display())
+    };
+    Ok(done(fields, said, &report))
+}
+
+/// Which letters are meant: some, by their ids, or those of a group.
+fn selection(fields: &Fields) -> Result<Selection, Error> {
+    let ids: Vec<_> = fields.all("id").filter(|id| !id.is_empty()).map(str::to_owned).collect();
+    if !ids.is_empty() {
+        return Ok(Selection::ids(ids));
+    }
+    let selection = Selection::groups([fields.required("group")?]);
+    selection.check()?;
+    Ok(selection)
+}
+
+fn bounds(fields: &Fields) -> Bounds {
+    Bounds { limit: LOOKED_AT_MAX, per_s: None, dry_run: fields.has("dry_run") }
+}
+
+fn counted(report: &Report) -> String {
+    text::counted(report.progress.done as u64, "dead letter", "dead letters")
+}
+
+fn done(fields: &Fields, mut said: String, report: &Report) -> Done {
+    if let Some(problem) = report.problems.first() {
+        said.push_str(&format!(
+            " {} not: {}",
+            text::counted(report.problem_count as u64, "letter was", "letters were"),
+            problem.why
+        ));
+    }
+    let queue = fields.get("queue").unwrap_or_default();
+    let see = fields.get("group").map_or_else(|| "/dead".to_owned(), |group| letters::path(group, queue));
+    if report.progress.done == 0 {
+        let said = if report.problem_count == 0 {
+            "No letter fits: it was sent back or discarded meanwhile.".to_owned()
+        } else {
+            said
+        };
+        return Done::refused(said, see, report.to_json());
+    }
+    Done::new(said, see, report.to_json())
+}
+
+/// Opens a new file for letters that are discarded: only its owner can read it.
+fn saved(queue: &str) -> Result<(PathBuf, File), Error> {
+    let name = format!("claimant-discarded-{queue}-{}.jsonl", SystemClock.now().as_millis());
+    let path = std::env::temp_dir().join(name);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let file = file.map_err(|e| {
+        Error::new(format!("nothing was discarded: {} cannot be made, to save the letters in", path.display()))
+            .caused_by(e)
+    })?;
+    Ok((path, file))
+}

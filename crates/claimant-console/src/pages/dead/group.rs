@@ -1,0 +1,218 @@
+//! `/dead/GROUP`: the letters of one cause, and one of them being edited.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use claimant_core::Error;
+use claimant_operate::dead::Selection;
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::letters::{self, DISCARD, LOOKS_MAX, Letter, REDRIVE};
+use crate::answer::Page;
+use crate::ask::Ask;
+use crate::console::Console;
+use crate::ui::form;
+use crate::ui::nav::Tab;
+use crate::ui::text;
+
+/// Letters on one page.
+const PAGE_MAX: usize = 25;
+
+pub(super) async fn show(State(console): State<Console>, Path(group): Path<String>, ask: Ask) -> Response {
+    match page(&console, &ask, group).await {
+        Ok(Some(page)) => ask.page(&console, Ok(page)),
+        Ok(None) => {
+            ask.absent(&console, Tab::Dead, "There is no such dead letter any more: it was sent back or discarded.")
+        }
+        Err(error) => ask.refused(&console, Tab::Dead, &error),
+    }
+}
+
+async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Cause>, Error> {
+    let place = console.place();
+    let name = ask.query.required("queue")?;
+    let dead = letters::open(place, name).await?;
+    let edited = ask.query.get("edit");
+    let mut selection = Selection::groups([group.as_str()]);
+    selection.ids = edited.map(str::to_owned).into_iter().collect();
+    let after = ask.query.number("after", u64::MAX, 0..=u64::MAX)?;
+    let page = dead.page(&selection, (after != u64::MAX).then_some(after), PAGE_MAX, LOOKS_MAX).await?;
+    let letters: Vec<_> = page.letters.iter().map(|letter| Letter::of(letter, edited.is_some())).collect();
+    if edited.is_some() && letters.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Cause {
+        group,
+        queue: name.to_owned(),
+        cause: page.letters.first().map(|letter| letter.cause()),
+        sources: letters::sources(place, name).iter().map(|queue| queue.name.clone()).collect(),
+        others: place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect(),
+        letters,
+        next: page.next,
+        is_edited: edited.is_some(),
+        is_local: place.is_local(),
+    }))
+}
+
+#[derive(Serialize)]
+struct Cause {
+    group: String,
+    queue: String,
+    cause: Option<String>,
+    letters: Vec<Letter>,
+    /// Where the next page begins.
+    next: Option<u64>,
+    /// The queues that letters go back to.
+    sources: Vec<String>,
+    #[serde(skip)]
+    others: Vec<String>,
+    #[serde(skip)]
+    is_edited: bool,
+    #[serde(skip)]
+    is_local: bool,
+}
+
+impl Page for Cause {
+    const TAB: Tab = Tab::Dead;
+
+    fn title(&self) -> String {
+        match (&self.cause, self.is_edited) {
+            (_, true) => "Edit and send back".to_owned(),
+            (Some(cause), _) => cause.clone(),
+            (None, _) => "No letters of this cause".to_owned(),
+        }
+    }
+
+    fn above(&self) -> Markup {
+        let first = self.letters.first();
+        html! {
+            p .lead {
+                a href="/dead" { "Dead letters" } " · " (self.queue) " · " code { (self.group) }
+                @if let Some(letter) = first {
+                    " · " (letter.consumer.as_deref().unwrap_or("unknown")) " " (letters::outcome(letter.outcome.as_deref()))
+                }
+            }
+        }
+    }
+
+    fn live(&self) -> Markup {
+        if self.is_local && !self.is_edited {
+            self.list()
+        } else {
+            html! {}
+        }
+    }
+
+    fn below(&self) -> Markup {
+        match self.letters.first().filter(|_| self.is_edited) {
+            Some(letter) => self.edit(letter),
+            None if self.is_local => html! {},
+            None => self.list(),
+        }
+    }
+
+    fn summary(&self) -> Option<String> {
+        self.letters.is_empty().then(|| "No letter of this cause is here any more.".to_owned())
+    }
+}
+
+impl Cause {
+    fn list(&self) -> Markup {
+        html! {
+            @if self.letters.is_empty() {
+                (text::empty("Nothing left of this cause", &html! { "Its letters were sent back or discarded. " a href="/dead" { "All dead letters" } }))
+            } @else {
+                (self.acts())
+                @for letter in &self.letters { (self.letter(letter)) }
+            }
+            @if let Some(next) = self.next {
+                p { a rel="next" href={ (letters::path(&self.group, &self.queue)) "&after=" (next) } { "Later letters" } }
+            }
+        }
+    }
+
+    /// What can be done with all of them.
+    fn acts(&self) -> Markup {
+        let all = [("queue", self.queue.as_str()), ("group", self.group.as_str())];
+        let parked = self.letters.iter().any(|letter| letter.outcome.as_deref() == Some("parked"));
+        html! {
+            div .acts {
+                (form::confirm("Send all back", &format!(
+                    "Every letter of this cause goes back to {}, and is deleted here once SQS has confirmed the copy.", self.to()
+                ), &form::act(REDRIVE, "Send all back", &all)))
+                (form::confirm("Discard all", "Every letter of this cause is deleted. They are first saved to a file on this machine.",
+                    &form::act(DISCARD, "Discard all", &all)))
+            }
+            @if parked {
+                p .soft.small { "Parked work does not run again until its key is released: follow the key of a letter." }
+            }
+        }
+    }
+
+    /// Where letters go back to, in words.
+    fn to(&self) -> String {
+        match self.sources.as_slice() {
+            [only] => only.clone(),
+            _ => "the queue that it came from".to_owned(),
+        }
+    }
+
+    fn letter(&self, letter: &Letter) -> Markup {
+        let one = [("queue", self.queue.as_str()), ("id", letter.message_id.as_str()), ("group", self.group.as_str())];
+        let edit = format!("{}&edit={}", letters::path(&self.group, &self.queue), text::encoded(&letter.message_id));
+        html! {
+            article .letter.card id={ "letter-" (letter.message_id) } {
+                h2 { (text::message(letter.story())) }
+                (facts(letter))
+                pre .body tabindex="0" aria-label="Body" { (letter.body) }
+                @if let Some(bytes) = letter.cut_from {
+                    p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes. " a href=(edit) { "The whole body" } }
+                }
+                div .acts {
+                    (form::act(REDRIVE, "Send back", &one))
+                    a .button href=(edit) { "Edit and send" }
+                    (form::confirm("Discard", "The letter is deleted. It is first saved to a file on this machine.", &form::act(DISCARD, "Discard it", &one)))
+                }
+            }
+        }
+    }
+
+    fn edit(&self, letter: &Letter) -> Markup {
+        let rows = letter.body.lines().count().clamp(6, 24);
+        let to = self.others.iter().map(|queue| (queue.as_str(), queue.as_str()));
+        html! {
+            (facts(letter))
+            form .edit.card method="post" action=(REDRIVE) {
+                (form::hidden(&[("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]))
+                (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (letter.body) } }))
+                (form::field("To", &form::select("to", to, self.sources.first().map(String::as_str))))
+                div .acts {
+                    button .main type="submit" { "Send and take it out of here" }
+                    a href=(letters::path(&self.group, &self.queue)) { "Leave it as it is" }
+                }
+            }
+            @if let Some(record) = &letter.record {
+                p .soft.small {
+                    "Another body under the key " (text::key(record)) " is a conflict if the key was used already: forget the key first, or give the body a new one."
+                }
+            }
+        }
+    }
+}
+
+/// What is known of a letter, beside its body.
+fn facts(letter: &Letter) -> Markup {
+    html! {
+        dl .facts {
+            dt { "How it came" } dd { (letter.how) }
+            @if let Some(error) = &letter.error { dt { "Error" } dd { (error) } }
+            @if let Some(record) = &letter.record { dt { "Key" } dd { (text::key(record)) } }
+            @if let Some(attempt) = letter.attempt { dt { "Run" } dd { (attempt) } }
+            @if let Some(at) = letter.sent_ms { dt { "Sent" } dd { (text::time(at)) } }
+            dt { "Received" } dd { (text::counted(u64::from(letter.receives), "time", "times")) }
+            @if letter.redrives > 0 { dt { "Sent back before" } dd { (text::counted(u64::from(letter.redrives), "time", "times")) } }
+            @if let Some(group) = &letter.message_group { dt { "Message group" } dd { (group) } }
+            @for (name, value) in &letter.attributes { dt { (name) } dd { (value) } }
+        }
+    }
+}

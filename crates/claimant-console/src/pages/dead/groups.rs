@@ -1,0 +1,168 @@
+//! `/dead`: the causes, queue by queue.
+
+use axum::extract::State;
+use axum::response::Response;
+use claimant_core::Error;
+use claimant_operate::dead::{DeadLetterQueue, Groups, Selection};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::letters::{self, Cause, LOOKS_MAX};
+use crate::answer::Page;
+use crate::ask::Ask;
+use crate::console::Console;
+use crate::ui::nav::Tab;
+use crate::ui::table::{self, Column, table};
+use crate::ui::text;
+
+const COLUMNS: [Column; 5] = [
+    table::text("Cause"),
+    table::text("Consumer"),
+    table::text("Outcome"),
+    table::number("Letters"),
+    table::number("Newest"),
+];
+
+pub(super) async fn show(State(console): State<Console>, ask: Ask) -> Response {
+    let page = page(&console, &ask).await;
+    ask.page(&console, page)
+}
+
+async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
+    let place = console.place();
+    let read = place.is_local() || ask.query.has("read");
+    let mut queues = Vec::new();
+    for queue in place.dead_letter_queues() {
+        let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
+        let mut shown = Shown {
+            name: dead.name().to_owned(),
+            of: letters::sources(place, &queue.name).iter().map(|queue| queue.name.clone()).collect(),
+            letters: dead.depth().visible + dead.depth().hidden + dead.depth().delayed,
+            causes: Vec::new(),
+            looked_at: 0,
+        };
+        if read {
+            let page = dead.page(&Selection::default(), None, LOOKS_MAX, LOOKS_MAX).await?;
+            let mut groups = Groups::default();
+            page.letters.iter().for_each(|letter| groups.add(letter));
+            shown.causes = groups.into_sorted().into_iter().map(Cause::from).collect();
+            shown.looked_at = page.looked_at;
+        }
+        queues.push(shown);
+    }
+    queues.sort_by_key(|queue| queue.letters == 0);
+    Ok(Dead { queues, is_local: place.is_local(), read })
+}
+
+#[derive(Serialize)]
+struct Dead {
+    queues: Vec<Shown>,
+    #[serde(skip)]
+    is_local: bool,
+    /// Whether the letters were read: those of a deployed queue are read only on demand, since SQS counts it as a receive.
+    read: bool,
+}
+
+/// A dead-letter queue.
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    /// The queues whose dead-letter queue it is.
+    of: Vec<String>,
+    letters: u64,
+    causes: Vec<Cause>,
+    looked_at: usize,
+}
+
+impl Page for Dead {
+    const TAB: Tab = Tab::Dead;
+
+    fn title(&self) -> String {
+        "Dead letters".to_owned()
+    }
+
+    fn above(&self) -> Markup {
+        html! {
+            p .lead {
+                "Messages that were given up on, by their cause. Fix the cause, then send them back: what is done already is skipped as a duplicate."
+            }
+            @if !self.read {
+                form .act method="get" action="/dead" {
+                    input type="hidden" name="read" value="true";
+                    button type="submit" { "Read the letters" }
+                    p .soft.small {
+                        "SQS has no way to look at a message but to receive it: the letters are hidden from other readers for a moment, and their receive count grows."
+                    }
+                }
+            }
+        }
+    }
+
+    fn live(&self) -> Markup {
+        if self.is_local {
+            self.all()
+        } else {
+            html! {}
+        }
+    }
+
+    fn below(&self) -> Markup {
+        if self.is_local {
+            html! {}
+        } else {
+            self.all()
+        }
+    }
+
+    fn summary(&self) -> Option<String> {
+        let letters = self.queues.iter().map(|queue| queue.letters).sum();
+        Some(match letters {
+            0 => "There is no dead letter.".to_owned(),
+            letters => format!("{}.", text::counted(letters, "dead letter", "dead letters")),
+        })
+    }
+}
+
+impl Dead {
+    fn all(&self) -> Markup {
+        html! {
+            @if self.queues.is_empty() {
+                (text::empty("No dead-letter queue", &html! { "No queue here has a " code { "RedrivePolicy" } "." }))
+            } @else if self.queues.iter().all(|queue| queue.letters == 0) {
+                (text::empty("No dead letters", &html! {
+                    "Messages come here when they are rejected, parked, or received too often. Send one that is broken on " a href="/send" { "Send" } "."
+                }))
+            } @else {
+                @for queue in self.queues.iter().filter(|queue| queue.letters > 0) { (self.queue(queue)) }
+            }
+        }
+    }
+
+    fn queue(&self, queue: &Shown) -> Markup {
+        html! {
+            section {
+                h2 { (queue.name) }
+                p .soft.small {
+                    (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))
+                    @if (queue.looked_at as u64) < queue.letters && self.read {
+                        "; these are the causes of the " (text::grouped(queue.looked_at as u64)) " oldest"
+                    }
+                    "."
+                }
+                @if self.read {
+                    (table(&queue.name, &COLUMNS, queue.causes.iter().map(|cause| row(cause, &queue.name))))
+                }
+            }
+        }
+    }
+}
+
+fn row(cause: &Cause, queue: &str) -> Vec<Markup> {
+    vec![
+        html! { a href=(letters::path(&cause.group, queue)) { (cause.cause) } },
+        html! { (cause.consumer.as_deref().unwrap_or("unknown")) },
+        letters::outcome(cause.outcome.as_deref()),
+        html! { (text::count(cause.count)) @if cause.redriven > 0 { " (" (text::grouped(cause.redriven)) " sent back before)" } },
+        html! { @if let Some(at) = cause.newest_ms { (text::time(at)) } },
+    ]
+}

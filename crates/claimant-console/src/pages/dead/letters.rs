@@ -1,0 +1,136 @@
+//! Letters and groups as the pages have them.
+
+use claimant_core::Error;
+use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Group, Origin};
+use claimant_operate::target::{Place, Queue};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use crate::ui::badge::{Tone, badge};
+use crate::ui::text;
+
+/// Where letters are sent back, and where they are discarded.
+pub(super) const REDRIVE: &str = "/dead/redrive";
+pub(super) const DISCARD: &str = "/dead/discard";
+
+/// The most letters that are looked at for a page. Of a longer queue the pages say that they have seen a part of it.
+pub(super) const LOOKS_MAX: usize = 2_000;
+
+/// The most bytes of a body that a list shows.
+const BODY_SHOWN: usize = 4_096;
+
+/// Dead letters of one cause.
+#[derive(Serialize)]
+pub(super) struct Cause {
+    pub(super) group: String,
+    pub(super) consumer: Option<String>,
+    pub(super) outcome: Option<String>,
+    pub(super) cause: String,
+    pub(super) count: u64,
+    pub(super) redriven: u64,
+    pub(super) newest_ms: Option<u64>,
+}
+
+impl From<Group> for Cause {
+    fn from(group: Group) -> Self {
+        Self {
+            group: group.fingerprint.to_string(),
+            newest_ms: group.sent.map(|(_, newest)| newest.as_millis()),
+            consumer: group.consumer,
+            outcome: group.outcome,
+            cause: group.cause,
+            count: group.count,
+            redriven: group.redriven,
+        }
+    }
+}
+
+/// A dead letter.
+#[derive(Serialize)]
+pub(super) struct Letter {
+    pub(super) message_id: String,
+    pub(super) group: String,
+    pub(super) how: &'static str,
+    pub(super) consumer: Option<String>,
+    pub(super) outcome: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) record: Option<String>,
+    pub(super) attempt: Option<u32>,
+    pub(super) earlier_ids: Vec<String>,
+    pub(super) redrives: u32,
+    pub(super) receives: u32,
+    pub(super) sent_ms: Option<u64>,
+    pub(super) message_group: Option<String>,
+    pub(super) attributes: Vec<(String, String)>,
+    pub(super) body: String,
+    /// The bytes of the whole body, where only its beginning is in `body`.
+    pub(super) cut_from: Option<usize>,
+}
+
+impl Letter {
+    /// Returns a letter with its whole body, or with its beginning.
+    pub(super) fn of(letter: &DeadLetter, whole: bool) -> Self {
+        let body = letter.body();
+        let end = if whole { body.len() } else { body.floor_char_boundary(BODY_SHOWN) };
+        let why = &letter.why;
+        let value = |value: Option<&str>| value.unwrap_or("(bytes)").to_owned();
+        Self {
+            message_id: letter.message_id.clone(),
+            group: letter.fingerprint.to_string(),
+            how: match &letter.origin {
+                Origin::Copied => "copied here by its function",
+                Origin::Moved { .. } => "moved here by SQS: it was received too often",
+                Origin::Sent => "sent here by something else",
+            },
+            consumer: why.consumer.clone().or_else(|| letter.source().map(str::to_owned)),
+            outcome: why.outcome.clone(),
+            error: why.error.clone(),
+            record: why.record.clone(),
+            attempt: why.attempt,
+            earlier_ids: letter.earlier_ids.clone(),
+            redrives: letter.redrives,
+            receives: letter.receives,
+            sent_ms: letter.sent_at.map(claimant_core::Timestamp::as_millis),
+            message_group: letter.group.clone(),
+            attributes: letter.attributes().map(|(name, _, text)| (name.to_owned(), value(text))).collect(),
+            body: body[..end].to_owned(),
+            cut_from: (end < body.len()).then_some(body.len()),
+        }
+    }
+
+    /// Returns the id of the message's timeline: that which it had in its own queue.
+    pub(super) fn story(&self) -> &str {
+        self.earlier_ids.last().unwrap_or(&self.message_id)
+    }
+}
+
+/// Opens the dead-letter queue of this name.
+///
+/// # Errors
+/// When there is none, or it gives no answer.
+pub(super) async fn open(place: &Place, name: &str) -> Result<DeadLetterQueue, Error> {
+    let queue = place.dead_letter_queues().into_iter().find(|queue| queue.name == name);
+    let queue = queue.ok_or_else(|| Error::invalid(format!("{} has no dead-letter queue {name}", place.name)))?;
+    DeadLetterQueue::open_in(place, &queue.url).await
+}
+
+/// Returns the queues that a dead-letter queue serves.
+pub(super) fn sources<'p>(place: &'p Place, dead: &str) -> Vec<&'p Queue> {
+    place.queues.iter().filter(|queue| queue.dead_letter_queue.as_deref() == Some(dead)).collect()
+}
+
+/// Draws the outcome of a letter.
+pub(super) fn outcome(outcome: Option<&str>) -> Markup {
+    html! {
+        @match outcome {
+            Some("moved") => (badge(Tone::Warn, "received too often")),
+            Some(word) => (badge(Tone::of_outcome(word), word)),
+            None => (badge(Tone::Idle, "no reason given")),
+        }
+    }
+}
+
+/// Returns the path of a group's page.
+pub(super) fn path(group: &str, queue: &str) -> String {
+    format!("{}?queue={}", text::path("/dead/", group), text::encoded(queue))
+}

@@ -1,0 +1,27 @@
+//! `/dead`: dead letters by their cause; `/dead/GROUP`: those of one cause, sent back, edited, discarded.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `groups` | `/dead`: the causes, queue by queue |
+//! | `group` | `/dead/GROUP`: the letters of one cause, and one of them being edited |
+//! | `letters` | letters as the pages have them |
+//! | `acts` | `POST /dead/redrive` and `/dead/discard` |
+
+mod acts;
+mod group;
+mod groups;
+mod letters;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::console::Console;
+
+/// Returns the routes of these pages.
+pub(crate) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/dead", get(groups::show))
+        .route("/dead/{group}", get(group::show))
+        .route(letters::REDRIVE, post(acts::redrive))
+        .route(letters::DISCARD, post(acts::discard))
+}

@@ -1,0 +1,94 @@
+//! What the functions have done to the world, and how often each thing was done.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::orders::mails;
+use super::payments::charges;
+use super::run::SAMPLES;
+use super::sample::{Effect, Seen};
+use crate::Error;
+use crate::cloud::{Cloud, Services};
+use crate::stack::FunctionSpec;
+
+/// Repeated effects, and the latest ones, that are listed of each kind; the others are only counted.
+const LISTED_MAX: usize = 100;
+
+/// Effects of which one key may have only one, or only one of each thing: what the mailbox and the gateway are asked by any function.
+const MAILS: &str = "mails";
+const CHARGES: &str = "charges";
+
+/// From now on the control endpoint of this cloud says what its functions have done: every mail and charge, and what is in the tables
+/// of the sample functions.
+pub fn show_effects(cloud: &Cloud) {
+    let services = cloud.services().clone();
+    let functions: Vec<FunctionSpec> = cloud.stack().functions.clone();
+    cloud.control().set_effects(move || {
+        let (services, functions) = (services.clone(), functions.clone());
+        Box::pin(async move { effects(&services, &functions).await })
+    });
+}
+
+/// Returns every kind of effect.
+async fn effects(services: &Services, functions: &[FunctionSpec]) -> Value {
+    let of = |effects: &str| {
+        functions.iter().filter(|function| sample_of(function, effects)).map(|f| f.name.as_str()).next()
+    };
+    let mut kinds =
+        vec![kind(MAILS, of(MAILS), Ok(mails(services))), kind(CHARGES, of(CHARGES), Ok(charges(services)))];
+    for sample in SAMPLES.iter().filter(|sample| ![MAILS, CHARGES].contains(&sample.effects())) {
+        if let Some(function) = functions.iter().find(|function| function.binary == sample.function()) {
+            kinds.push(kind(sample.effects(), Some(&function.name), sample.look(services, function).await));
+        }
+    }
+    json!({ "kinds": kinds })
+}
+
+fn sample_of(function: &FunctionSpec, effects: &str) -> bool {
+    SAMPLES.iter().any(|sample| sample.function() == function.binary && sample.effects() == effects)
+}
+
+/// Returns what is seen of one kind: how many there are, of how many keys, and which keys have more than one.
+fn kind(name: &str, function: Option<&str>, seen: Result<Seen, Error>) -> Value {
+    let Seen { effects, tries, .. } = match seen {
+        Ok(seen) => seen,
+        Err(error) => return json!({ "name": name, "function": function, "problem": format!("{error:?}") }),
+    };
+    let mut by_key: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let keyed = effects.iter().filter(|effect| !effect.key.is_empty());
+    keyed.for_each(|effect| by_key.entry(&effect.key).or_default().push(&effect.what));
+    let keys = by_key.len();
+    by_key.retain(|_, times| times.len() > 1);
+    let repeated: Vec<_> =
+        by_key.iter().take(LISTED_MAX).map(|(key, what)| json!({ "key": key, "what": what })).collect();
+    let latest: Vec<_> =
+        effects.iter().rev().take(LISTED_MAX).map(|Effect { key, what }| json!({ "key": key, "what": what })).collect();
+    json!({
+        "name": name,
+        "function": function,
+        "total": effects.len(),
+        "tries": tries,
+        "keys": keys,
+        "repeated_keys": by_key.len(),
+        "repeated": repeated,
+        "latest": latest,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_twice_is_named() {
+        let effect = |key: &str, what: &str| Effect { key: key.to_owned(), what: what.to_owned() };
+        let effects =
+            vec![effect("a", "1 EUR"), effect("b", "2 EUR"), effect("a", "1 EUR"), effect("", "x"), effect("", "y")];
+        let seen = Seen { effects, tries: 7, ..Seen::default() };
+        let kind = kind("charges", Some("payment"), Ok(seen));
+        assert_eq!(kind["repeated"], json!([{ "key": "a", "what": ["1 EUR", "1 EUR"] }]));
+        assert_eq!((&kind["total"], &kind["keys"], &kind["tries"]), (&json!(5), &json!(2), &json!(7)));
+        assert_eq!(kind["latest"][0], json!({ "key": "", "what": "y" }));
+    }
+}

@@ -1,0 +1,87 @@
+//! What the functions of a local cloud have done to the world, and how often each thing was done.
+
+use claimant_core::Error;
+use serde::{Deserialize, Serialize};
+
+use crate::http;
+use crate::target::Place;
+
+/// Everything that was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effects {
+    /// Its kinds: mails and charges, and what the functions that the local cloud knows keep in tables.
+    pub kinds: Vec<Kind>,
+}
+
+/// Effects of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kind {
+    /// What they are, in the plural: `mails`.
+    pub name: String,
+    /// The function that has them, where it is known.
+    #[serde(default)]
+    pub function: Option<String>,
+    /// How many there are.
+    #[serde(default)]
+    pub total: u64,
+    /// How often one was asked for: repeats that were recognised, and those that were refused, are among them.
+    #[serde(default)]
+    pub tries: u64,
+    /// How many different keys they have.
+    #[serde(default)]
+    pub keys: u64,
+    /// How many keys have more than one.
+    #[serde(default)]
+    pub repeated_keys: u64,
+    /// Keys that have more than one, the first 100.
+    #[serde(default)]
+    pub repeated: Vec<Repeated>,
+    /// The latest 100; of tables, any 100.
+    #[serde(default)]
+    pub latest: Vec<Effect>,
+    /// Why it is not known.
+    #[serde(default)]
+    pub problem: Option<String>,
+}
+
+/// A key that has more than one effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeated {
+    /// The key.
+    pub key: String,
+    /// Each of them: an address, an amount.
+    pub what: Vec<String>,
+}
+
+/// One effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// Its key; empty where it has none.
+    pub key: String,
+    /// What was done: an address, an amount.
+    pub what: String,
+}
+
+impl Effects {
+    /// Asks a local cloud what its functions have done.
+    ///
+    /// # Errors
+    /// When it is no local cloud, which alone sees what is done, or gives no answer.
+    pub async fn of(place: &Place) -> Result<Self, Error> {
+        let control = place.control.as_deref().ok_or_else(|| {
+            Error::invalid(format!(
+                "{} cannot tell what its functions have done: only a local cloud sees it",
+                place.name
+            ))
+        })?;
+        let answer = http::get(&format!("{control}/_claimant/effects")).await?;
+        serde_json::from_slice(&answer)
+            .map_err(|e| Error::new(format!("{control} is no control endpoint of a local cloud")).caused_by(e))
+    }
+
+    /// Returns how many keys have more than one effect of a kind.
+    #[must_use]
+    pub fn repeated(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.repeated_keys).sum()
+    }
+}
