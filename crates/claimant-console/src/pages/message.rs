@@ -85,7 +85,7 @@ async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
     let Some(told) = tell(known.facts, id, SystemClock.now()) else { return Ok(None) };
     let mut keys = Vec::new();
     for key in known.keys.iter().take(KEYS_MAX) {
-        keys.push(key_now(console, key).await?);
+        keys.push(key_now(console, key, id, told.outcome.as_deref()).await?);
     }
     let fallen_out = "The beginning of this message is no longer in the journal.".to_owned();
     let missing = if told.is_whole { known.missing } else { Some(known.missing.unwrap_or(fallen_out)) };
@@ -102,16 +102,34 @@ async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
     }))
 }
 
-async fn key_now(console: &Console, key: &str) -> Result<KeyNow, Error> {
+async fn key_now(console: &Console, key: &str, message: &str, outcome: Option<&str>) -> Result<KeyNow, Error> {
     let ids = [RecordId::from_stored(key)?];
     let (id, store) = find(console.stores().await?, &ids).await?;
     let inspection = store.keys.inspect(&id).await?;
+    // The cases are the message of the last claim, another message, and one with another payload.
+    let is_claimant = inspection.record.as_ref().is_some_and(|record| record.message_id.as_str() == message);
+    let mut cases = inspection.next.iter();
+    let case = match outcome {
+        Some("conflict") => cases.next_back(),
+        _ if is_claimant => cases.next(),
+        _ => cases.rev().nth(1),
+    };
     Ok(KeyNow {
         record: key.to_owned(),
         state: inspection.state.map(claimant_core::State::as_str),
         says: inspection.headline(),
-        next: inspection.next.first().map(|forecast| format!("If {} came now, it {}.", forecast.case, forecast.says)),
+        next: case.map(|case| format!("If the message came now, it {}.", now_would(&case.says))),
     })
+}
+
+/// Returns what a forecast says, after "if it came now, it": would be, would run, …
+fn now_would(says: &str) -> String {
+    match says.split_once(' ').unwrap_or((says, "")) {
+        ("is", rest) => format!("would be {rest}").replacen("be not run", "not be run", 1),
+        ("comes", rest) => format!("would come {rest}"),
+        ("runs," | "runs", rest) => format!("would run, {rest}").trim_end_matches([',', ' ']).to_owned(),
+        _ => says.to_owned(),
+    }
 }
 
 fn shown(mut text: String) -> String {
@@ -172,6 +190,24 @@ impl Page for Message {
                     None => p .soft { "It is no longer kept." }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forecasts_follow_an_if() {
+        for (says, would) in [
+            ("runs", "would run"),
+            ("runs, as attempt 2", "would run, as attempt 2"),
+            ("is a duplicate: skipped", "would be a duplicate: skipped"),
+            ("is not run: the key is parked", "would not be run: the key is parked"),
+            ("comes back later", "would come back later"),
+        ] {
+            assert_eq!(now_would(says), would);
         }
     }
 }

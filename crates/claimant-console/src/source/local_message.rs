@@ -1,9 +1,10 @@
-//! One message of a local cloud, from its journal and its queues.
+//! One message of a local cloud, from its journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use claimant_core::RecordId;
 use claimant_local::cloud::View;
-use claimant_local::journal::{Event, What};
+use claimant_local::journal::{Event, Journal, What};
 
 use super::message::MessageFacts;
 use crate::timeline::facts_of_journal;
@@ -11,28 +12,77 @@ use crate::timeline::facts_of_journal;
 /// Messages of the same keys that are told of, the latest.
 const OTHERS_MAX: usize = 20;
 
+/// Events that are looked through for what happened to the process of a message in flight.
+const LOOKED_AT_MAX: usize = 5_000;
+
 /// Returns what the journal has of a message and of those of its keys; `None` where it has nothing of the message.
 pub(super) fn message(view: &View, id: &str) -> Option<MessageFacts> {
-    let own = view.journal.of_message(id);
+    let journal = &view.journal;
+    let own = journal.of_message(id);
     if own.is_empty() {
         return None;
     }
-    let keys = view.journal.keys_of(id);
-    let of_keys = keys.iter().flat_map(|key| view.journal.messages_of(key)).map(|other| other.to_string());
+    let keys = journal.keys_of(id);
+    let of_keys = keys.iter().flat_map(|key| journal.messages_of(key)).map(|other| other.to_string());
     // What it was made from, and what was made from it.
     let made = own.iter().filter(|event| matches!(event.what, What::Sent { .. } | What::Redriven { .. }));
     let made = made.flat_map(|event| event.messages().map(ToString::to_string).collect::<Vec<_>>());
-    let others: BTreeSet<_> = made.chain(of_keys).filter(|other| other != id).collect();
-    let others: Vec<_> = others.into_iter().take(OTHERS_MAX).collect();
+    let mut others = Vec::new();
+    for other in made.chain(of_keys) {
+        if other != id && !others.contains(&other) {
+            others.push(other);
+        }
+    }
+    let others = others.split_off(others.len().saturating_sub(OTHERS_MAX));
+    let frozen = of_process(journal, &own, id);
     // By number: an event can be about several of them.
-    let of_others = others.iter().flat_map(|other| view.journal.of_message(other));
-    let events: BTreeMap<u64, Event> = own.into_iter().chain(of_others).map(|event| (event.seq, event)).collect();
+    let of_others = others.iter().flat_map(|other| journal.of_message(other));
+    let mut events: BTreeMap<u64, Event> = own.into_iter().chain(of_others).chain(frozen).map(|e| (e.seq, e)).collect();
+    for key in &keys {
+        let effects = effects(journal, key, &events);
+        events.extend(effects.into_iter().map(|event| (event.seq, event)));
+    }
     let events: Vec<_> = events.into_values().collect();
-    let about = others.iter().map(String::as_str).chain([id]).collect();
+    let about: BTreeSet<_> = others.iter().map(String::as_str).chain([id]).collect();
     Some(MessageFacts {
         facts: facts_of_journal(&events, &about),
         keys: keys.iter().map(ToString::to_string).collect(),
-        body: view.journal.body(id),
+        body: journal.body(id),
         missing: None,
     })
+}
+
+/// The effects that were asked for with this key, each with the message that was worked on at that time.
+fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Vec<Event> {
+    let id = RecordId::from_stored(record).ok();
+    let Some(key) = id.as_ref().and_then(|id| id.key()) else { return Vec::new() };
+    let with_message = |effect: Event| {
+        // Lines arrive a moment after what they tell of.
+        let before = events.values().filter(|event| event.at_ms <= effect.at_ms.saturating_add(50));
+        let mut of_message = before.rev().filter(|event| event.message_id.is_some());
+        let claimed = of_message.find(|event| matches!(event.what, What::Claimed(_)))?;
+        let message_id = claimed.message_id.clone();
+        let ended = events.values().any(|event| {
+            matches!(event.what, What::Done(_))
+                && event.message_id == message_id
+                && event.seq > claimed.seq
+                && event.at_ms < effect.at_ms
+        });
+        (!ended).then_some(Event { message_id, ..effect })
+    };
+    journal.effects_of(key).into_iter().filter_map(with_message).collect()
+}
+
+/// Whether the process that a message is with was frozen, and went on.
+fn of_process(journal: &Journal, own: &[Event], id: &str) -> Vec<Event> {
+    let ends = |event: &&Event| matches!(event.what, What::Done(_) | What::InvocationEnded { .. } | What::Deleted);
+    let Some(began) =
+        own.iter().rev().take_while(|event| !ends(event)).find(|e| matches!(e.what, What::InvocationBegan { .. }))
+    else {
+        return Vec::new();
+    };
+    let later = journal.after(began.seq, LOOKED_AT_MAX).into_iter().filter(|event| {
+        event.process == began.process && matches!(event.what, What::ProcessFrozen | What::ProcessResumed)
+    });
+    later.map(|event| event.message(id)).collect()
 }

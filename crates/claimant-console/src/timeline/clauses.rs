@@ -4,7 +4,7 @@ use claimant_core::Timestamp;
 
 use super::fact::BatchEnd;
 use super::life::{Life, Receive};
-use super::words::{clock, short};
+use super::words::{clock, lasting, short};
 
 /// What the clauses are told from.
 #[derive(Clone, Copy)]
@@ -57,7 +57,10 @@ impl Told<'_> {
         match outcome {
             "completed" => match self.taken_over_from(receive) {
                 Some(after) => format!("the claim was taken over {after}, and the handler did the work"),
-                None => "the handler did the work".to_owned(),
+                None => match receive.finished.and_then(|(_, finished)| finished.handle_ms) {
+                    Some(ms) => format!("the handler did the work in {}", lasting(ms)),
+                    None => "the handler did the work".to_owned(),
+                },
             },
             "duplicate" => format!("{}, so the handler did not run", self.done_by()),
             "busy" => self.busy(receive),
@@ -122,9 +125,11 @@ impl Told<'_> {
                 own.claim().map_or_else(String::new, |claim| format!(", until {}", clock(claim.lease_until, self.now)));
             return format!("the claim of an earlier receive was still honoured{until}");
         }
+        let until = receive.finished.and_then(|(_, finished)| finished.busy_until);
+        let until = until.map_or_else(String::new, |until| format!(", until {} at the latest", clock(until, self.now)));
         match self.others.iter().find(|other| other.holder_at(at).is_some()) {
-            Some(other) => format!("message {} was being worked on, which has the same key", short(other.id)),
-            None => "another worker had claimed the key".to_owned(),
+            Some(other) => format!("message {} of the same key was being worked on{until}", short(other.id)),
+            None => format!("another worker had claimed the key{until}"),
         }
     }
 }

@@ -75,6 +75,8 @@ pub enum What {
         /// Until when, where that is known.
         until: Option<Timestamp>,
     },
+    /// Its process went on.
+    Resumed,
     /// It was deleted from its queue.
     Deleted,
     /// SQS moved it to a dead-letter queue.
@@ -139,6 +141,8 @@ pub struct Finished {
     pub events: u32,
     /// Whether a copy was confirmed by the dead-letter queue.
     pub dead_lettered: bool,
+    /// Until when another owner holds the key at most, where that is why.
+    pub busy_until: Option<Timestamp>,
     /// How long the handler ran, in milliseconds, if it ran.
     pub handle_ms: Option<u64>,
 }

@@ -86,12 +86,15 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
             receive: None,
             events: 1,
             dead_lettered: done.dead_lettered,
+            busy_until: done.busy_until_ms.map(time),
             // OK because a handler runs for minutes at most.
             handle_ms: done.handle_ms.map(|ms| ms as u64),
         })),
         Happened::Line { text, .. } => one(What::Line(line(text))),
         Happened::Mail { answer, .. } => one(mail(answer)),
         Happened::Charge { answer, .. } => one(charge(answer)),
+        Happened::ProcessFrozen => one(What::Frozen { until: None }),
+        Happened::ProcessResumed => one(What::Resumed),
         Happened::Object { object, request } => {
             one(What::Effect { did: format!("sent a {request} for the object {object}"), refused: false })
         }

@@ -203,6 +203,7 @@ impl<'a> Receive<'a> {
             }
             What::BatchFailed(how) => self.failed = Some((fact.at, how)),
             What::Frozen { .. } => self.details.frozen = true,
+            What::Resumed => self.details.frozen = false,
             What::Line(line) => self.details.reason = line.reason.as_deref().or(self.details.reason),
             _ => {}
         }

@@ -11,6 +11,10 @@ const SHOWN_MAX: usize = 1_000;
 const KNOWN: [&str; 9] =
     ["timestamp", "level", "message", "target", "span", "spans", "message_id", "consumer", "requestId"];
 
+/// What the runtime's span adds to a line of text, before and after.
+const SPAN: &str = "Lambda runtime invoke: ";
+const RUNTIMES: [&str; 2] = [" requestId=", " xrayTraceId="];
+
 /// Fields that say why.
 const REASONS: [&str; 3] = ["reason", "error", "why"];
 
@@ -38,16 +42,24 @@ fn of_json(fields: &Map<String, Value>) -> Line {
 }
 
 fn of_text(text: &str) -> Line {
-    let text = text.trim();
+    // The runtime's own fields come last.
+    let text = RUNTIMES.iter().fold(text, |text, name| text.split_once(name).map_or(text, |(text, _)| text)).trim();
     let (level, rest) = match text.split_once(' ') {
         Some((level @ ("ERROR" | "WARN" | "INFO" | "DEBUG" | "TRACE"), rest)) => {
             (Some(level.to_owned()), rest.trim_start())
         }
         _ => (None, text),
     };
+    let rest = rest.strip_prefix(SPAN).unwrap_or(rest);
     // The reason is the last field of the lines that have one, and has blanks of its own.
-    let reason = REASONS.iter().find_map(|name| rest.split_once(&format!(" {name}="))).map(|(_, reason)| reason);
-    Line { level, text: bounded(rest), reason: reason.map(|reason| bounded(reason.trim_matches('"'))) }
+    let (rest, reason) = REASONS
+        .iter()
+        .find_map(|name| rest.split_once(&format!(" {name}=")))
+        .map_or((rest, None), |(rest, reason)| (rest, Some(reason)));
+    let known =
+        |word: &&str| !KNOWN.iter().any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')));
+    let said: Vec<_> = rest.split(' ').filter(known).collect();
+    Line { level, text: bounded(&said.join(" ")), reason: reason.map(|reason| bounded(reason.trim_matches('"'))) }
 }
 
 fn bounded(text: &str) -> String {
@@ -73,9 +85,9 @@ mod tests {
             Line { level: Some("WARN".into()), text: "handler failed · attempt 2".into(), reason: reason.clone() }
         );
 
-        let text = line(" WARN handler failed consumer=c message_id=m attempt=2 error=the mail server is busy");
-        assert_eq!((text.level.as_deref(), text.reason), (Some("WARN"), reason));
-        assert!(text.text.starts_with("handler failed consumer=c"));
+        let text = " WARN Lambda runtime invoke: handler failed consumer=c message_id=m attempt=2 error=the mail server is busy \
+                    requestId=\"r\" xrayTraceId=\"x\"";
+        assert_eq!(line(text), Line { level: Some("WARN".into()), text: "handler failed attempt=2".into(), reason });
 
         for (other, shown) in [("", ""), ("{}", "{}"), ("<script>", "<script>"), (r#"{"a":1}"#, r#"{"a":1}"#)] {
             assert_eq!(line(other), Line { text: shown.into(), ..Line::default() });

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `fact` | what is known to have happened: the input |
 //! | `journal`, `line` | facts from a local cloud's journal, and from the lines of functions |
+//! | `order` | facts in the order in which they happened |
 //! | `life` | what became of each message, receive by receive |
 //! | `clauses` | one receive, in words |
 //! | `says` | where a message is now and why, in a few sentences |
@@ -16,6 +17,7 @@ mod fact;
 mod journal;
 mod life;
 mod line;
+mod order;
 mod says;
 mod steps;
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub use steps::{Kind, Step};
 
 use clauses::Told;
 use life::{Life, lives};
+use order::ordered;
 
 /// The most steps that a timeline shows: the first and the last of them.
 pub const STEPS_MAX: usize = 500;
@@ -42,6 +45,8 @@ pub struct Timeline {
     pub standing: Standing,
     /// That, and why, in one to three sentences.
     pub says: Vec<String>,
+    /// The outcome of the last receive, if the engine has said one.
+    pub outcome: Option<String>,
     /// What happened, the oldest first.
     pub steps: Vec<Step>,
     /// How many steps in the middle were left out.
@@ -55,9 +60,8 @@ pub struct Timeline {
 /// Returns the timeline of a message from what is known of it and of the messages of the same key; `None` where nothing is known
 /// of the message itself.
 #[must_use]
-pub fn tell(mut facts: Vec<Fact>, message: &str, now: Timestamp) -> Option<Timeline> {
-    // Stable: what happened in one millisecond stays in its order.
-    facts.sort_by_key(|fact| fact.at);
+pub fn tell(facts: Vec<Fact>, message: &str, now: Timestamp) -> Option<Timeline> {
+    let facts = ordered(facts);
     let lives = lives(&facts);
     let life = lives.get(message)?;
     let others: Vec<&Life<'_>> = lives.values().filter(|other| other.id != message).collect();
@@ -76,6 +80,7 @@ pub fn tell(mut facts: Vec<Fact>, message: &str, now: Timestamp) -> Option<Timel
     Some(Timeline {
         standing: told.standing(),
         says: told.says(),
+        outcome: life.last().and_then(|last| last.outcome()).map(str::to_owned),
         steps,
         left_out,
         copies: others.iter().map(standing_of).collect(),

@@ -17,6 +17,8 @@ const WAIT_MIN: Duration = Duration::from_millis(500);
 pub enum Kind {
     /// It was received.
     Receive,
+    /// It came to a process.
+    Handed,
     /// A queue did something else.
     Queue,
     /// A claim.
@@ -149,7 +151,7 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
             } else {
                 "alone in its batch".to_owned()
             };
-            (Kind::Queue, "Handed to its function".to_owned(), Some(batch))
+            (Kind::Handed, "Handed to its function".to_owned(), Some(batch))
         }
         What::Claimed(claim) => claimed(claim, now),
         What::Effect { did, refused: false } => (Kind::Effect, format!("The handler {did}"), None),
@@ -170,6 +172,7 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
         What::Frozen { until: time } => {
             (Kind::Broken, "Its process was frozen".to_owned(), time.map(|time| format!("until {}", until(time))))
         }
+        What::Resumed => (Kind::Queue, "Its process went on".to_owned(), None),
         What::Deleted => (Kind::Queue, "Deleted from its queue".to_owned(), None),
         What::Moved { to } => (Kind::Failed, format!("Moved to {to} by SQS"), None),
         What::Copied { to, copy } => {

@@ -314,6 +314,13 @@ fn messages_that_are_on_their_way() {
             &["Being worked on since 12:00:01, but its process is frozen: its lease ends at 12:00:29."],
         ),
         row(
+            "no longer frozen",
+            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen { until: None }).add(3, "a", What::Resumed),
+            9,
+            InFlight,
+            &["Being worked on since 12:00:01: its lease ends at 12:00:29."],
+        ),
+        row(
             "claimed by no one yet",
             first(),
             9,
@@ -338,13 +345,17 @@ fn messages_that_are_on_their_way() {
                 .claimed(0, "b", 1, 28)
                 .sent(1, "a")
                 .received(2, "a", 1)
-                .finished(2, "a", "busy")
+                .add(
+                    2,
+                    "a",
+                    What::Finished(Finished { outcome: "busy".into(), busy_until: Some(s(28)), ..Finished::default() }),
+                )
                 .hidden(2, "a", 30),
             9,
             ComesBack,
             &[
                 "Hidden in OrderQueue until 12:00:30: it comes back when the other claim's lease is over, in case its owner has died.",
-                "It was received once: message b was being worked on, which has the same key.",
+                "It was received once: message b of the same key was being worked on, until 12:00:28 at the latest.",
             ],
         ),
         row(
@@ -547,12 +558,12 @@ fn steps_are_in_order_with_what_was_waited_for_and_until_when() {
             (0, Kind::Queue, "Sent to OrderQueue"),
             (0, Kind::Wait, "Waited 1 s"),
             (1, Kind::Receive, "Received from OrderQueue, for the first time"),
-            (1, Kind::Queue, "Handed to its function"),
+            (1, Kind::Handed, "Handed to its function"),
             (1, Kind::Claim, "Claimed by order-confirmation"),
             (5, Kind::Broken, "Its process ended"),
             (5, Kind::Wait, "Waited 26 s"),
             (31, Kind::Receive, "Received from OrderQueue, for the second time"),
-            (31, Kind::Queue, "Handed to its function"),
+            (31, Kind::Handed, "Handed to its function"),
         ]
     );
     assert_eq!(told.copies, [("b".to_owned(), Standing::Done)]);
@@ -562,6 +573,26 @@ fn steps_are_in_order_with_what_was_waited_for_and_until_when() {
     );
     assert_eq!(told.steps[4].process.as_deref(), Some("order-confirmation, process 41"));
     assert!(told.steps.is_sorted_by_key(|step| step.at_ms));
+}
+
+#[test]
+fn what_lines_tell_late_is_put_where_it_happened() {
+    let mail = || What::Effect { did: "sent a mail".into(), refused: false };
+    let told = story()
+        .sent(0, "a")
+        .received(1, "a", 1)
+        .add(1, "a", mail())
+        .claimed(1, "a", 1, 29)
+        .deleted(2, "a")
+        .finished(2, "a", "completed")
+        .told("a", 9);
+    let kinds: Vec<_> = told.steps.iter().map(|step| step.kind).filter(|kind| *kind != Kind::Wait).collect();
+    let wanted = [Kind::Queue, Kind::Receive, Kind::Handed, Kind::Claim, Kind::Effect, Kind::Done, Kind::Queue];
+    assert_eq!(kinds, wanted);
+    // Another receive's effect, and one long before, stay before the claim.
+    let told = story().sent(0, "a").received(1, "a", 1).add(1, "a", mail()).claimed(5, "a", 1, 29).told("a", 9);
+    assert_eq!(told.steps.last().map(|step| step.kind), Some(Kind::Claim));
+    assert_eq!(told.outcome, None);
 }
 
 #[test]

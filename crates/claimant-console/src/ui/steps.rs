@@ -14,19 +14,21 @@ pub(crate) fn timeline(steps: &[Step], left_out: usize) -> Markup {
         ol .timeline role="list" {
             @for (at, step) in steps.iter().enumerate() {
                 @if at == gap { li .step.wait { time {} span .mark {} p { (text::grouped(left_out as u64)) " steps are left out here." } } }
-                (one(step))
+                @let before = at.checked_sub(1).and_then(|before| steps.get(before));
+                (one(step, before.is_none_or(|before| before.message != step.message)))
             }
         }
     }
 }
 
-fn one(step: &Step) -> Markup {
+/// Draws a step, with the message where it is another one than that of the step before.
+fn one(step: &Step, names_message: bool) -> Markup {
     html! {
         li class={ "step " (class(step.kind)) @if !step.own { " other" } } {
             (text::time(step.at_ms))
             span .mark { (shape(tone(step.kind))) }
             div {
-                p .what { (step.what) @if !step.own { " " span .soft { "· message " (text::message(&step.message)) } } }
+                p .what { (step.what) @if !step.own && names_message { " " span .soft { "· message " (text::message(&step.message)) } } }
                 @if let Some(detail) = &step.detail { p .detail { (detail) } }
                 @if let Some(process) = &step.process { @if shows_process(step.kind) { p .detail { (process) } } }
             }
@@ -36,7 +38,7 @@ fn one(step: &Step) -> Markup {
 
 /// The process stands where a message comes to it, and where it ends.
 const fn shows_process(kind: Kind) -> bool {
-    matches!(kind, Kind::Receive | Kind::Claim | Kind::Broken)
+    matches!(kind, Kind::Handed | Kind::Broken)
 }
 
 const fn class(kind: Kind) -> &'static str {
@@ -51,7 +53,7 @@ const fn class(kind: Kind) -> &'static str {
 const fn tone(kind: Kind) -> Tone {
     match kind {
         Kind::Receive | Kind::Claim => Tone::Busy,
-        Kind::Effect | Kind::Queue => Tone::Idle,
+        Kind::Effect | Kind::Queue | Kind::Handed => Tone::Idle,
         Kind::Done => Tone::Good,
         Kind::Failed => Tone::Warn,
         Kind::Broken => Tone::Bad,
