@@ -26,7 +26,7 @@ struct Args {
 enum World {
     /// The small worlds
     Small,
-    /// The large world, which takes an hour
+    /// The large world, which takes about 20 minutes
     Large,
     /// Each clause of the protocol left out in turn, and the trace of what breaks without it
     Ablation,
