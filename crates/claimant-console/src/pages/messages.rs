@@ -11,18 +11,20 @@ use serde::Serialize;
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::Console;
-use crate::source::{MessageList, MessageQuery, MessageRow};
+use crate::source::{MessageList, MessageQuery, MessageRow, STANDINGS};
+use crate::timeline::Standing;
 use crate::ui::nav::Tab;
 use crate::ui::table::{self, Column, table};
-use crate::ui::text;
+use crate::ui::{form, state, text};
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     table::text("Message"),
-    table::text("Queue"),
     table::text("State"),
     table::text("Key"),
+    table::text("Queue"),
     table::number("Received"),
-    table::number("Sent at"),
+    table::number("Sent"),
+    table::number("Last seen"),
 ];
 
 /// Returns the routes of this page.
@@ -37,15 +39,15 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console, ask: &Ask) -> Result<Messages, Error> {
     let text = |name: &str| ask.query.get(name).map(str::to_owned);
-    let after = ask.query.number("after", u64::MAX, 0..=u64::MAX)?;
     let query = MessageQuery {
         text: text("text"),
         queue: text("queue"),
-        state: text("state"),
-        after: (after != u64::MAX).then_some(after),
+        state: ask.query.get("state").map(MessageQuery::standing).transpose()?,
+        before: Some(ask.query.number("before", u64::MAX, 0..=u64::MAX)?).filter(|before| *before != u64::MAX),
     };
     let list = console.source().messages(&query).await?;
-    Ok(Messages { query, list })
+    let queues = console.place().queues.iter().map(|queue| queue.name.clone()).collect();
+    Ok(Messages { query, list, queues })
 }
 
 #[derive(Serialize)]
@@ -53,6 +55,8 @@ struct Messages {
     query: MessageQuery,
     #[serde(flatten)]
     list: MessageList,
+    #[serde(skip)]
+    queues: Vec<String>,
 }
 
 impl Page for Messages {
@@ -62,21 +66,86 @@ impl Page for Messages {
         "Messages".to_owned()
     }
 
-    fn live(&self) -> Markup {
-        if self.list.messages.is_empty() {
-            return text::empty("No messages", &html! { "Send one on " a href="/send" { "Send" } "." });
+    fn above(&self) -> Markup {
+        let any = [("", "any")];
+        let queues = any.into_iter().chain(self.queues.iter().map(|name| (name.as_str(), name.as_str())));
+        let states = any.into_iter().chain(STANDINGS.map(|standing| (standing.as_str(), standing.as_str())));
+        let search = html! {
+            input type="search" name="text" value=[&self.query.text] placeholder="any" autocomplete="off" spellcheck="false";
+        };
+        html! {
+            form .fields.card role="search" method="get" action="/messages" {
+                (form::field("Id or key has", &search))
+                (form::field("Queue", &form::select("queue", queues, self.query.queue.as_deref())))
+                (form::field("State", &form::select("state", states, self.query.state.map(Standing::as_str))))
+                button .main type="submit" { "Search" }
+                @if !self.query.is_for_all() { a .clear href="/messages" { "Show all" } }
+            }
         }
-        table("Messages", &COLUMNS, self.list.messages.iter().map(row))
+    }
+
+    fn live(&self) -> Markup {
+        html! {
+            @if self.list.messages.is_empty() { (self.nothing()) }
+            @else { (table("Messages", &COLUMNS, self.list.messages.iter().map(row))) }
+            (self.pages())
+            @if let Some(since) = self.list.since_ms {
+                p .soft.small { "What happened before " (text::time(since)) " is not kept any more." }
+            }
+        }
+    }
+}
+
+impl Messages {
+    fn nothing(&self) -> Markup {
+        if self.list.stopped {
+            return text::empty("None of these so far", &html! { "Older messages have not been searched yet." });
+        }
+        if self.query.is_for_all() && self.list.known == 0 {
+            let more = html! { a href="/send" { "Send a sample" } ", and see here what becomes of it." };
+            return text::empty("No message has been sent yet", &more);
+        }
+        text::empty("No message fits", &html! { a href="/messages" { "Show all" } })
+    }
+
+    fn pages(&self) -> Markup {
+        let older = if self.list.stopped { "Search older ones" } else { "Older" };
+        html! {
+            nav .pages aria-label="Pages of the list" {
+                span { @if self.query.before.is_some() { a href=(self.path(None)) { "← Newest" } } }
+                span .soft.small { (text::counted(as_u64(self.list.known), "message", "messages")) " in all, the newest first" }
+                span { @if let Some(next) = self.list.next { a href=(self.path(Some(next))) { (older) " →" } } }
+            }
+        }
+    }
+
+    /// The path of another page of the same search.
+    fn path(&self, before: Option<u64>) -> String {
+        let MessageQuery { text, queue, state, .. } = &self.query;
+        let (state, before) = (state.map(|state| state.as_str().to_owned()), before.map(|before| before.to_string()));
+        let fields = [("text", text.clone()), ("queue", queue.clone()), ("state", state), ("before", before)];
+        let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", text::encoded(&value?))));
+        format!("/messages?{}", fields.collect::<Vec<_>>().join("&"))
     }
 }
 
 fn row(message: &MessageRow) -> Vec<Markup> {
+    let keys = html! { @for key in &message.keys { (text::key(key)) " " } };
     vec![
         text::message(&message.id),
+        state::of_standing(message.state),
+        if message.keys.is_empty() {
+            html! { span .soft { "–" } }
+        } else {
+            keys
+        },
         html! { (message.queue) },
-        html! { (message.state) },
-        html! { @if let Some(key) = &message.key { (text::key(key)) } },
-        text::count(message.receives),
+        text::count(message.receives.into()),
         text::time(message.sent_ms),
+        text::time(message.last_ms),
     ]
+}
+
+fn as_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

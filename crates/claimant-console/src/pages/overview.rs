@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use claimant_core::Error;
+use claimant_core::report::OUTCOME_WORDS;
 use claimant_operate::intake::{Change, Intake};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -12,16 +13,21 @@ use serde::Serialize;
 use crate::answer::{Done, Page};
 use crate::ask::{Act, Ask};
 use crate::console::Console;
-use crate::history::Sample;
-use crate::source::{ConsumerState, FunctionState, Overview, QueueState};
+use crate::history::{SAMPLES_MAX, Sample};
+use crate::source::{ConsumerState, FunctionCounts, FunctionState, Overview, QueueCounts, QueueState};
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
 use crate::ui::nav::Tab;
+use crate::ui::plot::{self, Series};
 use crate::ui::table::{self, Column, table};
 use crate::ui::text;
 
 /// Where mappings are paused and resumed.
 const MAPPINGS: &str = "/mappings";
+
+/// The class of what waits and of what is in flight, in the plot and in its legend.
+const WAITING: &str = "fill-waiting";
+const IN_FLIGHT: &str = "fill-busy";
 
 const QUEUES: [Column; 7] = [
     table::text("Queue"),
@@ -31,6 +37,16 @@ const QUEUES: [Column; 7] = [
     table::number("Dead letters"),
     table::number("Sent"),
     table::number("Deleted"),
+];
+
+const FUNCTIONS: [Column; 7] = [
+    table::text("Function"),
+    table::text("Event source mapping"),
+    table::number("Processes"),
+    table::number("Invocations"),
+    table::number("Errors"),
+    table::number("Timeouts"),
+    table::number("Crashes"),
 ];
 
 /// Returns the routes of this page.
@@ -91,30 +107,80 @@ impl Page for Shown {
             0 => "Nothing waits and nothing is in flight.",
             _ => "Messages are being worked on.",
         };
-        let dead =
-            if dead == 0 { String::new() } else { format!(" {}.", text::counted(dead, "dead letter", "dead letters")) };
+        let dead = if dead == 0 { "" } else { " There are dead letters." };
         Some(format!("{work}{dead}"))
     }
 
     fn live(&self) -> Markup {
         html! {
+            (self.minutes())
             section {
                 h2 { "Queues" }
                 (table("Queues", &QUEUES, self.queues()))
             }
             section {
                 h2 { "Functions" }
-                @for function in &self.overview.functions { (self::function(function)) }
+                (table("Functions", &FUNCTIONS, self.overview.functions.iter().map(function)))
             }
             section {
                 h2 { "Outcomes" }
-                @for consumer in &self.overview.consumers { (self::consumer(consumer)) }
+                (outcomes(&self.overview.consumers))
             }
         }
     }
 }
 
 impl Shown {
+    /// The last minutes, or what to do where nothing has been sent yet.
+    fn minutes(&self) -> Markup {
+        let is_new = self.overview.queues.iter().all(|queue| queue.counts.is_some_and(|counts| counts.sent == 0));
+        if is_new && self.overview.totals() == (0, 0, 0) {
+            let more = html! {
+                a href="/send" { "Send a sample" } ", send it twice, and see here what becomes of it."
+            };
+            return text::empty("Nothing has been sent yet", &more);
+        }
+        if self.history.is_empty() {
+            return html! {};
+        }
+        let (waiting, in_flight, dead) = self.overview.totals();
+        let of = |value: fn(&Sample) -> u64| self.history.iter().map(value).collect::<Vec<_>>();
+        let most = self.history.iter().map(|sample| sample.waiting + sample.in_flight).max().unwrap_or_default();
+        let done: u64 = self.history.iter().map(|sample| sample.deleted).sum();
+        let label = format!(
+            "Messages in the queues over the last five minutes: {} at most, {} now",
+            text::grouped(most),
+            text::grouped(waiting + in_flight)
+        );
+        let series = [
+            Series { class: IN_FLIGHT, values: of(|sample| sample.in_flight) },
+            Series { class: WAITING, values: of(|sample| sample.waiting) },
+        ];
+        let figure = |class: Option<&str>, value, name: &str| {
+            html! {
+                div {
+                    dt { @if let Some(class) = class { span class={ "dot " (class) } aria-hidden="true" {} } (name) }
+                    dd { (text::count(value)) }
+                }
+            }
+        };
+        html! {
+            section .card .minutes {
+                h2 { "The last five minutes" }
+                dl .figures {
+                    (figure(Some(WAITING), waiting, "Waiting"))
+                    (figure(Some(IN_FLIGHT), in_flight, "In flight"))
+                    (figure(None, done, "Deleted"))
+                    (figure(None, dead, "Dead letters"))
+                }
+                div .graph {
+                    (plot::areas(&label, SAMPLES_MAX, &series))
+                    p .axis aria-hidden="true" { span { "5 min ago" } span { (text::grouped(most)) " at most" } span { "now" } }
+                }
+            }
+        }
+    }
+
     fn queues(&self) -> impl Iterator<Item = Vec<Markup>> {
         let queues = &self.overview.queues;
         queues.iter().filter(|queue| !queue.is_dead_letter_queue).map(|queue| {
@@ -125,32 +191,90 @@ impl Shown {
 }
 
 fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
-    let counts = queue.counts.unwrap_or_default();
+    let counted =
+        |of: fn(&QueueCounts) -> u64| queue.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)));
+    let dead = dead.map(|dead| dead.visible + dead.in_flight + dead.delayed);
     vec![
-        html! { (queue.name) },
+        html! { a .plain href={ "/messages?queue=" (text::encoded(&queue.name)) } { (queue.name) } },
         text::count(queue.visible),
         text::count(queue.in_flight),
         text::count(queue.delayed),
-        html! { @if let Some(dead) = dead { (text::count(dead.visible + dead.in_flight + dead.delayed)) } },
-        text::count(counts.sent),
-        text::count(counts.deleted),
+        match dead {
+            None => unknown(),
+            Some(0) => text::count(0),
+            Some(dead) => html! { a .bad href="/dead" { (text::grouped(dead)) } },
+        },
+        counted(|counts| counts.sent),
+        counted(|counts| counts.deleted),
     ]
 }
 
-fn function(function: &FunctionState) -> Markup {
+fn function(function: &FunctionState) -> Vec<Markup> {
+    let counted = |of: fn(&FunctionCounts) -> u64| {
+        function.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)))
+    };
+    let processes = u64::try_from(function.processes.len()).unwrap_or(u64::MAX);
+    vec![
+        html! { (function.name) @if function.waits_for_program { " " (badge(Tone::Warn, "no program yet")) } },
+        mappings(function),
+        if function.counts.is_some() { text::count(processes) } else { unknown() },
+        counted(|counts| counts.invocations),
+        counted(|counts| counts.errors),
+        counted(|counts| counts.timeouts),
+        counted(|counts| counts.crashes),
+    ]
+}
+
+fn mappings(function: &FunctionState) -> Markup {
+    let Some(first) = function.mappings.first() else { return html! { span .soft { "none" } } };
     let is_on = function.mappings.iter().any(|mapping| mapping.is_on);
     let (label, enabled) = if is_on { ("Pause", "false") } else { ("Resume", "true") };
+    let tone = match first.state.as_str() {
+        "Enabled" => Tone::Good,
+        "Disabled" => Tone::Idle,
+        _ => Tone::Busy,
+    };
     html! {
-        p {
-            (function.name) " "
-            @for mapping in &function.mappings { (badge(if mapping.is_on { Tone::Busy } else { Tone::Idle }, &mapping.state)) }
-            (form::act(MAPPINGS, label, &[("function", &function.name), ("enabled", enabled)]))
+        span .row {
+            (badge(tone, &first.state))
+            (form::act_on(MAPPINGS, label, &function.name, &[("function", &function.name), ("enabled", enabled)]))
         }
     }
 }
 
-fn consumer(consumer: &ConsumerState) -> Markup {
-    html! {
-        p { (consumer.name) @for (word, count) in &consumer.outcomes { " " (badge(Tone::of_outcome(word), word)) " " (text::count(*count)) } }
+/// What became of messages, by consumer: only the outcomes that there were.
+fn outcomes(consumers: &[ConsumerState]) -> Markup {
+    let count = |consumer: &ConsumerState, word: &str| {
+        consumer.outcomes.iter().find(|(known, _)| known == word).map_or(0, |(_, count)| *count)
+    };
+    let words = OUTCOME_WORDS.into_iter().filter(|word| consumers.iter().any(|consumer| count(consumer, word) > 0));
+    let words: Vec<_> = words.collect();
+    if words.is_empty() {
+        return text::empty("No outcomes yet", &html! { "They come with the first batch." });
     }
+    let columns: Vec<_> = [table::text("Consumer"), table::text("Share")]
+        .into_iter()
+        .chain(words.iter().map(|word| table::number(word)))
+        .collect();
+    let row = |consumer: &ConsumerState| {
+        let parts = words.iter().map(|word| (fill(Tone::of_outcome(word)), count(consumer, word)));
+        let mut row = vec![html! { (consumer.name) }, plot::share(parts)];
+        row.extend(words.iter().map(|word| text::count(count(consumer, word))));
+        row
+    };
+    table("Outcomes", &columns, consumers.iter().map(row))
+}
+
+const fn fill(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "fill-good",
+        Tone::Busy => "fill-busy",
+        Tone::Warn => "fill-warn",
+        Tone::Bad => "fill-bad",
+        Tone::Idle | Tone::Quiet => "fill-quiet",
+    }
+}
+
+fn unknown() -> Markup {
+    html! { span .soft title="not known" { "–" } }
 }

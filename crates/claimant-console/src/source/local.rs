@@ -13,8 +13,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::local_message::message;
+use super::local_messages;
 use super::overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
-use super::{Answer, MessageFacts, Source};
+use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
 
 /// Outcomes by consumer.
 type Outcomes = BTreeMap<String, BTreeMap<String, u64>>;
@@ -31,7 +32,6 @@ pub struct LocalCloud {
 #[derive(Default)]
 struct Seen {
     outcomes: Mutex<Outcomes>,
-    changes: watch::Sender<u64>,
 }
 
 impl LocalCloud {
@@ -107,11 +107,15 @@ impl Source for LocalCloud {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.seen.changes.subscribe()
+        self.view.journal.newest()
     }
 
     fn overview(&self) -> Answer<'_, Overview> {
         Box::pin(async { self.now() })
+    }
+
+    fn messages<'a>(&'a self, query: &'a MessageQuery) -> Answer<'a, MessageList> {
+        Box::pin(async move { Ok(local_messages::list(&self.view.journal, query, SystemClock.now())) })
     }
 
     fn message<'a>(&'a self, id: &'a str) -> Answer<'a, Option<MessageFacts>> {
@@ -140,7 +144,6 @@ async fn count(mut lines: LogLines, seen: Arc<Seen>) {
                 *counts.entry(outcome).or_default() += count;
             }
         }
-        seen.changes.send_modify(|number| *number += 1);
     }
 }
 

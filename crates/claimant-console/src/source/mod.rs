@@ -5,13 +5,14 @@
 //! | `overview` | queues, functions and outcomes at one time |
 //! | `messages` | the list of messages: what is asked for, and a page of it |
 //! | `message` | one message: what happened to it, and what it holds |
-//! | `local_message` | the same, from a local cloud's journal |
+//! | `local_message`, `local_messages` | the same, from a local cloud's journal |
 //! | `local` | [`LocalCloud`]: the source that sees a local cloud from within |
 //!
 //! What a source cannot tell is an error that says so, and its page shows that.
 
 mod local;
 mod local_message;
+mod local_messages;
 mod message;
 mod messages;
 mod overview;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 
 pub use local::LocalCloud;
 pub use message::MessageFacts;
+pub(crate) use messages::STANDINGS;
 pub use messages::{MessageList, MessageQuery, MessageRow, PAGE_MAX};
 pub use overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
 

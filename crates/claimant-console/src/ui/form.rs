@@ -12,6 +12,16 @@ pub(crate) fn act(action: &str, label: &str, hidden: &[(&str, &str)]) -> Markup 
     }
 }
 
+/// Draws the same where several on a page have one label: a screen reader says what this one is about, too.
+pub(crate) fn act_on(action: &str, label: &str, what: &str, hidden: &[(&str, &str)]) -> Markup {
+    html! {
+        form .act method="post" action=(action) {
+            (self::hidden(hidden))
+            button type="submit" aria-label={ (label) " " (what) } { (label) }
+        }
+    }
+}
+
 /// Draws an act that asks first: the button unfolds what it will do, and a second button that does it.
 pub(crate) fn confirm(label: &str, question: &str, form: &Markup) -> Markup {
     html! { details .confirm { summary { (label) } div .sure { p { (question) } (form) } } }

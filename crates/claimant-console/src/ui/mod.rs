@@ -9,6 +9,7 @@
 //! | `text` | times, ids, counts, durations, what is empty |
 //! | `state` | states of messages and of keys, as badges |
 //! | `steps` | the timeline of a message |
+//! | `plot` | values over time, and parts of a whole |
 //! | `form` | buttons, fields, an act that asks first |
 //!
 //! No `style` attribute and no inline script: the content security policy has the browser ignore them.
@@ -17,6 +18,7 @@ pub(crate) mod badge;
 pub(crate) mod form;
 pub(crate) mod layout;
 pub(crate) mod nav;
+pub(crate) mod plot;
 pub(crate) mod state;
 pub(crate) mod steps;
 pub(crate) mod table;

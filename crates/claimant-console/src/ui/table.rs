@@ -19,6 +19,10 @@ pub(crate) const fn number(name: &'static str) -> Column {
     Column { name, is_number: true }
 }
 
+fn class(column: &Column) -> Option<&'static str> {
+    column.is_number.then_some("n")
+}
+
 /// Draws a list. Each row has a cell for each column; the first names the row. The roles are said again because browsers forget those
 /// of a table that is drawn as cards.
 pub(crate) fn table(label: &str, columns: &[Column], rows: impl IntoIterator<Item = Vec<Markup>>) -> Markup {
@@ -27,7 +31,7 @@ pub(crate) fn table(label: &str, columns: &[Column], rows: impl IntoIterator<Ite
             thead role="rowgroup" {
                 tr role="row" {
                     @for column in columns {
-                        th scope="col" role="columnheader" .n[column.is_number] { (column.name) }
+                        th scope="col" role="columnheader" class=[class(column)] { (column.name) }
                     }
                 }
             }
@@ -36,9 +40,9 @@ pub(crate) fn table(label: &str, columns: &[Column], rows: impl IntoIterator<Ite
                     tr role="row" {
                         @for (at, (cell, column)) in row.iter().zip(columns).enumerate() {
                             @if at == 0 {
-                                th scope="row" role="rowheader" .n[column.is_number] { (cell) }
+                                th scope="row" role="rowheader" class=[class(column)] { (cell) }
                             } @else {
-                                td role="cell" data-label=(column.name) .n[column.is_number] { (cell) }
+                                td role="cell" data-label=(column.name) class=[class(column)] { (cell) }
                             }
                         }
                     }

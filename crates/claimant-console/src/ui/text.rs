@@ -54,7 +54,7 @@ pub(crate) fn encoded(text: &str) -> String {
 
 /// Draws a count; none is drawn faintly.
 pub(crate) fn count(number: u64) -> Markup {
-    html! { span .zero[number == 0] { (grouped(number)) } }
+    html! { span class=[(number == 0).then_some("zero")] { (grouped(number)) } }
 }
 
 /// Returns a number with its thousands apart: `12,345`.
