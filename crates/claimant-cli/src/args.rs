@@ -12,6 +12,7 @@ use crate::new::{Guarantee, Name};
 use crate::operate::act::OnKeys;
 use crate::operate::dead::Dead;
 use crate::operate::effects::ShowEffects;
+use crate::operate::fault::OfCloud;
 use crate::operate::inspect::Inspect;
 use crate::operate::intake::OnFunction;
 use crate::operate::list::List;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Resolve(OnKeys),
     Send(Box<Send>),
     Effects(ShowEffects),
+    Fault(Box<OfCloud>),
     Tail(Tail),
     Completions(Completions),
     Man(Man),

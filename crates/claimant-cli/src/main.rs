@@ -67,6 +67,7 @@ fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
         Command::Resolve(options) => block_on(operate::act::run(Act::Resolve, options))??,
         Command::Send(options) => block_on(operate::send::run(*options))??,
         Command::Effects(options) => block_on(operate::effects::run(options))??,
+        Command::Fault(options) => block_on(operate::fault::run(*options))??,
         Command::Tail(options) => block_on(operate::tail::run(options))??,
         Command::Completions(options) => {
             shell::completions(options.shell);

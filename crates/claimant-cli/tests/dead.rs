@@ -255,3 +255,31 @@ async fn effects_are_shown() {
     assert_eq!((code, names), (0, vec![json!("mails"), json!("charges")]), "{effects}");
     world.cloud.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_are_switched_on_listed_and_ended() {
+    let world = World::start().await;
+    let (code, out, _) = world.claimant(&["fault", "list"]).await;
+    assert_eq!((code, out.as_str()), (0, "No fault acts, and none has.\n"));
+    let (code, fault) = world.json(&["fault", "refuse", "mail", "--times", "2"]).await;
+    assert_eq!((code, &fault["faults"][0]["does"]), (0, &json!("refuses mails")));
+    let (code, out, _) = world.claimant(&["fault", "kill", "Confirm", "--when", "batch"]).await;
+    assert!(code == 0 && out.contains("has taken a batch  waits to act once more"), "{out}");
+    let (_, out, _) = world.claimant(&["fault", "throttle", "--for", "1h"]).await;
+    assert!(out.contains("throttles requests to the table  acts until "), "{out}");
+    for (args, wanted) in [
+        (&["fault", "cut", "mail"][..], "give table, claims, settlements or reads"),
+        (&["fault", "kill", "Other"], "there is no function Other here"),
+        (&["fault", "freeze", "Confirm", "--process", "1"], "has no such process now: it has none"),
+        (&["fault", "end", "9"], "there is no fault 9"),
+    ] {
+        let (code, _, err) = world.claimant(args).await;
+        assert!(code == 2 && err.contains(wanted), "{args:?}: {err}");
+    }
+    let (code, ended) = world.json(&["fault", "end", "1"]).await;
+    assert!(code == 0 && ended["faults"][0]["ended_ms"].is_number(), "{ended}");
+    assert_eq!(world.json(&["fault", "end", "--all"]).await.1["faults"].as_array().unwrap().len(), 2);
+    let active = world.cloud.faults().all().into_iter().filter(|fault| !fault.is_over()).count();
+    assert_eq!((active, world.cloud.faults().all().len()), (0, 3));
+    world.cloud.stop().await;
+}

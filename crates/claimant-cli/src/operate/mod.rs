@@ -8,6 +8,7 @@
 //! | `list`, `inspect` | keys by their state; one key in words |
 //! | `act` | `release`, `reset`, `forget`, `resolve` |
 //! | `send` | messages for trying things out |
+//! | `fault` | faults on purpose in a local cloud |
 //! | `tail` | outcomes as they happen |
 //! | `options`, `parse` | the options that all of them have, and the values of options |
 //! | `confirm` | questions before something is written |
@@ -17,6 +18,7 @@ pub(crate) mod act;
 pub(crate) mod confirm;
 pub(crate) mod dead;
 pub(crate) mod effects;
+pub(crate) mod fault;
 pub(crate) mod inspect;
 pub(crate) mod intake;
 pub(crate) mod list;
