@@ -49,7 +49,9 @@ pub struct Kind {
 pub struct Repeated {
     /// The key.
     pub key: String,
-    /// Each of them: an address, an amount.
+    /// How many.
+    pub times: u64,
+    /// The first ten of them: an address, an amount.
     pub what: Vec<String>,
 }
 

@@ -55,7 +55,7 @@ fn print(effects: &Effects) {
     for kind in &effects.kinds {
         for repeated in &kind.repeated {
             let what = harmless(&repeated.what.join("; "));
-            say(format!("{} of {}: {} times: {what}", kind.name, harmless(&repeated.key), repeated.what.len()));
+            say(format!("{} of {}: {} times: {what}", kind.name, harmless(&repeated.key), repeated.times));
         }
         if let Some(problem) = &kind.problem {
             say(format!("{}: not known: {}", kind.name, harmless(problem)));

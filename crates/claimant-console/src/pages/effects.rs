@@ -86,7 +86,7 @@ fn alarm(effects: &Effects) -> Markup {
                 @for kind in &effects.kinds {
                     @for repeated in &kind.repeated {
                         li {
-                            strong { (repeated.what.len()) " " (kind.name) } " of " (key(kind, &repeated.key)) ": "
+                            strong { (text::grouped(repeated.times)) " " (kind.name) } " of " (key(kind, &repeated.key)) ": "
                             (repeated.what.join("; "))
                         }
                     }

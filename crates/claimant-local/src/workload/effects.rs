@@ -15,6 +15,9 @@ use crate::stack::FunctionSpec;
 /// Repeated effects, and the latest ones, that are listed of each kind; the others are only counted.
 const LISTED_MAX: usize = 100;
 
+/// Effects of one key that are listed.
+const TIMES_LISTED_MAX: usize = 10;
+
 /// Effects of which one key may have only one, or only one of each thing: what the mailbox and the gateway are asked by any function.
 const MAILS: &str = "mails";
 const CHARGES: &str = "charges";
@@ -60,8 +63,10 @@ fn kind(name: &str, function: Option<&str>, seen: Result<Seen, Error>) -> Value 
     keyed.for_each(|effect| by_key.entry(&effect.key).or_default().push(&effect.what));
     let keys = by_key.len();
     by_key.retain(|_, times| times.len() > 1);
-    let repeated: Vec<_> =
-        by_key.iter().take(LISTED_MAX).map(|(key, what)| json!({ "key": key, "what": what })).collect();
+    let repeated = by_key.iter().take(LISTED_MAX).map(|(key, what)| {
+        json!({ "key": key, "times": what.len(), "what": what.iter().take(TIMES_LISTED_MAX).collect::<Vec<_>>() })
+    });
+    let repeated: Vec<_> = repeated.collect();
     let latest: Vec<_> =
         effects.iter().rev().take(LISTED_MAX).map(|Effect { key, what }| json!({ "key": key, "what": what })).collect();
     json!({
@@ -87,7 +92,7 @@ mod tests {
             vec![effect("a", "1 EUR"), effect("b", "2 EUR"), effect("a", "1 EUR"), effect("", "x"), effect("", "y")];
         let seen = Seen { effects, tries: 7, ..Seen::default() };
         let kind = kind("charges", Some("payment"), Ok(seen));
-        assert_eq!(kind["repeated"], json!([{ "key": "a", "what": ["1 EUR", "1 EUR"] }]));
+        assert_eq!(kind["repeated"], json!([{ "key": "a", "times": 2, "what": ["1 EUR", "1 EUR"] }]));
         assert_eq!((&kind["total"], &kind["keys"], &kind["tries"]), (&json!(5), &json!(2), &json!(7)));
         assert_eq!(kind["latest"][0], json!({ "key": "", "what": "y" }));
     }

@@ -23,6 +23,9 @@ const COLUMNS: [Column; 5] = [
     table::number("Newest"),
 ];
 
+/// The most causes of one queue that are shown: the largest.
+const CAUSES_MAX: usize = 100;
+
 pub(super) async fn show(State(console): State<Console>, ask: Ask) -> Response {
     let page = page(&console, &ask).await;
     ask.page(&console, page)
@@ -39,13 +42,16 @@ async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
             of: letters::sources(place, &queue.name).iter().map(|queue| queue.name.clone()).collect(),
             letters: dead.depth().visible + dead.depth().hidden + dead.depth().delayed,
             causes: Vec::new(),
+            more_causes: 0,
             looked_at: 0,
         };
         if read {
             let page = dead.page(&Selection::default(), None, LOOKS_MAX, LOOKS_MAX).await?;
             let mut groups = Groups::default();
             page.letters.iter().for_each(|letter| groups.add(letter));
-            shown.causes = groups.into_sorted().into_iter().map(Cause::from).collect();
+            let causes = groups.into_sorted();
+            shown.more_causes = causes.len().saturating_sub(CAUSES_MAX);
+            shown.causes = causes.into_iter().take(CAUSES_MAX).map(Cause::from).collect();
             shown.looked_at = page.looked_at;
         }
         queues.push(shown);
@@ -71,6 +77,7 @@ struct Shown {
     of: Vec<String>,
     letters: u64,
     causes: Vec<Cause>,
+    more_causes: usize,
     looked_at: usize,
 }
 
@@ -151,6 +158,7 @@ impl Dead {
                 }
                 @if self.read {
                     (table(&queue.name, &COLUMNS, queue.causes.iter().map(|cause| row(cause, &queue.name))))
+                    @if queue.more_causes > 0 { p.soft.small { "… and " (text::grouped(queue.more_causes as u64)) " causes more, of fewer letters." } }
                 }
             }
         }

@@ -19,6 +19,9 @@ pub(super) const LOOKS_MAX: usize = 2_000;
 /// The most bytes of a body that a list shows.
 const BODY_SHOWN: usize = 4_096;
 
+/// The most bytes of a cause that a list shows.
+const CAUSE_SHOWN: usize = 240;
+
 /// Dead letters of one cause.
 #[derive(Serialize)]
 pub(super) struct Cause {
@@ -38,7 +41,7 @@ impl From<Group> for Cause {
             newest_ms: group.sent.map(|(_, newest)| newest.as_millis()),
             consumer: group.consumer,
             outcome: group.outcome,
-            cause: group.cause,
+            cause: cut(group.cause),
             count: group.count,
             redriven: group.redriven,
         }
@@ -102,6 +105,16 @@ impl Letter {
     pub(super) fn story(&self) -> &str {
         self.earlier_ids.last().unwrap_or(&self.message_id)
     }
+}
+
+/// Cuts a cause to what a list has room for.
+fn cut(mut cause: String) -> String {
+    let end = cause.floor_char_boundary(CAUSE_SHOWN);
+    if end < cause.len() {
+        cause.truncate(end);
+        cause.push('…');
+    }
+    cause
 }
 
 /// Opens the dead-letter queue of this name.

@@ -1,0 +1,250 @@
+//! What the pages of dead letters, sending, effects, faults and the doctor show and do, on a local cloud, over HTTP.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
+
+use std::collections::BTreeMap;
+
+use claimant_console::source::LocalCloud;
+use claimant_console::{Console, bind, serve};
+use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
+use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// A function whose program is never built, its queue, and a dead-letter queue.
+const TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Dead: {Type: AWS::SQS::Queue}
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}}
+  Confirm:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: confirm}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Events: {Orders: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}}
+";
+
+const SAMPLES: &str = r#"{"queue": "Orders", "samples": [
+    {"title": "An <b>order</b>", "body": {"z": 1.50, "order_id": "ord-{n}"}},
+    {"title": "Not JSON", "body": "</textarea><script>alert(1)</script>"}]}"#;
+
+/// The most bytes of a page.
+const PAGE_MAX: usize = 1 << 20;
+
+struct World {
+    _directory: TempDir,
+    cloud: Cloud,
+    address: String,
+    _server: JoinSet<()>,
+}
+
+impl World {
+    async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let template = directory.path().join("template.yaml");
+        std::fs::write(&template, TEMPLATE).unwrap();
+        std::fs::create_dir(directory.path().join("samples")).unwrap();
+        std::fs::write(directory.path().join("samples/orders.json"), SAMPLES).unwrap();
+        let config = CloudConfig::new(&template, directory.path());
+        let binaries = Binaries { wait: true, search: true, ..config.binaries.clone() };
+        let cloud = Cloud::start(CloudConfig { binaries, ..config }).await.unwrap();
+        claimant_local::workload::show_effects(&cloud);
+        let (listener, _) = bind(0).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let console = Console::new(LocalCloud::open(cloud.view()).await.unwrap());
+        let mut server = JoinSet::new();
+        server.spawn(async move { serve(console, listener, std::future::pending()).await.unwrap() });
+        Self { _directory: directory, cloud, address, _server: server }
+    }
+
+    /// Puts a copy in the dead-letter queue, as a function does.
+    fn letter(&self, error: &str, body: &str) {
+        let said = [
+            ("claimant-error", error),
+            ("claimant-outcome", "rejected"),
+            ("claimant-consumer", "order"),
+            ("claimant-record", "order#<7>"),
+        ];
+        let attribute = |(name, value): (&str, &str)| {
+            let value = AttributeValue::Text(value.to_owned());
+            (name.to_owned(), MessageAttribute { data_type: "String".to_owned(), value })
+        };
+        let attributes: BTreeMap<_, _> = said.into_iter().map(attribute).collect();
+        let message = NewMessage { message_attributes: attributes, ..NewMessage::new(body) };
+        self.cloud.sqs().send("Dead", message).unwrap();
+    }
+
+    fn bodies(&self, queue: &str) -> Vec<String> {
+        self.cloud.sqs().messages(queue).unwrap().into_iter().map(|message| message.body).collect()
+    }
+
+    /// Asks; returns the status, and the head and body of the answer.
+    async fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}",
+            self.address
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), head.to_lowercase(), body.to_owned())
+    }
+
+    /// Returns a page as a browser gets it.
+    async fn html(&self, path: &str) -> String {
+        let (status, _, page) = self.ask("GET", path, "Accept: text/html\r\n", "").await;
+        assert_eq!(status, 200, "{path}: {page}");
+        assert!(page.len() < PAGE_MAX, "{path} has {} bytes", page.len());
+        page
+    }
+
+    async fn json(&self, path: &str) -> Value {
+        let (status, _, page) = self.ask("GET", path, "Accept: application/json\r\n", "").await;
+        assert_eq!(status, 200, "{path}: {page}");
+        serde_json::from_str(&page).unwrap()
+    }
+
+    async fn post(&self, path: &str, fields: &Value) -> (u16, Value) {
+        let headers = "Accept: application/json\r\nContent-Type: application/json\r\n";
+        let (status, _, answer) = self.ask("POST", path, headers, &fields.to_string()).await;
+        (status, serde_json::from_str(&answer).unwrap_or_else(|e| panic!("{e}: {answer}")))
+    }
+
+    async fn group(&self) -> String {
+        let dead = self.json("/dead").await;
+        format!("/dead/{}?queue=Dead", dead["queues"][0]["causes"][0]["group"].as_str().unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_are_sent() {
+    let world = World::start().await;
+    let page = world.html("/send").await;
+    assert!(page.contains("An &lt;b&gt;order&lt;/b&gt;") && !page.contains("<b>order"), "{page}");
+    assert!(page.contains("&quot;z&quot;: 1.50,"), "{page}");
+    let page = world.html("/send?queue=Orders&sample=1").await;
+    assert!(page.contains("&lt;/textarea&gt;&lt;script&gt;") && !page.contains("<script>alert"), "{page}");
+
+    let (status, done) =
+        world.post("/send", &json!({"queue": "Orders", "body": "{\"id\": \"{n}\"}", "preset": "bulk"})).await;
+    assert_eq!((status, &done["result"]["sent"]), (200, &json!(40)), "{done}");
+    let bodies = world.bodies("Orders");
+    let different: std::collections::BTreeSet<_> = bodies.iter().collect();
+    assert_eq!((bodies.len(), different.len()), (40, 20));
+
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let (status, head, _) = world.ask("POST", "/send", form, "queue=Orders&body=x%0D%0Ay&copies=2&envelope=sns").await;
+    let place = head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or_default().to_owned();
+    assert!(status == 303 && place.contains("sent=") && place.contains("notice="), "{head}");
+    let page = world.html(&place).await;
+    assert!(page.contains("2 messages sent to Orders.") && page.contains("href=\"/messages/"), "{page}");
+    assert!(world.bodies("Orders")[41].contains(r#""Message":"x\ny""#));
+    for (fields, wanted) in [
+        (json!({"queue": "Orders"}), "no empty body"),
+        (json!({"queue": "Nowhere", "body": "x"}), "has no queue Nowhere"),
+        (json!({"queue": "Orders", "body": "x", "envelope": "s3", "count": 0}), "count is a whole number"),
+    ] {
+        let (status, refused) = world.post("/send", &fields).await;
+        assert!(status == 400 && refused["error"].as_str().unwrap().contains(wanted), "{refused}");
+    }
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_shown_as_text_and_acted_on() {
+    let world = World::start().await;
+    assert!(world.html("/dead").await.contains("No dead letters"));
+    for n in 0..4 {
+        world.letter(&format!("order {n} has <i>no</i> price"), &format!("<script>alert({n})</script>"));
+    }
+    let page = world.html("/dead").await;
+    assert!(page.contains("order # has &lt;i&gt;no&lt;/i&gt; price") && !page.contains("<i>"), "{page}");
+    let group = world.group().await;
+    let page = world.html(&group).await;
+    assert!(page.contains("&lt;script&gt;alert(3)") && !page.contains("<script>alert"), "{page}");
+    let letters = world.json(&group).await["letters"].clone();
+    let id = |n: usize| letters[n]["message_id"].as_str().unwrap().to_owned();
+    assert_eq!((letters.as_array().unwrap().len(), &letters[0]["receives"]), (4, &json!(0)));
+
+    let (status, done) = world.post("/dead/redrive", &json!({"queue": "Dead", "id": id(0)})).await;
+    assert_eq!((status, &done["notice"]["text"]), (200, &json!("1 dead letter sent back to Orders.")));
+    let edited = json!({"queue": "Dead", "id": id(1), "body": "{\"price\": 1}", "to": "Orders"});
+    assert!(world.html(&format!("{group}&edit={}", id(1))).await.contains("<textarea"));
+    assert_eq!(world.post("/dead/redrive", &edited).await.0, 200);
+    assert_eq!(world.bodies("Orders"), ["<script>alert(0)</script>", "{\"price\": 1}"]);
+    let (status, _, _) = world.ask("GET", &format!("{group}&edit={}", id(1)), "", "").await;
+    assert_eq!(status, 404);
+    let (_, again) = world.post("/dead/redrive", &edited).await;
+    assert_eq!(again["notice"]["done"], json!(false), "{again}");
+
+    let fingerprint = letters[0]["group"].as_str().unwrap();
+    let (_, done) = world.post("/dead/discard", &json!({"queue": "Dead", "group": fingerprint})).await;
+    let said = done["notice"]["text"].as_str().unwrap();
+    let path = said.split_once("saved in ").unwrap().1.trim_end_matches('.');
+    let saved = std::fs::read_to_string(path).unwrap();
+    assert!(
+        said.starts_with("2 dead letters discarded") && saved.lines().count() == 2 && saved.contains("alert(3)"),
+        "{said}"
+    );
+    std::fs::remove_file(path).unwrap();
+    assert!(world.bodies("Dead").is_empty());
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_long_letters_are_pages_of_less_than_a_mebibyte() {
+    let world = World::start().await;
+    let body = "\"".repeat(5_000);
+    for n in 0..300_u32 {
+        // Half of one cause, the others each of its own.
+        let error = if n % 2 == 0 { "no price".to_owned() } else { format!("{:a<900}", "x".repeat(n as usize)) };
+        world.letter(&error, &body);
+    }
+    let dead = world.json("/dead").await;
+    assert_eq!(
+        (&dead["queues"][0]["letters"], dead["queues"][0]["causes"].as_array().unwrap().len()),
+        (&json!(300), 100)
+    );
+    world.html("/dead").await;
+    let group = world.group().await;
+    let (mut seen, mut next) = (0, Some(group.clone()));
+    while let Some(path) = next.take() {
+        world.html(&path).await;
+        let page = world.json(&path).await;
+        seen += page["letters"].as_array().unwrap().len();
+        next = page["next"].as_u64().map(|after| format!("{group}&after={after}"));
+    }
+    assert_eq!(seen, 150);
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effects_faults_and_findings_are_shown() {
+    let world = World::start().await;
+    assert!(world.html("/effects").await.contains("Nothing was done yet"));
+    assert!(world.html("/faults").await.contains("No fault acts"));
+    let (status, begun) = world.post("/faults", &json!({"act": "refuse", "of": "mail", "times": 3})).await;
+    assert_eq!((status, &begun["result"]["times"]), (200, &json!(3)), "{begun}");
+    let page = world.html("/faults").await;
+    assert!(page.contains("waits to act 3 times more") && page.contains("End it"), "{page}");
+    let (_, ended) = world.post("/faults/end", &json!({"id": begun["result"]["id"]})).await;
+    assert!(ended["result"][0]["ended_ms"].is_u64(), "{ended}");
+    let (status, refused) = world.post("/faults", &json!({"act": "refuse", "of": "table"})).await;
+    assert!(status == 400 && refused["error"].as_str().unwrap().contains("give mail or gateway"), "{refused}");
+    let findings = world.json("/doctor").await["findings"].as_array().unwrap().len();
+    let page = world.html("/doctor").await;
+    assert!(findings > 0 && page.matches("Fix: ").count() == findings, "{page}");
+    world.cloud.stop().await;
+}
