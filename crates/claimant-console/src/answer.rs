@@ -85,7 +85,7 @@ impl Ask {
             return Html(live.unwrap_or_default().into_string()).into_response();
         }
         let title = page.title();
-        let content = html! { (page.above()) @if let Some(live) = &live { (live) } (page.below()) };
+        let content = html! { (page.above()) @if let Some(live) = &live { (layout::stream()) (live) } (page.below()) };
         self.whole(console, P::TAB, &title, &content)
     }
 

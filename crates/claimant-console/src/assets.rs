@@ -10,11 +10,13 @@ use crate::console::Console;
 /// The style of all pages, and of the timeline.
 const CSS: &str = concat!(include_str!("assets/console.css"), include_str!("assets/timeline.css"));
 
+/// htmx and its extension for streams, as one: htmx looks at a page as soon as it can, and what it does not know by then it leaves alone.
+const HTMX: &str = concat!(include_str!("assets/htmx.min.js"), "\n", include_str!("assets/hx-sse.min.js"));
+
 /// Each asset: its name, its kind, and what it is.
-const ASSETS: [(&str, &str, &[u8]); 4] = [
+const ASSETS: [(&str, &str, &[u8]); 3] = [
     ("console.css", "text/css; charset=utf-8", CSS.as_bytes()),
-    ("htmx.min.js", "text/javascript; charset=utf-8", include_bytes!("assets/htmx.min.js")),
-    ("hx-sse.min.js", "text/javascript; charset=utf-8", include_bytes!("assets/hx-sse.min.js")),
+    ("htmx.js", "text/javascript; charset=utf-8", HTMX.as_bytes()),
     ("icon.svg", "image/svg+xml", include_bytes!("assets/icon.svg")),
 ];
 

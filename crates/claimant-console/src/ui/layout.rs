@@ -36,8 +36,7 @@ pub(crate) fn page(frame: &Frame<'_>, content: &Markup) -> Markup {
                 title { (frame.title) " · claimant" }
                 link rel="icon" href="/assets/icon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/assets/console.css";
-                script src="/assets/htmx.min.js" defer {}
-                script src="/assets/hx-sse.min.js" defer {}
+                script src="/assets/htmx.js" defer {}
             }
             body {
                 a .skip href="#main" { "Skip to the content" }
@@ -64,10 +63,15 @@ fn notice(notice: &Notice) -> Markup {
     html! { p class=(class) role=(role) { (shape(tone)) (notice.text) } }
 }
 
+/// Draws what hears that something changed. An element of its own: where a stream has an `hx-trigger`, that is what opens it.
+pub(crate) fn stream() -> Markup {
+    html! { div #stream hx-sse:connect="/live" {} }
+}
+
 /// Draws the live part of the page at `uri`: it asks for itself again when something changes. The summary is spoken when it changes.
 pub(crate) fn live(uri: &str, summary: Option<&str>, content: &Markup) -> Markup {
     html! {
-        div #live hx-sse:connect="/live" hx-get=(uri) hx-trigger="changed" hx-swap="outerMorph" {
+        div #live hx-get=(uri) hx-trigger="changed from:#stream" hx-swap="outerMorph" {
             p #summary .lead role="status" hidden[summary.is_none()] { (summary.unwrap_or_default()) }
             (content)
         }
