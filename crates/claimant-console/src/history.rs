@@ -6,8 +6,11 @@ use serde::Serialize;
 
 use crate::source::Overview;
 
-/// Samples that are kept: five minutes of one for each second.
-pub(crate) const SAMPLES_MAX: usize = 300;
+/// Samples of a minute.
+pub(crate) const MINUTE: usize = 60;
+
+/// Samples that are kept.
+const SAMPLES_MAX: usize = 5 * MINUTE;
 
 /// The queues at one time, dead-letter queues apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -98,17 +98,19 @@ impl Page for Key {
         let Inspection { record, state, now, next, acts, .. } = &self.inspection;
         html! {
             section .story aria-label="What its record says" {
-                @match state {
-                    Some(state) => (of_record(state.as_str())),
-                    None => (badge(Tone::Quiet, "absent")),
+                header {
+                    @match state {
+                        Some(state) => (of_record(state.as_str())),
+                        None => (badge(Tone::Quiet, "absent")),
+                    }
+                    span .soft.small { "in " (self.store) }
                 }
                 p .says role="status" { (self.inspection.headline()) }
-                p .soft.small { "In " (self.store) }
             }
             @if let Some(record) = record {
                 section .card {
                     h2 { "Record" }
-                    dl .facts { @for (what, value) in record_lines(record, *now) { div { dt { (what) } dd { (value_of(what, &value)) } } } }
+                    dl .cells { @for (what, value) in record_lines(record, *now) { div { dt { (what) } dd { (value_of(what, &value)) } } } }
                 }
             }
             section {

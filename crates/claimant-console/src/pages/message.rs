@@ -151,22 +151,24 @@ impl Page for Message {
     fn live(&self) -> Markup {
         html! {
             section .story aria-label="Where it is and why" {
-                (of_standing(self.state))
+                header { (of_standing(self.state)) code .soft { (self.id) } }
                 @for (at, sentence) in self.says.iter().enumerate() {
                     p .says[at == 0] role=[(at == 0).then_some("status")] { (sentence) }
                 }
-                p .soft.small { "Message " code { (self.id) } }
             }
             @for key in &self.keys {
                 section .card.key {
-                    h2 { "Its key " (text::key(&key.record)) }
-                    @if let Some(state) = key.state { (of_record(state)) }
+                    header {
+                        h2 { "Its key " (text::key(&key.record)) }
+                        @if let Some(state) = key.state { (of_record(state)) }
+                    }
                     p { (key.says) @if let Some(next) = &key.next { " " (next) } }
                 }
             }
             @if !self.same_key.is_empty() {
                 section {
-                    h2 { "Other messages of the same key, or from which it was made" }
+                    h2 { "Related messages" }
+                    p .soft { "They have the same key, or one was made from the other." }
                     ul .others { @for other in &self.same_key { li { (text::message(&other.id)) (of_standing(other.state)) } } }
                 }
             }
@@ -184,7 +186,7 @@ impl Page for Message {
                 h2 { "Body" }
                 @match &self.body {
                     Some(body) => {
-                        pre .body tabindex="0" aria-label="Body" { (body.text) }
+                        pre .body tabindex="0" aria-label="Body" { (text::spread(&body.text)) }
                         @if body.text.len() < body.bytes { p .soft { "The first " (body.text.len()) " of " (body.bytes) " bytes." } }
                     }
                     None => p .soft { "It is no longer kept." }

@@ -74,7 +74,7 @@ impl Page for Messages {
             input type="search" name="text" value=[&self.query.text] placeholder="any" autocomplete="off" spellcheck="false";
         };
         html! {
-            form .fields.card role="search" method="get" action="/messages" {
+            form .fields role="search" method="get" action="/messages" {
                 (form::field("Id or key has", &search))
                 (form::field("Queue", &form::select("queue", queues, self.query.queue.as_deref())))
                 (form::field("State", &form::select("state", states, self.query.state.map(Standing::as_str))))

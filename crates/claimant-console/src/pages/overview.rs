@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::answer::{Done, Page};
 use crate::ask::{Act, Ask};
 use crate::console::Console;
-use crate::history::{SAMPLES_MAX, Sample};
+use crate::history::{MINUTE, Sample};
 use crate::source::{ConsumerState, FunctionCounts, FunctionState, Overview, QueueCounts, QueueState};
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
@@ -147,8 +147,11 @@ impl Shown {
         let of = |value: fn(&Sample) -> u64| self.history.iter().map(value).collect::<Vec<_>>();
         let most = self.history.iter().map(|sample| sample.waiting + sample.in_flight).max().unwrap_or_default();
         let done: u64 = self.history.iter().map(|sample| sample.deleted).sum();
+        // It begins as one minute and grows.
+        let minutes = self.history.len().div_ceil(MINUTE);
         let label = format!(
-            "Messages in the queues over the last five minutes: {} at most, {} now",
+            "Messages in the queues over the last {}: {} at most, {} now",
+            text::counted(minutes as u64, "minute", "minutes"),
             text::grouped(most),
             text::grouped(waiting + in_flight)
         );
@@ -166,7 +169,7 @@ impl Shown {
         };
         html! {
             section .card .minutes {
-                h2 { "The last five minutes" }
+                h2 { "The last " @if minutes == 1 { "minute" } @else { (minutes) " minutes" } }
                 dl .figures {
                     (figure(Some(WAITING), waiting, "Waiting"))
                     (figure(Some(IN_FLIGHT), in_flight, "In flight"))
@@ -174,8 +177,8 @@ impl Shown {
                     (figure(None, dead, "Dead letters"))
                 }
                 div .graph {
-                    (plot::areas(&label, SAMPLES_MAX, &series))
-                    p .axis aria-hidden="true" { span { "5 min ago" } span { (text::grouped(most)) " at most" } span { "now" } }
+                    (plot::areas(&label, minutes * MINUTE, &series))
+                    p .axis aria-hidden="true" { span { (minutes) " min ago" } span { (text::grouped(most)) " at most" } span { "now" } }
                 }
             }
         }

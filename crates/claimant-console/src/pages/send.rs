@@ -68,7 +68,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
         form: Form {
             queue: queue.map(|queue| queue.name.clone()).unwrap_or_default(),
             sample: sample.map(|_| number),
-            body: pretty(&body.unwrap_or_default()),
+            body: text::spread(&body.unwrap_or_default()),
             envelope: sample.map_or(Envelope::Plain.as_str(), |sample| sample.envelope),
             group: sample.and_then(|sample| sample.group.clone()),
         },
@@ -83,38 +83,6 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
 fn directory(place: &Place) -> PathBuf {
     let parent = place.template.as_deref().and_then(|template| Path::new(template).parent());
     parent.filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-}
-
-/// JSON in lines, to be edited, every value with its very bytes; anything else as it is.
-fn pretty(body: &str) -> String {
-    if serde_json::from_str::<serde::de::IgnoredAny>(body).is_err() {
-        return body.to_owned();
-    }
-    let (mut lines, mut depth, mut is_text, mut is_escaped, mut last) = (String::new(), 0_usize, false, false, ' ');
-    for char in body.chars() {
-        let ends = char == '"' && !is_escaped;
-        is_escaped = is_text && char == '\\' && !is_escaped;
-        is_text ^= ends;
-        if !is_text && !ends && char.is_ascii_whitespace() {
-            continue;
-        }
-        let closes = !is_text && matches!(char, '}' | ']');
-        depth -= usize::from(closes).min(depth);
-        // What was opened and is not closed at once begins a line, and so does what follows a comma or closes the rest.
-        if matches!(last, '{' | '[') != closes || last == ',' {
-            lines.push('\n');
-            lines.push_str(&"  ".repeat(depth));
-        }
-        lines.push(char);
-        if !is_text && !ends {
-            depth += usize::from(matches!(char, '{' | '['));
-            if char == ':' {
-                lines.push(' ');
-            }
-        }
-        last = if is_text || ends { '"' } else { char };
-    }
-    lines
 }
 
 async fn send(State(console): State<Console>, act: Act) -> Response {
@@ -254,15 +222,16 @@ impl SendPage {
         html! {
             section .samples aria-label="Samples" {
                 @for queue in &self.queues {
-                    h2 { (queue.name) }
-                    @if !queue.functions.is_empty() { p .soft.small { (queue.functions.join(", ")) } }
-                    ul {
-                        @for (number, sample) in queue.samples.iter().enumerate() {
-                            @let is_current = self.form.queue == queue.name && self.form.sample == Some(number as u64);
-                            li { a href={ (PATH) "?queue=" (text::encoded(&queue.name)) "&sample=" (number) } aria-current=[is_current.then_some("true")] { (sample.title) } }
-                        }
-                        @if queue.samples.is_empty() {
-                            li { a href={ (PATH) "?queue=" (text::encoded(&queue.name)) } { "A body of your own" } }
+                    details name="samples" open[queue.name == self.form.queue] {
+                        summary { (queue.name) @for function in &queue.functions { " " span .soft.small { (function) } } }
+                        ul {
+                            @for (number, sample) in queue.samples.iter().enumerate() {
+                                @let is_current = queue.name == self.form.queue && self.form.sample == Some(number as u64);
+                                li { a href={ (PATH) "?queue=" (text::encoded(&queue.name)) "&sample=" (number) } aria-current=[is_current.then_some("true")] { (sample.title) } }
+                            }
+                            @if queue.samples.is_empty() {
+                                li { a href={ (PATH) "?queue=" (text::encoded(&queue.name)) } { "A body of your own" } }
+                            }
                         }
                     }
                 }
@@ -313,21 +282,6 @@ fn number(name: &str, value: usize) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn json_is_spread_and_keeps_its_bytes() {
-        for (body, wanted) in [
-            (
-                r#"{"b":1.50,"a":[],"t":"x: {\"y\", \\"}"#,
-                "{\n  \"b\": 1.50,\n  \"a\": [],\n  \"t\": \"x: {\\\"y\\\", \\\\\"\n}",
-            ),
-            ("[1, {} ]", "[\n  1,\n  {}\n]"),
-            ("order {n}, please", "order {n}, please"),
-            ("\"text\"", "\"text\""),
-        ] {
-            assert_eq!(pretty(body), wanted);
-        }
-    }
 
     #[test]
     fn one_button_is_enough() {

@@ -15,7 +15,7 @@ pub(crate) fn timeline(steps: &[Step], left_out: usize) -> Markup {
             @for (at, step) in steps.iter().enumerate() {
                 @if at == gap { li .step.wait { time {} span .mark {} p { (text::grouped(left_out as u64)) " steps are left out here." } } }
                 @let before = at.checked_sub(1).and_then(|before| steps.get(before));
-                (one(step, before.is_none_or(|before| before.message != step.message)))
+                (one(step, before.map_or(!step.own, |before| before.message != step.message)))
             }
         }
     }
@@ -28,12 +28,17 @@ fn one(step: &Step, names_message: bool) -> Markup {
             (text::time(step.at_ms))
             span .mark { (shape(tone(step.kind))) }
             div {
-                p .what { (step.what) @if !step.own && names_message { " " span .soft { "· message " (text::message(&step.message)) } } }
+                p .what { (step.what) @if names_message { " " (whose(step)) } }
                 @if let Some(detail) = &step.detail { p .detail { (detail) } }
                 @if let Some(process) = &step.process { @if shows_process(step.kind) { p .detail { (process) } } }
             }
         }
     }
+}
+
+/// Draws whose step it is.
+fn whose(step: &Step) -> Markup {
+    html! { span .soft { "· " @if step.own { "this message" } @else { "message " (text::message(&step.message)) } } }
 }
 
 /// The process stands where a message comes to it, and where it ends.

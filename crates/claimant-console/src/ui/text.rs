@@ -34,7 +34,7 @@ pub(crate) fn duration(ms: u64) -> String {
 /// Draws a message's id, short, as a link to its page.
 pub(crate) fn message(id: &str) -> Markup {
     let short: String = id.chars().take(ID_SHOWN).collect();
-    html! { a .id href=(path("/messages/", id)) title=(id) { (short) } }
+    html! { a .id.short href=(path("/messages/", id)) title=(id) { (short) } }
 }
 
 /// Draws a key as a link to its page.
@@ -75,6 +75,38 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
+/// Returns JSON in lines, every value with its very bytes; anything else as it is.
+pub(crate) fn spread(body: &str) -> String {
+    if serde_json::from_str::<serde::de::IgnoredAny>(body).is_err() {
+        return body.to_owned();
+    }
+    let (mut lines, mut depth, mut is_text, mut is_escaped, mut last) = (String::new(), 0_usize, false, false, ' ');
+    for char in body.chars() {
+        let ends = char == '"' && !is_escaped;
+        is_escaped = is_text && char == '\\' && !is_escaped;
+        is_text ^= ends;
+        if !is_text && !ends && char.is_ascii_whitespace() {
+            continue;
+        }
+        let closes = !is_text && matches!(char, '}' | ']');
+        depth -= usize::from(closes).min(depth);
+        // What was opened and is not closed at once begins a line, and so does what follows a comma or closes the rest.
+        if matches!(last, '{' | '[') != closes || last == ',' {
+            lines.push('\n');
+            lines.push_str(&"  ".repeat(depth));
+        }
+        lines.push(char);
+        if !is_text && !ends {
+            depth += usize::from(matches!(char, '{' | '['));
+            if char == ':' {
+                lines.push(' ');
+            }
+        }
+        last = if is_text || ends { '"' } else { char };
+    }
+    lines
+}
+
 /// Draws what is said where there is nothing: what is missing, and what to do.
 pub(crate) fn empty(what: &str, more: &Markup) -> Markup {
     html! { div .empty { p .what { (what) } p { (more) } } }
@@ -101,5 +133,20 @@ mod tests {
     fn nothing_is_markup_that_is_not_marked() {
         assert!(!key("<script>").into_string().contains("<script"));
         assert!(!message("\"><b>").into_string().contains("<b>"));
+    }
+
+    #[test]
+    fn json_is_spread_and_keeps_its_bytes() {
+        for (body, wanted) in [
+            (
+                r#"{"b":1.50,"a":[],"t":"x: {\"y\", \\"}"#,
+                "{\n  \"b\": 1.50,\n  \"a\": [],\n  \"t\": \"x: {\\\"y\\\", \\\\\"\n}",
+            ),
+            ("[1, {} ]", "[\n  1,\n  {}\n]"),
+            ("order {n}, please", "order {n}, please"),
+            ("\"text\"", "\"text\""),
+        ] {
+            assert_eq!(spread(body), wanted);
+        }
     }
 }
