@@ -154,6 +154,11 @@ impl Page for KeyList {
         if let Some(why) = &self.not_read {
             return text::empty("Nothing was read yet", &html! { (why) });
         }
+        let is_asked = self.text.is_some() || self.consumer.is_some() || self.state.is_some();
+        if self.found.is_empty() && !is_asked {
+            let more = html! { "The first message of a key makes its record. " a href="/send" { "Send a sample" } "." };
+            return text::empty("No key has been claimed yet", &more);
+        }
         if self.found.is_empty() {
             let read = text::counted(self.looked_at, "record was read", "records were read");
             return text::empty(

@@ -110,6 +110,9 @@ impl Messages {
 
     fn pages(&self) -> Markup {
         let older = if self.list.stopped { "Search older ones" } else { "Older" };
+        if self.list.known == 0 {
+            return html! {};
+        }
         html! {
             nav .pages aria-label="Pages of the list" {
                 span { @if self.query.before.is_some() { a href=(self.path(None)) { "← Newest" } } }
