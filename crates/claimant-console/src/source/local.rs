@@ -115,7 +115,10 @@ impl Source for LocalCloud {
     }
 
     fn messages<'a>(&'a self, query: &'a MessageQuery) -> Answer<'a, MessageList> {
-        Box::pin(async move { Ok(local_messages::list(&self.view.journal, query, SystemClock.now())) })
+        // Off the threads of the cloud, which must not wait for a search.
+        let (journal, query) = (self.view.journal.clone(), query.clone());
+        let list = tokio::task::spawn_blocking(move || local_messages::list(&journal, &query, SystemClock.now()));
+        Box::pin(async move { list.await.map_err(|e| Error::new("the messages could not be listed").caused_by(e)) })
     }
 
     fn message<'a>(&'a self, id: &'a str) -> Answer<'a, Option<MessageFacts>> {

@@ -8,19 +8,27 @@ use crate::timeline::{facts_of_journal, tell};
 
 /// Messages whose id and keys are compared with a text for one answer. Work is bounded by counts, so that an answer takes its time
 /// whatever the machine does.
-const COMPARED_MAX: usize = 100_000;
+const COMPARED_MAX: usize = 50_000;
 
 /// Messages whose events are read for one answer.
-const READ_MAX: usize = 500;
+const READ_MAX: usize = 2_000;
 
 /// Messages that are taken from the journal at once.
 const STRIDE: usize = 500;
 
-/// Returns a page of messages, the newest first.
+/// Returns a page of messages, the newest first. A message whose whole id is asked for is found wherever it is.
 pub(super) fn list(journal: &Journal, query: &MessageQuery, now: Timestamp) -> MessageList {
     let totals = journal.totals();
     let since_ms = totals.since_ms.filter(|_| totals.events_dropped > 0);
     let mut list = MessageList { known: totals.messages, since_ms, ..MessageList::default() };
+    let fits = |row: &MessageRow| {
+        query.queue.as_ref().is_none_or(|queue| *queue == row.queue)
+            && query.state.is_none_or(|state| state == row.state)
+    };
+    if let Some(row) = query.text.as_ref().and_then(|id| row(journal, id, now)) {
+        list.messages.extend(Some(row).filter(fits));
+        return list;
+    }
     let (mut before, mut compared, mut read) = (query.before.unwrap_or(u64::MAX), 0, 0);
     loop {
         let stride = journal.messages_before(before, STRIDE);
@@ -35,24 +43,16 @@ pub(super) fn list(journal: &Journal, query: &MessageQuery, now: Timestamp) -> M
             }
             before = seq;
             compared += 1;
-            let keys: Vec<_> = journal.keys_of(&id).iter().map(ToString::to_string).collect();
-            let has = |text: &String| id.contains(text.as_str()) || keys.iter().any(|key| key.contains(text.as_str()));
-            if !query.text.as_ref().is_none_or(has) {
-                continue;
-            }
-            read += 1;
-            let Some(row) = row(journal, &id, keys, now) else { continue };
-            let fits = query.queue.as_ref().is_none_or(|queue| *queue == row.queue)
-                && query.state.is_none_or(|state| state == row.state);
-            if fits {
-                list.messages.push(row);
+            if query.text.as_ref().is_none_or(|text| has(journal, &id, text)) {
+                read += 1;
+                list.messages.extend(row(journal, &id, now).filter(fits));
             }
         }
     }
 }
 
 /// Returns a message as a list shows it; `None` where nothing is known of it any more.
-fn row(journal: &Journal, id: &str, keys: Vec<String>, now: Timestamp) -> Option<MessageRow> {
+fn row(journal: &Journal, id: &str, now: Timestamp) -> Option<MessageRow> {
     let events = journal.of_message(id);
     let own = || events.iter().filter(|event| event.message_id.as_deref() == Some(id));
     let received = own().filter_map(|event| match event.what {
@@ -67,8 +67,13 @@ fn row(journal: &Journal, id: &str, keys: Vec<String>, now: Timestamp) -> Option
         last_ms: events.last().map(time)?,
         receives: received.max().unwrap_or_default(),
         state: tell(facts_of_journal(&events, &[id].into()), id, now)?.standing,
-        keys,
+        keys: journal.keys_of(id).iter().map(ToString::to_string).collect(),
     })
+}
+
+/// Whether this text is in a message's id or in one of its keys.
+fn has(journal: &Journal, id: &str, text: &str) -> bool {
+    id.contains(text) || journal.keys_of(id).iter().any(|key| key.contains(text))
 }
 
 #[cfg(test)]
@@ -112,6 +117,7 @@ mod tests {
         journal.write(|| Event::new(5, received()).message("b").queue(&"payments".into()));
         let found = |query: MessageQuery| ids(&list(&journal, &query, NOW)).join(" ");
         assert_eq!(found(MessageQuery::default()), "b a");
+        assert_eq!(found(MessageQuery { text: Some("a".into()), before: Some(0), ..MessageQuery::default() }), "a");
         assert_eq!(found(MessageQuery { text: Some("p-1".into()), ..MessageQuery::default() }), "b");
         assert_eq!(found(MessageQuery { queue: Some("orders".into()), ..MessageQuery::default() }), "a");
         assert_eq!(found(MessageQuery { state: Some(Standing::InFlight), ..MessageQuery::default() }), "b");
