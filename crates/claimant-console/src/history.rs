@@ -43,22 +43,13 @@ impl History {
 
     /// Adds a sample.
     pub(crate) fn add(&mut self, overview: &Overview) {
-        let (mut sample, mut all) =
-            (Sample { at_ms: overview.at_ms, waiting: 0, in_flight: 0, dead: 0, deleted: 0 }, 0);
-        for queue in &overview.queues {
-            if queue.is_dead_letter_queue {
-                sample.dead += queue.visible + queue.delayed + queue.in_flight;
-                continue;
-            }
-            sample.waiting += queue.visible + queue.delayed;
-            sample.in_flight += queue.in_flight;
-            all += queue.counts.map_or(0, |counts| counts.deleted);
-        }
-        sample.deleted = self.deleted.map_or(0, |before| all.saturating_sub(before));
-        self.deleted = Some(all);
+        let (waiting, in_flight, dead) = overview.totals();
+        let worked_on = overview.queues.iter().filter(|queue| !queue.is_dead_letter_queue);
+        let all: u64 = worked_on.filter_map(|queue| queue.counts).map(|counts| counts.deleted).sum();
+        let deleted = self.deleted.replace(all).map_or(0, |before| all.saturating_sub(before));
         if self.samples.len() == SAMPLES_MAX {
             self.samples.pop_front();
         }
-        self.samples.push_back(sample);
+        self.samples.push_back(Sample { at_ms: overview.at_ms, waiting, in_flight, dead, deleted });
     }
 }

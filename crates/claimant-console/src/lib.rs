@@ -27,7 +27,6 @@ mod answer;
 mod ask;
 mod assets;
 mod console;
-#[allow(dead_code, reason = "until all pages are there")]
 mod fields;
 mod guard;
 mod history;
@@ -38,7 +37,6 @@ mod sampling;
 mod server;
 pub mod source;
 pub mod timeline;
-#[allow(dead_code, reason = "until all pages are there")]
 mod ui;
 
 pub use console::Console;

@@ -196,7 +196,7 @@ impl Shown {
 fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
     let counted =
         |of: fn(&QueueCounts) -> u64| queue.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)));
-    let dead = dead.map(|dead| dead.visible + dead.in_flight + dead.delayed);
+    let dead = dead.map(QueueState::messages);
     vec![
         html! { a .plain href={ "/messages?queue=" (text::encoded(&queue.name)) } { (queue.name) } },
         text::count(queue.visible),

@@ -101,13 +101,21 @@ pub struct ConsumerState {
     pub outcomes: Vec<(String, u64)>,
 }
 
+impl QueueState {
+    /// Returns how many messages are in it.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.visible + self.in_flight + self.delayed
+    }
+}
+
 impl Overview {
     /// Returns the sum over queues that are no dead-letter queue: visible and delayed, in flight; and over those that are.
     #[must_use]
     pub fn totals(&self) -> (u64, u64, u64) {
         self.queues.iter().fold((0, 0, 0), |(waiting, in_flight, dead), queue| {
             if queue.is_dead_letter_queue {
-                (waiting, in_flight, dead + queue.visible + queue.in_flight + queue.delayed)
+                (waiting, in_flight, dead + queue.messages())
             } else {
                 (waiting + queue.visible + queue.delayed, in_flight + queue.in_flight, dead)
             }

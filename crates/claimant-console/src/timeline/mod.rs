@@ -38,6 +38,9 @@ use order::ordered;
 /// The most steps that a timeline shows: the first and the last of them.
 pub const STEPS_MAX: usize = 500;
 
+/// How many of them are the first, where some are left out.
+pub(crate) const FIRST_STEPS: usize = STEPS_MAX / 5;
+
 /// The timeline of one message, with those of the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
@@ -70,15 +73,16 @@ pub fn tell(facts: Vec<Fact>, message: &str, now: Timestamp) -> Option<Timeline>
         let told = Told { life: other, others: &[], now };
         (other.id.to_owned(), told.standing())
     };
-    let mut steps = steps::steps(&facts, message, now);
+    let standing = told.standing();
+    let waits_until = life.last().filter(|_| standing == Standing::ComesBack).map(|last| last.hidden_until);
+    let mut steps = steps::steps(&facts, message, waits_until, now);
     let left_out = steps.len().saturating_sub(STEPS_MAX);
     if left_out > 0 {
         // The beginning and the end tell most.
-        let from = STEPS_MAX / 5;
-        steps.drain(from..from + left_out);
+        steps.drain(FIRST_STEPS..FIRST_STEPS + left_out);
     }
     Some(Timeline {
-        standing: told.standing(),
+        standing,
         says: told.says(),
         outcome: life.last().and_then(|last| last.outcome()).map(str::to_owned),
         steps,

@@ -58,8 +58,8 @@ pub struct Step {
     pub detail: Option<String>,
 }
 
-/// Returns the steps of these facts, which are in their order; those of `focus` are its own.
-pub(super) fn steps(facts: &[Fact], focus: &str, now: Timestamp) -> Vec<Step> {
+/// Returns the steps of these facts, which are in their order; those of `focus` are its own, and it waits until then, if it does.
+pub(super) fn steps(facts: &[Fact], focus: &str, waits_until: Option<Timestamp>, now: Timestamp) -> Vec<Step> {
     let first = facts.first().map_or(now, |fact| fact.at);
     let mut steps = Vec::new();
     for (index, fact) in facts.iter().enumerate() {
@@ -81,6 +81,18 @@ pub(super) fn steps(facts: &[Fact], focus: &str, now: Timestamp) -> Vec<Step> {
             steps.push(Step { process: None, ..step(from, (Kind::Wait, waited, Some(why))) });
         }
         steps.push(step(fact.at, words(fact, now)));
+    }
+    if let Some((until, (from, why))) = waits_until.zip(waited(facts, focus)) {
+        steps.push(Step {
+            at_ms: from.as_millis(),
+            after_ms: millis(from.since(first)),
+            message: focus.to_owned(),
+            own: true,
+            process: None,
+            kind: Kind::Wait,
+            what: format!("Waits until {}", clock(until, now)),
+            detail: Some(why),
+        });
     }
     steps.sort_by_key(|step| step.at_ms);
     steps
@@ -154,8 +166,9 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
             (Kind::Handed, "Handed to its function".to_owned(), Some(batch))
         }
         What::Claimed(claim) => claimed(claim, now),
-        What::Effect { did, refused: false } => (Kind::Effect, format!("The handler {did}"), None),
-        What::Effect { did, refused: true } => (Kind::Failed, format!("The handler {did}"), Some("refused".to_owned())),
+        What::Effect { did, refused } => {
+            (if *refused { Kind::Failed } else { Kind::Effect }, format!("The handler {did}"), None)
+        }
         What::Finished(finished) => ended(finished),
         What::Hidden { until: time } if *time > fact.at => {
             (Kind::Queue, format!("Hidden until {}", until(*time)), None)

@@ -2,14 +2,13 @@
 
 use maud::{Markup, html};
 
-use crate::timeline::{Kind, Step};
+use crate::timeline::{FIRST_STEPS, Kind, Step};
 use crate::ui::badge::{Tone, shape};
 use crate::ui::text;
 
 /// Draws the steps, the oldest first; so many of the middle were left out.
 pub(crate) fn timeline(steps: &[Step], left_out: usize) -> Markup {
-    // The first fifth of the steps is before the gap, by the function that makes it.
-    let gap = if left_out > 0 { crate::timeline::STEPS_MAX / 5 } else { usize::MAX };
+    let gap = if left_out > 0 { FIRST_STEPS } else { usize::MAX };
     html! {
         ol .timeline role="list" {
             @for (at, step) in steps.iter().enumerate() {
