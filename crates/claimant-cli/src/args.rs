@@ -7,6 +7,8 @@ use std::time::Duration;
 use claimant_local::workload::COUNT_MAX;
 use clap::{Parser, Subcommand};
 
+use crate::console::ConsoleOptions;
+use crate::deployed::DeployedConsole;
 use crate::doctor::Doctor;
 use crate::new::{Guarantee, Name};
 use crate::operate::act::OnKeys;
@@ -29,6 +31,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Console(Box<DeployedConsole>),
     Doctor(Doctor),
     Local(Local),
     New(New),
@@ -193,21 +196,6 @@ pub(crate) struct PortOptions {
 
     #[command(flatten)]
     pub(crate) console: ConsoleOptions,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ConsoleOptions {
-    /// The port of the console; 0 for a free one
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub(crate) console_port: u16,
-
-    /// Open the console in a browser
-    #[arg(long, conflicts_with = "no_console")]
-    pub(crate) open: bool,
-
-    /// Serve no console
-    #[arg(long)]
-    pub(crate) no_console: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,13 +12,26 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::args::ConsoleOptions;
-
 /// How long pages under way may take when the console stops.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// What opens an address on this system: the first that is there.
 const OPENERS: [&str; 2] = if cfg!(target_os = "macos") { ["open", "xdg-open"] } else { ["xdg-open", "open"] };
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConsoleOptions {
+    /// The port of the console; 0 for a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) console_port: u16,
+
+    /// Open the console in a browser
+    #[arg(long, conflicts_with = "no_console")]
+    pub(crate) open: bool,
+
+    /// Serve no console
+    #[arg(long)]
+    pub(crate) no_console: bool,
+}
 
 /// A console that is served, if one was asked for.
 pub(crate) struct Served(Option<Running>);
@@ -40,11 +53,19 @@ pub(crate) async fn start(cloud: &Cloud, options: &ConsoleOptions) -> Result<Ser
         return Ok(Served(None));
     }
     let failed = |e| Error::new("the console did not start: go without it with --no-console").caused_by(e);
-    let (listener, url) = bind(options.console_port).await.map_err(failed)?;
     let console = Console::new(LocalCloud::open(cloud.view()).await.map_err(failed)?);
+    serve_on(console, options.console_port, options.open).await.map_err(failed)
+}
+
+/// Serves a console on this port of 127.0.0.1, or on a free one, until it is stopped; `open_it` in a browser.
+///
+/// # Errors
+/// When the port is in use.
+pub(crate) async fn serve_on(console: Console, port: u16, open_it: bool) -> Result<Served, claimant_core::Error> {
+    let (listener, url) = bind(port).await?;
     let (stop, stopped) = oneshot::channel::<()>();
     let server = tokio::spawn(serve(console, listener, async { drop(stopped.await) }));
-    let opened = if options.open { open(&url) } else { Ok(()) };
+    let opened = if open_it { open(&url) } else { Ok(()) };
     Ok(Served(Some(Running { url, stop, server, opened })))
 }
 

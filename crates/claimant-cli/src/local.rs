@@ -6,11 +6,12 @@ use claimant_local::Error;
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig, Ports};
 use claimant_local::lambda::{FunctionCounters, LogSink};
 use claimant_local::workload::{self, Report};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
 use crate::args::Local;
 use crate::exit::Ended;
 use crate::output::{Reader, note, say};
+use crate::stop::{StopSignals, listen};
 use crate::{command, console, logs, output, progress, running};
 
 /// Runs until stopped, or until the workload or the command is over.
@@ -228,28 +229,4 @@ fn binaries(options: &Local) -> Result<PathBuf, Error> {
         )
     };
     Ok(directory.ok_or_else(unknown)?.to_owned())
-}
-
-/// Ctrl-C and SIGTERM.
-struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl StopSignals {
-    /// From here on the signals no longer end the process by themselves.
-    fn listen() -> Result<Self, Error> {
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
-    }
-
-    async fn received(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-fn listen(kind: SignalKind) -> Result<Signal, Error> {
-    signal(kind).map_err(|e| Error::new("the signals that stop the command cannot be handled").caused_by(e))
 }

@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod console;
+mod deployed;
 mod doctor;
 mod exit;
 mod local;
@@ -13,6 +14,7 @@ mod output;
 mod progress;
 mod running;
 mod shell;
+mod stop;
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
     let ended = match command {
+        Command::Console(options) => block_on(deployed::run(*options))??,
         Command::Doctor(options) => block_on(doctor::run(&options))??,
         Command::New(options) => {
             new::run(&options)?;

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+mod aws;
+
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex};
-use std::{fs, thread};
 
+use aws::Server;
 use serde_json::{Value, json};
 
 fn doctor(args: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -69,65 +69,6 @@ fn exit_codes_and_forms() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(text(&output.stderr).contains(says), "{wrong:?}: {}", text(&output.stderr));
     }
-}
-
-/// A server that answers every request by its operation, and keeps the requests.
-struct Server {
-    url: String,
-    requests: Arc<Mutex<Vec<String>>>,
-}
-
-impl Server {
-    fn start(answer: fn(&str) -> (u16, String)) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::<Mutex<Vec<String>>>::default();
-        let kept = Arc::clone(&requests);
-        // It ends with the test's process.
-        thread::spawn(move || {
-            for connection in listener.incoming() {
-                let kept = Arc::clone(&kept);
-                thread::spawn(move || while serve(connection.as_ref().unwrap(), answer, &kept).is_some() {});
-            }
-        });
-        Self { url, requests }
-    }
-
-    fn variables(&self) -> Vec<(&str, &str)> {
-        vec![
-            ("AWS_ENDPOINT_URL", &self.url),
-            ("AWS_REGION", "eu-west-1"),
-            ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
-            ("AWS_SECRET_ACCESS_KEY", "s3cret"),
-            ("AWS_CONFIG_FILE", "/dev/null"),
-            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
-        ]
-    }
-}
-
-/// Answers a request of a connection; nothing once it is closed.
-fn serve(mut connection: &TcpStream, answer: fn(&str) -> (u16, String), kept: &Mutex<Vec<String>>) -> Option<()> {
-    let mut reader = BufReader::new(connection);
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = bytes.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-        head.push_str(&line);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let request = format!("{head}\n{}", text(&body));
-    let (status, body) = answer(&request);
-    kept.lock().unwrap().push(request);
-    write!(connection, "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).ok()
 }
 
 /// A function whose mapping reports no failures; nothing else may be read.

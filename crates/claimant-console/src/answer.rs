@@ -23,6 +23,11 @@ pub(crate) trait Page: Serialize {
     /// The part of the console that it belongs to.
     const TAB: Tab;
 
+    /// Returns the same of this page, where pages of several parts share one type.
+    fn tab(&self) -> Tab {
+        Self::TAB
+    }
+
     /// Returns the page's heading, which is its title too.
     fn title(&self) -> String;
 
@@ -80,13 +85,17 @@ impl Ask {
             return Json(page).into_response();
         }
         let live = page.live();
-        let live = (!live.0.is_empty()).then(|| layout::live(&self.uri, page.summary().as_deref(), &live));
+        let live = (!live.0.is_empty()).then(|| {
+            let again = console.source().is_sampled().then_some(self.uri.as_str());
+            layout::live(again, page.summary().as_deref(), &live)
+        });
         if self.reader == Reader::OpenPage {
             return Html(live.unwrap_or_default().into_string()).into_response();
         }
         let title = page.title();
-        let content = html! { (page.above()) @if let Some(live) = &live { (layout::stream()) (live) } (page.below()) };
-        self.whole(console, P::TAB, &title, &content)
+        let stream = console.source().is_sampled().then(layout::stream);
+        let content = html! { (page.above()) @if let Some(live) = &live { @if let Some(stream) = &stream { (stream) } (live) } (page.below()) };
+        self.whole(console, page.tab(), &title, &content)
     }
 
     /// Answers with what an act has done: 303 to where it is seen, or JSON.
@@ -108,6 +117,11 @@ impl Ask {
         self.failed(console, tab, status_of(error.kind()), Chain(error).to_string())
     }
 
+    /// Answers that the console does not do that, whoever asks.
+    pub(crate) fn forbidden(&self, console: &Console, why: String) -> Response {
+        self.failed(console, Tab::Overview, StatusCode::FORBIDDEN, why)
+    }
+
     /// Answers that there is no such thing: `There is no message 1234.`
     pub(crate) fn absent(&self, console: &Console, tab: Tab, what: &str) -> Response {
         self.failed(console, tab, StatusCode::NOT_FOUND, what.to_owned())
@@ -126,7 +140,14 @@ impl Ask {
         let notice = self.query.get(NOTICE).and_then(|number| number.parse().ok());
         let notice = notice.and_then(|number| console.notice(number));
         let source = console.source();
-        let frame = Frame { tab, title, place: &source.name(), read_only: !source.allows_writes(), notice };
+        let frame = Frame {
+            tab,
+            title,
+            place: &source.name(),
+            read_only: !source.allows_writes(),
+            is_live: source.is_sampled(),
+            notice,
+        };
         Html(layout::page(&frame, content).into_string()).into_response()
     }
 }

@@ -62,7 +62,7 @@ impl Console {
     /// # Errors
     /// When there is none, or one gives no answer.
     pub(crate) async fn stores(&self) -> Result<&[OpenStore], Error> {
-        self.0.stores.get_or_try_init(|| self.place().open_stores(None)).await.map(Vec::as_slice)
+        self.0.stores.get_or_try_init(|| self.place().open_stores(self.source().skew())).await.map(Vec::as_slice)
     }
 
     /// Checks that acts are allowed; every act begins with it.

@@ -74,6 +74,12 @@ impl Guard {
     }
 }
 
+/// Returns whether a browser sends this for the page of another site.
+pub(crate) fn is_foreign(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
+}
+
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_MAX).collect()
 }

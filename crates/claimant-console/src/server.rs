@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use axum::Router;
-use axum::extract::State;
-use axum::middleware;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
@@ -68,8 +68,22 @@ fn router(console: &Console, port: u16) -> Router {
         .merge(assets::routes())
         .route("/live", get(live::events))
         .fallback(unknown)
+        .layer(middleware::from_fn_with_state(console.clone(), check_allowed))
         .layer(middleware::from_fn_with_state(Guard::new(port), guard::check))
         .with_state(console.clone())
+}
+
+/// Refuses, for all pages at once, so that none can forget it: whatever would change something in a console that only shows; and, of a
+/// source that is asked with somebody's credentials, what another site's page has the browser ask for.
+async fn check_allowed(State(console): State<Console>, ask: Ask, request: Request, next: Next) -> Response {
+    match console.check_writes() {
+        Err(error) if !request.method().is_safe() => ask.forbidden(&console, error.to_string()),
+        _ if !console.source().is_sampled() && guard::is_foreign(request.headers()) => ask.forbidden(
+            &console,
+            "another site's page led here, and each look is made of requests with your credentials: open the page from this console".to_owned(),
+        ),
+        _ => next.run(request).await,
+    }
 }
 
 async fn unknown(State(console): State<Console>, ask: Ask) -> Response {

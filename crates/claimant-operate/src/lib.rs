@@ -5,8 +5,10 @@
 //! | [`dead`] | dead letters: read, grouped, sent back, discarded |
 //! | [`effects`] | what the functions of a local cloud have done, and how often |
 //! | [`faults`] | faults on purpose, in a local cloud |
+//! | [`depths`] | how many messages queues hold |
 //! | [`intake`] | event source mappings: paused and resumed |
 //! | [`keys`] | records of keys: inspected, listed, released, reset, forgotten, resolved |
+//! | [`logs`] | what the functions of an account have logged |
 //! | [`open`] | opens the stores of a target |
 //! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
 //! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
@@ -14,11 +16,13 @@
 
 mod aws;
 pub mod dead;
+pub mod depths;
 pub mod effects;
 pub mod faults;
 mod http;
 pub mod intake;
 pub mod keys;
+pub mod logs;
 pub mod open;
 pub mod outcomes;
 mod place;

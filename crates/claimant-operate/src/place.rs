@@ -46,6 +46,9 @@ pub struct Function {
     pub queues: Vec<String>,
     /// The table of its records, where its variables name one.
     pub table: Option<String>,
+    /// The log group in CloudWatch, of a deployed function.
+    #[serde(default)]
+    pub log_group: Option<String>,
 }
 
 /// What a target holds.

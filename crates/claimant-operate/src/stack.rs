@@ -47,7 +47,9 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
                 queues.entry(queue.url.clone()).or_insert(queue);
             }
         }
-        place.functions.push(Function { name, logical_id, queues: reads, table });
+        let group = function.logging_config().and_then(|logging| logging.log_group()).map(str::to_owned);
+        let log_group = Some(group.unwrap_or_else(|| format!("/aws/lambda/{name}")));
+        place.functions.push(Function { name, logical_id, queues: reads, table, log_group });
     }
     let tables: BTreeSet<_> = place.functions.iter().filter_map(|function| function.table.clone()).collect();
     place.stores = tables.into_iter().map(StoreAddress::Table).collect();

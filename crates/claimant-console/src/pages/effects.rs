@@ -8,6 +8,7 @@ use claimant_operate::effects::{Effect, Effects, Kind};
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::local_only::local_only;
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::Console;
@@ -27,12 +28,18 @@ const KINDS: [Column; 5] = [
     table::text("More than once"),
 ];
 
+const NOT_HERE: &str = "What functions do to the world is seen where it is done: a local cloud plays the mail server and the gateway, and counts. \
+    Of a deployed stack the other systems can tell it, by the keys that they were given.";
+
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/effects", get(show))
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
+    if let Some(answer) = local_only(&console, &ask, Tab::Effects, NOT_HERE) {
+        return answer;
+    }
     let effects = Effects::of(console.place()).await;
     ask.page(&console, effects.map(Done))
 }

@@ -9,6 +9,7 @@ use claimant_operate::faults::{Fault, FaultSpec, Faults};
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::local_only::local_only;
 use crate::answer::{Done, Page};
 use crate::ask::{Act, Ask};
 use crate::console::Console;
@@ -53,12 +54,18 @@ const OTHERS: [Preset; 4] = [
     ("Lose the answer to the next charge", &[("act", "lose"), ("of", "gateway")]),
 ];
 
+const NOT_HERE: &str = "Nothing of a deployed stack is broken on purpose: claimant local runs the same template on this machine, where processes are \
+    killed and the table is cut off.";
+
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route(PATH, get(show).post(begin)).route(END, post(end))
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
+    if let Some(answer) = local_only(&console, &ask, Tab::Faults, NOT_HERE) {
+        return answer;
+    }
     let page = page(&console).await;
     ask.page(&console, page)
 }

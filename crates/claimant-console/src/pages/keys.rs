@@ -93,9 +93,9 @@ async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
     } else if list.found.is_empty() {
         let mut costs = Vec::new();
         for store in console.stores().await? {
-            costs.push(format!("{} {}", store.name, store.keys.cost().await?.in_words()));
+            costs.push(format!("a search of {} {}", store.name, store.keys.cost().await?.in_words()));
         }
-        list.not_read = Some(format!("There is no index of keys: a search {}.", costs.join("; ")));
+        list.not_read = Some(format!("There is no index of keys: {}.", costs.join("; ")));
     }
     list.keys = list.found.iter().map(|found| record_json(&found.id, &found.record, Some(found.state))).collect();
     Ok(list)

@@ -4,24 +4,22 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::get;
-use claimant_core::{Clock as _, Error, RecordId, SystemClock};
-use claimant_operate::open::find;
+use claimant_core::{Clock as _, Error, SystemClock};
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::key_now::{self, KeyNow};
+use super::trace;
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::Console;
 use crate::timeline::{self, Standing, Step, tell};
 use crate::ui::nav::Tab;
-use crate::ui::state::{of_record, of_standing};
+use crate::ui::state::of_standing;
 use crate::ui::{steps, text};
 
 /// How much of a body is shown, in bytes.
 const BODY_SHOWN_MAX: usize = 64 * 1024;
-
-/// Keys of a message whose records are read: a message of several events has several.
-const KEYS_MAX: usize = 10;
 
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
@@ -29,6 +27,10 @@ pub(crate) fn routes() -> Router<Console> {
 }
 
 async fn show(State(console): State<Console>, Path(id): Path<String>, ask: Ask) -> Response {
+    if !console.place().is_local() {
+        let page = trace::page(&console, &ask, id).await;
+        return ask.page(&console, page);
+    }
     match page(&console, &id).await {
         Ok(Some(page)) => ask.page(&console, Ok(page)),
         Ok(None) => ask.absent(
@@ -57,16 +59,6 @@ struct Message {
     body: Option<Body>,
 }
 
-/// A key of the message, at this moment.
-#[derive(Serialize)]
-struct KeyNow {
-    record: String,
-    state: Option<&'static str>,
-    says: String,
-    /// What would become of the message if it came now.
-    next: Option<String>,
-}
-
 /// Another message of the same key.
 #[derive(Serialize)]
 struct Other {
@@ -83,10 +75,7 @@ struct Body {
 async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
     let Some(known) = console.source().message(id).await? else { return Ok(None) };
     let Some(told) = tell(known.facts, id, SystemClock.now()) else { return Ok(None) };
-    let mut keys = Vec::new();
-    for key in known.keys.iter().take(KEYS_MAX) {
-        keys.push(key_now(console, key, id, told.outcome.as_deref()).await?);
-    }
+    let keys = key_now::of(console, known.keys.iter().map(String::as_str), id, told.outcome.as_deref()).await?;
     let fallen_out = "The beginning of this message is no longer in the journal.".to_owned();
     let missing = if told.is_whole { known.missing } else { Some(known.missing.unwrap_or(fallen_out)) };
     Ok(Some(Message {
@@ -100,36 +89,6 @@ async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
         missing,
         body: known.body.map(|text| Body { bytes: text.len(), text: shown(text) }),
     }))
-}
-
-async fn key_now(console: &Console, key: &str, message: &str, outcome: Option<&str>) -> Result<KeyNow, Error> {
-    let ids = [RecordId::from_stored(key)?];
-    let (id, store) = find(console.stores().await?, &ids).await?;
-    let inspection = store.keys.inspect(&id).await?;
-    // The cases are the message of the last claim, another message, and one with another payload.
-    let is_claimant = inspection.record.as_ref().is_some_and(|record| record.message_id.as_str() == message);
-    let mut cases = inspection.next.iter();
-    let case = match outcome {
-        Some("conflict") => cases.next_back(),
-        _ if is_claimant => cases.next(),
-        _ => cases.rev().nth(1),
-    };
-    Ok(KeyNow {
-        record: key.to_owned(),
-        state: inspection.state.map(claimant_core::State::as_str),
-        says: inspection.headline(),
-        next: case.map(|case| format!("If the message came now, it {}.", now_would(&case.says))),
-    })
-}
-
-/// Returns what a forecast says, after "if it came now, it": would be, would run, …
-fn now_would(says: &str) -> String {
-    match says.split_once(' ').unwrap_or((says, "")) {
-        ("is", rest) => format!("would be {rest}").replacen("be not run", "not be run", 1),
-        ("comes", rest) => format!("would come {rest}"),
-        ("runs," | "runs", rest) => format!("would run, {rest}").trim_end_matches([',', ' ']).to_owned(),
-        _ => says.to_owned(),
-    }
 }
 
 fn shown(mut text: String) -> String {
@@ -156,15 +115,7 @@ impl Page for Message {
                     p .says[at == 0] role=[(at == 0).then_some("status")] { (sentence) }
                 }
             }
-            @for key in &self.keys {
-                section .card.key {
-                    header {
-                        h2 { "Its key " (text::key(&key.record)) }
-                        @if let Some(state) = key.state { (of_record(state)) }
-                    }
-                    p { (key.says) @if let Some(next) = &key.next { " " (next) } }
-                }
-            }
+            (key_now::draw(&self.keys))
             @if !self.same_key.is_empty() {
                 section {
                     h2 { "Related messages" }
@@ -192,24 +143,6 @@ impl Page for Message {
                     None => p .soft { "It is no longer kept." }
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn forecasts_follow_an_if() {
-        for (says, would) in [
-            ("runs", "would run"),
-            ("runs, as attempt 2", "would run, as attempt 2"),
-            ("is a duplicate: skipped", "would be a duplicate: skipped"),
-            ("is not run: the key is parked", "would not be run: the key is parked"),
-            ("comes back later", "would come back later"),
-        ] {
-            assert_eq!(now_would(says), would);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use claimant_core::Error;
 use maud::{Markup, html};
@@ -33,8 +33,13 @@ pub(crate) fn routes() -> Router<Console> {
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
-    let page = page(&console, &ask).await;
-    ask.page(&console, page)
+    match page(&console, &ask).await {
+        // Where there is no list, an id still has a page.
+        Ok(Messages { query: MessageQuery { text: Some(id), .. }, list, .. }) if list.missing.is_some() => {
+            Redirect::to(&text::path("/messages/", &id)).into_response()
+        }
+        page => ask.page(&console, page),
+    }
 }
 
 async fn page(console: &Console, ask: &Ask) -> Result<Messages, Error> {
@@ -67,6 +72,16 @@ impl Page for Messages {
     }
 
     fn above(&self) -> Markup {
+        if self.list.missing.is_some() {
+            let id =
+                html! { input type="search" name="text" size="38" required autocomplete="off" spellcheck="false"; };
+            return html! {
+                form .fields.card role="search" method="get" action="/messages" {
+                    (form::field("The id of a message", &id))
+                    button .main type="submit" { "Open" }
+                }
+            };
+        }
         let any = [("", "any")];
         let queues = any.into_iter().chain(self.queues.iter().map(|name| (name.as_str(), name.as_str())));
         let states = any.into_iter().chain(STANDINGS.map(|standing| (standing.as_str(), standing.as_str())));
@@ -85,6 +100,9 @@ impl Page for Messages {
     }
 
     fn live(&self) -> Markup {
+        if let Some(missing) = &self.list.missing {
+            return text::empty("No list of messages", &html! { (missing) });
+        }
         html! {
             @if self.list.messages.is_empty() { (self.nothing()) }
             @else { (table("Messages", &COLUMNS, self.list.messages.iter().map(row))) }

@@ -5,11 +5,14 @@ mod doctor;
 mod effects;
 mod faults;
 mod key;
+mod key_now;
 mod keys;
+mod local_only;
 mod message;
 mod messages;
 mod overview;
 mod send;
+mod trace;
 
 use axum::Router;
 

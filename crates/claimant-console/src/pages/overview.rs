@@ -49,6 +49,10 @@ const FUNCTIONS: [Column; 7] = [
     table::number("Crashes"),
 ];
 
+/// How many of these columns there are where nothing is counted.
+const QUEUES_KNOWN: usize = 5;
+const FUNCTIONS_KNOWN: usize = 2;
+
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/", get(show)).route(MAPPINGS, post(switch))
@@ -61,7 +65,7 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console) -> Result<Shown, Error> {
     let overview = console.source().overview().await?;
-    Ok(Shown { overview, history: console.history().samples() })
+    Ok(Shown { writes: console.source().allows_writes(), overview, history: console.history().samples() })
 }
 
 async fn switch(State(console): State<Console>, act: Act) -> Response {
@@ -89,6 +93,8 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
 
 #[derive(Serialize)]
 struct Shown {
+    #[serde(skip)]
+    writes: bool,
     #[serde(flatten)]
     overview: Overview,
     history: Vec<Sample>,
@@ -99,6 +105,18 @@ impl Page for Shown {
 
     fn title(&self) -> String {
         "Overview".to_owned()
+    }
+
+    fn below(&self) -> Markup {
+        let untold = &self.overview.untold;
+        html! {
+            @if !untold.is_empty() {
+                section {
+                    h2 { "What is not told here" }
+                    ul .untold { @for sentence in untold { li { (sentence) } } }
+                }
+            }
+        }
     }
 
     fn summary(&self) -> Option<String> {
@@ -116,23 +134,38 @@ impl Page for Shown {
             (self.minutes())
             section {
                 h2 { "Queues" }
-                (table("Queues", &QUEUES, self.queues()))
+                (table("Queues", self.known(&QUEUES, QUEUES_KNOWN), self.queues()))
             }
             section {
                 h2 { "Functions" }
-                (table("Functions", &FUNCTIONS, self.overview.functions.iter().map(function)))
+                (table("Functions", self.known(&FUNCTIONS, FUNCTIONS_KNOWN), self.overview.functions.iter().map(|function| self.function(function))))
             }
-            section {
-                h2 { "Outcomes" }
-                (outcomes(&self.overview.consumers))
+            @if self.is_counted() {
+                section {
+                    h2 { "Outcomes" }
+                    (outcomes(&self.overview.consumers))
+                }
             }
         }
     }
 }
 
 impl Shown {
+    /// Whether what has happened so far is known: AWS's APIs do not tell it.
+    fn is_counted(&self) -> bool {
+        self.overview.untold.is_empty()
+    }
+
+    /// The columns that have something to show.
+    fn known<'c>(&self, columns: &'c [Column], known: usize) -> &'c [Column] {
+        if self.is_counted() { columns } else { &columns[..known] }
+    }
+
     /// The last minutes, or what to do where nothing has been sent yet.
     fn minutes(&self) -> Markup {
+        if !self.is_counted() {
+            return html! {};
+        }
         let is_new = self.overview.queues.iter().all(|queue| queue.counts.is_some_and(|counts| counts.sent == 0));
         if is_new && self.overview.totals() == (0, 0, 0) {
             let more = html! {
@@ -191,6 +224,22 @@ impl Shown {
             self::queue(queue, dead)
         })
     }
+
+    fn function(&self, function: &FunctionState) -> Vec<Markup> {
+        let counted = |of: fn(&FunctionCounts) -> u64| {
+            function.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)))
+        };
+        let processes = u64::try_from(function.processes.len()).unwrap_or(u64::MAX);
+        vec![
+            html! { (function.name) @if function.waits_for_program { " " (badge(Tone::Warn, "no program yet")) } },
+            mappings(function, self.writes),
+            if function.counts.is_some() { text::count(processes) } else { unknown() },
+            counted(|counts| counts.invocations),
+            counted(|counts| counts.errors),
+            counted(|counts| counts.timeouts),
+            counted(|counts| counts.crashes),
+        ]
+    }
 }
 
 fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
@@ -198,7 +247,10 @@ fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
         |of: fn(&QueueCounts) -> u64| queue.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)));
     let dead = dead.map(QueueState::messages);
     vec![
-        html! { a .plain href={ "/messages?queue=" (text::encoded(&queue.name)) } { (queue.name) } },
+        html! {
+            @if queue.counts.is_some() { a .plain href={ "/messages?queue=" (text::encoded(&queue.name)) } { (queue.name) } }
+            @else { (queue.name) }
+        },
         text::count(queue.visible),
         text::count(queue.in_flight),
         text::count(queue.delayed),
@@ -212,35 +264,27 @@ fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
     ]
 }
 
-fn function(function: &FunctionState) -> Vec<Markup> {
-    let counted = |of: fn(&FunctionCounts) -> u64| {
-        function.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)))
-    };
-    let processes = u64::try_from(function.processes.len()).unwrap_or(u64::MAX);
-    vec![
-        html! { (function.name) @if function.waits_for_program { " " (badge(Tone::Warn, "no program yet")) } },
-        mappings(function),
-        if function.counts.is_some() { text::count(processes) } else { unknown() },
-        counted(|counts| counts.invocations),
-        counted(|counts| counts.errors),
-        counted(|counts| counts.timeouts),
-        counted(|counts| counts.crashes),
-    ]
-}
-
-fn mappings(function: &FunctionState) -> Markup {
-    let Some(first) = function.mappings.first() else { return html! { span .soft { "none" } } };
+/// The mappings of a function, each with its queue where there are several; and the act on all of them.
+fn mappings(function: &FunctionState, writes: bool) -> Markup {
+    if function.mappings.is_empty() {
+        return html! { span .soft { "none" } };
+    }
     let is_on = function.mappings.iter().any(|mapping| mapping.is_on);
     let (label, enabled) = if is_on { ("Pause", "false") } else { ("Resume", "true") };
-    let tone = match first.state.as_str() {
+    let tone = |state: &str| match state {
         "Enabled" => Tone::Good,
         "Disabled" => Tone::Idle,
         _ => Tone::Busy,
     };
     html! {
         span .row {
-            (badge(tone, &first.state))
-            (form::act_on(MAPPINGS, label, &function.name, &[("function", &function.name), ("enabled", enabled)]))
+            @for mapping in &function.mappings {
+                (badge(tone(&mapping.state), &mapping.state))
+                @if function.mappings.len() > 1 { span .soft.small { (mapping.queue) } }
+            }
+            @if writes {
+                (form::act_on(MAPPINGS, label, &function.name, &[("function", &function.name), ("enabled", enabled)]))
+            }
         }
     }
 }

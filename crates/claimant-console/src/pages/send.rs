@@ -42,6 +42,7 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
     let place = console.place();
+    let writes = console.source().allows_writes();
     let directory = directory(place);
     let read = tokio::task::spawn_blocking(move || Samples::below(&directory)).await;
     let samples = read.map_err(|e| Error::new("the samples could not be read").caused_by(e))?;
@@ -75,7 +76,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
         queues,
         sent: ask.query.all("sent").take(LINKS).map(str::to_owned).collect(),
         problems: samples.problems,
-        writes: console.source().allows_writes(),
+        writes,
     })
 }
 
@@ -205,6 +206,8 @@ impl Page for SendPage {
             }
             @if self.queues.is_empty() {
                 (text::empty("No queue", &html! { "There is no queue to send to." }))
+            } @else if !self.writes {
+                (text::empty("Nothing is sent from here", &html! { "This console only shows: start it with " code { "--allow-writes" } " to send to these queues: " (self.queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")) "." }))
             } @else {
                 div .split {
                     (self.choice())
@@ -256,7 +259,7 @@ impl SendPage {
                 (form::field("Envelope", &form::select("envelope", envelopes, Some(envelope))))
                 div .acts {
                     @for (preset, label) in PRESETS {
-                        button .main[preset.is_empty()] type="submit" name="preset" value=(preset) disabled[!self.writes] { (label) }
+                        button .main[preset.is_empty()] type="submit" name="preset" value=(preset) { (label) }
                     }
                 }
                 details {

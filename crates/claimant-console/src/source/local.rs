@@ -57,6 +57,7 @@ impl LocalCloud {
             consumers: outcomes
                 .map(|(name, counts)| ConsumerState { name, outcomes: counts.into_iter().collect() })
                 .collect(),
+            untold: Vec::new(),
         })
     }
 

@@ -67,6 +67,8 @@ pub struct MessageList {
     pub stopped: bool,
     /// From when on messages are known, in milliseconds since 1970, where older ones are not kept.
     pub since_ms: Option<u64>,
+    /// Why there is no list of messages at all, where this source has none.
+    pub missing: Option<String>,
 }
 
 /// A message in a list.

@@ -7,9 +7,11 @@
 //! | `message` | one message: what happened to it, and what it holds |
 //! | `local_message`, `local_messages` | the same, from a local cloud's journal |
 //! | `local` | [`LocalCloud`]: the source that sees a local cloud from within |
+//! | `deployed` | [`Deployed`]: the source that asks AWS's APIs |
 //!
 //! What a source cannot tell is an error that says so, and its page shows that.
 
+mod deployed;
 mod local;
 mod local_message;
 mod local_messages;
@@ -17,11 +19,14 @@ mod message;
 mod messages;
 mod overview;
 
+use std::time::Duration;
+
 use claimant_core::{Error, ErrorKind};
 use claimant_operate::target::Place;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
+pub use deployed::Deployed;
 pub use local::LocalCloud;
 pub use message::MessageFacts;
 pub(crate) use messages::STANDINGS;
@@ -44,7 +49,12 @@ pub trait Source: Send + Sync {
         true
     }
 
-    /// Returns whether it is so cheap to ask that it is asked every second, for the plot.
+    /// Returns the clock-skew margin of the consumers, where they have one of their own.
+    fn skew(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Returns whether it is so cheap to ask that it is asked every second, for the plot, and pages ask again by themselves.
     fn is_sampled(&self) -> bool {
         true
     }

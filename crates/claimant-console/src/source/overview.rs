@@ -13,6 +13,8 @@ pub struct Overview {
     pub functions: Vec<FunctionState>,
     /// What became of messages, by consumer; empty where that is not known.
     pub consumers: Vec<ConsumerState>,
+    /// What is not told here, each in a sentence; nothing of a local cloud.
+    pub untold: Vec<String>,
 }
 
 /// A queue.

@@ -19,6 +19,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) place: &'a str,
     /// Whether acts are not allowed.
     pub(crate) read_only: bool,
+    /// Whether pages ask again by themselves.
+    pub(crate) is_live: bool,
     /// What became of the act that led here.
     pub(crate) notice: Option<Notice>,
 }
@@ -50,7 +52,7 @@ pub(crate) fn page(frame: &Frame<'_>, content: &Markup) -> Markup {
                     @if let Some(notice) = &frame.notice { (self::notice(notice)) }
                     (content)
                 }
-                footer { p { "Times are UTC. Every page answers JSON too, with " code { "Accept: application/json" } "." } }
+                footer { p { @if !frame.is_live { "This page stays as it is: load it again to look again. " } "Times are UTC. Every page answers JSON too, with " code { "Accept: application/json" } "." } }
             }
         }
     }
@@ -68,10 +70,12 @@ pub(crate) fn stream() -> Markup {
     html! { div #stream hx-sse:connect="/live" {} }
 }
 
-/// Draws the live part of the page at `uri`: it asks for itself again when something changes. The summary is spoken when it changes.
-pub(crate) fn live(uri: &str, summary: Option<&str>, content: &Markup) -> Markup {
+/// Draws the live part of the page at `uri`: it asks for itself again when something changes; without `uri` it stays as it is. The
+/// summary is spoken when it changes.
+pub(crate) fn live(uri: Option<&str>, summary: Option<&str>, content: &Markup) -> Markup {
+    let trigger = uri.map(|_| "changed from:#stream");
     html! {
-        div #live hx-get=(uri) hx-trigger="changed from:#stream" hx-swap="outerMorph" {
+        div #live hx-get=[uri] hx-trigger=[trigger] hx-swap="outerMorph" {
             p #summary .lead role="status" hidden[summary.is_none()] { (summary.unwrap_or_default()) }
             (content)
         }

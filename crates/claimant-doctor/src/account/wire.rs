@@ -107,8 +107,16 @@ fn encoded(text: &str) -> String {
 
 /// What a request is about, for people.
 pub(super) fn about(request: &Request) -> String {
-    let keys =
-        ["StackName", "FunctionName", "QueueName", "QueueUrl", "TableName", "PolicySourceArn", "logGroupNamePrefix"];
+    let keys = [
+        "StackName",
+        "FunctionName",
+        "QueueName",
+        "QueueUrl",
+        "TableName",
+        "PolicySourceArn",
+        "logGroupName",
+        "logGroupNamePrefix",
+    ];
     let found = keys.iter().find_map(|key| text(&request.input, key));
     found.unwrap_or("this account").to_owned()
 }

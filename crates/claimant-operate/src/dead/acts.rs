@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::queue::{DeadLetterQueue, REQUEST_MAX};
 use super::report::{Bounds, Observer, Report};
 use super::selection::Selection;
-use super::walk::{Walk, delete, finish};
+use super::walk::{LOOKED_AT_MAX, Walk, delete, finish};
 
 impl DeadLetterQueue {
     /// Reads the letters that are selected, and gives each to `each`. They are hidden from other readers meanwhile, 120 s at most,
@@ -31,7 +31,18 @@ impl DeadLetterQueue {
         if self.is_only_looked_at() {
             return self.read_by_looking(selection, limit, each, observer).await;
         }
+        self.receive_letters((selection, limit, LOOKED_AT_MAX), each, observer).await
+    }
+
+    /// Reads as [`read`](Self::read) does, by receiving; looks at about so many letters at most, the last of the three.
+    pub(super) async fn receive_letters(
+        &self,
+        (selection, limit, looks): (&Selection, usize, usize),
+        each: &mut (dyn FnMut(DeadLetter) + Send),
+        observer: Observer<'_>,
+    ) -> Result<Report, Error> {
         let mut walk = Walk::new(self, selection, limit, false);
+        walk.looks = looks;
         let mut report = Report::default();
         let read = async {
             while let Some(letters) = walk.next().await? {

@@ -1,6 +1,7 @@
 //! Dead letters of a local cloud, seen without receiving them.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
@@ -82,7 +83,7 @@ impl Seen {
 
 impl DeadLetterQueue {
     /// Returns letters that are selected, `limit` at most, of those after a place: `None` for the first. At most `looks` letters are
-    /// looked at.
+    /// looked at, or a few more where they are received.
     ///
     /// Of a local cloud they are seen without being received. Elsewhere they are [read](Self::read), from the first, and there are
     /// no further pages.
@@ -99,8 +100,9 @@ impl DeadLetterQueue {
         selection.check()?;
         let mut page = Page::default();
         if self.looked_at().is_none() {
-            let mut observer = |_| std::ops::ControlFlow::Continue(());
-            let report = self.read(selection, limit, &mut |letter| page.letters.push(letter), &mut observer).await?;
+            let bounds = (selection, limit, looks);
+            let mut each = |letter| page.letters.push(letter);
+            let report = self.receive_letters(bounds, &mut each, &mut |_| ControlFlow::Continue(())).await?;
             return Ok(Page { looked_at: report.progress.looked_at, more: report.more, ..page });
         }
         let mut place = after;

@@ -32,6 +32,8 @@ pub(super) struct Walk<'a> {
     page: usize,
     /// Letters that may still be selected.
     left: usize,
+    /// Letters that are looked at, about: what one receive brings is looked at whole.
+    pub(super) looks: usize,
     seen: HashSet<String>,
     /// What is hidden: the receipt handle of each id.
     held: HashMap<String, String>,
@@ -50,6 +52,7 @@ impl<'a> Walk<'a> {
             selection,
             page: if slow { REQUEST_MAX } else { PAGE_MAX },
             left: limit,
+            looks: LOOKED_AT_MAX,
             seen: HashSet::new(),
             held: HashMap::new(),
             sent: HashSet::new(),
@@ -107,12 +110,12 @@ impl<'a> Walk<'a> {
     /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
     fn is_over(&self) -> bool {
         let found = || self.selection.ids.iter().all(|id| self.seen.contains(id));
-        self.left == 0 || self.looked_at >= LOOKED_AT_MAX || (!self.selection.ids.is_empty() && found())
+        self.left == 0 || self.looked_at >= self.looks || (!self.selection.ids.is_empty() && found())
     }
 
     /// Returns whether the walk ended before every letter was looked at, because of its limit.
     pub(super) fn was_cut(&self) -> bool {
-        self.looked_at >= LOOKED_AT_MAX || (self.left == 0 && self.selection.ids.is_empty())
+        self.looked_at >= self.looks || (self.left == 0 && self.selection.ids.is_empty())
     }
 
     /// Returns the receipt handle of a letter that it has read.

@@ -33,7 +33,7 @@ pub struct Query {
     pub consumer: Option<ConsumerName>,
     /// Last written at least so long ago.
     pub older_than: Option<Duration>,
-    /// With this text in the record's id, its error or its note, if set.
+    /// With this text in the record's id, its error, its note, or the id of the message that claimed it last, if set.
     pub text: Option<String>,
     /// How many at most; at most [`LIST_MAX`].
     pub limit: usize,
@@ -184,7 +184,7 @@ impl Keys {
 }
 
 fn mentions(id: &RecordId, record: &Record, text: &str) -> bool {
-    let texts = [Some(id.as_str()), record.error.as_deref(), record.note.as_deref()];
+    let texts = [Some(id.as_str()), record.error.as_deref(), record.note.as_deref(), Some(record.message_id.as_str())];
     texts.into_iter().flatten().any(|has| has.contains(text))
 }
 

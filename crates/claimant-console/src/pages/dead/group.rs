@@ -32,7 +32,7 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
     let place = console.place();
     let name = ask.query.required("queue")?;
     let dead = letters::open(place, name).await?;
-    let edited = ask.query.get("edit");
+    let edited = ask.query.get("edit").filter(|_| console.source().allows_writes());
     let mut selection = Selection::groups([group.as_str()]);
     selection.ids = edited.map(str::to_owned).into_iter().collect();
     let after = ask.query.number("after", u64::MAX, 0..=u64::MAX)?;
@@ -51,6 +51,7 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
         next: page.next,
         is_edited: edited.is_some(),
         is_local: place.is_local(),
+        writes: console.source().allows_writes(),
     }))
 }
 
@@ -70,6 +71,8 @@ struct Cause {
     is_edited: bool,
     #[serde(skip)]
     is_local: bool,
+    #[serde(skip)]
+    writes: bool,
 }
 
 impl Page for Cause {
@@ -122,7 +125,7 @@ impl Cause {
             @if self.letters.is_empty() {
                 (text::empty("Nothing left of this cause", &html! { "Its letters were sent back or discarded. " a href="/dead" { "All dead letters" } }))
             } @else {
-                (self.acts())
+                @if self.writes { (self.acts()) }
                 @for letter in &self.letters { (self.letter(letter)) }
             }
             @if let Some(next) = self.next {
@@ -166,12 +169,14 @@ impl Cause {
                 (facts(letter))
                 pre .body tabindex="0" aria-label="Body" { (letter.body) }
                 @if let Some(bytes) = letter.cut_from {
-                    p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes. " a href=(edit) { "The whole body" } }
+                    p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes." @if self.writes { " " a href=(edit) { "The whole body" } } }
                 }
-                div .acts {
-                    (form::act(REDRIVE, "Send back", &one))
-                    a .button href=(edit) { "Edit and send" }
-                    (form::confirm("Discard", "The letter is deleted. It is first saved to a file on this machine.", &form::act(DISCARD, "Discard it", &one)))
+                @if self.writes {
+                    div .acts {
+                        (form::act(REDRIVE, "Send back", &one))
+                        a .button href=(edit) { "Edit and send" }
+                        (form::confirm("Discard", "The letter is deleted. It is first saved to a file on this machine.", &form::act(DISCARD, "Discard it", &one)))
+                    }
                 }
             }
         }

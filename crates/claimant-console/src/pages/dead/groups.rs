@@ -3,7 +3,9 @@
 use axum::extract::State;
 use axum::response::Response;
 use claimant_core::Error;
+use claimant_core::error::Chain;
 use claimant_operate::dead::{DeadLetterQueue, Groups, Selection};
+use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -36,23 +38,14 @@ async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
     let read = place.is_local() || ask.query.has("read");
     let mut queues = Vec::new();
     for queue in place.dead_letter_queues() {
-        let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
-        let mut shown = Shown {
-            name: dead.name().to_owned(),
-            of: letters::sources(place, &queue.name).iter().map(|queue| queue.name.clone()).collect(),
-            letters: dead.depth().visible + dead.depth().hidden + dead.depth().delayed,
-            causes: Vec::new(),
-            more_causes: 0,
-            looked_at: 0,
-        };
-        if read {
-            let page = dead.page(&Selection::default(), None, LOOKS_MAX, LOOKS_MAX).await?;
-            let mut groups = Groups::default();
-            page.letters.iter().for_each(|letter| groups.add(letter));
-            let causes = groups.into_sorted();
-            shown.more_causes = causes.len().saturating_sub(CAUSES_MAX);
-            shown.causes = causes.into_iter().take(CAUSES_MAX).map(Cause::from).collect();
-            shown.looked_at = page.looked_at;
+        let of = letters::sources(place, &queue.name).iter().map(|queue| queue.name.clone()).collect();
+        let mut shown = Shown { name: queue.name.clone(), of, ..Shown::default() };
+        if let Err(error) = shown.look(place, &queue.url, read).await {
+            // Of a deployed stack a right may be missing for one queue, and the others are shown.
+            if place.is_local() {
+                return Err(error);
+            }
+            shown.problem = Some(Chain(&error).to_string());
         }
         queues.push(shown);
     }
@@ -70,7 +63,7 @@ struct Dead {
 }
 
 /// A dead-letter queue.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Shown {
     name: String,
     /// The queues whose dead-letter queue it is.
@@ -79,6 +72,28 @@ struct Shown {
     causes: Vec<Cause>,
     more_causes: usize,
     looked_at: usize,
+    /// After how many receives SQS moves its letters on, where it has a dead-letter queue of its own.
+    moves_on_after: Option<u32>,
+    /// Why it could not be looked at.
+    problem: Option<String>,
+}
+
+impl Shown {
+    async fn look(&mut self, place: &Place, url: &str, read: bool) -> Result<(), Error> {
+        let dead = DeadLetterQueue::open_in(place, url).await?;
+        self.letters = dead.depth().visible + dead.depth().hidden + dead.depth().delayed;
+        self.moves_on_after = dead.moves_on_after().filter(|_| !dead.is_only_looked_at());
+        if read {
+            let page = dead.page(&Selection::default(), None, LOOKS_MAX, LOOKS_MAX).await?;
+            let mut groups = Groups::default();
+            page.letters.iter().for_each(|letter| groups.add(letter));
+            let causes = groups.into_sorted();
+            self.more_causes = causes.len().saturating_sub(CAUSES_MAX);
+            self.causes = causes.into_iter().take(CAUSES_MAX).map(Cause::from).collect();
+            self.looked_at = page.looked_at;
+        }
+        Ok(())
+    }
 }
 
 impl Page for Dead {
@@ -97,9 +112,7 @@ impl Page for Dead {
                 form .act method="get" action="/dead" {
                     input type="hidden" name="read" value="true";
                     button type="submit" { "Read the letters" }
-                    p .soft.small {
-                        "SQS has no way to look at a message but to receive it: the letters are hidden from other readers for a moment, and their receive count grows."
-                    }
+                    p .soft.small { (letters::LOOK_COSTS) }
                 }
             }
         }
@@ -135,12 +148,12 @@ impl Dead {
         html! {
             @if self.queues.is_empty() {
                 (text::empty("No dead-letter queue", &html! { "No queue here has a " code { "RedrivePolicy" } "." }))
-            } @else if self.queues.iter().all(|queue| queue.letters == 0) {
+            } @else if self.queues.iter().all(|queue| queue.letters == 0 && queue.problem.is_none()) {
                 (text::empty("No dead letters", &html! {
                     "Messages come here when they are rejected, parked, or received too often. Send one that is broken on " a href="/send" { "Send" } "."
                 }))
             } @else {
-                @for queue in self.queues.iter().filter(|queue| queue.letters > 0) { (self.queue(queue)) }
+                @for queue in self.queues.iter().filter(|queue| queue.letters > 0 || queue.problem.is_some()) { (self.queue(queue)) }
             }
         }
     }
@@ -149,6 +162,10 @@ impl Dead {
         html! {
             section {
                 h2 { (queue.name) }
+                @if let Some(problem) = &queue.problem { p .error { (problem) } }
+                @if let (Some(receives), false) = (queue.moves_on_after, self.read) {
+                    p { "Careful: SQS moves its letters on after " (receives) " receives, and to read one is to receive it." }
+                }
                 p .soft.small {
                     (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))
                     @if (queue.looked_at as u64) < queue.letters && self.read {

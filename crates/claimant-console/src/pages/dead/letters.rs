@@ -13,8 +13,12 @@ use crate::ui::text;
 pub(super) const REDRIVE: &str = "/dead/redrive";
 pub(super) const DISCARD: &str = "/dead/discard";
 
+/// What reading letters of a deployed queue does.
+pub(crate) const LOOK_COSTS: &str = "SQS has no way to look at a message but to receive it: up to 2,000 letters of a queue are received, hidden from other \
+    readers for 120 s at most and shown again once they are read, and their receive count grows.";
+
 /// The most letters that are looked at for a page. Of a longer queue the pages say that they have seen a part of it.
-pub(super) const LOOKS_MAX: usize = 2_000;
+pub(crate) const LOOKS_MAX: usize = 2_000;
 
 /// The most bytes of a body that a list shows.
 const BODY_SHOWN: usize = 4_096;
@@ -133,7 +137,7 @@ pub(super) fn sources<'p>(place: &'p Place, dead: &str) -> Vec<&'p Queue> {
 }
 
 /// Draws the outcome of a letter.
-pub(super) fn outcome(outcome: Option<&str>) -> Markup {
+pub(crate) fn outcome(outcome: Option<&str>) -> Markup {
     html! {
         @match outcome {
             Some("moved") => (badge(Tone::Warn, "received too often")),
@@ -144,6 +148,6 @@ pub(super) fn outcome(outcome: Option<&str>) -> Markup {
 }
 
 /// Returns the path of a group's page.
-pub(super) fn path(group: &str, queue: &str) -> String {
+pub(crate) fn path(group: &str, queue: &str) -> String {
     format!("{}?queue={}", text::path("/dead/", group), text::encoded(queue))
 }

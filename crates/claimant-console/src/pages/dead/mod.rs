@@ -17,6 +17,8 @@ use axum::routing::{get, post};
 
 use crate::console::Console;
 
+pub(super) use letters::{LOOK_COSTS, LOOKS_MAX, outcome, path};
+
 /// Returns the routes of these pages.
 pub(crate) fn routes() -> Router<Console> {
     Router::new()

@@ -1,0 +1,65 @@
+//! An account that a server on loopback plays.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A server that answers every request by its operation, and keeps the requests.
+pub(crate) struct Server {
+    url: String,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    pub(crate) fn start(answer: fn(&str) -> (u16, String)) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&requests);
+        // It ends with the test's process.
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let kept = Arc::clone(&kept);
+                thread::spawn(move || while serve(connection.as_ref().unwrap(), answer, &kept).is_some() {});
+            }
+        });
+        Self { url, requests }
+    }
+
+    pub(crate) fn variables(&self) -> Vec<(&str, &str)> {
+        vec![
+            ("AWS_ENDPOINT_URL", &self.url),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+            ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+            ("AWS_CONFIG_FILE", "/dev/null"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+        ]
+    }
+}
+
+/// Answers a request of a connection; nothing once it is closed.
+fn serve(mut connection: &TcpStream, answer: fn(&str) -> (u16, String), kept: &Mutex<Vec<String>>) -> Option<()> {
+    let mut reader = BufReader::new(connection);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = bytes.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let request = format!("{head}\n{}", String::from_utf8_lossy(&body));
+    let (status, body) = answer(&request);
+    kept.lock().unwrap().push(request);
+    write!(connection, "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).ok()
+}

@@ -1,0 +1,274 @@
+//! `claimant console` as people call it, over an account that a server on loopback plays.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[path = "../aws/mod.rs"]
+mod aws;
+mod shop;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use aws::Server;
+use serde_json::{Value, json};
+use shop::{DONE, REJECTED, shop};
+
+/// A console that runs.
+struct Running {
+    process: Child,
+    url: String,
+}
+
+impl Running {
+    fn start(server: &Server, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(["console", "--stack", "shop"]).args(args).envs(server.variables());
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+        let url = first.trim_end().strip_prefix("console   http://").unwrap_or_else(|| panic!("{first}"));
+        Self { process, url: url.trim_end_matches('/').to_owned() }
+    }
+
+    /// The status and the body of an answer.
+    fn ask(&self, method: &str, path: &str, accept: &str, form: &str) -> (u16, String) {
+        self.ask_with(&format!("{method} {path} HTTP/1.1\r\nhost: {}\r\naccept: {accept}", self.url), form)
+    }
+
+    fn ask_with(&self, head: &str, form: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.url).unwrap();
+        let kind = "connection: close\r\ncontent-type: application/x-www-form-urlencoded";
+        write!(stream, "{head}\r\n{kind}\r\ncontent-length: {}\r\n\r\n{form}", form.len()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn page(&self, path: &str) -> String {
+        let (status, page) = self.ask("GET", path, "text/html", "");
+        assert_eq!(status, 200, "{path}: {page}");
+        page
+    }
+
+    fn pause(&self) -> (u16, String) {
+        self.ask("POST", "/mappings", "application/json", "function=worker&enabled=false")
+    }
+
+    /// Stops it as Ctrl-C does.
+    fn stop(mut self) {
+        let asked = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status().unwrap();
+        assert!(asked.success());
+        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// How many requests of these operations AWS got.
+fn asked(server: &Server, operations: &[&str]) -> usize {
+    let requests = server.requests.lock().unwrap();
+    requests.iter().filter(|request| operations.iter().any(|operation| request.contains(operation))).count()
+}
+
+/// What changes something.
+const CHANGES: [&str; 6] = ["PUT /", "SendMessage", "DeleteMessage", "UpdateItem", "PutItem", "DeleteItem"];
+
+const RECEIVES: [&str; 1] = ["AmazonSQS.ReceiveMessage"];
+
+#[test]
+fn a_stack_is_shown_as_far_as_aws_tells_and_not_changed() {
+    let server = Server::start(shop);
+    let console = Running::start(&server, &[]);
+    let (status, overview) = console.ask("GET", "/", "application/json", "");
+    let overview: Value = serde_json::from_str(&overview).unwrap_or_else(|e| panic!("{e}: {status} {overview}"));
+    let queue = &overview["queues"][0];
+    assert_eq!((&queue["name"], &queue["dead_letter_queue"]), (&json!("orders"), &json!("orders-dead")));
+    assert_eq!([&queue["visible"], &queue["in_flight"], &queue["delayed"]], [120, 7, 3]);
+    assert_eq!(queue["counts"], Value::Null, "not known is not 0");
+    let mapping = &overview["functions"][0]["mappings"][0];
+    assert_eq!([&mapping["id"], &mapping["queue"], &mapping["state"]], ["m-1", "orders", "Enabled"]);
+    // What may not be asked is said, beside what AWS never tells; the rest of the page is there.
+    let untold = overview["untold"].to_string();
+    for said in ["orders-dead cannot be counted", "sqs:GetQueueAttributes", "CloudWatch", "a minute old"] {
+        assert!(untold.contains(said), "{said} is not in {untold}");
+    }
+
+    let page = console.page("/");
+    for said in ["the stack shop", "read-only", "What is not told here", "load it again to look again"] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+    assert!(!page.contains("/live") && !page.contains("s3cret"), "{page}");
+    assert!(console.page("/messages").contains("SQS shows a message only to who receives it"));
+
+    let (status, refused) = console.pause();
+    assert!(status == 403 && refused.contains("start it with --allow-writes"), "{status} {refused}");
+    for path in ["/keys/worker%23k/release", "/dead/x/discard", "/send", "/faults/kill", "/none"] {
+        let (status, refused) = console.ask("POST", path, "application/json", "why=x");
+        assert!(status == 403 && refused.contains("read-only"), "{path}: {status} {refused}");
+    }
+    assert_eq!(asked(&server, &CHANGES), 0);
+    console.stop();
+}
+
+#[test]
+fn every_page_shows_what_it_can_and_has_no_form_that_changes_something() {
+    let server = Server::start(shop);
+    let console = Running::start(&server, &["--logs"]);
+    let done = format!("/messages/{DONE}");
+    for (path, says) in [
+        ("/", &["120", "Enabled", "What is not told here"][..]),
+        ("/messages", &["No list of messages", "The id of a message"]),
+        (&done, &["is completed, at", "worker, process 0a1b2c3d", "placed", "Where it is now is not known"]),
+        ("/keys", &["Nothing was read yet", "a search of locks reads about 200 records (81.9 KB): 10 read units"]),
+        ("/keys?state=rejected", &["order#o-9", "order o-9 has no price"]),
+        (&format!("/keys?text={DONE}"), &["order#o-7"]),
+        ("/keys/order%23o-7", &["completed", "If it came now"]),
+        ("/dead", &["Read the letters", "hidden from other readers", "2 letters"]),
+        ("/send", &["--allow-writes"]),
+        ("/effects", &["Only in a local cloud"]),
+        ("/faults", &["Only in a local cloud"]),
+        ("/doctor", &["Examine it"]),
+    ] {
+        let page = console.page(path);
+        for said in says {
+            assert!(page.contains(said), "{path}: {said} is not in {page}");
+        }
+        assert!(!page.contains(r#"method="post""#), "{path}: {page}");
+        let (status, json) = console.ask("GET", path, "application/json", "");
+        assert!(status == 200 && serde_json::from_str::<Value>(&json).is_ok(), "{path}: {status} {json}");
+    }
+    assert_eq!(asked(&server, &RECEIVES), 0, "nothing is received unless that is asked for");
+
+    let letters = console.page("/dead?read=true");
+    let (before, _) = letters.split_once("\">order # has no price").unwrap_or_else(|| panic!("{letters}"));
+    let group = before.rsplit("href=\"").next().unwrap().replace("&amp;", "&");
+    let group = console.page(&group);
+    assert!(group.contains("&lt;script&gt;") && !group.contains(r#"method="post""#), "{group}");
+    let rejected = console.page(&format!("/messages/{REJECTED}?read=true"));
+    for said in ["It is in the dead-letter queue orders-dead", "order#o-9", "&lt;script&gt;", "No line names it"] {
+        assert!(rejected.contains(said), "{said} is not in {rejected}");
+    }
+    let absent = console.page("/messages/none?read=true");
+    assert!(absent.contains("It is not among the dead letters: 2 letters were looked at"), "{absent}");
+    assert!(asked(&server, &RECEIVES) > 0 && asked(&server, &["ChangeMessageVisibilityBatch"]) >= 4, "shown again");
+    assert_eq!(asked(&server, &CHANGES), 0);
+    console.stop();
+}
+
+#[test]
+fn the_guard_stands_before_a_stack_too() {
+    let server = Server::start(shop);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let before = server.requests.lock().unwrap().len();
+    let own = format!("host: {}", console.url);
+    for (method, path, headers) in [
+        ("GET", "/", "host: rebound.example"),
+        ("GET", "/dead?read=true", &*format!("{own}\r\nsec-fetch-site: cross-site")),
+        ("GET", "/", &*format!("{own}\r\nsec-fetch-site: same-site")),
+        ("POST", "/mappings", &*format!("{own}\r\nsec-fetch-site: cross-site")),
+        ("POST", "/mappings", &*format!("{own}\r\norigin: http://evil.example")),
+    ] {
+        let (status, answer) =
+            console.ask_with(&format!("{method} {path} HTTP/1.1\r\n{headers}"), "function=worker&enabled=false");
+        assert_eq!(status, 403, "{method} {path} {headers}: {answer}");
+    }
+    assert_eq!(server.requests.lock().unwrap().len(), before, "nothing was asked of AWS");
+    let (status, _) = console.ask_with(&format!("GET / HTTP/1.1\r\n{own}\r\nsec-fetch-site: none"), "");
+    assert_eq!(status, 200);
+    console.stop();
+}
+
+#[test]
+fn pages_change_a_stack_where_that_is_allowed() {
+    let server = Server::start(shop);
+    let console = Running::start(&server, &["--allow-writes"]);
+    for (path, form) in [("/", "Pause"), ("/send", "Send it twice"), ("/keys/order%23o-9", "Do it")] {
+        let page = console.page(path);
+        assert!(
+            page.contains(form) && page.contains(r#"method="post""#) && !page.contains("read-only"),
+            "{path}: {page}"
+        );
+    }
+    let (status, done) = console.pause();
+    assert!(status == 200 && done.contains("worker gets no more messages"), "{status} {done}");
+    assert_eq!(asked(&server, &CHANGES), 1);
+    console.stop();
+}
+
+/// The actions of the policy in the book that is the first or the second.
+fn policy(number: usize) -> BTreeSet<String> {
+    let book = include_str!("../../../../docs/commands.md").split_once("### The least rights").unwrap().1;
+    let policy = book.split("```json").nth(number).unwrap().split("```").next().unwrap();
+    let policy: Value = serde_json::from_str(policy).unwrap();
+    let statements = policy["Statement"].as_array().unwrap().iter();
+    statements.flat_map(|s| s["Action"].as_array().unwrap()).map(|action| action.as_str().unwrap().to_owned()).collect()
+}
+
+/// The permission that a request needs.
+fn action(request: &str) -> String {
+    let target =
+        request.lines().find_map(|line| line.to_ascii_lowercase().starts_with("x-amz-target:").then_some(line));
+    let path = request.split(' ').nth(1).unwrap();
+    let lambda = match request.split(' ').next().unwrap() {
+        "PUT" => "UpdateEventSourceMapping",
+        _ if path.contains("/tags/") => "ListTags",
+        _ if path.contains("/event-source-mappings") => "ListEventSourceMappings",
+        _ => "ListFunctions",
+    };
+    let Some((service, operation)) = target.and_then(|target| target.split_once(':')?.1.trim().split_once('.')) else {
+        return format!("lambda:{lambda}");
+    };
+    let service = match service {
+        "AmazonSQS" => "sqs",
+        "Logs_20140328" => "logs",
+        _ => "dynamodb",
+    };
+    format!("{service}:{}", operation.trim_end_matches("Batch"))
+}
+
+#[test]
+fn the_rights_in_the_book_are_those_that_the_pages_need() {
+    let asked =
+        |server: &Server| -> BTreeSet<String> { server.requests.lock().unwrap().iter().map(|r| action(r)).collect() };
+    let server = Server::start(shop);
+    let console = Running::start(&server, &["--logs"]);
+    for path in ["/", "/keys", "/keys?state=rejected", "/keys/order%23o-9", "/dead?read=true", "/send", "/messages"] {
+        console.page(path);
+    }
+    console.page(&format!("/messages/{REJECTED}?read=true"));
+    console.stop();
+    assert_eq!(asked(&server), policy(1));
+
+    let server = Server::start(shop);
+    let console = Running::start(&server, &["--allow-writes"]);
+    for (path, form) in [
+        ("/mappings", "function=worker&enabled=false"),
+        ("/send", "queue=orders&body=x"),
+        ("/keys/order%23o-9", "act=release&why=price+is+there"),
+        ("/dead/redrive", "queue=orders-dead&id=aaaa0000-0000-4000-8000-000000000001"),
+    ] {
+        let (status, done) = console.ask("POST", path, "application/json", form);
+        let done: Value = serde_json::from_str(&done).unwrap();
+        assert!(status == 200 && done["notice"]["done"] == true, "{path}: {status} {done}");
+    }
+    console.stop();
+    let (asked, allowed) = (asked(&server), policy(2));
+    assert!(asked.is_superset(&allowed), "{asked:?} lacks some of {allowed:?}");
+    let all: BTreeSet<_> = allowed.union(&policy(1)).cloned().collect();
+    assert!(asked.is_subset(&all), "{:?}", asked.difference(&all));
+}
+
+#[test]
+fn what_cannot_be_shown_is_an_error_before_anything_is_served() {
+    let nothing = Server::start(|_| (403, json!({"__type": "AccessDeniedException", "message": "no"}).to_string()));
+    for (args, says) in
+        [(&["--stack", "shop"][..], "lambda:ListFunctions"), (&["--local=http://127.0.0.1:1"], "no local cloud")]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        let output = command.arg("console").args(args).envs(nothing.variables()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(says), "{args:?}: {error}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+}

@@ -1,0 +1,195 @@
+//! `/messages/ID` of a deployed stack: what its dead letters, its keys and the functions' log lines tell of a message.
+
+use claimant_core::error::Chain;
+use claimant_core::{Clock as _, ConsumerName, Error, SystemClock};
+use claimant_operate::dead::{DeadLetterQueue, Selection};
+use claimant_operate::keys::Keys;
+use claimant_operate::open::find;
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::dead;
+use super::key_now::{self, KeyNow};
+use crate::answer::Page;
+use crate::ask::Ask;
+use crate::console::Console;
+use crate::timeline::{self, Fact, Kind, Step, What, tell};
+use crate::ui::badge::{Tone, badge};
+use crate::ui::nav::Tab;
+use crate::ui::{steps, text};
+
+/// Why it is not said where the message is.
+const NOT_KNOWN: &str = "Where it is now is not known: SQS shows a message only to who receives it, and this console receives none from the \
+    queues that functions read.";
+
+/// What is known of a message.
+#[derive(Serialize)]
+pub(super) struct Trace {
+    id: String,
+    /// Its last outcome, by a line of a log.
+    outcome: Option<String>,
+    says: Vec<String>,
+    keys: Vec<KeyNow>,
+    letter: Option<Letter>,
+    /// Whether the dead letters were read: to SQS each is a receive.
+    was_read: bool,
+    steps: Vec<Step>,
+    left_out: usize,
+    missing: Option<String>,
+}
+
+/// The message as a dead letter.
+#[derive(Serialize)]
+struct Letter {
+    message_id: String,
+    queue: String,
+    group: String,
+    outcome: Option<String>,
+    cause: String,
+    record: Option<String>,
+    body: String,
+}
+
+pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Trace, Error> {
+    let known = console.source().message(&id).await?.unwrap_or_default();
+    let was_read = ask.query.has("read");
+    let (mut letter, mut says) = (None, Vec::new());
+    if was_read {
+        let looked = self::letter(console, &id).await;
+        says.push(match &looked {
+            Ok((Some(letter), _)) => format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause),
+            Ok((None, looked_at)) => format!(
+                "It is not among the dead letters: {} looked at.",
+                text::counted(*looked_at as u64, "letter was", "letters were")
+            ),
+            Err(error) => format!("The dead letters were not read: {}.", Chain(error)),
+        });
+        letter = looked.ok().and_then(|(letter, _)| letter);
+    }
+    let outcome = last_outcome(&known.facts);
+    if let Some((fact, outcome)) = &outcome {
+        let function = fact.process.as_ref().map_or("its function", |process| &process.function);
+        says.push(format!("The last that {function} logged of it is {outcome}, at {}.", fact.at.to_utc()));
+    }
+    if letter.is_none() {
+        says.push(NOT_KNOWN.to_owned());
+    }
+    let outcome = outcome.map(|(_, outcome)| outcome.to_owned());
+    let records = records(console, &known.facts, letter.as_ref(), &id).await?;
+    let keys = key_now::of(console, records.iter().map(String::as_str), &id, outcome.as_deref()).await?;
+    let told = tell(known.facts, &id, SystemClock.now());
+    let (mut steps, left_out) = told.map_or_else(Default::default, |told| (told.steps, told.left_out));
+    for step in steps.iter_mut().filter(|step| step.kind == Kind::Claim) {
+        // No step tells of its coming to a process.
+        let parts = [step.detail.take(), step.process.clone()];
+        step.detail = Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "));
+    }
+    Ok(Trace { id, outcome, says, keys, letter, was_read, steps, left_out, missing: known.missing })
+}
+
+fn last_outcome(facts: &[Fact]) -> Option<(&Fact, &str)> {
+    facts.iter().rev().find_map(|fact| match &fact.what {
+        What::Finished(finished) => Some((fact, finished.outcome.as_str())),
+        _ => None,
+    })
+}
+
+/// The message among the dead letters of all queues, and how many were looked at.
+async fn letter(console: &Console, id: &str) -> Result<(Option<Letter>, usize), Error> {
+    let (place, mut looked_at) = (console.place(), 0);
+    for queue in place.dead_letter_queues() {
+        let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
+        let page = dead.page(&Selection::ids([id]), None, 1, dead::LOOKS_MAX).await?;
+        looked_at += page.looked_at;
+        if let Some(letter) = page.letters.first() {
+            let found = Letter {
+                message_id: letter.message_id.clone(),
+                queue: queue.name.clone(),
+                group: letter.fingerprint.to_string(),
+                outcome: letter.why.outcome.clone(),
+                cause: letter.cause(),
+                record: letter.why.record.clone(),
+                body: letter.body().to_owned(),
+            };
+            return Ok((Some(found), looked_at));
+        }
+    }
+    Ok((None, looked_at))
+}
+
+/// The records of its keys, as far as they are known: that of the dead letter; and those of the message's own id, which is the key of
+/// consumers that name no other.
+async fn records(console: &Console, facts: &[Fact], letter: Option<&Letter>, id: &str) -> Result<Vec<String>, Error> {
+    let mut records: Vec<_> = letter.and_then(|letter| letter.record.clone()).into_iter().collect();
+    for fact in facts {
+        let What::Claimed(claim) = &fact.what else { continue };
+        let Ok(consumer) = ConsumerName::new(&claim.consumer) else { continue };
+        let Ok(ids) = Keys::ids(id, Some(&consumer)) else { continue };
+        let (record, store) = find(console.stores().await?, &ids).await?;
+        let record_id = record.as_str().to_owned();
+        if !records.contains(&record_id) && store.keys.inspect(&record).await?.record.is_some() {
+            records.push(record_id);
+        }
+    }
+    Ok(records)
+}
+
+impl Page for Trace {
+    const TAB: Tab = Tab::Messages;
+
+    fn title(&self) -> String {
+        format!("Message {}", timeline::words::short(&self.id))
+    }
+
+    fn below(&self) -> Markup {
+        html! {
+            section .story aria-label="What is known of it" {
+                header { @if let Some(outcome) = &self.outcome { (badge(Tone::of_outcome(outcome), outcome)) } code .soft { (self.id) } }
+                @for (at, sentence) in self.says.iter().enumerate() { p class=[(at == 0).then_some("says")] { (sentence) } }
+            }
+            (self.looks())
+            (key_now::draw(&self.keys))
+            @if let Some(letter) = &self.letter { (letter.draw()) }
+            section {
+                h2 { "What its functions logged" }
+                @if let Some(missing) = &self.missing { p .soft { (missing) } }
+                (steps::timeline(&self.steps, self.left_out))
+            }
+        }
+    }
+}
+
+impl Trace {
+    /// Where else it can be looked for, and what that costs.
+    fn looks(&self) -> Markup {
+        html! {
+            div .acts {
+                @if !self.was_read {
+                    form .act method="get" action=(text::path("/messages/", &self.id)) {
+                        input type="hidden" name="read" value="true";
+                        button type="submit" { "Look for it among the dead letters" }
+                    }
+                }
+                form .act method="get" action="/keys" {
+                    input type="hidden" name="text" value=(self.id);
+                    button type="submit" { "Look for its key" }
+                }
+            }
+            @if !self.was_read { p .soft.small { (dead::LOOK_COSTS) } }
+            p .soft.small {
+                "A key is found by the message that claimed it last. There is no index of that: the first 20,000 records of the table are read."
+            }
+        }
+    }
+}
+
+impl Letter {
+    fn draw(&self) -> Markup {
+        html! {
+            section .card {
+                h2 { a href=(dead::path(&self.group, &self.queue)) { "Dead letter" } " " (dead::outcome(self.outcome.as_deref())) }
+                pre .body tabindex="0" aria-label="Body" { (text::spread(&self.body)) }
+            }
+        }
+    }
+}

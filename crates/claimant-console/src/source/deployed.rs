@@ -1,0 +1,205 @@
+//! A deployed stack, or a table and queues of an account, as far as AWS's APIs and the table can tell.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use claimant_core::error::Chain;
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_local::journal::{Event, lines};
+use claimant_operate::depths::Depth;
+use claimant_operate::intake::{Intake, Mapping};
+use claimant_operate::logs::{Logged, Logs};
+use claimant_operate::target::{Function, Place, Queue};
+use futures_util::future::{join, join_all};
+use tokio::sync::watch;
+
+use super::overview::{FunctionState, MappingState, Overview, QueueState};
+use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
+use crate::timeline::{Fact, facts_of_journal};
+
+/// How much of the name of a log stream tells processes apart, in characters.
+const PROCESS_SHOWN: usize = 8;
+
+/// Functions whose mappings are asked for at once.
+const REQUESTS: usize = 8;
+
+/// What AWS's APIs do not tell a console, whatever its permissions.
+const UNTOLD: [&str; 3] = [
+    "The numbers of messages are SQS's own: about right, and up to a minute old.",
+    "How many messages were sent and deleted, and what became of them by consumer, is in the metrics in CloudWatch.",
+    "The processes of functions are not shown: Lambda tells of none.",
+];
+
+/// Why there are no log lines.
+const NO_LOGS: &str = "Log lines were not read: start the console with --logs to read them from CloudWatch.";
+const NO_LINES: &str = "No line names it. Functions log each message where CLAIMANT_LOG_MESSAGES=on; and --logs TIME says how far back is searched.";
+
+/// Why there is no list of messages.
+const NO_MESSAGES: &str = "SQS shows a message only to who receives it, so a console that only looks has no list of them. What is stuck, \
+    parked, rejected or failed is under Keys, what was given up under Dead letters; the rest is in the functions' logs.";
+
+/// A deployed stack, or a table and queues of an account, as far as AWS's APIs and the table can tell.
+pub struct Deployed {
+    place: Place,
+    writes: bool,
+    skew: Option<Duration>,
+    /// The log groups, and how far back they are searched; none where they are not to be.
+    logs: Option<(Logs, Duration)>,
+    /// Never grows: each look is a request, and is made when a person asks.
+    changes: watch::Sender<u64>,
+}
+
+impl Deployed {
+    /// Opens a place; pages change something only with `writes`. `skew` is the clock-skew margin of its consumers, where they have one
+    /// of their own. Of a message the functions' log lines are read that are no older than `logs`; none without it.
+    #[must_use]
+    pub fn new(place: Place, writes: bool, skew: Option<Duration>, logs: Option<Duration>) -> Self {
+        let logs = place.logs().zip(logs);
+        Self { place, writes, skew, logs, changes: watch::Sender::new(0) }
+    }
+
+    /// Returns what the functions have logged of a message.
+    async fn lines_about(&self, id: &str) -> MessageFacts {
+        let Some((logs, back)) = &self.logs else {
+            return MessageFacts { missing: Some(NO_LOGS.to_owned()), ..MessageFacts::default() };
+        };
+        let found = match logs.find(&[id], SystemClock.now().minus(*back).as_millis()).await {
+            Ok(found) => found,
+            Err(error) => return MessageFacts { missing: Some(Chain(&error).to_string()), ..MessageFacts::default() },
+        };
+        let mut missing = found.missing;
+        if found.lines.is_empty() {
+            missing.push(NO_LINES.to_owned());
+        }
+        let facts = found.lines.iter().flat_map(|line| facts(line, id)).collect();
+        let missing = Some(missing.join(" ")).filter(|missing| !missing.is_empty());
+        MessageFacts { facts, missing, ..MessageFacts::default() }
+    }
+
+    async fn now(&self) -> Result<Overview, Error> {
+        let (depths, mappings) = join(self.place.depths(), self.mappings()).await;
+        let mut untold = Untold { asked: depths.len() + mappings.len(), errors: Vec::new() };
+        let dead = self.place.dead_letter_queues();
+        let queue = |(queue, depth): (&Queue, Result<Depth, Error>)| {
+            let Depth { visible, in_flight, delayed } = untold.keep(depth)?;
+            Some(QueueState {
+                name: queue.name.clone(),
+                dead_letter_queue: queue.dead_letter_queue.clone(),
+                is_dead_letter_queue: dead.iter().any(|other| other.name == queue.name),
+                visible,
+                in_flight,
+                delayed,
+                counts: None,
+            })
+        };
+        let queues = self.place.queues.iter().zip(depths).filter_map(queue).collect();
+        let function = |(function, mappings): (&Function, Result<Vec<Mapping>, Error>)| FunctionState {
+            name: function.name.clone(),
+            mappings: untold.keep(mappings).unwrap_or_default().into_iter().map(mapping).collect(),
+            ..FunctionState::default()
+        };
+        let functions = self.place.functions.iter().zip(mappings).map(function).collect();
+        let at_ms = SystemClock.now().as_millis();
+        Ok(Overview { at_ms, queues, functions, consumers: Vec::new(), untold: untold.said()? })
+    }
+
+    /// The mappings of each function, in their order.
+    async fn mappings(&self) -> Vec<Result<Vec<Mapping>, Error>> {
+        let (intake, mut mappings) = (Intake::of(&self.place), Vec::new());
+        for some in self.place.functions.chunks(REQUESTS) {
+            mappings.extend(join_all(some.iter().map(|function| intake.list(Some(&function.name)))).await);
+        }
+        mappings
+    }
+}
+
+impl Source for Deployed {
+    fn name(&self) -> String {
+        self.place.name.clone()
+    }
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn allows_writes(&self) -> bool {
+        self.writes
+    }
+
+    fn skew(&self) -> Option<Duration> {
+        self.skew
+    }
+
+    fn is_sampled(&self) -> bool {
+        false
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn overview(&self) -> Answer<'_, Overview> {
+        Box::pin(self.now())
+    }
+
+    fn messages<'a>(&'a self, _: &'a MessageQuery) -> Answer<'a, MessageList> {
+        let list = MessageList { missing: Some(NO_MESSAGES.to_owned()), ..MessageList::default() };
+        Box::pin(async { Ok(list) })
+    }
+
+    fn message<'a>(&'a self, id: &'a str) -> Answer<'a, Option<MessageFacts>> {
+        Box::pin(async { Ok(Some(self.lines_about(id).await)) })
+    }
+}
+
+/// What a line says of a message.
+fn facts(line: &Logged, id: &str) -> Vec<Fact> {
+    let event = Event {
+        seq: 0,
+        at_ms: line.at_ms,
+        message_id: Some(id.into()),
+        queue: None,
+        function: Some(line.function.as_str().into()),
+        process: None,
+        invocation: None,
+        what: lines::read(&line.text).what,
+    };
+    let mut facts = facts_of_journal(&[event], &BTreeSet::from([id]));
+    // A process has a stream of its own, named after the version: `2026/11/22/[$LATEST]12ab…`.
+    let name = line.stream.rsplit(']').next().unwrap_or_default();
+    let stream = name.get(..PROCESS_SHOWN).unwrap_or(name).to_owned();
+    for process in facts.iter_mut().filter_map(|fact| fact.process.as_mut()) {
+        process.id = Some(stream.clone());
+    }
+    facts
+}
+
+/// What was asked for, and did not come.
+struct Untold {
+    asked: usize,
+    errors: Vec<Error>,
+}
+
+impl Untold {
+    /// Returns the answer; keeps the error.
+    fn keep<T>(&mut self, answer: Result<T, Error>) -> Option<T> {
+        answer.map_err(|error| self.errors.push(error)).ok()
+    }
+
+    /// Returns what is not told, each in a sentence.
+    ///
+    /// # Errors
+    /// The first one, where nothing that was asked for came.
+    fn said(self) -> Result<Vec<String>, Error> {
+        let failed: Vec<_> = self.errors.iter().map(|error| Chain(error).to_string()).collect();
+        match self.errors.into_iter().next() {
+            Some(error) if failed.len() == self.asked => Err(error),
+            _ => Ok(UNTOLD.map(str::to_owned).into_iter().chain(failed).collect()),
+        }
+    }
+}
+
+fn mapping(mapping: Mapping) -> MappingState {
+    let is_on = mapping.is_on();
+    MappingState { id: mapping.id, queue: mapping.queue, state: mapping.state, is_on }
+}
