@@ -80,7 +80,11 @@ pub(super) fn steps(facts: &[Fact], focus: &str, waits_until: Option<Timestamp>,
             let waited = format!("Waited {}", lasting(millis(fact.at.since(from))));
             steps.push(Step { process: None, ..step(from, (Kind::Wait, waited, Some(why))) });
         }
-        steps.push(step(fact.at, words(fact, now)));
+        let (kind, what, mut detail) = words(fact, now);
+        if matches!(fact.what, What::Hidden { .. }) && is_worked_on(&facts[..index], &fact.message) {
+            detail = Some("so that no other worker receives it while this one works".to_owned());
+        }
+        steps.push(step(fact.at, (kind, what, detail)));
     }
     if let Some((until, (from, why))) = waits_until.zip(waited(facts, focus)) {
         steps.push(Step {
@@ -103,6 +107,13 @@ fn process(process: &Process) -> String {
         Some(id) => format!("{}, process {id}", process.function),
         None => process.function.clone(),
     }
+}
+
+/// Whether a worker had claimed a message, and had not ended.
+fn is_worked_on(before: &[Fact], message: &str) -> bool {
+    let mut own = before.iter().rev().filter(|fact| fact.message == message);
+    let last = own.find(|fact| matches!(fact.what, What::Claimed(_) | What::Finished(_) | What::BatchFailed(_)));
+    last.is_some_and(|fact| matches!(fact.what, What::Claimed(_)))
 }
 
 /// From when a message was waiting to be received again, and for what.

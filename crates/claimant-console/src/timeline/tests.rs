@@ -577,8 +577,11 @@ fn steps_are_in_order_with_what_was_waited_for_and_until_when() {
 
 #[test]
 fn what_a_message_waits_for_is_its_last_step() {
-    let died = story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).died(3, "a");
+    let died = story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).hidden(2, "a", 31).died(3, "a");
     let told = died.told("a", 5);
+    let renewed =
+        told.steps.iter().find(|step| step.what == "Hidden until 12:00:31").expect("it was hidden for longer");
+    assert_eq!(renewed.detail.as_deref(), Some("so that no other worker receives it while this one works"));
     let last = told.steps.last().expect("it has steps");
     assert_eq!((last.kind, last.what.as_str(), last.after_ms), (Kind::Wait, "Waits until 12:00:31", 3_000));
     assert!(last.detail.as_deref().is_some_and(|why| why.starts_with("for the end of its visibility timeout")));
