@@ -25,7 +25,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const ON_PIPES: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >&2"#;
 
 /// What the browser is told: nothing that leaves this machine, and nothing that is decided by what the machine has.
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 15] = [
     "--remote-debugging-pipe",
     "--headless",
     // Tests run as root in containers, and open no page but their own.
@@ -40,6 +40,8 @@ const OPTIONS: [&str; 14] = [
     "--disable-sync",
     "--force-color-profile=srgb",
     "--hide-scrollbars",
+    // Names of others that lead to this machine.
+    "--host-resolver-rules=MAP *.example 127.0.0.1",
     "--lang=en-US",
 ];
 

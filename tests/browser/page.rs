@@ -63,7 +63,10 @@ impl Page {
         let opened = self.call("Page.navigate", json!({ "url": url }));
         assert!(opened["errorText"].is_null(), "{url}: {}", opened["errorText"]);
         // A page of before may still have been there when it was asked.
-        self.until(url, &format!("location.href === {} && document.readyState === 'complete'", json!(url)));
+        self.until(
+            url,
+            &format!("location.href === new URL({}).href && document.readyState === 'complete'", json!(url)),
+        );
     }
 
     /// Evaluates an expression in the page, waits for it if it is a promise, and returns its value.

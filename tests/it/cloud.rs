@@ -84,7 +84,7 @@ fn write_template(path: &Path, visibility_s: u32, function: &str) {
 pub(crate) type Logs = Arc<Mutex<Vec<String>>>;
 
 /// Where cargo puts the workspace's binaries: beside the directory of this test binary.
-fn binaries() -> PathBuf {
+pub(crate) fn binaries() -> PathBuf {
     built(&["order-confirmation", "payment", "gift-card", "loyalty", "audit"])
 }
 

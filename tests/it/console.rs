@@ -1,3 +1,10 @@
 //! The console in a real browser.
 
+mod acts;
+mod guard;
 mod harness;
+mod many;
+mod pages;
+mod person;
+mod stage;
+mod story;
