@@ -15,7 +15,7 @@ MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
-.PHONY: help run dev test lint docs fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries \
+.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries \
 	tests test-alone test-servers test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
@@ -40,8 +40,8 @@ test: ## Everything: lints, unit and integration tests, the template, a round of
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
 # would compile every dependency once more.
-tests test-%: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
-tests test-%: export CLIPPY_ARGS := -Dwarnings
+tests pictures test-%: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+tests pictures test-%: export CLIPPY_ARGS := -Dwarnings
 
 # All that the tests below run, in one build: what they then ask cargo for is there.
 tests:
@@ -93,6 +93,10 @@ fmt: ## Format the code
 docs: ## Build the book of docs/ into target/book
 	@scripts/tools mdbook
 	mdbook build docs
+
+pictures: tests ## Make the pictures of the book's page on the console, in a browser
+	@scripts/tools browser
+	CLAIMANT_PICTURES=docs/console cargo test --workspace --locked --test it -- --ignored console::story
 
 watch: ## Run the functions by cargo lambda watch, rebuilt on every change, beside a local cloud
 	cargo build --locked -p claimant-cli

@@ -12,9 +12,10 @@ use tempfile::TempDir;
 use super::stage::Stage;
 use crate::cloud::built;
 
-/// The window of the book's pictures, and the one that has a whole timeline.
+/// The windows of the book's pictures: for some of a page, for the whole overview, for a whole timeline.
 const BOOK: View = View { width: 1120, height: 760, dark: false };
 const TALL: View = View { height: 1420, ..BOOK };
+const WHOLE: View = View { height: 1120, ..BOOK };
 
 /// What is changed of the project's template: a minute until a message is visible again is long for a test.
 const SHORTER: [(&str, &str); 3] = [
@@ -119,7 +120,7 @@ fn one_command_and_a_click_each_show_what_it_is_about() {
     send(&page, &address, "An order whose mail takes two seconds", "button[value='']");
     says(&page, &["killed"]);
     page.open(&format!("{address}/"));
-    page.view(TALL);
+    page.view(WHOLE);
     page.until_text("order-confirmation");
     picture(&page, "overview");
     page.view(BOOK);
