@@ -57,7 +57,10 @@ async fn main() {
         usage.requests,
         usage.read_units
     );
-    assert_eq!((listed.found.len(), listed.looked_at), (records.div_ceil(PART) * 3, records as u64));
+    assert_eq!(listed.found.len(), records.div_ceil(PART) * 3);
+    // The embedded DynamoDB counts the record that a page has no room for, too.
+    let twice = if embedded { usage.requests } else { 0 };
+    assert!((records as u64..=records as u64 + twice).contains(&listed.looked_at));
 }
 
 async fn fill(client: &Client, records: usize) {

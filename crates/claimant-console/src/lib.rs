@@ -17,8 +17,8 @@
 //!
 //! # A page
 //!
-//! A page is one struct that is either serialised (`Accept: application/json`) or drawn ([`answer::Page`]). An act is a `POST` of a form
-//! or of JSON; it answers 303 to the page that shows what became of it, or JSON ([`answer::Done`]). Acts go through
+//! A page is one struct that is either serialised (`Accept: application/json`) or drawn (`answer::Page`). An act is a `POST` of a form
+//! or of JSON; it answers 303 to the page that shows what became of it, or JSON (`answer::Done`). Acts go through
 //! `claimant-operate`, so a page does nothing that a command cannot do.
 //!
 //! Nothing of a message is ever HTML: `maud` escapes what it is given, and no page marks text of a message as markup.
