@@ -30,7 +30,6 @@ mod console;
 mod fields;
 mod guard;
 mod history;
-mod kept;
 mod live;
 mod pages;
 mod refused;

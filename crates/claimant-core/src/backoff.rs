@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::key::MessageId;
 use crate::limits::{
-    BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, REJECTED_BASE_MS, STORE_RETRY_BASE_MS, STORE_RETRY_LEFT_MIN_MS,
-    STORE_RETRY_MAX_MS,
+    BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_HIDDEN_MS, REJECTED_BASE_MS, STORE_RETRY_BASE_MS,
+    STORE_RETRY_LEFT_MIN_MS, STORE_RETRY_MAX_MS, VISIBILITY_MAX_S,
 };
 
 /// Returns the delay before the next try after try number `attempt` (from 1): growing, capped, and spread over the upper
@@ -37,6 +37,14 @@ pub(crate) fn turn_delay(receive_count: u32, invocation: Duration, message_id: &
     // OK because an invocation lasts minutes.
     let half = ceiling(invocation.as_millis() as u64, 2, receive_count - 1) / 2;
     Duration::from_millis(half + spread(message_id, receive_count) % half.max(1))
+}
+
+/// Returns the delay before a message that an open breaker held back is delivered again: twice as long with each receive, so that
+/// its receives outlast the outage, and spread over the upper quarter.
+pub(crate) fn held_delay(receive_count: u32, message_id: &MessageId) -> Duration {
+    let doubled = 2_u64.saturating_pow(receive_count.saturating_sub(1));
+    let quarter = BREAKER_HIDDEN_MS.saturating_mul(doubled).min(VISIBILITY_MAX_S * 1_000) / 4;
+    Duration::from_millis(quarter * 3 + spread(message_id, receive_count) % quarter)
 }
 
 /// Returns the delay before a store that gave no answer to try number `tries` (from 1) is called again, for this message and
@@ -85,6 +93,10 @@ mod tests {
         assert_eq!((turn(0), turn(1), turn_delay(9, Duration::ZERO, &id)), (0, 0, Duration::ZERO));
         for (receive_count, full) in [(2, 10_000), (3, 20_000), (5, 80_000), (u32::MAX, 900_000)] {
             assert!((full / 2..=full).contains(&turn(receive_count)), "{receive_count}");
+        }
+        for (receive_count, s) in [(0, 300), (1, 300), (2, 600), (5, 4_800), (9, 42_300), (u32::MAX, 42_300)] {
+            let ms = held_delay(receive_count, &id).as_millis();
+            assert!((s * 750..=s * 1_000).contains(&ms), "{receive_count}: {ms} ms");
         }
         let rejected: Vec<_> = (1..=5).map(|n| rejected_delay(n).as_secs()).collect();
         assert_eq!(rejected, [0, 1, 2, 4, 8]);

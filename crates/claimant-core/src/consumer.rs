@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::batch::Runner;
+use crate::breaker::BREAKER_CONSUMER;
 use crate::decode::Json;
 use crate::duplicate::Duplicate;
 use crate::envelope::Envelope;
@@ -164,6 +165,9 @@ impl<T: Send + 'static> Consumer<T> {
             with the process: do the work in the transaction and leave at_most_once away, or use a store without transactions";
         const NEEDS_KEY: &str = "at most once needs a key from the payload: a message that is redriven from a dead-letter queue \
             has a new message id, so that under the id as the key its parked work would run again; add .key(…) or .key_of(…)";
+        const BREAKER_NEEDS_OUTLIVING_CLAIMS: &str = "a breaker needs a store whose claims outlive their owners, and this one's \
+            end with the process, so that no other process would see it: leave .breaker(…) away, or use a store without transactions";
+        const RESERVED: &str = "its name is that of breakers' records: choose another one";
         const NEEDS_BATCH: &str = "a size of calls needs a batch handler: Consumer::batch, or leave items_max away";
         const RUNS_AGAIN: &str = "at most once does not go with a batch in a transaction, whose handler is called again for             the other items when one fails: leave at_most_once away, since what was rolled back is not done";
         let parks = self.options.policy.abandoned == Abandoned::Park;
@@ -175,6 +179,9 @@ impl<T: Send + 'static> Consumer<T> {
             (parks && !self.store.claims_outlive_owners()).then_some(NEEDS_OUTLIVING_CLAIMS),
             (parks && !self.reader.identity.has_key()).then_some(NEEDS_KEY),
             (parks && transactional).then_some(RUNS_AGAIN),
+            (self.options.breaker.is_some() && !self.store.claims_outlive_owners())
+                .then_some(BREAKER_NEEDS_OUTLIVING_CLAIMS),
+            (self.name == BREAKER_CONSUMER).then_some(RESERVED),
             (self.options.items_max.is_some() && !batch).then_some(NEEDS_BATCH),
             self.reader.identity.fault(),
         ];

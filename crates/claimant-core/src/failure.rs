@@ -1,5 +1,6 @@
 //! Why a handler failed, and whether trying again can help.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -31,6 +32,7 @@ pub struct HandlerError {
     source: Box<dyn StdError + Send + Sync>,
     kind: FailureKind,
     retry_after: Option<Duration>,
+    downstream: Option<Cow<'static, str>>,
 }
 
 /// What a failure says about another try.
@@ -49,7 +51,7 @@ impl HandlerError {
     /// Returns a failure to be tried again, with this text. The work is not done: an
     /// [at-most-once](crate::Consumer::at_most_once) consumer tries it again too.
     pub fn retry(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { source: why.into(), kind: FailureKind::Retry, retry_after: None }
+        Self { source: why.into(), kind: FailureKind::Retry, retry_after: None, downstream: None }
     }
 
     /// Returns a failure that no retry can fix, with this text.
@@ -84,6 +86,34 @@ impl HandlerError {
     pub fn after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
         self
+    }
+
+    /// Says that the system of this name is away, or gives no answer in time: its [breaker](crate::Breaker) counts that. Not for what it
+    /// answers about one message.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// use claimant::HandlerError;
+    ///
+    /// fn sent(status: u16) -> Result<(), HandlerError> {
+    ///     match status {
+    ///         200 => Ok(()),
+    ///         400 => Err(HandlerError::terminal("the mail server refuses this address")),
+    ///         status => Err(HandlerError::retry(format!("the mail server answered {status}")).downstream("mail")),
+    ///     }
+    /// }
+    /// assert_eq!(sent(503).unwrap_err().failed_downstream(), Some("mail"));
+    /// ```
+    #[must_use]
+    pub fn downstream(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.downstream = Some(name.into());
+        self
+    }
+
+    /// Returns the name of the system that is away, if that was said.
+    #[must_use]
+    pub fn failed_downstream(&self) -> Option<&str> {
+        self.downstream.as_deref()
     }
 
     /// Returns whether the message is rejected for good.
@@ -139,12 +169,14 @@ pub struct Failure {
     pub kind: FailureKind,
     /// The delay asked for, if any.
     pub retry_after: Option<Duration>,
+    /// The name of the system that is away, if that was said.
+    pub downstream: Option<Cow<'static, str>>,
 }
 
 impl Failure {
     /// Returns a failure to be tried again.
     pub fn retry(why: impl Into<String>) -> Self {
-        Self { why: why.into(), kind: FailureKind::Retry, retry_after: None }
+        Self { why: why.into(), kind: FailureKind::Retry, retry_after: None, downstream: None }
     }
 
     /// Returns a failure that no retry can fix.
@@ -159,7 +191,7 @@ impl From<HandlerError> for Failure {
         let mut why = Bounded(String::new());
         let shown = write!(why, "{error}").is_ok() || why.0.len() >= FAILURE_MAX_BYTES;
         let why = if shown { why.0 } else { "the handler's error cannot be shown".to_owned() };
-        Self { why, kind: error.kind, retry_after: error.retry_after }
+        Self { why, kind: error.kind, retry_after: error.retry_after, downstream: error.downstream }
     }
 }
 

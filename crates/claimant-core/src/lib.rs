@@ -13,6 +13,7 @@
 //! | `deadline`, [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`routes`] | several consumers in one function, and which message goes to which |
 //! | [`backoff`], `budget` | when failed calls and messages are tried again |
+//! | [`mod@breaker`] | when messages are held back, since a system that their handlers call is away |
 //! | `threads` | the threads that handlers run on and can block |
 //! | `queue`, `meter` | what the engine asks of the queue; what it asked of the store |
 //! | [`spans`] | what a tracing system is told of messages and their steps |
@@ -23,6 +24,7 @@ pub mod backoff;
 pub mod batch;
 mod batch_transactions;
 mod batched;
+pub mod breaker;
 mod budget;
 mod claim;
 pub mod clock;
@@ -69,6 +71,7 @@ mod tuning;
 pub use attributes::{AttributeValue, Attributes};
 pub use batch::{BatchHandler, BatchResults, Item, Items, TransactionalBatchHandler};
 pub use batch_transactions::BatchTransactional;
+pub use breaker::Breaker;
 pub use budget::Budget;
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};

@@ -142,6 +142,31 @@ pub const BACKOFF_BASE_MS: u64 = 2_000;
 /// length is waited out, and does not end in the dead-letter queue.
 pub const BACKOFF_FACTOR: u64 = 5;
 
+/// The most calls that a breaker can count.
+pub const BREAKER_CALLS_MAX: u32 = 64;
+
+/// The shortest time for which a breaker can be open before it is probed.
+pub const BREAKER_OPEN_MIN_MS: u64 = 1_000;
+
+/// The longest time for which a breaker is open before it is probed again, unless it is set to more; and the most that can be set is
+/// five times as much.
+pub const BREAKER_OPEN_MAX_MS: u64 = 60_000;
+
+/// No breaker is claimed for longer: its lease lasts as long as a handler, and no handler longer than an invocation.
+pub(crate) const BREAKER_LEASE_MAX_MS: u64 = 15 * 60_000;
+
+/// How often a process that waits for an open breaker reads its record.
+pub const BREAKER_LOOK_MS: u64 = 5_000;
+
+/// So many calls in a row have to be answered for a breaker to be closed again, if there are so many messages.
+pub const BREAKER_PROBES: u32 = 3;
+
+/// For how long a breaker that was closed again is remembered: one that opens meanwhile is open for longer.
+pub(crate) const BREAKER_WINDOW_S: u64 = 600;
+
+/// For how long a message is hidden that an open breaker held back, after its first receive; then doubling.
+pub(crate) const BREAKER_HIDDEN_MS: u64 = 300_000;
+
 /// The first delay before a rejected message is shown again, on its way to the dead-letter queue; then doubling.
 pub(crate) const REJECTED_BASE_MS: u64 = 1_000;
 
@@ -170,4 +195,5 @@ const _: () = assert!(BLOCKED_MAX + RUNTIMES_MAX * THREADS_MAX <= PROCESS_THREAD
 const _: () = assert!(BACKOFF_BASE_MS >= 2 && BACKOFF_BASE_MS <= BACKOFF_MAX_MS);
 const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
 const _: () = assert!(MARGIN_DEFAULT_MS <= MARGIN_MAX_MS);
+const _: () = assert!(BREAKER_WINDOW_S >= WINDOW_MIN_S && BREAKER_CALLS_MAX == u64::BITS);
 const _: () = assert!(CONCURRENCY_DEFAULT <= CONCURRENCY_MAX);

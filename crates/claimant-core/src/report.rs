@@ -31,6 +31,8 @@ pub enum Outcome {
     Stuck,
     /// There was no time left to start it.
     NotStarted,
+    /// It was held back as long as there was time, since the breaker of a system that its handler calls is open.
+    BreakerOpen,
     /// An earlier message of its ordered group did not succeed.
     Blocked,
     /// No retry can fix it.
@@ -82,6 +84,7 @@ impl Outcome {
             Self::Cancelled => "cancelled",
             Self::Stuck => "stuck",
             Self::NotStarted => "not_started",
+            Self::BreakerOpen => "breaker_open",
             Self::Blocked => "blocked",
             Self::Rejected { rejection, .. } if rejection.is_conflict() => "conflict",
             Self::Rejected { .. } => "rejected",
@@ -106,7 +109,7 @@ impl Outcome {
 }
 
 /// Every word that [`Outcome::word`] can return.
-pub const OUTCOME_WORDS: [&str; 17] = [
+pub const OUTCOME_WORDS: [&str; 18] = [
     "completed",
     "duplicate",
     "busy",
@@ -114,6 +117,7 @@ pub const OUTCOME_WORDS: [&str; 17] = [
     "cancelled",
     "stuck",
     "not_started",
+    "breaker_open",
     "blocked",
     "conflict",
     "rejected",

@@ -211,7 +211,7 @@ pub trait Store: Send + Sync + 'static {
         true
     }
 
-    /// Reads a record, within this time: for operators and tests, not for decisions.
+    /// Reads a record, within this time: for operators and tests, and as a hint; not for decisions.
     ///
     /// # Errors
     /// When the store did not give an answer.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::breaker::Breaker;
 use crate::consumer::Consumer;
 use crate::options::Lease;
 use crate::protocol::{Abandoned, Conflicts};
@@ -85,6 +86,24 @@ impl<T> Consumer<T> {
     #[must_use]
     pub fn wait_while_busy(mut self, most: Duration) -> Self {
         self.options.busy_wait = Some(most);
+        self
+    }
+
+    /// Holds messages back while the breaker of a system that the handler calls is open, see [`Breaker`]. Needs a store whose claims
+    /// [outlive their owners](crate::Store::claims_outlive_owners): its processes share the breaker through that.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// use claimant::Breaker;
+    ///
+    /// let breaker = Breaker::new("warehouse").opens_after(3, 20);
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack).breaker(breaker);
+    /// ```
+    #[must_use]
+    pub fn breaker(mut self, breaker: Breaker) -> Self {
+        self.options.breaker = Some(breaker);
         self
     }
 

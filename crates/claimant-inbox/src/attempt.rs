@@ -166,7 +166,7 @@ impl Worker {
 
     /// Records why an attempt failed, and when the next one is due.
     async fn fail(&self, taken: &Taken, failure: Failure) -> AttemptOutcome {
-        let Failure { why, kind, retry_after } = failure;
+        let Failure { why, kind, retry_after, .. } = failure;
         let is_final = kind == FailureKind::Terminal;
         if is_final || taken.attempt >= self.attempts_max {
             return self.mark_dead(taken, &why).await;

@@ -128,6 +128,7 @@ numbers! {
         settle_unknown = "settle_unknown",
         stuck = "stuck",
         not_started = "not_started",
+        breaker_open = "breaker_open",
         blocked = "blocked",
         store_failed = "store_failed",
         fetch_failed = "fetch_failed",

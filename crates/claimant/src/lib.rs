@@ -65,6 +65,8 @@
 #[doc(inline)]
 pub use claimant_core::attributes::{AttributeValue, Attributes};
 #[doc(inline)]
+pub use claimant_core::breaker::Breaker;
+#[doc(inline)]
 pub use claimant_core::clock::{Clock, SystemClock, Timestamp};
 #[doc(inline)]
 pub use claimant_core::consumer::Consumer;
@@ -265,10 +267,10 @@ pub mod limits {
     };
     #[doc(inline)]
     pub use claimant_core::limits::{
-        BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BUSY_WAIT_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX,
-        ITEMS_DEFAULT, ITEMS_MAX, LEASE_MAX_MS, LEASE_MIN_MS, MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX,
-        RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS, UNPACKED_BATCH_MAX_BYTES, VISIBILITY_MAX_S,
-        WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
+        BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_CALLS_MAX, BREAKER_OPEN_MAX_MS, BREAKER_OPEN_MIN_MS,
+        BUSY_WAIT_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, ITEMS_DEFAULT, ITEMS_MAX, LEASE_MAX_MS, LEASE_MIN_MS,
+        MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX, RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS,
+        UNPACKED_BATCH_MAX_BYTES, VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
     };
     #[doc(inline)]
     pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};
@@ -304,6 +306,9 @@ mod decoders {}
 /// The examples of the documents compile.
 #[cfg(all(doctest, feature = "dynamodb", feature = "lambda", feature = "producer"))]
 mod documents {
+    #[doc = include_str!("../../../docs/breaker.md")]
+    struct Breakers;
+
     #[doc = include_str!("../../../docs/guarantees.md")]
     struct Guarantees;
 

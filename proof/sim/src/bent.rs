@@ -6,6 +6,7 @@ use claimant_core::{
     Transactional,
 };
 
+use crate::calls::BREAKER;
 use crate::mutant::Mutant;
 
 /// A store whose answers are read wrongly.
@@ -114,6 +115,9 @@ impl<S: Store + Clone> Store for Bent<S> {
     }
 
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        if self.mutant == Mutant::BreakerUnseen && id.as_str().starts_with(BREAKER) {
+            return Box::pin(async move { self.inner.get(id, call).await.map(|_| None) });
+        }
         self.inner.get(id, call)
     }
 }

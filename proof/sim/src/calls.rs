@@ -9,6 +9,9 @@ use crate::history::{Call, Kind, Record};
 /// The lock table's name.
 pub const LOCKS: &str = "locks";
 
+/// How the ids of breakers' records begin.
+pub const BREAKER: &str = "claimant-breaker#";
+
 /// The name of the table that transactional handlers write to.
 pub const EFFECTS: &str = "effects";
 

@@ -1,6 +1,7 @@
 //! A scenario from a seed.
 
 mod handlers;
+mod outages;
 mod patterns;
 
 use fastrand::Rng;
@@ -48,6 +49,7 @@ pub fn draw(seed: u64) -> Scenario {
     let mut rng = Rng::with_seed(!seed);
     scenario.consumer.busy_wait_ms = rarely(&mut rng, 4).then(|| one(&mut rng, &[100, 1_000, 4_000]));
     handlers::apply(&mut rng, &mut scenario);
+    outages::apply(&mut Rng::with_seed(seed.rotate_left(32)), &mut scenario);
     scenario
 }
 
@@ -83,6 +85,7 @@ fn consumer(rng: &mut Rng) -> ConsumerSpec {
         items: None,
         routes: None,
         busy_wait_ms: None,
+        breaker: None,
     }
 }
 

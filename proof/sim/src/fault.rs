@@ -28,6 +28,13 @@ pub enum Fault {
         /// What happens to them.
         fate: Fate,
     },
+    /// What the handlers call is away for a while: each run that begins fails.
+    Away {
+        /// From when.
+        from_ms: u64,
+        /// For how long.
+        for_ms: u64,
+    },
     /// With one payload that is fetched.
     Fetch {
         /// Which.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use claimant_core::{
-    Conflicts, Consumer, Consumers, Context, Fingerprint, HandlerThreads, Items, Lease, Routes, Store,
+    Breaker, Conflicts, Consumer, Consumers, Context, Fingerprint, HandlerThreads, Items, Lease, Routes, Store,
     TransactionGuard, Transactional, Variables,
 };
 use claimant_dynamodb::{LockTable, Transaction};
@@ -18,8 +18,8 @@ use crate::event::{KIND, Several, kind};
 use crate::mutant::Mutant;
 use crate::payloads::Payloads;
 use crate::process::Process;
-use crate::scenario::{Guarantee, Scenario};
-use crate::work::{Actor, Payload};
+use crate::scenario::{BreakerSpec, Guarantee, Scenario};
+use crate::work::{Actor, DOWNSTREAM, Payload};
 use crate::world::World;
 
 /// The service of one process.
@@ -166,6 +166,10 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     }
     if let Some(ms) = spec.busy_wait_ms {
         consumer = consumer.wait_while_busy(Duration::from_millis(ms));
+    }
+    if let Some(BreakerSpec { failures, of, open_for_ms }) = spec.breaker {
+        let breaker = Breaker::new(DOWNSTREAM).opens_after(failures, of).open_for(Duration::from_millis(open_for_ms));
+        consumer = consumer.breaker(breaker);
     }
     if let Some(ms) = spec.timeout_ms {
         consumer = consumer.timeout(Duration::from_millis(ms));

@@ -76,6 +76,8 @@ pub enum Mutant {
     ActsUnguarded,
     /// Operators force each act.
     ActsForced,
+    /// A process that reads the record of an open breaker sees none.
+    BreakerUnseen,
 }
 
 impl Mutant {
@@ -125,6 +127,7 @@ impl Mutant {
                 | Self::SuspectsUnknown
                 | Self::ClaimsAhead
                 | Self::FenceMadeUp
+                | Self::BreakerUnseen
         )
     }
 }

@@ -75,6 +75,20 @@ pub struct ConsumerSpec {
     /// For how long it waits for a busy key, if it does.
     #[serde(default)]
     pub busy_wait_ms: Option<u64>,
+    /// The breaker of what its handlers call, if it has one.
+    #[serde(default)]
+    pub breaker: Option<BreakerSpec>,
+}
+
+/// A breaker's settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BreakerSpec {
+    /// It opens when so many
+    pub failures: u32,
+    /// of so many runs have failed.
+    pub of: u32,
+    /// For how long it is open at first.
+    pub open_for_ms: u64,
 }
 
 /// Several consumers in one function.

@@ -42,7 +42,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 19] = [
+    let all: [fn(&mut Scenario); 20] = [
         |s| s.consumer.items = None,
         |s| s.messages.iter_mut().for_each(|message| message.large = false),
         |s| {
@@ -64,6 +64,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.function.threads = false,
         |s| s.consumer.by_message_id = false,
         |s| s.consumer.busy_wait_ms = None,
+        |s| s.consumer.breaker = None,
         |s| s.messages.iter_mut().for_each(|message| message.more.clear()),
         plain,
     ];

@@ -23,6 +23,12 @@ use crate::world::World;
 /// What panicking handlers say.
 pub const PANIC: &str = "simulated: the handler panics";
 
+/// What handlers call.
+pub const DOWNSTREAM: &str = "mail";
+
+/// How long it takes to see that it is away.
+const AWAY_MS: u64 = 50;
+
 /// Larger than any result that is kept.
 const LARGE_BYTES: usize = 70_000;
 
@@ -167,6 +173,10 @@ async fn work(
     tx: Option<TransactionGuard<Transaction>>,
 ) -> Result<Option<String>, HandlerError> {
     let pause = |ms: u64| sleep(Duration::from_millis(ms));
+    if world.is_away() && !matches!(about.work, Work::Abort(_) | Work::Block(_)) {
+        pause(AWAY_MS).await;
+        return Err(HandlerError::retry("it is away").downstream(DOWNSTREAM));
+    }
     match about.work {
         Work::Good { before_ms, after_ms } => {
             pause(before_ms).await;

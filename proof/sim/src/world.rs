@@ -213,6 +213,15 @@ impl World {
         self.state().faults && self.scenario.faults.iter().any(is_it)
     }
 
+    /// Whether what the handlers call is away.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        let now = self.now_ms();
+        self.fault(
+            |fault| matches!(*fault, Fault::Away { from_ms, for_ms } if (from_ms..from_ms + for_ms).contains(&now)),
+        )
+    }
+
     /// What is to happen to this request.
     #[must_use]
     pub fn fate(&self, of_store: bool, request: RequestNo) -> Option<Fate> {

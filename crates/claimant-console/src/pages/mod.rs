@@ -12,7 +12,6 @@ mod message;
 mod messages;
 mod overview;
 mod send;
-mod sending;
 mod trace;
 
 use axum::Router;

@@ -70,6 +70,7 @@ impl Told<'_> {
                 "the handler did not stop when its time was over, so its claim stays until its lease ends".to_owned()
             }
             "not_started" => "there was no time left to start it".to_owned(),
+            "breaker_open" => "it was held back, since a system that its handler calls was away".to_owned(),
             "blocked" => "it waited behind an earlier message of its group, which did not succeed".to_owned(),
             "rejected" if receive.claims.is_empty() => {
                 format!("it could not be handled, and no retry can fix that{why}")

@@ -8,37 +8,33 @@ use super::admission;
 use super::call::AfterCall;
 use super::claiming::{ClaimResult, Claiming};
 use super::context::BatchContext;
-use super::dead_letters::{DeadLetters, Disposed};
-use super::exit::Exit;
+use super::dead_letters::DeadLetters;
+use super::gate::Gate;
 use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
-use super::messages::{MessageEnd, Messages};
+use super::messages::Messages;
 use super::running::Running;
 use super::settlement::{AfterRun, Unsettled, after_run};
 use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
 use super::slots::{Held, SlotQueue};
 use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
-use crate::backoff;
-use crate::duplicate::Duplicate;
-use crate::key::RecordId;
 use crate::limits::UNSETTLED_MAX;
-use crate::queue::Confirmation;
 use crate::report::{Latencies, Outcome, Report};
 use crate::store::StoreError;
 
 /// One batch in progress.
 pub(crate) struct Batch<'a, T> {
-    cx: BatchContext<'a, T>,
-    lanes: Lanes<T>,
+    pub(super) cx: BatchContext<'a, T>,
+    pub(super) lanes: Lanes<T>,
     claiming: Claiming<'a, T>,
     running: Running<'a, T>,
     settling: SettleStage<'a, T>,
-    dead_letters: DeadLetters<'a, T>,
+    pub(super) dead_letters: DeadLetters<'a, T>,
     suspects: Suspects<'a, T>,
+    gate: Gate<'a, T>,
     slots: SlotQueue<'a>,
-    messages: Messages,
-    taken_over: usize,
+    pub(super) messages: Messages,
 }
 
 impl<'a, T: Send + 'static> Batch<'a, T> {
@@ -52,8 +48,8 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             settling: SettleStage::new(cx),
             dead_letters: DeadLetters::new(cx),
             suspects: Suspects::new(cx),
+            gate: Gate::new(cx),
             slots: SlotQueue::new(&cx.shared.slots),
-            taken_over: 0,
         }
     }
 
@@ -62,6 +58,8 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         self.cx.warn_if_no_time();
         loop {
             self.advance_lanes();
+            let under_way = self.claiming.in_flight() + self.running.len();
+            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), under_way);
             self.start_claims();
             self.start_runs();
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
@@ -94,6 +92,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             && self.settling.is_idle()
             && self.dead_letters.is_idle()
             && self.suspects.is_idle()
+            && self.gate.is_idle()
     }
 
     /// Waits for one call of a stage, and routes what came of it.
@@ -105,6 +104,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             Some(after) = self.running.next() => self.ran(after),
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
             Some(answers) = self.dead_letters.next() => self.disposed(answers),
+            true = self.gate.next() => {}
             () = self.suspects.ready() => {}
             () = self.slots.arrived() => {}
             () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
@@ -157,7 +157,8 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         let ending = if cx.store().claims_max().is_some() { unsettled } else { 0 };
         let in_hand = self.claiming.in_flight() + self.running.len() + ending;
         let ahead = cx.shared.ahead();
-        let count = admission::to_claim(self.claiming.waiting(), in_hand, cx.shared.concurrency, ahead);
+        let count = admission::to_claim(self.claiming.waiting(), in_hand, cx.shared.concurrency, ahead)
+            .min(self.gate.room(in_hand));
         // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
         let in_slots = ahead == 0;
         if in_slots && self.running.waits_for_slot() {
@@ -167,7 +168,8 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         while admitted.len() < count {
             let held = if in_slots { self.slots.take(cx.slot_by()) } else { Some(Held::default()) };
             let Some(held) = held else { break };
-            let Some(work) = self.claiming.pop() else { break };
+            let work = if self.gate.probes() { self.claiming.pop_for_probe() } else { self.claiming.pop() };
+            let Some(work) = work else { break };
             admitted.push((work, held));
         }
         let failed = self.claiming.start(admitted);
@@ -176,7 +178,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Begins the turn of the next suspects.
     fn start_suspects(&mut self) {
-        match self.suspects.start(&mut self.slots) {
+        match self.suspects.start(&mut self.slots, self.gate.room(0)) {
             Turn::Claim(admitted) => {
                 let failed = self.claiming.start(admitted);
                 failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
@@ -204,7 +206,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         let details = &mut work.delivery.details;
         (details.attempt, details.fence) = (Some(claim.attempt), Some(claim.fence));
         if claim.taken_over && !work.its_turn {
-            self.taken_over += 1;
+            self.suspects.taken_over += 1;
             tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id(), attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
         }
         let set_aside = self.suspects.is_left(work, claim.taken_over);
@@ -224,8 +226,14 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     }
 
     /// Starts handlers. While the store leaves settlements without an answer, each effect that is not settled counts: it may have
-    /// to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot.
+    /// to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot. What was claimed before a
+    /// breaker opened is released.
     fn start_runs(&mut self) {
+        if self.gate.is_shut() {
+            for claimed in self.running.take_waiting() {
+                self.settling.push(Unsettled::held_back(claimed));
+            }
+        }
         let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt());
         for claimed in self.running.start(max, &mut self.slots, self.claiming.in_flight() > 0) {
             self.settling.push(Unsettled::released(self.cx, claimed));
@@ -233,6 +241,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     }
 
     fn ran(&mut self, after: AfterCall<T>) {
+        self.gate.after_run(&after);
         match after {
             AfterCall::Settled(result) => self.settled(result),
             AfterCall::Ran(ran) => match after_run(self.cx, ran) {
@@ -246,80 +255,18 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         match after_settling(self.cx, result) {
             AfterSettling::Settle(unsettled) => self.settling.push(unsettled),
             AfterSettling::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
+            AfterSettling::Wait(mut work) => {
+                let details = &mut work.delivery.details;
+                (details.attempt, details.fence) = (None, None);
+                self.claiming.push(work);
+            }
             AfterSettling::Leave(work, exit) => self.leave(work.delivery, Some(work.identity.record_id), exit),
-        }
-    }
-
-    fn leave(&mut self, delivery: Delivery, record: Option<RecordId>, exit: Exit) {
-        match exit {
-            Exit::Answered(answer) => self.conclude(delivery, answer),
-            Exit::Duplicate { key, result } => {
-                let message_id = delivery.message.id().as_str();
-                let duplicate = Duplicate::new(key.as_str(), message_id, result.as_deref());
-                self.cx.shared.consumer.show_duplicate(&duplicate);
-                self.conclude(delivery, Answer::success(Outcome::Duplicate, result));
-            }
-            Exit::Disposed(disposal) => {
-                let (index, lane) = (delivery.index, delivery.lane);
-                self.lanes.answered(lane, &Answer::unchanged(disposal.why.outcome(false)));
-                let end = self.messages.disposed(Disposed { delivery, record, disposal });
-                self.event_ended(index, lane, false, end);
-            }
-        }
-    }
-
-    /// Sends rejected messages to the dead-letter queue; without time they stay where they are.
-    fn send_dead_letters(&mut self) {
-        let unsent = self.dead_letters.start();
-        self.disposed(unsent);
-    }
-
-    fn disposed(&mut self, answers: Vec<(Disposed, Confirmation)>) {
-        for (disposed, confirmation) in answers {
-            let confirmed = confirmation == Confirmation::Confirmed;
-            if !confirmed {
-                tracing::warn!(consumer = %self.cx.name(), message_id = %disposed.delivery.message.id(), "message could not be dead-lettered: it stays in its queue");
-            }
-            self.dead_lettered(disposed, confirmed);
-        }
-    }
-
-    /// Ends a message for the dead-letter queue: without a confirmed copy it goes back to its own, on its way there.
-    fn dead_lettered(&mut self, disposed: Disposed, confirmed: bool) {
-        let Disposed { delivery, disposal, .. } = disposed;
-        let delay = (!confirmed).then(|| backoff::rejected_delay(delivery.message.receive_count()));
-        let end = self.messages.report(delivery.index, disposal.why.outcome(confirmed), delay, delivery.details);
-        self.event_ended(delivery.index, delivery.lane, false, end);
-    }
-
-    /// Gives an event its answer.
-    fn conclude(&mut self, delivery: Delivery, answer: Answer) {
-        self.cx.warn_if_turns_end(&delivery.message, &answer.outcome);
-        let failed = !answer.outcome.is_success();
-        self.lanes.answered(delivery.lane, &answer);
-        let end = self.messages.answered(&delivery, answer);
-        self.event_ended(delivery.index, delivery.lane, failed, end);
-    }
-
-    /// Lets the lane of an event go on that has ended, failed or not. Where it was the last of its message, that is done first.
-    fn event_ended(&mut self, index: usize, lane: usize, failed: bool, end: MessageEnd) {
-        match end {
-            MessageEnd::Open => self.lanes.go_on(lane, failed),
-            MessageEnd::Reported { success } => {
-                self.cx.part.stop_span(index);
-                if success {
-                    self.cx.part.done(index);
-                }
-                self.lanes.go_on(lane, !success);
-            }
-            MessageEnd::Disposed(disposed) if self.cx.queue().has_dead_letters() => self.dead_letters.push(*disposed),
-            MessageEnd::Disposed(disposed) => self.dead_lettered(*disposed, false),
         }
     }
 
     fn report(self) -> Report {
         let mut report = Report::new(self.messages.into_entries());
-        report.taken_over = self.taken_over;
+        report.taken_over = self.suspects.taken_over;
         let (claim, handle) = (self.claiming.longest(), self.running.longest());
         report.latencies = Latencies { claim, handle, settle: self.settling.longest() };
         report.usage = self.cx.meter.usage();

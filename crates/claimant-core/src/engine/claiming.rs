@@ -80,6 +80,13 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         self.waiting.pop_front()
     }
 
+    /// Returns the message to see with whether a system is back: one on its last receive, which has nothing to lose, else the one
+    /// with the fewest.
+    pub(crate) fn pop_for_probe(&mut self) -> Option<Work<Payload<T>>> {
+        let is_last = |work: &Work<_>| work.delivery.message.receive_count() >= self.cx.receives_max();
+        if self.waiting.front().is_some_and(is_last) { self.waiting.pop_front() } else { self.waiting.pop_back() }
+    }
+
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::admission::{self, Durations};
 use super::invocation::Part;
+use super::shared_breaker::SharedBreaker;
 use super::slots::Slots;
 use super::work::Delivery;
 use crate::backoff;
@@ -14,6 +15,7 @@ use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
 use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
+use crate::failure::Failure;
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{RECEIVES_MAX_DEFAULT, STORE_CALL_MAX_MS, STORE_GUARD_MS};
 use crate::message::Message;
@@ -37,6 +39,7 @@ pub(crate) struct Shared<T> {
     /// After how many receives the queue dead-letters a message, where that is known.
     pub(crate) receives_max: Option<u32>,
     pub(crate) slots: Slots,
+    pub(crate) breaker: Option<SharedBreaker>,
     pub(crate) spans: Option<Arc<dyn Spans>>,
 }
 
@@ -138,7 +141,13 @@ impl<'a, T> BatchContext<'a, T> {
 
     /// Logs it where a message had no turn, and hardly gets another one.
     pub(crate) fn warn_if_turns_end(&self, message: &Message, outcome: &Outcome) {
-        if *outcome == Outcome::NotStarted && self.receives_end(message.receive_count()) {
+        if !self.receives_end(message.receive_count()) {
+            return;
+        }
+        if *outcome == Outcome::BreakerOpen {
+            tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message was held back, and one receive is left at most before it is dead-lettered: a larger maxReceiveCount on its queue keeps it");
+        }
+        if *outcome == Outcome::NotStarted {
             tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
         }
     }
@@ -172,6 +181,20 @@ impl<'a, T> BatchContext<'a, T> {
             return Duration::ZERO;
         }
         asked.unwrap_or_else(|| backoff::delay(attempt, message.id()))
+    }
+
+    /// As [`retry_delay`](Self::retry_delay), after a failure of what the handler calls: while its breaker is open, a message comes
+    /// back as late as one that was held back.
+    pub(crate) fn failure_delay(&self, message: &Message, attempt: u32, failure: &Failure) -> Duration {
+        let is_held =
+            self.shared.breaker.as_ref().is_some_and(|breaker| !breaker.is_closed() && breaker.is_of(failure));
+        let held = is_held.then(|| backoff::held_delay(message.receive_count(), message.id()));
+        self.retry_delay(message, attempt, failure.retry_after.or(held))
+    }
+
+    /// Returns whether the breaker is not closed.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.shared.breaker.as_ref().is_some_and(|breaker| !breaker.is_closed())
     }
 
     /// Returns when a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies

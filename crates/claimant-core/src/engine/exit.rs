@@ -103,6 +103,14 @@ impl<T> BatchContext<'_, T> {
         Answer::failure(Outcome::NotStarted, delay.max(slots))
     }
 
+    /// Returns the answer for a message whose handler is not started: held back, where the breaker is open.
+    pub(crate) fn not_run(&self, message: &Message) -> Answer {
+        match self.holds_back() {
+            true => Answer::failure(Outcome::BreakerOpen, backoff::held_delay(message.receive_count(), message.id())),
+            false => self.not_started(message),
+        }
+    }
+
     /// Returns the answer for a message whose claim the store did not answer.
     pub(crate) fn unanswered(&self, delivery: &Delivery, error: &StoreError) -> Answer {
         tracing::warn!(consumer = %self.name(), message_id = %delivery.message.id(), error = %Chain(error), "the store gave no answer to a claim");
@@ -114,7 +122,7 @@ impl<T> BatchContext<'_, T> {
     pub(crate) fn unclaimed(&self, delivery: &Delivery) -> Answer {
         match delivery.waited {
             Some(waited) => self.busy(&delivery.message, waited.until, waited.same_message),
-            None => self.not_started(&delivery.message),
+            None => self.not_run(&delivery.message),
         }
     }
 

@@ -17,7 +17,8 @@
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
 //! | `settlement`, `settling` | how a claim ends after a run; claims settled, 25 to a request, tried again |
-//! | `dead_letters`, `exit` | copies of rejected messages; how a message leaves the batch |
+//! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
+//! | `gate`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `suspects` | what an earlier owner may have died of, run last and alone |
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and when suspects may run |
@@ -32,9 +33,11 @@ mod context;
 mod dead_letters;
 mod exit;
 mod fetching;
+mod gate;
 mod intake;
 pub(crate) mod invocation;
 mod lanes;
+mod leaving;
 mod messages;
 pub(crate) mod plan;
 pub(crate) mod progress;
@@ -43,6 +46,7 @@ mod run;
 mod running;
 mod settlement;
 mod settling;
+mod shared_breaker;
 mod slots;
 mod spans;
 mod suspects;
@@ -68,6 +72,7 @@ use admission::Durations;
 use batch::Batch;
 use context::{BatchContext, Shared};
 use invocation::{Invocation, Part, Sequence};
+use shared_breaker::SharedBreaker;
 use slots::Slots;
 
 /// Runs batches through one consumer. Any number may run at once: they share the concurrency, the claims that the store can
@@ -88,8 +93,11 @@ impl<T: Send + 'static> Engine<T> {
             Runner::Batch(_) => consumer.options.items_max(),
         };
         let concurrency = consumer.options.concurrency.unwrap_or(concurrency.max(call)).clamp(1, held_max);
+        let options = &consumer.options;
+        let breaker = options.breaker.as_ref().map(|breaker| SharedBreaker::new(breaker, &name, options.policy.skew));
         Ok(Self(Shared {
             concurrency,
+            breaker: breaker.transpose()?,
             slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),
             consumer,
             name,

@@ -31,6 +31,9 @@ pub(crate) const RENEWALS_PER_LEASE: u32 = 3;
 /// A renewal may take this part of the lease.
 const RENEWAL_TRIES: u32 = 6;
 
+/// Why a handler was cancelled that took longer than its consumer allows.
+pub(crate) const AT_TIMEOUT: &str = "the handler was cancelled at its timeout";
+
 /// What a handler returned: the result to keep, as JSON.
 pub(crate) type HandlerResult = Result<Option<String>, Failure>;
 
@@ -216,7 +219,7 @@ impl<T: Send + 'static> Run<'_, T> {
 pub(crate) fn cancellation<T>(cx: BatchContext<'_, T>) -> (Instant, &'static str) {
     let own = cx.options().timeout.map(|timeout| Instant::now() + timeout);
     match own {
-        Some(own) if own < cx.schedule.cancel_at => (own, "the handler was cancelled at its timeout"),
+        Some(own) if own < cx.schedule.cancel_at => (own, AT_TIMEOUT),
         _ => (cx.schedule.cancel_at, "the handler was cancelled at the deadline"),
     }
 }

@@ -62,6 +62,11 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         self.ready.len() + self.in_runs + self.ended.len()
     }
 
+    /// Takes the claims that wait for a slot.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Claimed<T>> {
+        self.ready.drain(..).collect()
+    }
+
     /// Returns whether no claim waits for a slot.
     pub(crate) fn none_waits(&self) -> bool {
         self.ready.is_empty()
@@ -91,7 +96,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         self.linger_until = self.linger_until.filter(|_| !self.ready.is_empty());
         if !self.cx.fits() {
             self.linger_until = None;
-            return self.ready.drain(..).collect();
+            return self.take_waiting();
         }
         let cx = self.cx;
         match &cx.shared.consumer.handler {

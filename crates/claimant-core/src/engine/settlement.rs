@@ -31,6 +31,8 @@ pub(crate) enum Then<T> {
     Park { error: String, attempt: u32 },
     /// It is claimed again when its turn comes.
     LaterTurn(Payload<T>),
+    /// It is claimed again once the breaker is closed.
+    Wait(Payload<T>),
 }
 
 /// What a run leaves to be done.
@@ -61,15 +63,26 @@ impl<T> Then<T> {
             Self::Exit(Exit::Disposed(disposal)) => disposal.why.reason().as_str(),
             Self::Park { .. } => "parked",
             Self::LaterTurn(_) => "set_aside",
+            Self::Wait(_) => "released",
         }
     }
 }
 
 impl<'a, T> Unsettled<T> {
+    /// Releases a claim that was made before the breaker opened; its message waits for another one.
+    pub(crate) fn held_back(claimed: Claimed<T>) -> Self {
+        if claimed.claim.taken_over || claimed.work.its_turn {
+            return Self::set_aside(claimed);
+        }
+        let Claimed { work, claim, held } = claimed;
+        let (work, payload) = work.split();
+        Self { work, claim, held, ending: Ending::Released, then: Then::Wait(payload) }
+    }
+
     /// Releases a claim whose handler was not run for lack of time.
     pub(crate) fn released(cx: BatchContext<'a, T>, claimed: Claimed<T>) -> Self {
         let Claimed { work, claim, held } = claimed;
-        let then = Then::not_started(cx, &work.delivery.message);
+        let then = Then::Exit(Exit::Answered(cx.not_run(&work.delivery.message)));
         Self::not_run(work.without_payload(), claim, held, then)
     }
 
@@ -117,9 +130,9 @@ impl<'a, T> Unsettled<T> {
 }
 
 fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<()>, attempt: u32, failure: Failure) -> (Ending, Then<T>) {
-    let Failure { why: error, kind, retry_after } = failure;
     let (name, message_id) = (cx.name(), &work.delivery.message.id());
-    let delay = cx.retry_delay(&work.delivery.message, attempt, retry_after);
+    let delay = cx.failure_delay(&work.delivery.message, attempt, &failure);
+    let Failure { why: error, kind, .. } = failure;
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");

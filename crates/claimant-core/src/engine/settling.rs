@@ -38,6 +38,8 @@ pub(crate) enum AfterSettling<T> {
     Settle(Unsettled<T>),
     /// It is claimed again when its turn comes; it was claimed this often.
     LaterTurn(Work<Payload<T>>, u32),
+    /// It is claimed again as if it had not been.
+    Wait(Work<Payload<T>>),
     /// The message leaves the batch.
     Leave(Work<()>, Exit),
 }
@@ -271,6 +273,7 @@ pub(crate) fn after_settling<'a, T>(cx: BatchContext<'a, T>, result: SettleResul
     let exit = match settled {
         Settled::Done => match then {
             Then::LaterTurn(payload) => return AfterSettling::LaterTurn(work.with(payload), attempt),
+            Then::Wait(payload) => return AfterSettling::Wait(work.with(payload)),
             Then::Exit(exit) => exit,
             Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
         },

@@ -43,15 +43,21 @@ pub(crate) struct Suspects<'a, T> {
     in_all: Option<usize>,
     /// What is waited for: those, or the deletion of what is done.
     before: Option<BoxFuture<'a, Option<usize>>>,
+    /// How many claims took over work that another owner had left.
+    pub(crate) taken_over: usize,
 }
 
 impl<'a, T: Send + 'static> Suspects<'a, T> {
     pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
-        Self { cx, waiting: Vec::new(), turn: false, in_all: None, before: None }
+        Self { cx, waiting: Vec::new(), turn: false, in_all: None, before: None, taken_over: 0 }
     }
 
     pub(crate) fn push(&mut self, work: Work<Payload<T>>, attempt: u32) {
         self.waiting.push(Suspect { work, attempt });
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -114,8 +120,8 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         self.before = None;
     }
 
-    /// Begins the turn of the next suspects. To be called when nothing is under way.
-    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>) -> Turn<T> {
+    /// Begins the turn of the next suspects, so many at most. To be called when nothing is under way.
+    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>, most: usize) -> Turn<T> {
         let works = |suspects: Vec<Suspect<T>>| suspects.into_iter().map(|suspect| suspect.work).collect();
         let cx = self.cx;
         if !cx.fits() {
@@ -145,7 +151,7 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         }
         let left = until(cx.schedule.cancel_at);
         let together = admission::together(in_all, left, cx.shared.takes(), cx.shared.concurrency);
-        let together = together.min(self.waiting.len());
+        let together = together.min(self.waiting.len()).min(most);
         let held: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
         let turn = self.waiting.drain(..held.len()).map(|suspect| Work { its_turn: true, ..suspect.work });
         let turn: Vec<_> = turn.zip(held).collect();

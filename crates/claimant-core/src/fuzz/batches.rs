@@ -46,6 +46,7 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
             Outcome::Cancelled,
             Outcome::Stuck,
             Outcome::NotStarted,
+            Outcome::BreakerOpen,
             Outcome::Blocked,
             Outcome::LeaseLost,
             Outcome::SettleUnknown,

@@ -4,6 +4,7 @@
 //! calls [`decide`] or [`settle`] on what it saw; the record it then writes is the one given back here, guarded so
 //! that the write applies only if what was seen is still there.
 
+pub(crate) mod breaker;
 mod claiming;
 mod operating;
 mod policy;

@@ -1,8 +1,10 @@
 //! The engine: one outcome for every message, whatever happens, in time and in few requests.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+mod breaker;
 mod busy;
 mod calls;
+mod downstream;
 mod events;
 mod fingerprints;
 mod last_receive;

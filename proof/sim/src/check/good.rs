@@ -83,7 +83,9 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 && outlasts_leases(timeline.scenario) {
         found.add("L5", at, format!("{id} is dead-lettered for having waited: {spent:?}"));
     }
-    if let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
+    // What has the fewest receives probes.
+    if timeline.scenario.consumer.breaker.is_none()
+        && let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
         && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy))
         && let Some(before) = overtaken_by(timeline, no, invocation, (id, receives))
     {
@@ -104,7 +106,10 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         bad || run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked))
     };
     let Some((returned, failures)) = invocation.returned.as_ref().filter(|_| !invocation.timed_out) else {
+        // What had failed before would not have been deleted either.
+        let had_failed = |run: &Run| run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));
         return match died {
+            Some((_, "aborted")) if runs.any(had_failed) => Spent::Itself,
             Some((_, "aborted")) => Spent::Neighbour,
             _ => Spent::Fate,
         };

@@ -9,8 +9,10 @@
 //! | `finished` | effects that need not be repeated: what was done is completed as soon as the store answers |
 //! | `processes` | what a process does at once, and what its death leaves |
 //! | `ends` | S6, L2, L5: what becomes of every message |
+//! | `breaker` | B1, B2: what a process runs that knows a breaker open, or probes |
 //! | `good` | L4: nothing good is lost to something bad |
 
+mod breaker;
 mod ends;
 mod finished;
 mod good;
@@ -64,5 +66,6 @@ pub fn check(scenario: &Scenario, history: &History) -> Vec<Violation> {
     finished::check(&timeline, &mut found);
     processes::check(&timeline, &mut found);
     good::check(&timeline, &mut found);
+    breaker::check(&timeline, &mut found);
     found.0
 }

@@ -1,6 +1,7 @@
 //! What is written to the store.
 
 use super::Found;
+use crate::calls::BREAKER;
 use crate::entities::Request;
 use crate::history::{Call, Event, Kind, Record};
 use crate::scenario::{Guarantee, Scenario};
@@ -91,7 +92,7 @@ fn claimed(scenario: &Scenario, change: &Change<'_>, before: &Record, after: &Re
         "REJECTED" if before.message_id == after.message_id => {
             found.add("S5", at, format!("{id} was rejected and is claimed by the same message"));
         }
-        "IN_PROGRESS" if scenario.consumer.guarantee == Guarantee::AtMostOnce => {
+        "IN_PROGRESS" if scenario.consumer.guarantee == Guarantee::AtMostOnce && !id.starts_with(BREAKER) => {
             found.add("at most once", at, format!("abandoned work of {id} is claimed again"));
         }
         _ => {}
@@ -118,7 +119,11 @@ fn refused(timeline: &Timeline<'_>, at: u64, request: &Request, call: usize, see
 
 /// A claim whose answer was lost is recognised when it is tried again, and used or given back.
 fn own_claim(timeline: &Timeline<'_>, at: u64, request: &Request, call: &Call, seen: &Record, found: &mut Found) {
-    let own = call.kind == Kind::Claim && call.owner == Some(seen.owner) && seen.status == "IN_PROGRESS";
+    // An open breaker is a claim that nobody uses.
+    let own = !call.id.starts_with(BREAKER)
+        && call.kind == Kind::Claim
+        && call.owner == Some(seen.owner)
+        && seen.status == "IN_PROGRESS";
     let told = request.operation == "UpdateItem" && request.answered.is_some() && request.fate.is_none();
     let Some(no) = request.invocation.filter(|_| own && told) else { return };
     let Some(invocation) = timeline.invocations.get(&no) else { return };

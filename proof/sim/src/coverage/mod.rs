@@ -1,5 +1,6 @@
 //! How often each fault of the design's list occurred: a simulation that never met it shows nothing about it.
 
+mod breakers;
 mod handlers;
 mod invocations;
 mod neighbours;
@@ -14,7 +15,7 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 55] = [
+pub const FAULTS: [&str; 58] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -70,6 +71,9 @@ pub const FAULTS: [&str; 55] = [
     "an operator dies between reading and writing",
     "an operator wants a key that is busy or completed",
     "a key runs again after an operator acted on it",
+    "a breaker opens",
+    "a breaker is closed again",
+    "a process dies that has opened a breaker, or probes it",
 ];
 
 /// How often each occurred, and how much was simulated.
@@ -104,6 +108,7 @@ impl Coverage {
         neighbours::count(&timeline, &mut coverage);
         handlers::count(&timeline, &mut coverage);
         operators::count(&timeline, &mut coverage);
+        breakers::count(&timeline, &mut coverage);
         coverage
     }
 

@@ -13,8 +13,7 @@ mod groups;
 mod letters;
 
 use axum::Router;
-use axum::response::Redirect;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use crate::console::Console;
 
@@ -22,11 +21,9 @@ pub(super) use letters::{LOOK_COSTS, LOOKS_MAX, outcome, path};
 
 /// Returns the routes of these pages.
 pub(crate) fn routes() -> Router<Console> {
-    // An address that only does something is opened by who loads a page anew.
-    let causes = || get(|| async { Redirect::to("/dead") });
     Router::new()
         .route("/dead", get(groups::show))
         .route("/dead/{group}", get(group::show))
-        .route(letters::REDRIVE, causes().post(acts::redrive))
-        .route(letters::DISCARD, causes().post(acts::discard))
+        .route(letters::REDRIVE, post(acts::redrive))
+        .route(letters::DISCARD, post(acts::discard))
 }

@@ -1,0 +1,127 @@
+//! The gate of a batch: while the breaker is open, nothing is claimed, and what waits for a claim waits here. Where this invocation
+//! probes, one message at a time goes through.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::Instant;
+
+use super::call::AfterCall;
+use super::context::BatchContext;
+use super::run::{AT_TIMEOUT, RunEnd};
+use super::shared_breaker::{Asker, Probe, SharedBreaker};
+use crate::protocol::breaker::{Effect, Seen};
+
+pub(crate) struct Gate<'a, T> {
+    cx: BatchContext<'a, T>,
+    /// Set while this invocation probes.
+    probe: Option<Probe<'a>>,
+    /// The wait for the breaker, and what is written to its record.
+    calls: FuturesUnordered<BoxFuture<'a, Option<Probe<'a>>>>,
+}
+
+impl<'a, T: Send + 'static> Gate<'a, T> {
+    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+        Self { cx, probe: None, calls: FuturesUnordered::new() }
+    }
+
+    /// Returns how many keys may be claimed, while so many are claimed and not settled yet.
+    pub(crate) fn room(&self, under_way: usize) -> usize {
+        match (&self.cx.shared.breaker, &self.probe) {
+            (Some(breaker), None) if !breaker.is_closed() => 0,
+            (Some(_), Some(_)) => 1_usize.saturating_sub(under_way),
+            _ => usize::MAX,
+        }
+    }
+
+    /// Returns whether no handler may be started.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.room(0) == 0
+    }
+
+    /// Returns whether this invocation probes.
+    pub(crate) fn probes(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them.
+    pub(crate) fn go_on(&mut self, waiting: usize, under_way: usize) {
+        let Some(breaker) = &self.cx.shared.breaker else { return };
+        if waiting == 0 && under_way == 0 {
+            match self.probe.take() {
+                Some(probe) if breaker.has_answer() => self.end(probe, true),
+                // Nothing was learned: another one probes when the lease ends.
+                probe => drop(probe),
+            }
+        }
+        if waiting > 0 && self.is_shut() && self.is_idle() && self.cx.fits() {
+            self.calls.push(Box::pin(breaker.pass(self.asker(self.cx.schedule.cancel_at), self.cx.slot_by())));
+        }
+    }
+
+    fn end(&mut self, probe: Probe<'a>, closed: bool) {
+        let asker = self.asker(self.cx.schedule.return_by);
+        self.calls.push(Box::pin(async move {
+            probe.end(asker, closed).await;
+            None
+        }));
+    }
+
+    fn asker(&self, by: Instant) -> Asker<'a> {
+        let cx = self.cx;
+        let (shared, meter) = (cx.shared, cx.meter);
+        let (consumer, clock) = (&shared.name, shared.clock.as_ref());
+        Asker { consumer, store: cx.store(), clock, meter, by, expected: shared.expected() }
+    }
+
+    /// Takes note of what a run says of the system.
+    pub(crate) fn after_run(&mut self, after: &AfterCall<T>) {
+        let (cx, Some(breaker)) = (self.cx, &self.cx.shared.breaker) else { return };
+        let (seen, took) = match after {
+            AfterCall::Ran(ran) => (seen(breaker, &ran.end), ran.took),
+            // It has committed, or lost its key; its handler has returned in any case.
+            AfterCall::Settled(_) => (Seen::Answered, Duration::ZERO),
+        };
+        match breaker.after_run(seen, took, self.probe.is_some(), cx.now()) {
+            Effect::Nothing => {}
+            Effect::Open => {
+                let asker = self.asker(cx.schedule.return_by);
+                self.calls.push(Box::pin(async move {
+                    breaker.open(asker).await;
+                    None
+                }));
+            }
+            effect => {
+                if let Some(probe) = self.probe.take() {
+                    self.end(probe, effect == Effect::Close);
+                }
+            }
+        }
+    }
+
+    /// Waits for a call; `false` where none is under way. Cancel safe.
+    pub(crate) async fn next(&mut self) -> bool {
+        match self.calls.next().await {
+            Some(probe) => {
+                self.probe = probe.or(self.probe.take());
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Returns what the end of a run says of the system that the handler calls.
+fn seen(breaker: &SharedBreaker, end: &RunEnd) -> Seen {
+    match end {
+        RunEnd::Returned(Ok(_)) => Seen::Answered,
+        RunEnd::Returned(Err(failure)) if breaker.is_of(failure) => Seen::Failed,
+        RunEnd::Cancelled(why) if *why == AT_TIMEOUT => Seen::Failed,
+        _ => Seen::Nothing,
+    }
+}

@@ -1,0 +1,81 @@
+//! How messages leave a batch: with an answer, as duplicates, or by way of the dead-letter queue; and what their lanes do then.
+
+use super::batch::Batch;
+use super::dead_letters::Disposed;
+use super::exit::Exit;
+use super::messages::MessageEnd;
+use super::work::{Answer, Delivery};
+use crate::backoff;
+use crate::duplicate::Duplicate;
+use crate::key::RecordId;
+use crate::queue::Confirmation;
+use crate::report::Outcome;
+
+impl<T: Send + 'static> Batch<'_, T> {
+    pub(super) fn leave(&mut self, delivery: Delivery, record: Option<RecordId>, exit: Exit) {
+        match exit {
+            Exit::Answered(answer) => self.conclude(delivery, answer),
+            Exit::Duplicate { key, result } => {
+                let message_id = delivery.message.id().as_str();
+                let duplicate = Duplicate::new(key.as_str(), message_id, result.as_deref());
+                self.cx.shared.consumer.show_duplicate(&duplicate);
+                self.conclude(delivery, Answer::success(Outcome::Duplicate, result));
+            }
+            Exit::Disposed(disposal) => {
+                let (index, lane) = (delivery.index, delivery.lane);
+                self.lanes.answered(lane, &Answer::unchanged(disposal.why.outcome(false)));
+                let end = self.messages.disposed(Disposed { delivery, record, disposal });
+                self.event_ended(index, lane, false, end);
+            }
+        }
+    }
+
+    /// Sends rejected messages to the dead-letter queue; without time they stay where they are.
+    pub(super) fn send_dead_letters(&mut self) {
+        let unsent = self.dead_letters.start();
+        self.disposed(unsent);
+    }
+
+    pub(super) fn disposed(&mut self, answers: Vec<(Disposed, Confirmation)>) {
+        for (disposed, confirmation) in answers {
+            let confirmed = confirmation == Confirmation::Confirmed;
+            if !confirmed {
+                tracing::warn!(consumer = %self.cx.name(), message_id = %disposed.delivery.message.id(), "message could not be dead-lettered: it stays in its queue");
+            }
+            self.dead_lettered(disposed, confirmed);
+        }
+    }
+
+    /// Ends a message for the dead-letter queue: without a confirmed copy it goes back to its own, on its way there.
+    fn dead_lettered(&mut self, disposed: Disposed, confirmed: bool) {
+        let Disposed { delivery, disposal, .. } = disposed;
+        let delay = (!confirmed).then(|| backoff::rejected_delay(delivery.message.receive_count()));
+        let end = self.messages.report(delivery.index, disposal.why.outcome(confirmed), delay, delivery.details);
+        self.event_ended(delivery.index, delivery.lane, false, end);
+    }
+
+    /// Gives an event its answer.
+    pub(super) fn conclude(&mut self, delivery: Delivery, answer: Answer) {
+        self.cx.warn_if_turns_end(&delivery.message, &answer.outcome);
+        let failed = !answer.outcome.is_success();
+        self.lanes.answered(delivery.lane, &answer);
+        let end = self.messages.answered(&delivery, answer);
+        self.event_ended(delivery.index, delivery.lane, failed, end);
+    }
+
+    /// Lets the lane of an event go on that has ended, failed or not. Where it was the last of its message, that is done first.
+    fn event_ended(&mut self, index: usize, lane: usize, failed: bool, end: MessageEnd) {
+        match end {
+            MessageEnd::Open => self.lanes.go_on(lane, failed),
+            MessageEnd::Reported { success } => {
+                self.cx.part.stop_span(index);
+                if success {
+                    self.cx.part.done(index);
+                }
+                self.lanes.go_on(lane, !success);
+            }
+            MessageEnd::Disposed(disposed) if self.cx.queue().has_dead_letters() => self.dead_letters.push(*disposed),
+            MessageEnd::Disposed(disposed) => self.dead_lettered(*disposed, false),
+        }
+    }
+}

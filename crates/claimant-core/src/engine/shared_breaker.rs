@@ -1,0 +1,303 @@
+//! A consumer's breaker as its process knows it, and the record by which all processes share it.
+
+use std::time::Duration;
+
+use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+
+use crate::breaker::{BREAKER_CONSUMER, Breaker};
+use crate::claim::{Claim, OwnerToken};
+use crate::clock::{Clock, Timestamp};
+use crate::deadline::until;
+use crate::error::Chain;
+use crate::failure::Failure;
+use crate::fingerprint::Fingerprint;
+use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
+use crate::limits::{BREAKER_LOOK_MS, BREAKER_WINDOW_S, STORE_CALL_MAX_MS, STORE_GUARD_MS};
+use crate::meter::Meter;
+use crate::protocol::breaker::{Effect, Known, Rules, Seen, Shown, after_run, shown};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Refusal, Renewal, Settlement};
+use crate::store::{Call, ClaimAnswer, Store, StoreError, StoreErrorKind};
+
+/// Between two reads of the record at least.
+const LOOK_MIN: Duration = Duration::from_millis(50);
+
+/// By less than this no lease is made longer: a claim takes some milliseconds, and a renewal is a write.
+const LONGER_MIN: Duration = Duration::from_secs(1);
+
+/// What is known, and since when.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    known: Known,
+    since: Instant,
+}
+
+/// An invocation that asks the store.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) consumer: &'a ConsumerName,
+    pub(crate) store: &'a dyn Store,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) meter: &'a Meter,
+    /// When it has to have its answers.
+    pub(crate) by: Instant,
+    /// How long a handler takes.
+    pub(crate) expected: Duration,
+}
+
+impl<'a> Asker<'a> {
+    /// Returns how long a call may take, and the call, which has a little less.
+    fn call(&self) -> (Duration, Call<'a>) {
+        let within = until(self.by).min(Duration::from_millis(STORE_CALL_MAX_MS));
+        let guard = Duration::from_millis(STORE_GUARD_MS).min(within / 4);
+        (within, Call { within: within - guard, meter: self.meter })
+    }
+}
+
+/// The breaker of an engine: its invocations share it.
+#[derive(Debug)]
+pub(crate) struct SharedBreaker {
+    downstream: String,
+    rules: Rules,
+    id: RecordId,
+    /// In place of a message: who opened it.
+    by: MessageId,
+    policy: ClaimPolicy,
+    state: watch::Sender<State>,
+    /// Held by whoever asks the store, so that one invocation asks for all of them.
+    asks: Mutex<()>,
+}
+
+/// The probe is this process's. Dropped before it has ended, the breaker is open until its lease ends, and then another one has it.
+pub(crate) struct Probe<'a> {
+    breaker: &'a SharedBreaker,
+    /// None where the store refuses to say anything: each process then has a breaker of its own.
+    claim: Option<Claim>,
+    open_until: Timestamp,
+    ended: bool,
+}
+
+impl SharedBreaker {
+    /// Returns a breaker that is closed.
+    pub(crate) fn new(breaker: &Breaker, consumer: &ConsumerName, skew: Duration) -> Result<Self, InvalidValue> {
+        let record_of = ConsumerName::new(BREAKER_CONSUMER)?;
+        Ok(Self {
+            downstream: breaker.downstream.clone(),
+            rules: breaker.rules,
+            id: RecordId::new(&record_of, &Key::new(breaker.downstream.as_str())?),
+            by: MessageId::new(consumer.as_str())?,
+            policy: ClaimPolicy {
+                abandoned: Abandoned::Rerun,
+                conflicts: Conflicts::Ignore,
+                skew,
+                window: Duration::from_secs(BREAKER_WINDOW_S),
+            },
+            state: watch::channel(State { known: Known::CLOSED, since: Instant::now() }).0,
+            asks: Mutex::new(()),
+        })
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.borrow().known.is_closed()
+    }
+
+    /// Returns whether a failure says that this breaker's system is away.
+    pub(crate) fn is_of(&self, failure: &Failure) -> bool {
+        failure.downstream.as_deref() == Some(self.downstream.as_str())
+    }
+
+    /// Takes note of a run that took so long, and returns what is to be done about the record. A run that began before what is
+    /// known now changes nothing; nor does another one's while this process probes.
+    pub(crate) fn after_run(&self, seen: Seen, took: Duration, probes: bool, now: Timestamp) -> Effect {
+        let (mut effect, began) = (Effect::Nothing, Instant::now() - took);
+        self.state.send_if_modified(|state| {
+            if began < state.since || matches!(state.known, Known::Probing { .. }) != probes {
+                return false;
+            }
+            (state.known, effect) = after_run(state.known, seen, &self.rules, now);
+            if effect != Effect::Nothing {
+                state.since = Instant::now();
+            }
+            effect != Effect::Nothing
+        });
+        effect
+    }
+
+    fn set(&self, known: Known) {
+        self.state.send_replace(State { known, since: Instant::now() });
+    }
+
+    /// Returns whether a call was answered since the probe began.
+    pub(crate) fn has_answer(&self) -> bool {
+        matches!(self.state.borrow().known, Known::Probing { answered } if answered > 0)
+    }
+
+    /// Waits until the breaker is closed or this invocation is the one to probe; not longer than `by`.
+    pub(crate) async fn pass<'a>(&'a self, asker: Asker<'a>, by: Instant) -> Option<Probe<'a>> {
+        let mut changes = self.state.subscribe();
+        for look in 0_u64.. {
+            let known = changes.borrow_and_update().known;
+            let wait = match known {
+                Known::Closed(_) => return None,
+                Known::Probing { .. } => None,
+                // A lease is over only after its last millisecond.
+                Known::Open { until } => Some(until.plus(Duration::from_millis(1)).since(asker.clock.now())),
+            };
+            let longest = Duration::from_millis(BREAKER_LOOK_MS);
+            let least = if look == 0 { Duration::ZERO } else { LOOK_MIN };
+            let wait = wait.map_or(longest, |wait| wait.clamp(least, longest));
+            tokio::select! {
+                biased;
+                () = sleep_until(by) => return None,
+                // The sender is borrowed, so the channel is open.
+                _ = changes.changed() => continue,
+                () = sleep(wait) => {}
+            }
+            if let Some(probe) = self.look(asker).await {
+                return Some(probe);
+            }
+        }
+        None
+    }
+
+    /// Waits until no other invocation asks the store; not longer than there is time.
+    async fn turn(&self, asker: Asker<'_>) -> Option<MutexGuard<'_, ()>> {
+        timeout_at(asker.by, self.asks.lock()).await.ok()
+    }
+
+    /// Reads the record, and claims it where nobody probes.
+    async fn look<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
+        let before = self.state.borrow().since;
+        let _turn = self.turn(asker).await?;
+        let State { known: Known::Open { until }, since } = *self.state.borrow() else { return None };
+        if since != before {
+            // Another invocation has just looked.
+            return None;
+        }
+        let (within, call) = asker.call();
+        let read = timeout(within, asker.store.get(&self.id, call)).await;
+        let record = match read.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+            Ok(record) => record,
+            // It is open as long as this process knows. The others that wait have had this answer, too.
+            Err(_) if asker.clock.now() < until => {
+                self.set(Known::Open { until });
+                return None;
+            }
+            Err(error) if error.kind().is_transient() => {
+                self.look_later(asker);
+                return None;
+            }
+            Err(_) => return Some(self.probe(asker, None)),
+        };
+        match shown(record.as_ref(), asker.clock.now(), self.policy.skew) {
+            Shown::Closed => self.closed(asker),
+            Shown::Open { until } => self.set(Known::Open { until }),
+            Shown::HalfOpen => return self.claim_probe(asker).await,
+            Shown::Implausible => return Some(self.probe(asker, None)),
+        }
+        None
+    }
+
+    async fn claim_probe<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
+        match self.claim(asker).await {
+            Ok(ClaimAnswer::Granted(claim)) => return Some(self.probe(asker, Some(claim))),
+            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.set(Known::Open { until }),
+            Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
+            Err(_) => self.look_later(asker),
+        }
+        None
+    }
+
+    fn probe<'a>(&'a self, asker: Asker<'_>, claim: Option<Claim>) -> Probe<'a> {
+        tracing::info!(consumer = %asker.consumer, downstream = self.downstream, "breaker is half open: messages are tried one by one");
+        self.set(Known::Probing { answered: 0 });
+        let lease_end = claim.as_ref().map(|claim| claim.lease_until.plus(self.policy.skew));
+        let open_until = lease_end.unwrap_or_else(|| asker.clock.now().plus(self.rules.open_for));
+        Probe { breaker: self, claim, open_until, ended: false }
+    }
+
+    /// The store gave no answer.
+    fn look_later(&self, asker: Asker<'_>) {
+        self.set(Known::Open { until: asker.clock.now().plus(Duration::from_millis(BREAKER_LOOK_MS)) });
+    }
+
+    fn closed(&self, asker: Asker<'_>) {
+        tracing::info!(consumer = %asker.consumer, downstream = self.downstream, "breaker is closed");
+        self.set(Known::CLOSED);
+    }
+
+    /// Opens the breaker for all processes, or learns until when another one has opened it.
+    pub(crate) async fn open(&self, asker: Asker<'_>) {
+        let Some(_turn) = self.turn(asker).await else { return };
+        match self.claim(asker).await {
+            Ok(ClaimAnswer::Granted(claim)) => self.lengthen(asker, claim).await,
+            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.set(Known::Open { until }),
+            // By an operator.
+            Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
+            Err(error) => {
+                tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, error = %Chain(&error), "breaker opened for this process alone: the store gave no answer");
+            }
+        }
+    }
+
+    /// Claims the record. The lease outlasts a probe that takes as long as others.
+    async fn claim(&self, asker: Asker<'_>) -> Result<ClaimAnswer, StoreError> {
+        let owner = OwnerToken::draw().map_err(|error| StoreError::new(StoreErrorKind::Other, error.to_string()))?;
+        let now = asker.clock.now();
+        let request = ClaimRequest {
+            id: self.id.clone(),
+            owner,
+            message_id: self.by.clone(),
+            fingerprint: Fingerprint::of_bytes(&[]),
+            now,
+            lease_until: now.plus(self.rules.open_for.max(asker.expected)),
+            policy: self.policy,
+            first_delivery: false,
+        };
+        let (within, call) = asker.call();
+        timeout(within, asker.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+    }
+
+    /// Leaves the breaker open under this claim, for as long as its turn is.
+    async fn lengthen(&self, asker: Asker<'_>, mut claim: Claim) {
+        let (now, open_for) = (asker.clock.now(), self.rules.open_for(claim.attempt));
+        if now.plus(open_for).since(claim.lease_until) >= LONGER_MIN {
+            let renewal = Renewal { lease_until: now.plus(open_for), now, policy: self.policy };
+            let (within, call) = asker.call();
+            // Without an answer it is half open a little earlier.
+            let _ = timeout(within, asker.store.renew(&mut claim, renewal, call)).await;
+        }
+        let until = claim.lease_until.plus(self.policy.skew);
+        tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, attempt = claim.attempt, open_ms = until.since(now).as_millis() as u64, "breaker opened: messages are held back");
+        self.set(Known::Open { until });
+    }
+}
+
+impl Probe<'_> {
+    /// Ends the probe: the breaker is closed for all processes, or open again.
+    pub(crate) async fn end(mut self, asker: Asker<'_>, closed: bool) {
+        let breaker = self.breaker;
+        self.ended = true;
+        if closed {
+            breaker.closed(asker);
+        }
+        let Some(claim) = self.claim.take() else { return };
+        // Without its turn in time, the claim ends with its lease.
+        let Some(_turn) = breaker.turn(asker).await else { return };
+        if !closed {
+            return breaker.lengthen(asker, claim).await;
+        }
+        let settlement = Settlement { ending: Ending::Released, now: asker.clock.now(), policy: breaker.policy };
+        let (within, call) = asker.call();
+        // Without an answer it ends with its lease: other processes then probe, too.
+        let _ = timeout(within, asker.store.settle(claim, &settlement, call)).await;
+    }
+}
+
+impl Drop for Probe<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.breaker.set(Known::Open { until: self.open_until });
+        }
+    }
+}

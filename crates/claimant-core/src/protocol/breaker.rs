@@ -1,0 +1,244 @@
+//! The decisions of a breaker, as pure functions: of what calls came to lately, and of the record that all processes share.
+//!
+//! That record is the one of a key. Open is a claim of it that nobody settles: it ends with its lease. Whoever is granted the next
+//! claim probes, and nobody else meanwhile. Closed is a key that can be claimed and was not abandoned.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::limits::{BREAKER_LEASE_MAX_MS, BREAKER_OPEN_MAX_MS, BREAKER_PROBES};
+use crate::record::{Record, Status};
+
+/// When a breaker opens, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// It opens when so many
+    pub(crate) failures: u32,
+    /// of so many calls have failed; 64 at most.
+    pub(crate) of: u32,
+    /// How long it is open before it is probed for the first time.
+    pub(crate) open_for: Duration,
+}
+
+impl Rules {
+    /// Returns for how long it is open that was opened, or failed a probe, for the `attempt`th time (from 1): twice as long each time.
+    pub(crate) fn open_for(&self, attempt: u32) -> Duration {
+        let most = self.open_for.max(Duration::from_millis(BREAKER_OPEN_MAX_MS));
+        self.open_for.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1))).min(most)
+    }
+}
+
+/// What the last calls came to: a bit for each, the last one lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Calls(u64);
+
+impl Calls {
+    /// Returns these calls with one more.
+    fn and(self, failed: bool) -> Self {
+        Self(self.0 << 1 | u64::from(failed))
+    }
+
+    /// Returns how many of the last `of` have failed.
+    fn failures(self, of: u32) -> u32 {
+        (self.0 & (u64::MAX >> (64 - of.clamp(1, 64)))).count_ones()
+    }
+}
+
+/// What a process knows of a breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Messages are run.
+    Closed(Calls),
+    /// None is run before this time; then the record is to be read.
+    Open { until: Timestamp },
+    /// This process has the claim, and runs messages one after the other; so many calls were answered.
+    Probing { answered: u32 },
+}
+
+impl Known {
+    pub(crate) const CLOSED: Self = Self::Closed(Calls(0));
+
+    pub(crate) const fn is_closed(self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+}
+
+/// What a handler's run says of the system that it called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It is there.
+    Answered,
+    /// It is away, or gives no answer in time.
+    Failed,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is to be done about the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Nothing,
+    /// To claim it.
+    Open,
+    /// To release the claim.
+    Close,
+    /// To renew the claim.
+    OpenAgain,
+}
+
+/// Decides what a run changes that began under what is known.
+pub(crate) fn after_run(known: Known, seen: Seen, rules: &Rules, now: Timestamp) -> (Known, Effect) {
+    let open = Known::Open { until: now.plus(rules.open_for) };
+    match (known, seen) {
+        (_, Seen::Nothing) | (Known::Open { .. }, _) => (known, Effect::Nothing),
+        (Known::Closed(calls), seen) => {
+            let calls = calls.and(seen == Seen::Failed);
+            let opens = calls.failures(rules.of) >= rules.failures;
+            if opens { (open, Effect::Open) } else { (Known::Closed(calls), Effect::Nothing) }
+        }
+        (Known::Probing { .. }, Seen::Failed) => (open, Effect::OpenAgain),
+        (Known::Probing { answered }, Seen::Answered) if answered + 1 >= BREAKER_PROBES => {
+            (Known::CLOSED, Effect::Close)
+        }
+        (Known::Probing { answered }, Seen::Answered) => (Known::Probing { answered: answered + 1 }, Effect::Nothing),
+    }
+}
+
+/// What a record says of its breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Closed,
+    /// Until this time at least.
+    Open {
+        until: Timestamp,
+    },
+    /// Whoever is granted a claim of it now probes.
+    HalfOpen,
+    /// Its lease ends later than that of any breaker: by a clock that is far off. Each process probes by itself.
+    Implausible,
+}
+
+/// Returns what a record says. What an operator made of it, whatever that is, closes the breaker.
+pub(crate) fn shown(record: Option<&Record>, now: Timestamp, skew: Duration) -> Shown {
+    let Some(record) = record.filter(|record| record.status == Status::InProgress) else { return Shown::Closed };
+    let until = record.lease_until.plus(skew);
+    if until.since(now) > Duration::from_millis(BREAKER_LEASE_MAX_MS).saturating_add(skew).saturating_add(skew) {
+        Shown::Implausible
+    } else if now <= until {
+        Shown::Open { until }
+    } else if record.expires_at_s.saturating_mul(1_000) < now.as_millis() {
+        Shown::Closed
+    } else {
+        Shown::HalfOpen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::{Fence, OwnerToken};
+    use crate::fingerprint::Fingerprint;
+    use crate::key::MessageId;
+
+    const RULES: Rules = Rules { failures: 3, of: 5, open_for: Duration::from_secs(10) };
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    /// What is known after these runs, `x` for a failure, `.` for an answer, `-` for nothing; and the last effect.
+    fn after(mut known: Known, runs: &str) -> (Known, Effect) {
+        let mut effect = Effect::Nothing;
+        for run in runs.chars() {
+            let seen = match run {
+                'x' => Seen::Failed,
+                '.' => Seen::Answered,
+                _ => Seen::Nothing,
+            };
+            (known, effect) = after_run(known, seen, &RULES, NOW);
+        }
+        (known, effect)
+    }
+
+    #[test]
+    fn it_opens_after_so_many_failures_among_the_last_calls() {
+        let open = Known::Open { until: NOW.plus(RULES.open_for) };
+        for runs in ["xxx", "..x.x.x", "x-x--x", ".....xx..x"] {
+            assert_eq!(after(Known::CLOSED, runs), (open, Effect::Open), "{runs}");
+        }
+        for runs in ["", "xx", "xx...x", "x.-.x..x", "x..-..x.."] {
+            let (known, effect) = after(Known::CLOSED, runs);
+            assert!(known.is_closed() && effect == Effect::Nothing, "{runs}");
+        }
+        let all = Rules { failures: 64, of: 64, ..RULES };
+        let mut known = Known::CLOSED;
+        for n in 1..=64 {
+            known = after_run(known, Seen::Failed, &all, NOW).0;
+            assert_eq!(known.is_closed(), n < 64);
+        }
+    }
+
+    #[test]
+    fn probes_close_it_and_one_failure_opens_it_again() {
+        let probing = Known::Probing { answered: 0 };
+        assert_eq!(after(probing, "..").0, Known::Probing { answered: 2 });
+        assert_eq!(after(probing, "-.-."), (Known::Probing { answered: 2 }, Effect::Nothing));
+        assert_eq!(after(probing, "..."), (Known::CLOSED, Effect::Close));
+        let open = Known::Open { until: NOW.plus(RULES.open_for) };
+        for runs in ["x", "..x"] {
+            assert_eq!(after(probing, runs), (open, Effect::OpenAgain), "{runs}");
+        }
+        // What ends late changes nothing.
+        for runs in ["x", "....", "-"] {
+            assert_eq!(after(open, runs), (open, Effect::Nothing));
+        }
+    }
+
+    fn open_until(lease_until: Timestamp, expires_at_s: u64) -> Record {
+        Record {
+            status: Status::InProgress,
+            owner: OwnerToken::from_stored("a"),
+            fence: Fence::FIRST,
+            lease_until,
+            attempts: 1,
+            message_id: MessageId::new("confirmation").unwrap(),
+            fingerprint: Fingerprint::of_bytes(&[]),
+            created_at: NOW,
+            updated_at: NOW,
+            completed_at: None,
+            expires_at_s,
+            result: None,
+            error: None,
+            note: None,
+        }
+    }
+
+    #[test]
+    fn what_a_record_says_ends_by_itself_whatever_clock_wrote_it() {
+        let skew = Duration::from_secs(1);
+        let at = |s: u64| Timestamp::from_millis(s * 1_000);
+        assert_eq!(shown(None, NOW, skew), Shown::Closed);
+        let record = open_until(at(1_010), 1_611);
+        for (now, wanted) in [
+            (1_000, Shown::Open { until: at(1_011) }),
+            (1_011, Shown::Open { until: at(1_011) }),
+            (1_012, Shown::HalfOpen),
+            (1_611, Shown::HalfOpen),
+            (1_612, Shown::Closed),
+            // A quarter of an hour and both margins: a lease that long is one of a process that probes.
+            (109, Shown::Open { until: at(1_011) }),
+            (108, Shown::Implausible),
+        ] {
+            assert_eq!(shown(Some(&record), at(now), skew), wanted, "{now}");
+        }
+        for status in [Status::Completed, Status::Failed, Status::Rejected, Status::Parked] {
+            let ended = Record { status, ..record.clone() };
+            assert_eq!(shown(Some(&ended), at(1_000), skew), Shown::Closed, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_open_for_longer_each_time_and_never_for_long() {
+        let seconds: Vec<_> = [0, 1, 2, 3, 4, 5, u32::MAX].map(|n| RULES.open_for(n).as_secs()).to_vec();
+        assert_eq!(seconds, [10, 10, 20, 40, 60, 60, 60]);
+        let long = Rules { open_for: Duration::from_secs(300), ..RULES };
+        assert_eq!((long.open_for(1).as_secs(), long.open_for(9).as_secs()), (300, 300));
+    }
+}

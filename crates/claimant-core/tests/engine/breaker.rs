@@ -1,0 +1,327 @@
+//! Breakers: while what the handler calls is away, nothing is run but a probe now and then, in any process; and then everything.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::{
+    Breaker, Call, Claim, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore,
+    Message, Meter, NoQueue, Record, RecordId, Renewed, Report, Schedule, Settled, Store, StoreError, StoreErrorKind,
+    StoreFuture,
+};
+use claimant_testkit::{FaultyStore, MovableClock};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::words;
+
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// A system that handlers call, the store that they share, and when they were run, by their process.
+#[derive(Clone)]
+struct World {
+    store: FaultyStore,
+    clock: MovableClock,
+    start: Instant,
+    away: Arc<AtomicBool>,
+    runs: Arc<Mutex<Vec<(usize, Duration)>>>,
+}
+
+impl World {
+    fn new(away: bool) -> Self {
+        Self {
+            store: FaultyStore::new(Arc::new(MemoryStore::new())),
+            clock: MovableClock::start(),
+            start: Instant::now(),
+            away: Arc::new(AtomicBool::new(away)),
+            runs: Arc::default(),
+        }
+    }
+
+    /// A process whose handlers take 100 ms, one at a time.
+    fn process(&self, number: usize) -> Engine<String> {
+        self.process_with(number, |consumer| consumer.breaker(Breaker::new("mail")))
+    }
+
+    fn process_with(&self, number: usize, set: fn(Consumer<String>) -> Consumer<String>) -> Engine<String> {
+        let world = self.clone();
+        let handler = move |body: String, _: Context| {
+            let world = world.clone();
+            async move {
+                world.runs.lock().unwrap().push((number, world.start.elapsed()));
+                sleep(Duration::from_millis(100)).await;
+                match (body.as_str(), world.away.load(Ordering::SeqCst)) {
+                    ("hangs", true) => std::future::pending().await,
+                    ("other", true) => Err(HandlerError::retry("it is away").downstream("gateway")),
+                    (_, true) => Err(HandlerError::retry("it is away").downstream("mail")),
+                    (_, false) => Ok(()),
+                }
+            }
+        };
+        let consumer = set(Consumer::new("confirmation", self.store.clone(), handler).concurrency(1));
+        Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
+    }
+
+    fn runs(&self) -> usize {
+        self.runs.lock().unwrap().len()
+    }
+
+    /// At which seconds handlers were run.
+    fn seconds(&self) -> Vec<u64> {
+        self.runs.lock().unwrap().iter().map(|(_, at)| at.as_secs()).collect()
+    }
+
+    fn back_after(&self, seconds: u64) {
+        let away = Arc::clone(&self.away);
+        tokio::spawn(async move {
+            sleep(Duration::from_secs(seconds)).await;
+            away.store(false, Ordering::SeqCst);
+        });
+    }
+}
+
+fn batch(prefix: &str, count: usize) -> Vec<Message> {
+    (0..count).map(|n| Message::new(format!("{prefix}{n}"), r#""x""#).unwrap().with_receive_count(1)).collect()
+}
+
+async fn deliver(process: &Engine<String>, batch: &[Message], seconds: u64) -> Report {
+    let now = process.now();
+    let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
+    process.process(batch, schedule, &NoQueue).await
+}
+
+fn count(report: &Report, word: &str) -> usize {
+    report.counts().get(word).copied().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn closed_it_costs_no_request() {
+    let mut usages = Vec::new();
+    for set in
+        [|consumer: Consumer<String>| consumer, |consumer: Consumer<String>| consumer.breaker(Breaker::new("mail"))]
+    {
+        let world = World::new(false);
+        let process = world.process_with(1, set);
+        let report = deliver(&process, &batch("m", 60), 30).await;
+        assert_eq!(count(&report, "completed"), 60);
+        usages.push((report.usage.requests, world.store.calls()));
+    }
+    assert_eq!(usages[0], usages[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_open_breaker_holds_back_is_not_run_and_comes_back_in_minutes() {
+    let world = World::new(true);
+    let process = world.process(1);
+    let report = deliver(&process, &batch("m", 40), 30).await;
+    // Five failures open it; after 10 s and the skew one message probes, and then it is open for twice as long.
+    assert_eq!(world.seconds(), [0, 0, 0, 0, 0, 11]);
+    assert_eq!((count(&report, "retry"), count(&report, "breaker_open")), (6, 34));
+    let held = report.entries().iter().filter(|entry| entry.outcome.word() == "breaker_open");
+    for entry in held {
+        assert!((225..=300).contains(&entry.visible_after.unwrap().as_secs()), "{entry:?}");
+        assert_eq!(entry.details.attempt, None, "what is held back has no claim, and no attempt");
+    }
+    // The message of the probe, and the one that opened it, wait as long.
+    let late = report.entries().iter().filter(|entry| entry.visible_after.unwrap() >= Duration::from_secs(225));
+    assert_eq!(late.count(), 36);
+}
+
+#[tokio::test(start_paused = true)]
+async fn probes_close_it_for_what_has_waited_in_any_process() {
+    let world = World::new(true);
+    world.back_after(20);
+    let processes: Vec<_> = (0..4).map(|n| world.process(n)).collect();
+    // All have failed, and one of them has opened it.
+    let batches: Vec<_> = (0..4).map(|n| batch(&format!("p{n}-"), 30)).collect();
+    let reports = tokio::join!(
+        deliver(&processes[0], &batches[0], 120),
+        deliver(&processes[1], &batches[1], 120),
+        deliver(&processes[2], &batches[2], 120),
+        deliver(&processes[3], &batches[3], 120),
+    );
+    let reports = [reports.0, reports.1, reports.2, reports.3];
+    let runs = world.runs.lock().unwrap().clone();
+    let of = |from: u64, to: u64| runs.iter().filter(move |(_, at)| (from..to).contains(&at.as_secs()));
+    assert_eq!((of(0, 2).count(), of(2, 20).count()), (20, 1), "{runs:?}");
+    let first = of(20, 120).next().unwrap();
+    // One process has three runs by itself, and then all have theirs.
+    assert!((30..34).contains(&first.1.as_secs()), "{first:?}");
+    assert!(runs[21..24].iter().all(|(process, _)| *process == first.0), "{:?}", &runs[21..30]);
+    let last = runs.last().unwrap().1 - first.1;
+    assert!(last < Duration::from_secs(10), "{last:?}");
+    for report in &reports {
+        assert_eq!((count(report, "retry") + count(report, "completed"), count(report, "breaker_open")), (30, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_knows_it_open_runs_nothing_of_its_next_batches() {
+    let world = World::new(true);
+    let process = world.process(1);
+    let first = deliver(&process, &batch("a", 5), 4).await;
+    assert_eq!(words(&first), "retry retry retry retry retry");
+    for n in 0..2 {
+        let next = deliver(&process, &batch(&format!("b{n}-"), 3), 4).await;
+        assert_eq!(words(&next), "breaker_open breaker_open breaker_open");
+    }
+    assert_eq!(world.runs(), 5);
+    // Long after, when it is back, messages go through as soon as the record was read.
+    world.away.store(false, Ordering::SeqCst);
+    world.clock.advance(Duration::from_secs(3_600));
+    let at = Instant::now();
+    let last = deliver(&process, &batch("c", 3), 4).await;
+    assert_eq!(words(&last), "completed completed completed");
+    assert!(at.elapsed() < Duration::from_secs(1), "{:?}", at.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_dies_while_it_probes_leaves_the_probe_to_another_one() {
+    let world = World::new(true);
+    let (first, second) = (world.process(1), world.process(2));
+    let opened = batch("a", 20);
+    // It dies in the middle of the probe.
+    assert!(timeout(Duration::from_millis(11_550), deliver(&first, &opened, 60)).await.is_err());
+    assert_eq!(world.seconds().last(), Some(&11));
+    world.away.store(false, Ordering::SeqCst);
+    drop(first);
+    // A fresh process knows nothing, and runs what it gets: it does not fail.
+    assert_eq!(count(&deliver(&world.process(3), &batch("c", 2), 4).await, "completed"), 2);
+    // One that knows waits for the lease of the dead one.
+    world.away.store(true, Ordering::SeqCst);
+    let failed = deliver(&second, &batch("b", 5), 4).await;
+    assert_eq!(count(&failed, "retry"), 5);
+    world.away.store(false, Ordering::SeqCst);
+    let before = world.start.elapsed();
+    assert_eq!(count(&deliver(&second, &batch("d", 9), 60).await, "completed"), 9);
+    let waited = world.seconds()[world.runs() - 9] - before.as_secs();
+    assert!((5..=11).contains(&waited), "{waited} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_received_least_probes_and_first_of_all_what_has_nothing_to_lose() {
+    for (receives, wanted) in [([3, 1, 2], "m1"), ([2, 5, 1], "m1"), ([4, 3, 2], "m2")] {
+        let world = World::new(true);
+        let process = world.process(1);
+        deliver(&process, &batch("a", 5), 4).await;
+        let message = |(n, receives)| Message::new(format!("m{n}"), r#""x""#).unwrap().with_receive_count(receives);
+        let batch: Vec<_> = receives.into_iter().enumerate().map(message).collect();
+        let report = deliver(&process, &batch, 20).await;
+        let probed: Vec<_> = report.entries().iter().filter(|entry| entry.outcome.word() == "retry").collect();
+        assert_eq!(probed.len(), 1, "{report:?}");
+        assert_eq!(probed[0].message_id.as_str(), wanted, "{receives:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_said_of_the_system_counts_and_the_timeout() {
+    for (body, opens) in [("other", false), ("hangs", true), ("x", true)] {
+        let world = World::new(true);
+        let set = |consumer: Consumer<String>| consumer.timeout(Duration::from_secs(1)).breaker(Breaker::new("mail"));
+        let process = world.process_with(1, set);
+        let batch: Vec<_> = (0..8).map(|n| Message::new(format!("m{n}"), format!("{body:?}")).unwrap()).collect();
+        deliver(&process, &batch, 10).await;
+        assert_eq!(world.runs(), if opens { 5 } else { 8 }, "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_store_it_is_open_for_its_process_and_an_operator_can_close_it() {
+    let world = World::new(true);
+    let process = world.process(1);
+    let batch = batch("m", 5);
+    let delivery = deliver(&process, &batch, 4);
+    tokio::pin!(delivery);
+    // The fifth run is under way.
+    assert!(timeout(Duration::from_millis(450), &mut delivery).await.is_err());
+    world.store.away_for(Duration::from_secs(2), StoreErrorKind::Unreachable);
+    delivery.await;
+    assert_eq!(words(&deliver(&process, &self::batch("n", 2), 4).await), "breaker_open breaker_open");
+    assert_eq!(world.runs(), 5);
+    // There is no record: the next read says that it is closed.
+    world.away.store(false, Ordering::SeqCst);
+    assert_eq!(words(&deliver(&process, &self::batch("o", 2), 20).await), "completed completed");
+}
+
+/// A store that refuses whatever is asked of breakers, as a role can that names the consumer's own keys alone.
+struct Denies(MemoryStore);
+
+impl Denies {
+    fn denied(id: &RecordId) -> Option<StoreError> {
+        let is_one = id.as_str().starts_with("claimant-breaker#");
+        is_one.then(|| StoreError::new(StoreErrorKind::Denied, "the role lacks a permission"))
+    }
+}
+
+impl Store for Denies {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        match Self::denied(&request.id) {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.0.claim(request, call),
+        }
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        self.0.renew(claim, renewal, call)
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        self.0.settle(claim, settlement, call)
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        match Self::denied(id) {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.0.get(id, call),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_permission_each_process_has_a_breaker_of_its_own() {
+    let mut world = World::new(true);
+    world.store = FaultyStore::new(Arc::new(Denies(MemoryStore::new())));
+    world.back_after(15);
+    let report = deliver(&world.process(1), &batch("m", 20), 60).await;
+    // Its probe fails after 10 s, and 10 s later it is back.
+    assert_eq!(world.seconds()[..8], [0, 0, 0, 0, 0, 10, 20, 20]);
+    assert_eq!((count(&report, "retry"), count(&report, "completed")), (6, 14));
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_record_is_that_of_a_key() {
+    let world = World::new(true);
+    deliver(&world.process(1), &batch("m", 5), 4).await;
+    let id = RecordId::new(&ConsumerName::new("claimant-breaker").unwrap(), &Key::new("mail").unwrap());
+    assert_eq!(id.as_str(), "claimant-breaker#mail");
+    let meter = Meter::default();
+    let call = Call { within: MARGIN, meter: &meter };
+    let record = Store::get(&world.store, &id, call).await.unwrap().unwrap();
+    assert_eq!((record.status.as_str(), record.message_id.as_str()), ("IN_PROGRESS", "confirmation"));
+}
+
+#[test]
+fn what_is_out_of_bounds_is_said() {
+    async fn run(_: u64, _: Context) -> Result<(), HandlerError> {
+        Ok(())
+    }
+    let breaker = Breaker::new("mail server").opens_after(3, 2).open_for(Duration::from_millis(999));
+    let error = Engine::with_defaults(Consumer::new("c", MemoryStore::new(), run).breaker(breaker)).unwrap_err();
+    for wanted in ["3 faults", "\"mail server\"", "3 failures of 2 calls", "open for 999 ms; 1000 to 300000"] {
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+    let fleeting = FaultyStore::new(Arc::new(MemoryStore::new())).fleeting();
+    let error = Engine::with_defaults(Consumer::new("c", fleeting, run).breaker(Breaker::new("mail"))).unwrap_err();
+    assert!(error.to_string().contains("claims outlive their owners"), "{error}");
+    let error = Engine::with_defaults(Consumer::new("claimant-breaker", MemoryStore::new(), run)).unwrap_err();
+    assert!(error.to_string().contains("choose another"), "{error}");
+}

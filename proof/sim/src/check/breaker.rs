@@ -1,0 +1,144 @@
+//! Breakers: a process that knows one open runs nothing, and one that probes runs one message after the other.
+
+use std::collections::BTreeMap;
+
+use super::Found;
+use crate::calls::BREAKER;
+use crate::entities::{Request, Run};
+use crate::history::{End, Event, Kind, Record, RequestNo, RunNo};
+use crate::scenario::Scenario;
+use crate::timeline::Timeline;
+use crate::world::BEGIN_MS;
+
+/// So many answers close a breaker.
+const PROBES: u32 = 3;
+
+/// What a process knows, by what it has asked for and what it was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Knows {
+    /// That it is closed, or nothing.
+    Nothing,
+    /// That it is open since then, or can be probed by whoever is granted its claim.
+    Open { since: u64, half: bool },
+    /// That it is the one to probe since then.
+    Probes { since: u64, answered: u32 },
+}
+
+pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
+    let scenario = timeline.scenario;
+    let is_right = |off: &i64| off.abs() <= Scenario::SKEW_MS;
+    let clocks_are_right = scenario.clocks_agree() && scenario.function.clocks_ms.iter().all(is_right);
+    // Of several consumers each has a breaker of its own in a process, with one record.
+    if scenario.consumer.breaker.is_none() || scenario.consumers() > 1 || !clocks_are_right {
+        return;
+    }
+    let mut known: BTreeMap<u32, Knows> = BTreeMap::new();
+    for (at, event) in &timeline.history.events {
+        match event {
+            Event::RunStarted { run, process_run, .. } => {
+                let knows = known.get(process_run).copied().unwrap_or(Knows::Nothing);
+                started(timeline, *at, *run, knows, found);
+            }
+            Event::RunEnded { run, end: End::Good } => {
+                let Some(run) = timeline.runs.get(run) else { continue };
+                known.entry(run.process_run).and_modify(|knows| *knows = answered(*knows, run));
+            }
+            _ => {
+                if let Some((process_run, no)) = asker(timeline, event) {
+                    let knows = known.entry(process_run).or_insert(Knows::Nothing);
+                    *knows = after(timeline, *knows, *at, event, no);
+                }
+            }
+        }
+    }
+}
+
+fn answered(knows: Knows, run: &Run) -> Knows {
+    match knows {
+        Knows::Probes { since, answered } if run.start >= since && answered + 1 >= PROBES => Knows::Nothing,
+        Knows::Probes { since, answered } if run.start >= since => Knows::Probes { since, answered: answered + 1 },
+        knows => knows,
+    }
+}
+
+/// The process of the function that a request for a breaker's record is of, and the request.
+fn asker(timeline: &Timeline<'_>, event: &Event) -> Option<(u32, RequestNo)> {
+    let no = match event {
+        Event::Asked { request, .. } | Event::Refused { request, .. } | Event::Answered { request, .. } => *request,
+        Event::Changed { request: Some(request), .. } => *request,
+        _ => return None,
+    };
+    let request = timeline.requests.get(&no).filter(|request| request.calls.iter().any(|call| is_breaker(&call.id)))?;
+    Some((timeline.invocations.get(&request.invocation?)?.process_run, no))
+}
+
+fn is_breaker(id: &str) -> bool {
+    id.starts_with(BREAKER)
+}
+
+fn is_of(request: &Request, kinds: &[Kind]) -> bool {
+    request.calls.iter().any(|call| kinds.contains(&call.kind))
+}
+
+fn after(timeline: &Timeline<'_>, knows: Knows, at: u64, event: &Event, no: RequestNo) -> Knows {
+    let Some(request) = timeline.requests.get(&no) else { return knows };
+    let claims = is_of(request, &[Kind::Claim, Kind::Replace]);
+    match (event, knows) {
+        (Event::Asked { .. }, Knows::Nothing) if claims => Knows::Open { since: at, half: false },
+        (Event::Asked { .. }, Knows::Probes { .. }) if is_of(request, &[Kind::Renew]) => {
+            Knows::Open { since: at, half: false }
+        }
+        (Event::Asked { .. }, _) if is_of(request, &[Kind::Settle]) => Knows::Nothing,
+        (Event::Changed { after: Some(_), .. }, Knows::Open { half: true, .. }) if claims => {
+            Knows::Probes { since: at, answered: 0 }
+        }
+        // Whoever reads does not probe any more: it had no answer in time.
+        (Event::Answered { good: true, .. }, Knows::Open { since, .. } | Knows::Probes { since, .. })
+            if is_of(request, &[Kind::Read]) =>
+        {
+            let id = request.calls.first().map_or("", |call| call.id.as_str());
+            match timeline.record_between(id, at, at).last().flatten() {
+                Some(record) if is_closed(record, at) => Knows::Nothing,
+                Some(record) => Knows::Open { since, half: is_over(record, at) },
+                None => Knows::Nothing,
+            }
+        }
+        (Event::Refused { seen: Some(_), .. }, Knows::Open { since, half: true }) if claims => {
+            Knows::Open { since, half: false }
+        }
+        _ => knows,
+    }
+}
+
+/// Whether it may be over: clocks differ by as much as the margin.
+fn is_over(record: &Record, at: u64) -> bool {
+    record.lease_until <= BEGIN_MS + at
+}
+
+fn is_closed(record: &Record, at: u64) -> bool {
+    // OK because the margin is positive.
+    record.status != "IN_PROGRESS" || record.expires_s * 1_000 <= BEGIN_MS + at + Scenario::SKEW_MS as u64
+}
+
+fn started(timeline: &Timeline<'_>, at: u64, no: RunNo, knows: Knows, found: &mut Found) {
+    let Some(run) = timeline.runs.get(&no) else { return };
+    let stopped =
+        |since| timeline.was_frozen(run.process_run, since, at) || timeline.was_blocked(run.process_run, 0, u64::MAX);
+    match knows {
+        // What was handed to its thread before begins within the same millisecond.
+        Knows::Open { since, .. } if at > since && !stopped(since) => {
+            let what =
+                format!("run {no} begins in process {}, which knows since {since} ms that it is open", run.process_run);
+            found.add("B1", at, what);
+        }
+        Knows::Probes { since, .. } if !stopped(since) => {
+            let beside = |other: &&Run| {
+                other.process_run == run.process_run && other.start >= since && other.start <= at && other.over() > at
+            };
+            if timeline.runs.iter().any(|(other, run)| *other != no && beside(&run)) {
+                found.add("B2", at, format!("run {no} begins beside another one in process {}", run.process_run));
+            }
+        }
+        _ => {}
+    }
+}

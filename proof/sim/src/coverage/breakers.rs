@@ -1,0 +1,24 @@
+//! What occurs to breakers.
+
+use super::Coverage;
+use crate::calls::BREAKER;
+use crate::history::{Event, Kind};
+use crate::timeline::Timeline;
+
+pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
+    for (at, event) in &timeline.history.events {
+        let Event::Changed { request: Some(no), id, before, after: Some(after) } = event else { continue };
+        let Some(request) = timeline.requests.get(no).filter(|_| id.starts_with(BREAKER)) else { continue };
+        let kind = request.calls.first().map(|call| call.kind);
+        let claims = matches!(kind, Some(Kind::Claim | Kind::Replace));
+        coverage.add(56, usize::from(claims && before.is_none()));
+        coverage.add(57, usize::from(kind == Some(Kind::Settle)));
+        let invocation = request.invocation.and_then(|no| timeline.invocations.get(&no));
+        let process_run = invocation.and_then(|invocation| timeline.process_runs.get(&invocation.process_run));
+        // OK because a lease is after the beginning.
+        let lease = after.lease_until.saturating_sub(crate::world::BEGIN_MS);
+        let dies =
+            process_run.and_then(|process_run| process_run.died).is_some_and(|(died, _)| died >= *at && died < lease);
+        coverage.add(58, usize::from(claims && dies));
+    }
+}
