@@ -44,21 +44,31 @@ pub(super) fn look(operation: &str, request: &[u8]) -> Look {
                 }
             }
         }
-        "UpdateItem" => {
-            let record = request["Key"].as_object().and_then(|key| key.values().find_map(text));
-            let values = request["ExpressionAttributeValues"].as_object();
-            if let (Some(record), Some(values)) = (record, values) {
-                tie(&mut ties, values.values().filter_map(text), record);
-            }
+        "UpdateItem" => tie_update(&mut ties, &request),
+        // A record that is claimed and completed at once; the other items are the handler's own.
+        "TransactWriteItems" => {
+            let updates = request["TransactItems"].as_array().into_iter().flatten().map(|item| &item["Update"]);
+            updates.for_each(|update| tie_update(&mut ties, update));
+            ties.retain(|(_, record)| record.contains('#'));
         }
         _ => {}
     }
-    let target = if ties.is_empty() { target } else { Target::Claims };
+    let claims = !ties.is_empty() && operation != "TransactWriteItems";
+    let target = if claims { Target::Claims } else { target };
     Look { target, ties }
 }
 
 fn text(value: &Value) -> Option<&str> {
     value["S"].as_str()
+}
+
+/// Ties what an update of a record names as its message.
+fn tie_update(ties: &mut Vec<(String, String)>, update: &Value) {
+    let record = update["Key"].as_object().and_then(|key| key.values().find_map(text));
+    let values = update["ExpressionAttributeValues"].as_object();
+    if let (Some(record), Some(values)) = (record, values) {
+        tie(ties, values.values().filter_map(text), record);
+    }
 }
 
 fn tie<'a>(ties: &mut Vec<(String, String)>, values: impl Iterator<Item = &'a str>, record: &str) {
@@ -86,6 +96,8 @@ mod tests {
             { "Statement": "INSERT INTO \"t\" VALUE {}", "Parameters": [{"S": "orders#1"}, {"S": "owner"}, {"N": "1"}, {"S": ID}] },
         ] });
         let update = json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":m": {"S": ID}, ":n": {"N": "1"}} });
+        let own = json!({ "Key": {"id": {"S": "card-1"}}, "ExpressionAttributeValues": {":m": {"S": ID}} });
+        let commit = json!({ "TransactItems": [{ "Update": update }, { "Update": own }, { "Put": {} }] });
         let settle =
             json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":owner": {"S": "0123"}} });
         let update_ended =
@@ -93,7 +105,8 @@ mod tests {
         let tied = vec![(ID.to_owned(), "orders#1".to_owned())];
         for (operation, request, target, ties) in [
             ("BatchExecuteStatement", insert, Target::Claims, tied.clone()),
-            ("UpdateItem", update, Target::Claims, tied),
+            ("UpdateItem", update, Target::Claims, tied.clone()),
+            ("TransactWriteItems", commit, Target::Settlements, tied),
             ("UpdateItem", settle, Target::Settlements, vec![]),
             ("BatchExecuteStatement", update_ended, Target::Settlements, vec![]),
             ("TransactWriteItems", json!({}), Target::Settlements, vec![]),
