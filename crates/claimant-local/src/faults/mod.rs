@@ -6,12 +6,14 @@
 //! | `spec` | [`FaultSpec`]: what is asked for, checked; pure |
 //! | `list` | [`Fault`]: those that act, and the latest that ended; pure |
 //! | `service` | [`Faults`]: the shared handle that the parts of a cloud ask |
+//! | `state` | what its clones share, and what faults do to processes |
 //! | `processes` | faults of processes: they wait for a claim, then act |
 
 mod list;
 mod processes;
 mod service;
 mod spec;
+mod state;
 
 pub use list::{ACTIVE_MAX, ENDED_MAX, Fault};
 pub use service::Faults;

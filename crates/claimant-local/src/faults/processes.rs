@@ -3,8 +3,8 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-use super::service::Inner;
 use super::spec::When;
+use super::state::Inner;
 use crate::journal::{Journal, Text, What};
 
 /// Events that are read at a time.
@@ -40,14 +40,5 @@ pub(super) async fn watch(faults: Weak<Inner>, journal: Journal, function: Text,
         if faults.upgrade().is_none_or(|faults| faults.active(id).is_none()) {
             return;
         }
-    }
-}
-
-/// Lets a process go on after a while.
-pub(super) async fn resume_after(faults: Weak<Inner>, function: String, process: u32, period: Duration) {
-    tokio::time::sleep(period).await;
-    let Some(faults) = faults.upgrade() else { return };
-    if let Some(found) = faults.functions().iter().find(|found| found.name() == function) {
-        found.freeze(process, false);
     }
 }
