@@ -5,7 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::{Breaker, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule, Store};
+use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::{
+    Breaker, Call, Claim, ClaimAnswer, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Record,
+    RecordId, Renewed, Schedule, Settled, Store, StoreError, StoreFuture,
+};
 use claimant_testkit::MovableClock;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
@@ -20,6 +24,53 @@ const BATCH_MAX: usize = 10;
 const PROCESSES: usize = 4;
 const RECEIVES_MAX: u32 = 5;
 
+/// A store that counts what it is asked of breakers: reads and writes.
+#[derive(Clone, Default)]
+struct Counts {
+    inner: Arc<MemoryStore>,
+    asked: Arc<Mutex<(usize, usize)>>,
+}
+
+impl Counts {
+    fn count(&self, id: &RecordId, reads: usize, writes: usize) {
+        if id.as_str().starts_with("claimant-breaker#") {
+            let mut asked = self.asked.lock().unwrap();
+            *asked = (asked.0 + reads, asked.1 + writes);
+        }
+    }
+}
+
+impl Store for Counts {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        self.count(&request.id, 0, 1);
+        self.inner.claim(request, call)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+        self.count(&claim.id, 0, 1);
+        self.inner.renew(claim, renewal, call)
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        self.count(&claim.id, 0, 1);
+        self.inner.settle(claim, settlement, call)
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        self.count(id, 1, 0);
+        self.inner.get(id, call)
+    }
+}
+
 struct Waiting {
     visible_at: Instant,
     receives: u32,
@@ -33,6 +84,10 @@ struct Seen {
     dead: usize,
     hidden_most: usize,
     runs_while_away: usize,
+    receives: usize,
+    /// Of the breaker's record.
+    reads: usize,
+    writes: usize,
     /// When nothing was left, since the beginning.
     drained: Duration,
 }
@@ -70,9 +125,10 @@ impl World {
             (waiting.visible_at, waiting.receives) = (now + TIMEOUT * 6, waiting.receives + 1);
             (*n, waiting.receives)
         });
-        let received = received.collect();
+        let received: Vec<_> = received.collect();
         let hidden = queue.values().filter(|waiting| waiting.visible_at > now).count();
         let mut seen = self.seen.lock().unwrap();
+        seen.receives += received.len();
         (seen.dead, seen.hidden_most) = (seen.dead + dead, seen.hidden_most.max(hidden));
         received
     }
@@ -110,7 +166,7 @@ async fn outage(breaker: bool) -> Seen {
         seen: Arc::default(),
         sending: Arc::new(AtomicUsize::new(1)),
     };
-    let (store, clock): (Arc<dyn Store>, _) = (Arc::new(MemoryStore::new()), MovableClock::start());
+    let (store, clock) = (Counts::default(), MovableClock::start());
     let process = || {
         let called = world.clone();
         let handler = move |n: u64, _: Context| {
@@ -127,8 +183,8 @@ async fn outage(breaker: bool) -> Seen {
                 Ok(())
             }
         };
-        let store = claimant_testkit::FaultyStore::new(Arc::clone(&store));
-        let consumer = Consumer::new("confirmation", store, handler).key_of(|n: &u64| n.to_string()).concurrency(5);
+        let consumer =
+            Consumer::new("confirmation", store.clone(), handler).key_of(|n: &u64| n.to_string()).concurrency(5);
         let consumer = if breaker { consumer.breaker(Breaker::new("mail")) } else { consumer };
         Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock.clone())).receives_max(RECEIVES_MAX)
     };
@@ -136,6 +192,7 @@ async fn outage(breaker: bool) -> Seen {
     tokio::join!(world.clone().send(), join_all(workers));
     let mut seen = std::mem::take(&mut *world.seen.lock().unwrap());
     seen.drained = world.start.elapsed();
+    (seen.reads, seen.writes) = *store.asked.lock().unwrap();
     seen
 }
 
@@ -145,11 +202,14 @@ async fn an_outage_of_half_an_hour_dead_letters_nothing() {
     let with = outage(true).await;
     let show = |name: &str, seen: &Seen| {
         println!(
-            "{name:8} dead {:5}  hidden at most {:5}  runs while away {:6}  drained after {:5} s",
+            "{name:8} dead {:5}  hidden at most {:5}  receives {:6}  runs while away {:6}  drained after {:5} s  reads {:4}  writes {:4}",
             seen.dead,
             seen.hidden_most,
+            seen.receives,
             seen.runs_while_away,
-            seen.drained.as_secs()
+            seen.drained.as_secs(),
+            seen.reads,
+            seen.writes
         );
     };
     show("with", &with);
@@ -157,8 +217,12 @@ async fn an_outage_of_half_an_hour_dead_letters_nothing() {
     assert!(with.done.values().all(|times| *times == 1), "nothing is done twice");
     // Four processes fail five to ten times each before they know, and then there is a probe a minute.
     assert!(with.runs_while_away <= 10 * PROCESSES + 30 + 5, "{}", with.runs_while_away);
+    // What the book says of costs: a read of each process every 5 s and before each probe, and few writes.
+    assert!(with.reads <= PROCESSES * (30 * 60 / 5 + 60), "{}", with.reads);
+    assert!(with.writes <= PROCESSES + 30 * (2 + PROCESSES), "{}", with.writes);
 
     let without = outage(false).await;
+    assert_eq!((without.reads, without.writes), (0, 0));
     show("without", &without);
     assert_eq!(without.dead + without.done.len(), all);
     assert!(without.dead > all / 3, "{}", without.dead);
