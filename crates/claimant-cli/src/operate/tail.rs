@@ -1,6 +1,6 @@
 //! `claimant tail`: outcomes as they happen.
 
-use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_core::Error;
 use claimant_operate::outcomes::{Seen, read};
 use serde_json::json;
 
@@ -12,8 +12,8 @@ use crate::output::{self, say};
 
 /// Show outcomes as they happen, until Ctrl-C: what became of each message, or, of consumers that log no messages, of each batch.
 ///
-/// Of a local cloud. A function logs each message where CLAIMANT_LOG_MESSAGES=on is set for `claimant local`. For a deployed
-/// function, CloudWatch does the same: aws logs tail --follow.
+/// A function logs each message where CLAIMANT_LOG_MESSAGES=on is set, for it or for `claimant local`. Lines of deployed functions
+/// (--stack NAME) come from CloudWatch, some ten seconds late.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tail {
     /// Only of this consumer
@@ -43,7 +43,7 @@ pub(crate) struct Tail {
 /// Shows outcomes until the cloud stops, the limit is reached, or the reader is gone.
 pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
     let place = options.target.open().await?;
-    let mut lines = place.log_lines().await?;
+    let mut lines = place.log_lines(options.all).await?;
     let mut left = options.limit.unwrap_or(usize::MAX);
     while left > 0 {
         let Some(line) = lines.next().await? else { break };
@@ -58,11 +58,11 @@ pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
         left -= 1;
         if options.json {
             say(
-                json!({ "time": SystemClock.now().to_utc(), "function": line.function, "seen": seen.as_ref().map(Seen::to_json), "line": seen.is_none().then_some(&line.text) }),
+                json!({ "time": line.at.to_utc(), "function": line.function, "seen": seen.as_ref().map(Seen::to_json), "line": seen.is_none().then_some(&line.text) }),
             );
         } else {
             let text = seen.as_ref().map_or_else(|| line.text.clone(), Seen::to_string);
-            say(format!("{}  {:<24}  {}", SystemClock.now().to_utc(), line.function, harmless(&text)));
+            say(format!("{}  {:<24}  {}", line.at.to_utc(), line.function, harmless(&text)));
         }
         if output::check(output::Reader::MustStay).is_err() {
             break;

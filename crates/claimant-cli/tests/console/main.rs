@@ -146,7 +146,12 @@ fn every_page_shows_what_it_can_and_has_no_form_that_changes_something() {
     let group = console.page(&group);
     assert!(group.contains("&lt;script&gt;") && !group.contains(r#"method="post""#), "{group}");
     let rejected = console.page(&format!("/messages/{REJECTED}?read=true"));
-    for said in ["It is in the dead-letter queue orders-dead", "order#o-9", "&lt;script&gt;", "No line names it"] {
+    for said in [
+        "It is in the dead-letter queue orders-dead",
+        "order#o-9",
+        "&lt;script&gt;",
+        "No line of the last 1 d names it",
+    ] {
         assert!(rejected.contains(said), "{said} is not in {rejected}");
     }
     let absent = console.page("/messages/none?read=true");
@@ -257,6 +262,24 @@ fn the_rights_in_the_book_are_those_that_the_pages_need() {
     assert!(asked.is_superset(&allowed), "{asked:?} lacks some of {allowed:?}");
     let all: BTreeSet<_> = allowed.union(&policy(1)).cloned().collect();
     assert!(asked.is_subset(&all), "{:?}", asked.difference(&all));
+}
+
+#[test]
+fn outcomes_of_a_stack_are_followed_each_once() {
+    let server = Server::start(shop);
+    let tail = |server: &Server, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(["tail", "--stack", "shop"]).args(args).envs(server.variables()).output().unwrap()
+    };
+    let output = tail(&server, &["--limit=1", "--json"]);
+    let line: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    assert_eq!((&line["function"], &line["seen"]["message_id"]), (&json!("worker"), &json!(DONE)));
+    assert_eq!(line["seen"]["outcomes"], json!({"completed": 1}));
+    assert_eq!(asked(&server, &CHANGES) + asked(&server, &RECEIVES), 0);
+    let refused = Server::start(|request| if request.contains("Logs_20140328") { shop("") } else { shop(request) });
+    let refused = tail(&refused, &["--all"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && error.contains("permission for FilterLogEvents"), "{error}");
 }
 
 #[test]

@@ -153,7 +153,8 @@ fn records() -> Vec<Value> {
 /// What the function logged of the message that is done: the first of two pages is empty.
 fn logs(request: &str) -> Value {
     let at = now_ms() - 58_000;
-    if !request.contains(&format!("\\\"{DONE}\\\"")) {
+    let is_followed = request.contains(r#"?\"message done\" ?\"batch done\""#);
+    if !is_followed && !request.contains(&format!("\\\"{DONE}\\\"")) {
         return json!({ "events": [] });
     }
     if !request.contains("nextToken") {
@@ -171,6 +172,9 @@ fn logs(request: &str) -> Value {
     let done = format!(
         r#"{{"level":"INFO","message":"message done","consumer":"order","message_id":"{DONE}","outcome":"completed","dead_lettered":false,"attempt":2,"fence":3,"receive_count":2,"events":1,"handle_ms":812.5}}"#
     );
+    if is_followed {
+        return json!({ "events": [line(900, "3", done)] });
+    }
     json!({"events": [line(0, "1", claimed), line(700, "2", own), line(900, "3", done)]})
 }
 

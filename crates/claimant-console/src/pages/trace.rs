@@ -69,7 +69,8 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
     let outcome = last_outcome(&known.facts);
     if let Some((fact, outcome)) = &outcome {
         let function = fact.process.as_ref().map_or("its function", |process| &process.function);
-        says.push(format!("The last that {function} logged of it is {outcome}, at {}.", fact.at.to_utc()));
+        let at = timeline::words::clock(fact.at, SystemClock.now());
+        says.push(format!("The last that {function} logged of it is {outcome}, at {at}."));
     }
     if letter.is_none() {
         says.push(NOT_KNOWN.to_owned());
@@ -107,7 +108,7 @@ async fn letter(console: &Console, id: &str) -> Result<(Option<Letter>, usize), 
                 queue: queue.name.clone(),
                 group: letter.fingerprint.to_string(),
                 outcome: letter.why.outcome.clone(),
-                cause: letter.cause(),
+                cause: letter.why.error.clone().unwrap_or_else(|| letter.cause()),
                 record: letter.why.record.clone(),
                 body: letter.body().to_owned(),
             };
@@ -153,7 +154,7 @@ impl Page for Trace {
             section {
                 h2 { "What its functions logged" }
                 @if let Some(missing) = &self.missing { p .soft { (missing) } }
-                (steps::timeline(&self.steps, self.left_out))
+                @if !self.steps.is_empty() { (steps::timeline(&self.steps, self.left_out)) }
             }
         }
     }
@@ -163,21 +164,23 @@ impl Trace {
     /// Where else it can be looked for, and what that costs.
     fn looks(&self) -> Markup {
         html! {
-            div .acts {
-                @if !self.was_read {
-                    form .act method="get" action=(text::path("/messages/", &self.id)) {
-                        input type="hidden" name="read" value="true";
-                        button type="submit" { "Look for it among the dead letters" }
+            section {
+                div .acts {
+                    @if !self.was_read {
+                        form .act method="get" action=(text::path("/messages/", &self.id)) {
+                            input type="hidden" name="read" value="true";
+                            button type="submit" { "Look for it among the dead letters" }
+                        }
+                    }
+                    form .act method="get" action="/keys" {
+                        input type="hidden" name="text" value=(self.id);
+                        button type="submit" { "Look for its key" }
                     }
                 }
-                form .act method="get" action="/keys" {
-                    input type="hidden" name="text" value=(self.id);
-                    button type="submit" { "Look for its key" }
+                @if !self.was_read { p .soft.small { (dead::LOOK_COSTS) } }
+                p .soft.small {
+                    "A key is found by the message that claimed it last. There is no index of that: the first 20,000 records of the table are read."
                 }
-            }
-            @if !self.was_read { p .soft.small { (dead::LOOK_COSTS) } }
-            p .soft.small {
-                "A key is found by the message that claimed it last. There is no index of that: the first 20,000 records of the table are read."
             }
         }
     }

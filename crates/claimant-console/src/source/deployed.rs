@@ -8,6 +8,7 @@ use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_local::journal::{Event, lines};
 use claimant_operate::depths::Depth;
 use claimant_operate::intake::{Intake, Mapping};
+use claimant_operate::keys::span;
 use claimant_operate::logs::{Logged, Logs};
 use claimant_operate::target::{Function, Place, Queue};
 use futures_util::future::{join, join_all};
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 
 use super::overview::{FunctionState, MappingState, Overview, QueueState};
 use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
+use crate::timeline::words::sentence;
 use crate::timeline::{Fact, facts_of_journal};
 
 /// How much of the name of a log stream tells processes apart, in characters.
@@ -32,7 +34,7 @@ const UNTOLD: [&str; 3] = [
 
 /// Why there are no log lines.
 const NO_LOGS: &str = "Log lines were not read: start the console with --logs to read them from CloudWatch.";
-const NO_LINES: &str = "No line names it. Functions log each message where CLAIMANT_LOG_MESSAGES=on; and --logs TIME says how far back is searched.";
+const NO_LINES: &str = "names it. Functions log each message where CLAIMANT_LOG_MESSAGES=on.";
 
 /// Why there is no list of messages.
 const NO_MESSAGES: &str = "SQS shows a message only to who receives it, so a console that only looks has no list of them. What is stuck, \
@@ -69,7 +71,7 @@ impl Deployed {
         };
         let mut missing = found.missing;
         if found.lines.is_empty() {
-            missing.push(NO_LINES.to_owned());
+            missing.push(format!("No line of the last {} {NO_LINES}", span(back.as_secs())));
         }
         let facts = found.lines.iter().flat_map(|line| facts(line, id)).collect();
         let missing = Some(missing.join(" ")).filter(|missing| !missing.is_empty());
@@ -191,7 +193,7 @@ impl Untold {
     /// # Errors
     /// The first one, where nothing that was asked for came.
     fn said(self) -> Result<Vec<String>, Error> {
-        let failed: Vec<_> = self.errors.iter().map(|error| Chain(error).to_string()).collect();
+        let failed: Vec<_> = self.errors.iter().map(|error| sentence(&Chain(error).to_string())).collect();
         match self.errors.into_iter().next() {
             Some(error) if failed.len() == self.asked => Err(error),
             _ => Ok(UNTOLD.map(str::to_owned).into_iter().chain(failed).collect()),

@@ -41,7 +41,7 @@ impl LocalCloud {
     /// When its control endpoint gives no answer.
     pub async fn open(view: View) -> Result<Self, Error> {
         let place = Target::Local(view.endpoints.control.clone()).open(&Account::default()).await?;
-        let (seen, lines) = (Arc::<Seen>::default(), place.log_lines().await?);
+        let (seen, lines) = (Arc::<Seen>::default(), place.log_lines(true).await?);
         let mut reading = JoinSet::new();
         reading.spawn(count(lines, Arc::clone(&seen)));
         Ok(Self { view, place, seen, _reading: reading })

@@ -83,7 +83,7 @@ pub(crate) fn short(id: &str) -> &str {
 }
 
 /// Returns a text with its first letter in capitals, and a full stop.
-pub(super) fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().map(char::to_uppercase).into_iter().flatten().collect();
     let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };

@@ -109,9 +109,11 @@ impl Page for Dead {
                 "Messages that were given up on, by their cause. Fix the cause, then send them back: what is done already is skipped as a duplicate."
             }
             @if !self.read {
-                form .act method="get" action="/dead" {
-                    input type="hidden" name="read" value="true";
-                    button type="submit" { "Read the letters" }
+                section {
+                    form .act method="get" action="/dead" {
+                        input type="hidden" name="read" value="true";
+                        button type="submit" { "Read the letters" }
+                    }
                     p .soft.small { (letters::LOOK_COSTS) }
                 }
             }
