@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, Renewal, Settlement, operate};
 use claimant_core::{
     Breaker, Call, Claim, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore,
-    Message, Meter, NoQueue, Record, RecordId, Renewed, Report, Schedule, Settled, Store, StoreError, StoreErrorKind,
-    StoreFuture,
+    Message, Meter, NoQueue, OwnerToken, Record, RecordId, Records, Renewed, Replaced, Report, Schedule, Settled,
+    Store, StoreError, StoreErrorKind, StoreFuture,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -307,6 +307,40 @@ async fn its_record_is_that_of_a_key() {
     let call = Call { within: MARGIN, meter: &meter };
     let record = Store::get(&world.store, &id, call).await.unwrap().unwrap();
     assert_eq!((record.status.as_str(), record.message_id.as_str()), ("IN_PROGRESS", "confirmation"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_who_releases_it_closes_it_for_all_within_seconds() {
+    let (mut world, memory) = (World::new(true), Arc::new(MemoryStore::new()));
+    world.store = FaultyStore::new(memory.clone());
+    let set = |consumer: Consumer<String>| consumer.breaker(Breaker::new("mail").open_for(Duration::from_secs(300)));
+    let (process, beside) = (world.process_with(1, set), world.process_with(2, set));
+    for (process, prefix) in [(&process, "a"), (&beside, "b")] {
+        deliver(process, &batch(prefix, 5), 4).await;
+        assert_eq!(words(&deliver(process, &batch("held", 1), 10).await), "breaker_open");
+    }
+    world.away.store(false, Ordering::SeqCst);
+    let id = RecordId::new(&ConsumerName::new("claimant-breaker").unwrap(), &Key::new("mail").unwrap());
+    let meter = Meter::default();
+    let call = || Call { within: MARGIN, meter: &meter };
+    let seen = memory.get(&id, call()).await.unwrap().unwrap();
+    let operation = Operation {
+        id: id.clone(),
+        act: Act::Release,
+        owner: OwnerToken::draw().unwrap(),
+        now: process.now(),
+        skew: Duration::from_secs(1),
+        force: true,
+        by: "ada".to_owned(),
+        why: "the mail server is back".to_owned(),
+    };
+    let OperateDecision::Write(next) = operate(Some(&seen), &operation) else { panic!("{seen:?}") };
+    assert_eq!(memory.replace(&id, &seen, &next, call()).await.unwrap(), Replaced::Done);
+    for (process, prefix) in [(&process, "c"), (&beside, "d")] {
+        let at = Instant::now();
+        assert_eq!(words(&deliver(process, &batch(prefix, 2), 30).await), "completed completed");
+        assert!(at.elapsed() < Duration::from_secs(6), "{:?}", at.elapsed());
+    }
 }
 
 #[test]
