@@ -68,6 +68,10 @@ impl World {
         (depth("Dead"), depth("Orders"))
     }
 
+    fn bodies(&self, queue: &str) -> Vec<String> {
+        self.cloud.sqs().messages(queue).unwrap().into_iter().map(|message| message.body).collect()
+    }
+
     /// Runs the command on this cloud; returns its exit code, standard output and standard error.
     async fn claimant(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
@@ -206,16 +210,20 @@ async fn messages_are_sent() {
     assert_eq!((code, out.as_str()), (0, "6 messages sent to Orders, number 7.\n"), "{err}");
     let (code, sent) = world.json(&["send", "Confirm", "--sample", "broken", "--directory", &directory]).await;
     assert_eq!((code, &sent["sent"], &sent["queue"]), (0, &json!(1), &json!("Orders")), "{sent}");
-    let bodies: Vec<_> = world.cloud.sqs().messages("Orders").unwrap().into_iter().map(|m| m.body).collect();
+    let bodies = world.bodies("Orders");
     let copies = |n: usize| bodies.iter().filter(|body| **body == format!(r#"{{"id":"ord-7-{n}"}}"#)).count();
     assert_eq!((bodies.len(), copies(1), copies(2), copies(3)), (7, 2, 2, 2), "{bodies:?}");
     assert!(bodies[6].contains("TopicArn"), "{bodies:?}");
 
     let (code, shown) = world.json(&["send", "--body", "{\"a\": 1}", "--envelope", "eventbridge", "--dry-run"]).await;
     assert!(code == 0 && shown["messages"][0]["body"].as_str().unwrap().contains("detail-type"), "{shown}");
-    assert_eq!(world.depths(), (0, 7));
+    let (code, again) = world.json(&["send", "--message", sent["ids"][0].as_str().unwrap()]).await;
+    assert_eq!((code, &again["sent"], &again["queue"]), (0, &json!(1), &json!("Orders")), "{again}");
+    assert_eq!(world.bodies("Orders")[7], bodies[6]);
+    assert_eq!(world.depths(), (0, 8));
     for (args, wanted) in [
         (&["send"][..], "say what to send"),
+        (&["send", "--message", "1234"], "no message of this id"),
         (&["send", "Nowhere", "--body", "x"], "has no queue Nowhere"),
         (&["send", "--body", "x", "--envelope", "owl"], "there is no such envelope"),
         (&["send", "--body", "x", "--envelope", "eventbridge"], "EventBridge carries a JSON object"),

@@ -68,6 +68,11 @@ impl Done {
         Self { notice: Notice { done: true, text: text.into() }, see: see.into(), value }
     }
 
+    /// Returns that a form was sent a second time, as by a double click.
+    pub(crate) fn before(see: impl Into<String>) -> Self {
+        Self::new("The second click changed nothing: a form counts once.", see, Value::Null)
+    }
+
     /// Returns that an act was refused, or did nothing.
     pub(crate) fn refused(text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
         Self { notice: Notice { done: false, text: text.into() }, see: see.into(), value }
@@ -110,6 +115,24 @@ impl Ask {
         let separator = if done.see.contains('?') { '&' } else { '?' };
         let place = format!("{}{separator}{NOTICE}={}", done.see, console.keep(done.notice));
         (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response()
+    }
+
+    /// Answers as [`done`](Self::done) does, but has a person see what did not work where the act was asked for: at `see`, with what was
+    /// typed.
+    pub(crate) fn done_at(
+        &self,
+        console: &Console,
+        tab: Tab,
+        done: Result<Done, Error>,
+        see: impl FnOnce() -> String,
+    ) -> Response {
+        let done = match done {
+            Err(error) if self.reader != Reader::Program => {
+                Ok(Done::refused(Chain(&error).to_string(), see(), Value::Null))
+            }
+            done => done,
+        };
+        self.done(console, tab, done)
     }
 
     /// Answers with an error: what is wrong, where, and how to fix it.

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use claimant_core::Error;
 
-use crate::fields::Fields;
+use crate::fields::{FIELDS_MAX, Fields, too_many};
 use crate::refused::Refused;
 
 /// The most bytes of a form: a message is 1 MiB at most, and every byte of it may be escaped.
@@ -87,7 +87,10 @@ fn fields(headers: &HeaderMap, body: &Bytes) -> Result<Fields, Error> {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     match kind {
         "application/json" => Fields::of_json(body),
-        "application/x-www-form-urlencoded" | "" => Ok(Fields::of_form(&String::from_utf8_lossy(body))),
+        "application/x-www-form-urlencoded" | "" => {
+            let form = String::from_utf8_lossy(body);
+            if form.split('&').count() > FIELDS_MAX { Err(too_many()) } else { Ok(Fields::of_form(&form)) }
+        }
         other => Err(Error::invalid(format!(
             "the content type is {other}: send application/x-www-form-urlencoded or application/json"
         ))),

@@ -1,20 +1,33 @@
 //! What all pages share.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use claimant_core::Error;
+use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::open::OpenStore;
 use claimant_operate::target::Place;
 use serde::Serialize;
 use tokio::sync::{OnceCell, watch};
 
+use crate::fields::Fields;
 use crate::history::History;
+use crate::kept::Kept;
 use crate::source::Source;
 
 /// Notices that are kept: one is shown after its act, and again where its page is loaded anew.
 const NOTICES_MAX: usize = 64;
+
+/// What was typed into forms, kept for so many of them.
+const DRAFTS_MAX: usize = 8;
+
+/// Forms of which it is known whether they were sent.
+const FORMS_MAX: usize = 1_000;
+
+/// The field of a form, or of a query, that names what was typed.
+pub(crate) const DRAFT: &str = "draft";
+
+/// The field of a form that tells it apart from all others.
+pub(crate) const FORM: &str = "form";
 
 /// A console over one source. Clones are the same console.
 #[derive(Clone)]
@@ -23,7 +36,10 @@ pub struct Console(Arc<Inner>);
 struct Inner {
     source: Arc<dyn Source>,
     history: Mutex<History>,
-    notices: Mutex<Notices>,
+    notices: Mutex<Kept<Notice>>,
+    drafts: Mutex<Kept<Fields>>,
+    /// Whether it was sent, of each form.
+    forms: Mutex<Kept<bool>>,
     stopped: watch::Sender<bool>,
     stores: OnceCell<Vec<OpenStore>>,
 }
@@ -38,10 +54,14 @@ impl Console {
     /// Returns a console over this source.
     #[must_use]
     pub fn new(source: impl Source + 'static) -> Self {
+        // A page of an earlier console names nothing of this one.
+        let began = SystemClock.now().as_millis();
         Self(Arc::new(Inner {
             source: Arc::new(source),
             history: Mutex::default(),
-            notices: Mutex::default(),
+            notices: Mutex::new(Kept::new(began, NOTICES_MAX)),
+            drafts: Mutex::new(Kept::new(began, DRAFTS_MAX)),
+            forms: Mutex::new(Kept::new(began, FORMS_MAX)),
             stopped: watch::Sender::new(false),
             stores: OnceCell::new(),
         }))
@@ -88,7 +108,30 @@ impl Console {
 
     /// Returns the notice of this number, unless newer ones took its room.
     pub(crate) fn notice(&self, number: u64) -> Option<Notice> {
-        lock(&self.0.notices).kept.iter().find(|(known, _)| *known == number).map(|(_, notice)| notice.clone())
+        lock(&self.0.notices).get(number).cloned()
+    }
+
+    /// Keeps what was typed into a form; returns the number by which a page has it again.
+    pub(crate) fn keep_draft(&self, fields: Fields) -> u64 {
+        lock(&self.0.drafts).keep(fields)
+    }
+
+    /// Returns what was typed into the form that a query names, unless newer ones took its room.
+    pub(crate) fn draft(&self, query: &Fields) -> Option<Fields> {
+        let number = query.get(DRAFT)?.parse().ok()?;
+        lock(&self.0.drafts).get(number).cloned()
+    }
+
+    /// Returns the number of a form that is drawn now, for its field [`FORM`].
+    pub(crate) fn new_form(&self) -> String {
+        lock(&self.0.forms).keep(false).to_string()
+    }
+
+    /// Returns whether these fields are not of a form that was sent before, as by a double click. What programs send is of no form.
+    pub(crate) fn is_first(&self, fields: &Fields) -> bool {
+        let number = fields.get(FORM).and_then(|number| number.parse().ok());
+        let mut forms = lock(&self.0.forms);
+        !number.and_then(|number| forms.get(number)).is_some_and(|sent| std::mem::replace(sent, true))
     }
 
     /// Ends the streams of events.
@@ -109,23 +152,6 @@ pub(crate) struct Notice {
     pub(crate) done: bool,
     /// The sentence. It may have names and keys of messages, never a body.
     pub(crate) text: String,
-}
-
-#[derive(Default)]
-struct Notices {
-    last: u64,
-    kept: VecDeque<(u64, Notice)>,
-}
-
-impl Notices {
-    fn keep(&mut self, notice: Notice) -> u64 {
-        self.last += 1;
-        if self.kept.len() == NOTICES_MAX {
-            self.kept.pop_front();
-        }
-        self.kept.push_back((self.last, notice));
-        self.last
-    }
 }
 
 /// Locks plain data that is whole after every statement, so that a panic elsewhere does not spoil it.

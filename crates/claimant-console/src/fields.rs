@@ -5,10 +5,10 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 /// Fields of one request at most: a page has 100 rows, each with a box to tick.
-const FIELDS_MAX: usize = 1_000;
+pub(crate) const FIELDS_MAX: usize = 1_000;
 
 /// Names and values in the order in which they came. A name may come several times.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Fields {
@@ -21,19 +21,24 @@ impl Fields {
         )
     }
 
-    /// Reads a JSON object. An array is its elements one by one; what is neither text, number, boolean nor null is its JSON.
+    /// Reads a JSON object. An array of texts is these one by one; what is neither text, number, boolean nor null is its JSON.
     ///
     /// # Errors
-    /// When it is no JSON object.
+    /// When it is no JSON object, or has more than a thousand fields.
     pub(crate) fn of_json(body: &[u8]) -> Result<Self, Error> {
         let value = serde_json::from_slice(body).map_err(|e| Error::invalid("the body is no JSON").caused_by(e))?;
         let Value::Object(object) = value else { return Err(Error::invalid("the body is JSON, but no object: {…}")) };
         let mut fields = Vec::new();
         for (name, value) in object {
-            let values = if let Value::Array(values) = value { values } else { vec![value] };
+            let values = match value {
+                Value::Array(values) if values.iter().all(Value::is_string) => values,
+                value => vec![value],
+            };
             fields.extend(values.into_iter().filter_map(|value| Some((name.clone(), text(value)?))));
         }
-        fields.truncate(FIELDS_MAX);
+        if fields.len() > FIELDS_MAX {
+            return Err(too_many());
+        }
         Ok(Self(fields))
     }
 
@@ -73,6 +78,11 @@ impl Fields {
     }
 }
 
+/// Returns that a request has too many fields.
+pub(crate) fn too_many() -> Error {
+    Error::invalid(format!("the request has more than {FIELDS_MAX} fields: send fewer at a time"))
+}
+
 fn text(value: Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -98,6 +108,9 @@ mod tests {
             assert_eq!(fields.number("n", 1, 1..=6).unwrap_err().to_string(), "n is a whole number from 1 to 6");
             assert_eq!(fields.required("empty").unwrap_err().to_string(), "empty is missing: fill it in");
         }
+        let body = Fields::of_json(br#"{"body": [1, {"a": "b"}]}"#).unwrap();
+        assert_eq!(body.all("body").collect::<Vec<_>>(), [r#"[1,{"a":"b"}]"#]);
+        assert!(Fields::of_json(format!(r#"{{"id": [{}"x"]}}"#, r#""x","#.repeat(FIELDS_MAX)).as_bytes()).is_err());
         assert!(Fields::of_json(b"[1]").is_err() && Fields::of_json(b"{").is_err());
     }
 }

@@ -30,6 +30,7 @@ mod console;
 mod fields;
 mod guard;
 mod history;
+mod kept;
 mod live;
 mod pages;
 mod refused;

@@ -4,16 +4,18 @@ use std::net::Ipv4Addr;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use claimant_core::Error;
 use tokio::net::TcpListener;
 
-use crate::ask::Ask;
+use crate::ask::{Ask, wants_json};
 use crate::console::Console;
 use crate::guard::{self, Guard};
+use crate::refused::Refused;
 use crate::ui::nav::Tab;
 use crate::{assets, live, pages, sampling};
 
@@ -68,6 +70,7 @@ fn router(console: &Console, port: u16) -> Router {
         .merge(assets::routes())
         .route("/live", get(live::events))
         .fallback(unknown)
+        .layer(middleware::from_fn(to_its_end))
         .layer(middleware::from_fn_with_state(console.clone(), check_allowed))
         .layer(middleware::from_fn_with_state(Guard::new(port), guard::check))
         .with_state(console.clone())
@@ -84,6 +87,19 @@ async fn check_allowed(State(console): State<Console>, ask: Ask, request: Reques
         ),
         _ => next.run(request).await,
     }
+}
+
+/// Has an act go on to its end where its browser does not wait, as after a second click: half of it would be neither done nor undone.
+async fn to_its_end(request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let json = wants_json(request.headers());
+    let answer = tokio::spawn(next.run(request)).await;
+    answer.unwrap_or_else(|_| {
+        let why = "the act ended early: look at what became of it before you do it again";
+        Refused::new(StatusCode::INTERNAL_SERVER_ERROR, why, json).into_response()
+    })
 }
 
 async fn unknown(State(console): State<Console>, ask: Ask) -> Response {

@@ -19,6 +19,7 @@ const TEMPLATE: &str = "
 Transform: AWS::Serverless-2016-10-31
 Resources:
   Dead: {Type: AWS::SQS::Queue}
+  Points: {Type: AWS::SQS::Queue, Properties: {QueueName: Points.fifo, FifoQueue: true}}
   Orders:
     Type: AWS::SQS::Queue
     Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}}
@@ -99,7 +100,7 @@ impl World {
         stream.read_to_end(&mut answer).await.unwrap();
         let answer = String::from_utf8(answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head[9..12].parse().unwrap(), head.to_lowercase(), body.to_owned())
+        (head[9..12].parse().unwrap(), head.to_owned(), body.to_owned())
     }
 
     /// Returns a page as a browser gets it.
@@ -108,6 +109,14 @@ impl World {
         assert_eq!(status, 200, "{path}: {page}");
         assert!(page.len() < PAGE_MAX, "{path} has {} bytes", page.len());
         page
+    }
+
+    /// Sends a form as a browser does; returns where it leads.
+    async fn form(&self, path: &str, fields: &str) -> String {
+        let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+        let (status, head, answer) = self.ask("POST", path, form, fields).await;
+        assert_eq!(status, 303, "{answer}");
+        head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().to_owned()
     }
 
     async fn json(&self, path: &str) -> Value {
@@ -144,10 +153,8 @@ async fn samples_are_sent() {
     let different: std::collections::BTreeSet<_> = bodies.iter().collect();
     assert_eq!((bodies.len(), different.len()), (40, 20));
 
-    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
-    let (status, head, _) = world.ask("POST", "/send", form, "queue=Orders&body=x%0D%0Ay&copies=2&envelope=sns").await;
-    let place = head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or_default().to_owned();
-    assert!(status == 303 && place.contains("sent=") && place.contains("notice="), "{head}");
+    let place = world.form("/send", "queue=Orders&body=x%0D%0Ay&copies=2&envelope=sns").await;
+    assert!(place.contains("sent=") && place.contains("notice="), "{place}");
     let page = world.html(&place).await;
     assert!(page.contains("2 messages sent to Orders.") && page.contains("href=\"/messages/"), "{page}");
     assert!(world.bodies("Orders")[41].contains(r#""Message":"x\ny""#));
@@ -246,5 +253,161 @@ async fn effects_faults_and_findings_are_shown() {
     let findings = world.json("/doctor").await["findings"].as_array().unwrap().len();
     let page = world.html("/doctor").await;
     assert!(findings > 0 && page.matches("Fix: ").count() == findings, "{page}");
+    world.cloud.stop().await;
+}
+
+/// Returns the number of the first form of a page.
+fn form_of(page: &str) -> &str {
+    page.split_once(r#"name="form" value=""#).unwrap().1.split('"').next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_typed_stays_until_it_is_sent_and_is_sent_once() {
+    let world = World::start().await;
+    let typed = "queue=Points.fifo&body=%3Cb%3E+%22typed%22&count=3&copies=x&shuffle=true&type=t";
+    for (wanted, more) in [("copies is a whole number", ""), ("a FIFO queue needs a message group", "&copies=2")] {
+        let place = world
+            .form(
+                "/send",
+                &format!("{}{more}", typed.replace("&copies=x", if more.is_empty() { "&copies=x" } else { "" })),
+            )
+            .await;
+        let page = world.html(&place).await;
+        assert!(page.contains(r#"role="alert""#) && page.contains(wanted), "{page}");
+        assert!(page.contains("&lt;b&gt; &quot;typed&quot;</textarea>") && page.contains("<details open>"), "{page}");
+        assert!(
+            page.contains(r#"value="3""#)
+                && page.contains("checked")
+                && page.contains(r#"<option value="Points.fifo" selected>"#),
+            "{page}"
+        );
+    }
+    assert!(world.bodies("Points.fifo").is_empty());
+    // A click that came twice counts once; a page that is drawn anew has a form of its own.
+    let page = world.html("/send").await;
+    let fields = format!("queue=Orders&body=once&form={}", form_of(&page));
+    world.form("/send", &fields).await;
+    let again = world.html(&world.form("/send", &fields).await).await;
+    assert!(again.contains("a form counts once") && again.contains("once</textarea>"), "{again}");
+    assert_eq!(world.bodies("Orders"), ["once"]);
+    world.form("/send", &format!("queue=Orders&body=more&form={}", form_of(&again))).await;
+    assert_eq!(world.bodies("Orders"), ["once", "more"]);
+    // So with a dead letter that SQS does not take back.
+    world.letter("no price", "{}");
+    let group = world.group().await;
+    let id = world.json(&group).await["letters"][0]["message_id"].as_str().unwrap().to_owned();
+    let fingerprint = group.split(['/', '?']).nth(2).unwrap();
+    let fields = format!("queue=Dead&id={id}&group={fingerprint}&body=typed&to=Points.fifo");
+    let page = world.html(&world.form("/dead/redrive", &fields).await).await;
+    assert!(page.contains("typed</textarea>") && page.contains("role=\"alert\""), "{page}");
+    assert!(page.contains(r#"<option value="Points.fifo" selected>"#), "{page}");
+    assert_eq!(world.bodies("Dead").len(), 1);
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_sent_again_and_edited() {
+    let world = World::start().await;
+    let body = "{\"id\": \"{n}\", \"x\": \"</script>\u{202e}\u{1f600}\"}";
+    world
+        .cloud
+        .sqs()
+        .send(
+            "Points.fifo",
+            NewMessage {
+                group_id: Some("ada".to_owned()),
+                deduplication_id: Some("1".to_owned()),
+                ..NewMessage::new(body)
+            },
+        )
+        .unwrap();
+    let id = world.cloud.sqs().messages("Points.fifo").unwrap()[0].message_id.clone();
+    let page = world.html(&format!("/messages/{id}")).await;
+    assert!(page.contains(&format!("/send?message={}", id.replace('-', "%2D"))), "{page}");
+    let (status, done) = world.post("/send", &json!({ "message": id })).await;
+    assert_eq!((status, &done["result"]["sent"]), (200, &json!(1)), "{done}");
+    // Its very bytes, in its group.
+    assert_eq!(world.bodies("Points.fifo"), [body, body]);
+    let edited = world.html(&format!("/send?message={id}")).await;
+    assert!(edited.contains("&quot;&lt;/script&gt;") && edited.contains(r#"value="ada""#), "{edited}");
+    let place = world.form("/send", &format!("message={id}&form={}", form_of(&page))).await;
+    assert!(place.starts_with("/messages/") && !place.contains(&id), "{place}");
+    for (id, wanted) in [("../cloud", "letters, digits and hyphens"), ("00000000-0000", "no message of this id")] {
+        let (status, refused) = world.post("/send", &json!({ "message": id })).await;
+        assert!(status == 400 && refused["error"].as_str().unwrap().contains(wanted), "{refused}");
+    }
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_odd_is_shown_as_it_is_or_refused_in_words() {
+    let world = World::start().await;
+    let long = "\u{1f600}".repeat(64 * 1024);
+    for body in ["</textarea><script>alert(1)</script>", "\u{202e}evil", &long] {
+        assert_eq!(world.post("/send", &json!({ "queue": "Orders", "body": body })).await.0, 200);
+        assert_eq!(world.bodies("Orders").last().unwrap(), body);
+        world.letter("odd <b>", body);
+    }
+    let page = world.html(&world.group().await).await;
+    assert!(!page.contains("<script>alert") && !page.contains("<b>"), "{page}");
+    for (fields, wanted) in [
+        (json!({ "queue": "Orders", "body": "a\u{0}b" }), "Invalid characters found"),
+        (json!({ "queue": "Orders", "body": "x".repeat(1 << 20) + "y" }), "has 1048577 bytes"),
+        (json!({ "queue": ["a", "b"], "body": 1 }), "has no queue a"),
+        (json!({ "queue": "Orders", "body": "x", "count": 1.5 }), "count is a whole number"),
+        (json!({ "queue": "Orders", "body": "x", "count": 10_000, "copies": 2 }), "10000 messages"),
+        (json!({ "queue": "Orders", "body": "x", "delay": -1 }), "delay is a whole number"),
+    ] {
+        let (_, answer) = world.post("/send", &fields).await;
+        let text = answer.to_string();
+        assert!(text.contains(wanted) && !text.contains(r#""sent":1"#), "{text}");
+    }
+    assert_eq!(world.post("/send", &json!({ "queue": "Orders", "body": [1, { "a": "b" }] })).await.0, 200);
+    assert_eq!(world.bodies("Orders").last().unwrap(), r#"[1,{"a":"b"}]"#);
+    for (path, body) in [("/send", "[]"), ("/send", "{"), ("/dead/redrive", "\"x\""), ("/faults", "null")] {
+        let headers = "Accept: application/json\r\nContent-Type: application/json\r\n";
+        let (status, _, answer) = world.ask("POST", path, headers, body).await;
+        assert!(status == 400 && answer.contains("error"), "{path} {body}: {answer}");
+    }
+    for (path, status) in [
+        ("/dead/%3Cscript%3E?queue=Dead", 400),
+        ("/dead/abcd?queue=%00", 400),
+        ("/dead/abcd", 400),
+        ("/dead/redrive", 303),
+        ("/faults/end", 303),
+        ("/send?sample=-1", 400),
+        ("/send?draft=1&sample=99&queue=%F0%9F", 200),
+        ("/messages/%2F..%2F%00", 404),
+    ] {
+        let (answered, _, page) = world.ask("GET", path, "Accept: text/html\r\n", "").await;
+        assert!(answered == status && !page.contains("<script>a"), "{path}: {answered} {page}");
+    }
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_gone_hides_no_other() {
+    let world = World::start().await;
+    world.letter("no price", "{}");
+    let group = world.group().await;
+    let url = format!("{}/000000000000/Dead", world.cloud.endpoints().sqs);
+    let request = json!({ "QueueUrl": url }).to_string();
+    let sqs = world.cloud.endpoints().sqs.trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(&sqs).await.unwrap();
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: {sqs}\r\nX-Amz-Target: AmazonSQS.DeleteQueue\r\nContent-Type: application/x-amz-json-1.0\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{request}",
+        request.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let page = world.html("/dead").await;
+    assert!(page.contains("role=\"alert\"") && page.contains("there is no queue at"), "{page}");
+    assert!(world.json("/dead").await["queues"][0]["problem"].is_string());
+    let (status, _, page) = world.ask("GET", &group, "Accept: text/html\r\n", "").await;
+    assert!(status == 400 && page.contains("there is no queue at"), "{page}");
+    let place = world.form("/dead/discard", "queue=Dead&group=abcd").await;
+    assert!(place.starts_with("/dead/abcd?queue=Dead&notice="), "{place}");
     world.cloud.stop().await;
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::send::{
-    Batch, Envelope, MESSAGES_MAX, Planned, Sample, Samples, Sender, SentReport, Wrapping, fresh_number,
+    Batch, Envelope, MESSAGES_MAX, NUMBER, Planned, Sample, Samples, Sender, SentBefore, SentReport, Wrapping,
+    fresh_number,
 };
-use claimant_operate::target::Queue;
+use claimant_operate::target::{Place, Queue};
 use serde_json::{Value, json};
 
 use super::confirm;
@@ -66,19 +67,23 @@ pub(crate) struct Send {
 #[group(skip)]
 struct What {
     /// A sample, by its title or a part of it that only one has
-    #[arg(long, value_name = "TITLE", conflicts_with_all = ["body", "file"])]
+    #[arg(long, value_name = "TITLE", conflicts_with_all = ["body", "file", "message"])]
     sample: Option<String>,
 
     /// This text
-    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["file", "message"])]
     body: Option<String>,
 
     /// The text in this file; - for standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
+    /// The message of a local cloud with this id once more, to its queue: its body and its group, and none of its attributes
+    #[arg(long, value_name = "ID", conflicts_with = "file")]
+    message: Option<String>,
+
     /// List the samples
-    #[arg(long, conflicts_with_all = ["sample", "body", "file"])]
+    #[arg(long, conflicts_with_all = ["sample", "body", "file", "message"])]
     samples: bool,
 
     /// The directory of the template, below which samples are
@@ -141,11 +146,17 @@ pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
         list(&samples, queue, options.output);
         return Ok(Ended::Well);
     }
-    let queue = place.queue_for(options.to.as_deref())?;
+    let before = before(&place, &options.what).await?;
+    let queue = match (&options.to, &before) {
+        (None, Some(before)) => before.queue(&place)?,
+        (to, _) => place.queue_for(to.as_deref())?,
+    };
     let sender = Sender::new(place.sqs(), &queue.url);
-    let batch = batch(&options, &samples, queue)?;
     let now = SystemClock.now();
-    let number = options.how.number.clone().unwrap_or_else(|| fresh_number(now));
+    // What was sent before stays as it is.
+    let fresh = if before.is_some() { NUMBER.to_owned() } else { fresh_number(now) };
+    let number = options.how.number.clone().unwrap_or(fresh);
+    let batch = batch(&options, &samples, queue, before)?;
     let messages = batch.plan(&number, now, sender.is_fifo())?;
     if options.dry_run {
         show(&messages, queue, options.output);
@@ -169,17 +180,27 @@ pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
     Ok(if report.sent == messages.len() { Ended::Well } else { Ended::WithFaults })
 }
 
-fn batch(options: &Send, samples: &Samples, queue: &Queue) -> Result<Batch, Error> {
+/// The message that is to be sent again, if one is.
+async fn before(place: &Place, what: &What) -> Result<Option<SentBefore>, Error> {
+    match &what.message {
+        Some(id) => SentBefore::of(place, id).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+fn batch(options: &Send, samples: &Samples, queue: &Queue, before: Option<SentBefore>) -> Result<Batch, Error> {
     let What { sample, body, file, .. } = &options.what;
     let How { envelope, kind, source, count, copies, shuffle, group, attributes, delay, .. } = &options.how;
     let sample = sample.as_deref().map(|title| chosen(samples, title, queue)).transpose()?;
-    let body = match (sample, body, file) {
-        (Some(sample), ..) => sample.body.clone(),
-        (None, Some(body), _) => body.clone(),
-        (None, None, Some(file)) => read(file)?,
-        (None, None, None) => {
+    let group = group.clone().or_else(|| before.as_ref()?.group.clone()).or_else(|| sample?.group.clone());
+    let body = match (before, sample, body, file) {
+        (Some(before), ..) => before.body,
+        (None, Some(sample), ..) => sample.body.clone(),
+        (None, None, Some(body), _) => body.clone(),
+        (None, None, None, Some(file)) => read(file)?,
+        (None, None, None, None) => {
             return Err(Error::invalid(
-                "say what to send: --sample TITLE (--samples lists them), --body TEXT or --file FILE",
+                "say what to send: --sample TITLE (--samples lists them), --body TEXT, --file FILE or --message ID",
             ));
         }
     };
@@ -192,7 +213,7 @@ fn batch(options: &Send, samples: &Samples, queue: &Queue) -> Result<Batch, Erro
         count: number(*count),
         copies: number(*copies),
         shuffle: *shuffle,
-        group: group.clone().or_else(|| sample?.group.clone()),
+        group,
         attributes: attributes.clone(),
         delay_s: *delay,
     })
@@ -281,7 +302,8 @@ fn show(messages: &[Planned], queue: &Queue, output: OutputOptions) {
 }
 
 fn print(report: &SentReport, queue: &Queue, number: &str) {
-    say(format!("{} sent to {}, number {}.", counted(report.sent), queue.name, harmless(number)));
+    let number = if number == NUMBER { String::new() } else { format!(", number {}", harmless(number)) };
+    say(format!("{} sent to {}{number}.", counted(report.sent), queue.name));
     if let [id] = report.ids.as_slice() {
         say(format!("message id  {id}"));
     }

@@ -2,8 +2,8 @@
 
 use axum::Router;
 use axum::extract::State;
-use axum::response::Response;
-use axum::routing::{get, post};
+use axum::response::{Redirect, Response};
+use axum::routing::get;
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::faults::{Fault, FaultSpec, Faults};
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::local_only::local_only;
 use crate::answer::{Done, Page};
 use crate::ask::{Act, Ask};
-use crate::console::Console;
+use crate::console::{Console, FORM};
 use crate::fields::Fields;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
@@ -59,7 +59,7 @@ const NOT_HERE: &str = "Nothing of a deployed stack is broken on purpose: claima
 
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
-    Router::new().route(PATH, get(show).post(begin)).route(END, post(end))
+    Router::new().route(PATH, get(show).post(begin)).route(END, get(|| async { Redirect::to(PATH) }).post(end))
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
@@ -76,22 +76,26 @@ async fn page(console: &Console) -> Result<FaultsPage, Error> {
         faults: Faults::of(place)?.list().await?,
         functions: place.functions.iter().map(|function| function.name.clone()).collect(),
         now_ms: SystemClock.now().as_millis(),
+        form: console.new_form(),
     })
 }
 
 async fn begin(State(console): State<Console>, act: Act) -> Response {
     let done = begun(&console, &act).await;
-    act.ask.done(&console, Tab::Faults, done)
+    act.ask.done_at(&console, Tab::Faults, done, || PATH.to_owned())
 }
 
 async fn end(State(console): State<Console>, act: Act) -> Response {
     let done = ended(&console, &act.fields).await;
-    act.ask.done(&console, Tab::Faults, done)
+    act.ask.done_at(&console, Tab::Faults, done, || PATH.to_owned())
 }
 
 /// Switches a fault on, as `claimant fault` does.
 async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    if !console.is_first(&act.fields) {
+        return Ok(Done::before(PATH));
+    }
     let spec = spec(&act.fields, &act.ask.query)?;
     let fault = Faults::of(console.place())?.begin(&spec).await?;
     let value = serde_json::to_value(&fault).unwrap_or_default();
@@ -145,6 +149,9 @@ struct FaultsPage {
     faults: Vec<Fault>,
     functions: Vec<String>,
     now_ms: u64,
+    /// The number of the form, of which each button is one.
+    #[serde(skip)]
+    form: String,
 }
 
 impl Page for FaultsPage {
@@ -182,6 +189,7 @@ impl Page for FaultsPage {
                         p .soft { "No function runs here." }
                     } @else {
                         form method="post" action=(PATH) {
+                            (form::hidden(&[(FORM, &self.form)]))
                             (form::field("Function", &form::select("function", self.functions.iter().map(|name| (name.as_str(), name.as_str())), None)))
                             // One form for all, so that the function is chosen once: each button names its fault.
                             div .acts { @for (at, (label, _)) in PROCESSES.iter().enumerate() { button type="submit" formaction={ (PATH) "?preset=" (at) } { (label) } } }
@@ -190,11 +198,11 @@ impl Page for FaultsPage {
                 }
                 section .card {
                     h2 { "The table" }
-                    div .acts { @for (label, fields) in &TABLE { (form::act(PATH, label, fields)) } }
+                    div .acts { @for (label, fields) in &TABLE { (self.button(label, fields)) } }
                 }
                 section .card {
                     h2 { "Mails and charges" }
-                    div .acts { @for (label, fields) in &OTHERS { (form::act(PATH, label, fields)) } }
+                    div .acts { @for (label, fields) in &OTHERS { (self.button(label, fields)) } }
                 }
             }
         }
@@ -209,6 +217,10 @@ impl Page for FaultsPage {
 }
 
 impl FaultsPage {
+    fn button(&self, label: &str, fields: &[(&str, &str)]) -> Markup {
+        form::act(PATH, label, &[fields, &[(FORM, &self.form)]].concat())
+    }
+
     fn active(&self) -> impl Iterator<Item = &Fault> {
         self.faults.iter().filter(|fault| fault.ended_ms.is_none())
     }

@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::key_now::{self, KeyNow};
 use super::trace;
 use crate::answer::Page;
-use crate::ask::Ask;
-use crate::console::Console;
+use crate::ask::{Ask, Reader};
+use crate::console::{Console, FORM};
 use crate::timeline::{self, Standing, Step, tell};
 use crate::ui::nav::Tab;
 use crate::ui::state::of_standing;
-use crate::ui::{steps, text};
+use crate::ui::{form, steps, text};
 
 /// How much of a body is shown, in bytes.
 const BODY_SHOWN_MAX: usize = 64 * 1024;
@@ -32,7 +32,12 @@ async fn show(State(console): State<Console>, Path(id): Path<String>, ask: Ask) 
         return ask.page(&console, page);
     }
     match page(&console, &id).await {
-        Ok(Some(page)) => ask.page(&console, Ok(page)),
+        Ok(Some(mut page)) => {
+            if ask.reader == Reader::Browser {
+                page.form = console.new_form();
+            }
+            ask.page(&console, Ok(page))
+        }
         Ok(None) => ask.absent(
             &console,
             Tab::Messages,
@@ -57,6 +62,9 @@ struct Message {
     left_out: usize,
     missing: Option<String>,
     body: Option<Body>,
+    /// The number of the form that sends it again.
+    #[serde(skip)]
+    form: String,
 }
 
 /// Another message of the same key.
@@ -88,6 +96,7 @@ async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
         left_out: told.left_out,
         missing,
         body: known.body.map(|text| Body { bytes: text.len(), text: shown(text) }),
+        form: String::new(),
     }))
 }
 
@@ -139,6 +148,10 @@ impl Page for Message {
                     Some(body) => {
                         pre .body tabindex="0" aria-label="Body" { (text::spread(&body.text)) }
                         @if body.text.len() < body.bytes { p .soft { "The first " (body.text.len()) " of " (body.bytes) " bytes." } }
+                        div .acts {
+                            (form::act("/send", "Send again", &[("message", &self.id), (FORM, &self.form)]))
+                            a .button href={ "/send?message=" (text::encoded(&self.id)) } { "Edit and send" }
+                        }
                     }
                     None => p .soft { "It is no longer kept." }
                 }

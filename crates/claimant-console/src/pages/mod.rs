@@ -12,6 +12,7 @@ mod message;
 mod messages;
 mod overview;
 mod send;
+mod sending;
 mod trace;
 
 use axum::Router;

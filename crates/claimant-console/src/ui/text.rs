@@ -3,6 +3,9 @@
 use claimant_core::Timestamp;
 use maud::{Markup, html};
 
+/// How many times as long JSON may be in lines: small values that are nested deep are mostly white space.
+const SPREAD_GROWTH_MAX: usize = 4;
+
 /// How much of an id a list shows, in characters.
 const ID_SHOWN: usize = 8;
 
@@ -75,13 +78,17 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
-/// Returns JSON in lines, every value with its very bytes; anything else as it is.
+/// Returns JSON in lines, every value with its very bytes; anything else as it is, and so JSON that would grow too much.
 pub(crate) fn spread(body: &str) -> String {
     if serde_json::from_str::<serde::de::IgnoredAny>(body).is_err() {
         return body.to_owned();
     }
+    let most = body.len().saturating_mul(SPREAD_GROWTH_MAX).saturating_add(1_024);
     let (mut lines, mut depth, mut is_text, mut is_escaped, mut last) = (String::new(), 0_usize, false, false, ' ');
     for char in body.chars() {
+        if lines.len() > most {
+            return body.to_owned();
+        }
         let ends = char == '"' && !is_escaped;
         is_escaped = is_text && char == '\\' && !is_escaped;
         is_text ^= ends;
@@ -148,5 +155,7 @@ mod tests {
         ] {
             assert_eq!(spread(body), wanted);
         }
+        let deep = format!("{}{}{}", "[".repeat(100), "1,".repeat(50_000) + "1", "]".repeat(100));
+        assert_eq!(spread(&deep), deep);
     }
 }

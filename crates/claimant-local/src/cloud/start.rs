@@ -64,7 +64,7 @@ impl Cloud {
         let mailbox = Mailbox::new().with_slow_delay(config.delays.mail).observed(&journal, &faults);
         let s3 = S3::new().observed(&journal);
         stack.buckets.iter().for_each(|name| s3.create_bucket(name));
-        let control = Control::new(&faults);
+        let control = Control::new(&faults, &journal);
         let config = CloudConfig { logs: control.observe(config.logs.clone()), ..config };
         let gateway = Gateway::new().with_slow_delay(config.delays.charge).observed(&journal, &faults);
 

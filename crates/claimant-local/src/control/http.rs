@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use super::management;
 use super::service::{Control, LogLine};
+use crate::journal::What;
 use crate::{Error, endpoint};
 
 impl Control {
@@ -45,6 +46,7 @@ fn router(control: Control) -> Router {
     Router::new()
         .route("/_claimant/cloud", get(cloud))
         .route("/_claimant/effects", get(effects))
+        .route("/_claimant/messages/{id}", get(message))
         .route("/_claimant/logs", get(logs))
         .route("/_claimant/faults", get(faults).post(begin_fault).delete(end_faults))
         .route("/_claimant/faults/{id}", delete(end_fault))
@@ -87,6 +89,21 @@ async fn effects(State(control): State<Control>) -> Response {
         Some(read) => Json(read().await).into_response(),
         None => (StatusCode::NOT_FOUND, "this cloud does not say what its functions have done").into_response(),
     }
+}
+
+/// A message as it was sent.
+async fn message(State(control): State<Control>, Path(id): Path<String>) -> Response {
+    let Some(body) = control.journal.body(&id) else {
+        let why = "there is no message of this id, or its body is no longer kept";
+        return (StatusCode::NOT_FOUND, Json(json!({ "error": why }))).into_response();
+    };
+    let events = control.journal.of_message(&id);
+    let queue = events.iter().find_map(|event| event.queue.clone());
+    let group = events.iter().find_map(|event| match &event.what {
+        What::Sent { group, .. } => group.clone(),
+        _ => None,
+    });
+    Json(json!({ "queue": queue, "group": group, "body": body })).into_response()
 }
 
 async fn logs(State(control): State<Control>) -> Response {

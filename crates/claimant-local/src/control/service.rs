@@ -8,6 +8,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::management::{Functions, Managed};
 use crate::faults::Faults;
+use crate::journal::Journal;
 use crate::lambda::LogSink;
 
 /// Log lines that are kept for a reader who is slower than the functions; of what is older it misses some.
@@ -28,6 +29,7 @@ pub struct Control {
     pub(super) stopped: watch::Sender<bool>,
     pub(super) functions: Functions,
     pub(super) faults: Faults,
+    pub(super) journal: Journal,
     pub(super) effects: Arc<OnceLock<ReadEffects>>,
 }
 
@@ -41,15 +43,16 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Returns one that has nothing to say yet, for a cloud with these faults.
+    /// Returns one that has nothing to say yet, for a cloud with these faults and this journal.
     #[must_use]
-    pub fn new(faults: &Faults) -> Self {
+    pub fn new(faults: &Faults, journal: &Journal) -> Self {
         Self {
             description: Arc::default(),
             lines: broadcast::Sender::new(KEPT_LINES_MAX),
             stopped: watch::Sender::new(false),
             functions: Functions::default(),
             faults: faults.clone(),
+            journal: journal.clone(),
             effects: Arc::default(),
         }
     }

@@ -18,6 +18,9 @@ const LISTED_MAX: usize = 100;
 /// Effects of one key that are listed.
 const TIMES_LISTED_MAX: usize = 10;
 
+/// The most bytes of what an effect is that are listed.
+const WHAT_MAX: usize = 200;
+
 /// Effects of which one key may have only one, or only one of each thing: what the mailbox and the gateway are asked by any function.
 const MAILS: &str = "mails";
 const CHARGES: &str = "charges";
@@ -64,11 +67,15 @@ fn kind(name: &str, function: Option<&str>, seen: Result<Seen, Error>) -> Value 
     let keys = by_key.len();
     by_key.retain(|_, times| times.len() > 1);
     let repeated = by_key.iter().take(LISTED_MAX).map(|(key, what)| {
-        json!({ "key": key, "times": what.len(), "what": what.iter().take(TIMES_LISTED_MAX).collect::<Vec<_>>() })
+        json!({ "key": key, "times": what.len(), "what": what.iter().take(TIMES_LISTED_MAX).map(|what| cut(what)).collect::<Vec<_>>() })
     });
     let repeated: Vec<_> = repeated.collect();
-    let latest: Vec<_> =
-        effects.iter().rev().take(LISTED_MAX).map(|Effect { key, what }| json!({ "key": key, "what": what })).collect();
+    let latest: Vec<_> = effects
+        .iter()
+        .rev()
+        .take(LISTED_MAX)
+        .map(|Effect { key, what }| json!({ "key": key, "what": cut(what) }))
+        .collect();
     json!({
         "name": name,
         "function": function,
@@ -79,6 +86,10 @@ fn kind(name: &str, function: Option<&str>, seen: Result<Seen, Error>) -> Value 
         "repeated": repeated,
         "latest": latest,
     })
+}
+
+fn cut(what: &str) -> &str {
+    &what[..what.floor_char_boundary(WHAT_MAX)]
 }
 
 #[cfg(test)]

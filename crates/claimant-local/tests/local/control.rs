@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use claimant_local::control::Control;
 use claimant_local::faults::Faults;
+use claimant_local::journal::Journal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -56,7 +57,7 @@ async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (stop, stopped) = oneshot::channel::<()>();
-    let control = Control::new(&Faults::default());
+    let control = Control::new(&Faults::default(), &Journal::off());
     let served = tokio::spawn(control.clone().serve(listener, async { drop(stopped.await) }));
 
     assert!(whole(&address, "/_claimant/cloud").await.starts_with("HTTP/1.1 503 "), "it is not ready");
@@ -88,7 +89,7 @@ async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
 async fn faults_are_switched_on_listed_and_ended_over_http() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let control = Control::new(&Faults::default());
+    let control = Control::new(&Faults::default(), &Journal::off());
     tokio::spawn(control.serve(listener, std::future::pending()));
     let path = "/_claimant/faults";
 

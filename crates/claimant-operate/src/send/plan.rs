@@ -7,11 +7,14 @@ use super::envelope::{Envelope, Wrapping};
 /// The most messages of one sending.
 pub const MESSAGES_MAX: usize = 10_000;
 
+/// The most bytes of a message; a queue may be set to fewer.
+const MESSAGE_MAX_BYTES: usize = 1 << 20;
+
 /// The most bytes of a sending: every body is in memory at once.
 const BYTES_MAX: usize = 64 << 20;
 
-/// What stands in a body for the number of a message.
-const NUMBER: &str = "{n}";
+/// What stands in a body for the number of a message. As the number itself, it leaves a body as it is.
+pub const NUMBER: &str = "{n}";
 
 /// When numbers began: 1 January 2026. Numbers are shorter so.
 const NUMBERS_BEGAN_MS: u64 = 1_767_225_600_000;
@@ -111,8 +114,15 @@ impl Batch {
                 let at = planned.len();
                 // Copies take the envelopes of `Each` in turn, each message from its first.
                 let turn = if self.envelope == Envelope::Each { copy } else { at };
+                let body = self.envelope.wrap(&body, &self.wrapping, now, (event, turn))?;
+                if body.len() > MESSAGE_MAX_BYTES {
+                    return Err(Error::invalid(format!(
+                        "the message has {} bytes in its envelope, and SQS takes {MESSAGE_MAX_BYTES} at most: make it shorter",
+                        body.len()
+                    )));
+                }
                 planned.push(Planned {
-                    body: self.envelope.wrap(&body, &self.wrapping, now, (event, turn))?,
+                    body,
                     group: group.map(|group| group.replace(NUMBER, &own)),
                     deduplication_id: fifo.then(|| format!("send-{number}-{at}")),
                 });
@@ -207,6 +217,8 @@ mod tests {
             Batch { count: 5_001, copies: 2, ..Batch::of("x") },
             Batch { count: usize::MAX, copies: 2, ..Batch::of("x") },
             Batch { count: 100, ..Batch::of("x".repeat(1 << 20)) },
+            Batch::of("x".repeat((1 << 20) + 1)),
+            Batch { envelope: Envelope::Sns, ..Batch::of("x".repeat(1 << 20)) },
             Batch::of(""),
         ] {
             assert!(batch.plan("x", NOW, false).is_err());

@@ -13,23 +13,44 @@ use claimant_operate::dead::{Bounds, Edit, LOOKED_AT_MAX, Report, Selection};
 use super::letters;
 use crate::answer::Done;
 use crate::ask::Act;
-use crate::console::Console;
+use crate::console::{Console, DRAFT};
 use crate::fields::Fields;
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
 pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Response {
     let done = redriven(&console, &act.fields).await;
-    act.ask.done(&console, Tab::Dead, done)
+    act.ask.done_at(&console, Tab::Dead, done, || form(&console, &act.fields))
 }
 
 pub(super) async fn discard(State(console): State<Console>, act: Act) -> Response {
     let done = discarded(&console, &act.fields).await;
-    act.ask.done(&console, Tab::Dead, done)
+    act.ask.done_at(&console, Tab::Dead, done, || see(&act.fields))
+}
+
+/// Returns where the letters are.
+fn see(fields: &Fields) -> String {
+    match (fields.get("group"), fields.get("queue")) {
+        (Some(group), Some(queue)) => letters::path(group, queue),
+        _ => letters::CAUSES.to_owned(),
+    }
+}
+
+/// Returns where the form is with what was typed; where nothing was, where the letters are.
+fn form(console: &Console, fields: &Fields) -> String {
+    match (fields.all("body").next(), fields.get("id"), fields.get("group")) {
+        (Some(_), Some(id), Some(_)) => {
+            format!("{}&edit={}&{DRAFT}={}", see(fields), text::encoded(id), console.keep_draft(fields.clone()))
+        }
+        _ => see(fields),
+    }
 }
 
 async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
     console.check_writes()?;
+    if !console.is_first(fields) {
+        return Ok(Done::before(see(fields)));
+    }
     let place = console.place();
     let dead = letters::open(place, fields.required("queue")?).await?;
     let selection = selection(fields)?;
@@ -53,7 +74,10 @@ async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
     if report.parked > 0 {
         said.push_str(" Parked work does not run again until its key is released.");
     }
-    Ok(done(fields, said, &report))
+    // A letter that is still here is edited on.
+    let kept = report.progress.done == 0 && report.problem_count > 0;
+    let see = if kept { form(console, fields) } else { see(fields) };
+    Ok(done(see, said, &report))
 }
 
 async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
@@ -69,7 +93,7 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
     } else {
         format!("{} discarded; saved in {}.", counted(&report), path.display())
     };
-    Ok(done(fields, said, &report))
+    Ok(done(see(fields), said, &report))
 }
 
 /// Which letters are meant: some, by their ids, or those of a group.
@@ -91,7 +115,7 @@ fn counted(report: &Report) -> String {
     text::counted(report.progress.done as u64, "dead letter", "dead letters")
 }
 
-fn done(fields: &Fields, mut said: String, report: &Report) -> Done {
+fn done(see: String, mut said: String, report: &Report) -> Done {
     if let Some(problem) = report.problems.first() {
         said.push_str(&format!(
             " {} not: {}",
@@ -99,8 +123,6 @@ fn done(fields: &Fields, mut said: String, report: &Report) -> Done {
             problem.why
         ));
     }
-    let queue = fields.get("queue").unwrap_or_default();
-    let see = fields.get("group").map_or_else(|| "/dead".to_owned(), |group| letters::path(group, queue));
     if report.progress.done == 0 {
         let said = if report.problem_count == 0 {
             "No letter fits: it was sent back or discarded meanwhile.".to_owned()

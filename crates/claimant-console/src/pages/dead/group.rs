@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::letters::{self, DISCARD, LOOKS_MAX, Letter, REDRIVE};
 use crate::answer::Page;
 use crate::ask::Ask;
-use crate::console::Console;
+use crate::console::{Console, FORM};
 use crate::ui::form;
 use crate::ui::nav::Tab;
 use crate::ui::text;
@@ -37,11 +37,17 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
     selection.ids = edited.map(str::to_owned).into_iter().collect();
     let after = ask.query.number("after", u64::MAX, 0..=u64::MAX)?;
     let page = dead.page(&selection, (after != u64::MAX).then_some(after), PAGE_MAX, LOOKS_MAX).await?;
-    let letters: Vec<_> = page.letters.iter().map(|letter| Letter::of(letter, edited.is_some())).collect();
+    let mut letters: Vec<_> = page.letters.iter().map(|letter| Letter::of(letter, edited.is_some())).collect();
     if edited.is_some() && letters.is_empty() {
         return Ok(None);
     }
+    let draft = edited.and_then(|_| console.draft(&ask.query));
+    if let (Some(draft), Some(letter)) = (&draft, letters.first_mut()) {
+        draft.all("body").next().unwrap_or_default().clone_into(&mut letter.body);
+    }
     Ok(Some(Cause {
+        to: draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned),
+        form: console.new_form(),
         group,
         queue: name.to_owned(),
         cause: page.letters.first().map(|letter| letter.cause()),
@@ -67,6 +73,11 @@ struct Cause {
     sources: Vec<String>,
     #[serde(skip)]
     others: Vec<String>,
+    /// Where an edited letter goes, as it was chosen.
+    #[serde(skip)]
+    to: Option<String>,
+    #[serde(skip)]
+    form: String,
     #[serde(skip)]
     is_edited: bool,
     #[serde(skip)]
@@ -167,7 +178,7 @@ impl Cause {
             article .letter.card id={ "letter-" (letter.message_id) } {
                 h2 { (text::message(letter.story())) }
                 (facts(letter))
-                pre .body tabindex="0" aria-label="Body" { (letter.body) }
+                pre .body tabindex="0" aria-label="Body" { (text::spread(&letter.body)) }
                 @if let Some(bytes) = letter.cut_from {
                     p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes." @if self.writes { " " a href=(edit) { "The whole body" } } }
                 }
@@ -183,14 +194,14 @@ impl Cause {
     }
 
     fn edit(&self, letter: &Letter) -> Markup {
-        let rows = letter.body.lines().count().clamp(6, 24);
+        let rows = letter.body.lines().take(24).count().clamp(6, 24);
         let to = self.others.iter().map(|queue| (queue.as_str(), queue.as_str()));
         html! {
             (facts(letter))
             form .edit.card method="post" action=(REDRIVE) {
-                (form::hidden(&[("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]))
+                (form::hidden(&[(FORM, &self.form), ("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]))
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (letter.body) } }))
-                (form::field("To", &form::select("to", to, self.sources.first().map(String::as_str))))
+                (form::field("To", &form::select("to", to, self.to.as_deref().or_else(|| self.sources.first().map(String::as_str)))))
                 div .acts {
                     button .main type="submit" { "Send and take it out of here" }
                     a href=(letters::path(&self.group, &self.queue)) { "Leave it as it is" }

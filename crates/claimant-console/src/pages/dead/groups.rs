@@ -38,18 +38,16 @@ async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
     let read = place.is_local() || ask.query.has("read");
     let mut queues = Vec::new();
     for queue in place.dead_letter_queues() {
-        let of = letters::sources(place, &queue.name).iter().map(|queue| queue.name.clone()).collect();
-        let mut shown = Shown { name: queue.name.clone(), of, ..Shown::default() };
-        if let Err(error) = shown.look(place, &queue.url, read).await {
-            // Of a deployed stack a right may be missing for one queue, and the others are shown.
-            if place.is_local() {
-                return Err(error);
-            }
-            shown.problem = Some(Chain(&error).to_string());
-        }
+        let mut shown = Shown {
+            name: queue.name.clone(),
+            of: letters::sources(place, &queue.name).iter().map(|queue| queue.name.clone()).collect(),
+            ..Shown::default()
+        };
+        // One that gives no answer keeps no other from being seen.
+        shown.problem = shown.look(place, &queue.url, read).await.err().map(|error| Chain(&error).to_string());
         queues.push(shown);
     }
-    queues.sort_by_key(|queue| queue.letters == 0);
+    queues.sort_by_key(Shown::is_empty);
     Ok(Dead { queues, is_local: place.is_local(), read })
 }
 
@@ -93,6 +91,10 @@ impl Shown {
             self.looked_at = page.looked_at;
         }
         Ok(())
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.letters == 0 && self.problem.is_none()
     }
 }
 
@@ -139,6 +141,7 @@ impl Page for Dead {
     fn summary(&self) -> Option<String> {
         let letters = self.queues.iter().map(|queue| queue.letters).sum();
         Some(match letters {
+            0 if self.queues.iter().any(|queue| queue.problem.is_some()) => "Not all queues can be read.".to_owned(),
             0 => "There is no dead letter.".to_owned(),
             letters => format!("{}.", text::counted(letters, "dead letter", "dead letters")),
         })
@@ -150,12 +153,12 @@ impl Dead {
         html! {
             @if self.queues.is_empty() {
                 (text::empty("No dead-letter queue", &html! { "No queue here has a " code { "RedrivePolicy" } "." }))
-            } @else if self.queues.iter().all(|queue| queue.letters == 0 && queue.problem.is_none()) {
+            } @else if self.queues.iter().all(Shown::is_empty) {
                 (text::empty("No dead letters", &html! {
                     "Messages come here when they are rejected, parked, or received too often. Send one that is broken on " a href="/send" { "Send" } "."
                 }))
             } @else {
-                @for queue in self.queues.iter().filter(|queue| queue.letters > 0 || queue.problem.is_some()) { (self.queue(queue)) }
+                @for queue in self.queues.iter().filter(|queue| !queue.is_empty()) { (self.queue(queue)) }
             }
         }
     }
@@ -164,18 +167,20 @@ impl Dead {
         html! {
             section {
                 h2 { (queue.name) }
-                @if let Some(problem) = &queue.problem { p .error { (problem) } }
+                @if let Some(problem) = &queue.problem { p .error role="alert" { (problem) } }
                 @if let (Some(receives), false) = (queue.moves_on_after, self.read) {
                     p { "Careful: SQS moves its letters on after " (receives) " receives, and to read one is to receive it." }
                 }
-                p .soft.small {
+                @if queue.problem.is_none() {
+                    p .soft.small {
                     (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))
                     @if (queue.looked_at as u64) < queue.letters && self.read {
                         "; these are the causes of the " (text::grouped(queue.looked_at as u64)) " oldest"
                     }
                     "."
                 }
-                @if self.read {
+                }
+                @if !queue.causes.is_empty() {
                     (table(&queue.name, &COLUMNS, queue.causes.iter().map(|cause| row(cause, &queue.name))))
                     @if queue.more_causes > 0 { p.soft.small { "… and " (text::grouped(queue.more_causes as u64)) " causes more, of fewer letters." } }
                 }

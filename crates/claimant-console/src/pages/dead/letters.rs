@@ -9,6 +9,9 @@ use serde::Serialize;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::text;
 
+/// Where the causes are.
+pub(super) const CAUSES: &str = "/dead";
+
 /// Where letters are sent back, and where they are discarded.
 pub(super) const REDRIVE: &str = "/dead/redrive";
 pub(super) const DISCARD: &str = "/dead/discard";

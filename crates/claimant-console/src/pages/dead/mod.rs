@@ -13,7 +13,8 @@ mod groups;
 mod letters;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::response::Redirect;
+use axum::routing::get;
 
 use crate::console::Console;
 
@@ -21,9 +22,11 @@ pub(super) use letters::{LOOK_COSTS, LOOKS_MAX, outcome, path};
 
 /// Returns the routes of these pages.
 pub(crate) fn routes() -> Router<Console> {
+    // An address that only does something is opened by who loads a page anew.
+    let causes = || get(|| async { Redirect::to("/dead") });
     Router::new()
         .route("/dead", get(groups::show))
         .route("/dead/{group}", get(group::show))
-        .route(letters::REDRIVE, post(acts::redrive))
-        .route(letters::DISCARD, post(acts::discard))
+        .route(letters::REDRIVE, causes().post(acts::redrive))
+        .route(letters::DISCARD, causes().post(acts::discard))
 }

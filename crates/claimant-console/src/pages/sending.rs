@@ -1,0 +1,133 @@
+//! `POST /send`, as `claimant send` does.
+
+use std::fmt::Write as _;
+
+use axum::extract::State;
+use axum::response::Response;
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::send::{Batch, MESSAGES_MAX, NUMBER, Sender, SentBefore, Wrapping, fresh_number};
+
+use crate::answer::Done;
+use crate::ask::Act;
+use crate::console::{Console, DRAFT};
+use crate::fields::Fields;
+use crate::ui::nav::Tab;
+use crate::ui::text;
+
+/// Where messages are sent.
+pub(super) const PATH: &str = "/send";
+
+/// Messages of one sending to which the page has links.
+pub(super) const LINKS: usize = 5;
+
+pub(super) async fn send(State(console): State<Console>, act: Act) -> Response {
+    let done = sent(&console, &act.fields).await;
+    act.ask.done_at(&console, Tab::Send, done, || form(&console, &act.fields))
+}
+
+/// Returns where the form is with what was typed.
+fn form(console: &Console, fields: &Fields) -> String {
+    format!("{PATH}?{DRAFT}={}", console.keep_draft(fields.clone()))
+}
+
+/// Sends messages.
+async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
+    console.check_writes()?;
+    if !console.is_first(fields) {
+        return Ok(Done::before(form(console, fields)));
+    }
+    let place = console.place();
+    let before = match fields.get("message").filter(|_| fields.get("body").is_none()) {
+        Some(id) => Some(SentBefore::of(place, id).await?),
+        None => None,
+    };
+    let queue = match (fields.get("queue"), &before) {
+        (None, Some(before)) => before.queue(place)?,
+        _ => place.queue_for(Some(fields.required("queue")?))?,
+    };
+    let sender = Sender::new(place.sqs(), &queue.url);
+    let now = SystemClock.now();
+    // What was sent before stays as it is.
+    let fresh = if before.is_some() { NUMBER.to_owned() } else { fresh_number(now) };
+    let number = fields.get("number").map_or(fresh, str::to_owned);
+    let is_again = before.is_some();
+    let batch = batch(fields, before)?;
+    let messages = batch.plan(&number, now, sender.is_fifo())?;
+    let report = sender.send(&batch, &messages).await?;
+    let counted = |count: usize| text::counted(count as u64, "message", "messages");
+    let said = match report.problems.first() {
+        None => format!("{} sent to {}.", counted(report.sent), queue.name),
+        Some(why) if report.sent == 0 => format!("Nothing was sent to {}: {why}", queue.name),
+        Some(why) => {
+            format!("{} of {} sent to {}. The others: {why}", report.sent, counted(messages.len()), queue.name)
+        }
+    };
+    let see = match report.ids.first().filter(|_| is_again) {
+        Some(id) => text::path("/messages/", id),
+        None => report.ids.iter().take(LINKS).fold(form(console, fields), |mut see, id| {
+            let _ = write!(see, "&sent={}", text::encoded(id));
+            see
+        }),
+    };
+    let mut value = report.to_json();
+    value["queue"] = queue.name.as_str().into();
+    value["number"] = number.into();
+    Ok(if report.sent == 0 { Done::refused(said, see, value) } else { Done::new(said, see, value) })
+}
+
+fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {
+    let most = MESSAGES_MAX as u64;
+    let number = |name: &str| fields.number(name, 1, 1..=most);
+    let mut batch = Batch {
+        // A form sends lines that end as in mail.
+        body: fields.all("body").next().unwrap_or_default().replace("\r\n", "\n"),
+        envelope: fields.get("envelope").map(str::parse).transpose()?.unwrap_or_default(),
+        wrapping: Wrapping { kind: fields.get("type").map(str::to_owned), ..Wrapping::default() },
+        // Both are 10,000 at most.
+        count: usize::try_from(number("count")?).unwrap_or(MESSAGES_MAX),
+        copies: usize::try_from(number("copies")?).unwrap_or(MESSAGES_MAX),
+        shuffle: fields.has("shuffle").then_some(1),
+        group: fields.get("group").map(str::to_owned),
+        attributes: Vec::new(),
+        delay_s: u32::try_from(fields.number("delay", 0, 0..=900)?).unwrap_or(0),
+    };
+    match fields.get("preset") {
+        Some("twice") => batch.copies = 2,
+        Some("bulk") => (batch.count, batch.copies, batch.shuffle) = (20, 2, Some(1)),
+        _ => {}
+    }
+    if let Some(before) = before {
+        batch.group = batch.group.or(before.group);
+        batch.body = before.body;
+    }
+    Ok(batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_operate::send::Envelope;
+
+    use super::*;
+
+    #[test]
+    fn one_button_is_enough() {
+        for (form, count, copies, shuffled, envelope) in [
+            ("body=x", 1, 1, false, Envelope::Plain),
+            ("body=x&preset=", 1, 1, false, Envelope::Plain),
+            ("body=x&preset=twice&copies=5", 1, 2, false, Envelope::Plain),
+            ("body=x&preset=bulk&envelope=sns", 20, 2, true, Envelope::Sns),
+            ("body=x&count=3&copies=2&shuffle=true", 3, 2, true, Envelope::Plain),
+        ] {
+            let batch = batch(&Fields::of_form(form), None).unwrap();
+            assert_eq!(
+                (batch.count, batch.copies, batch.shuffle.is_some(), batch.envelope),
+                (count, copies, shuffled, envelope),
+                "{form}"
+            );
+        }
+        for bad in ["body=x&count=0", "body=x&envelope=owl", "body=x&delay=901"] {
+            assert!(batch(&Fields::of_form(bad), None).is_err(), "{bad}");
+        }
+        assert_eq!(batch(&Fields::of_form("body=a%0D%0Ab"), None).unwrap().body, "a\nb");
+    }
+}

@@ -1,0 +1,61 @@
+//! Messages that were sent before.
+
+use claimant_core::Error;
+use serde::Deserialize;
+
+use crate::http;
+use crate::place::{Place, Queue};
+
+/// A message that was sent before, as it was then. Its attributes are not known. `Debug` shows no body.
+#[derive(Clone, Deserialize)]
+pub struct SentBefore {
+    /// The queue that it was sent to.
+    pub queue: Option<String>,
+    /// Its group.
+    pub group: Option<String>,
+    /// Its body, in the envelope that it came in.
+    pub body: String,
+}
+
+impl std::fmt::Debug for SentBefore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SentBefore").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+impl SentBefore {
+    /// Asks a local cloud for a message, by its id.
+    ///
+    /// # Errors
+    /// When there is none, its body is no longer kept, or it is no local cloud, which alone keeps bodies.
+    pub async fn of(place: &Place, id: &str) -> Result<Self, Error> {
+        let control = place.control.as_deref().ok_or_else(|| {
+            Error::invalid(format!("{} cannot tell what was sent: only a local cloud keeps it", place.name))
+        })?;
+        if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            return Err(Error::invalid("a message id has letters, digits and hyphens only"));
+        }
+        let answer = http::send("GET", &format!("{control}/_claimant/messages/{id}"), Vec::new()).await?;
+        serde_json::from_slice(&answer)
+            .map_err(|e| Error::new(format!("{control} is no control endpoint of a local cloud")).caused_by(e))
+    }
+
+    /// Returns the queue that it is sent to again: its own, or the only one that its dead-letter queue serves.
+    ///
+    /// # Errors
+    /// When that is not known.
+    pub fn queue<'p>(&self, place: &'p Place) -> Result<&'p Queue, Error> {
+        let unknown = || Error::invalid("the queue of the message is not known: say which queue is meant");
+        let own = place.queue(self.queue.as_deref().ok_or_else(unknown)?).ok_or_else(unknown)?;
+        let served = |queue: &&Queue| queue.dead_letter_queue.as_ref() == Some(&own.name);
+        let served: Vec<_> = place.queues.iter().filter(served).collect();
+        match served.as_slice() {
+            [] => Ok(own),
+            [only] => Ok(only),
+            _ => Err(Error::invalid(format!(
+                "{} is the dead-letter queue of several queues: say which one is meant",
+                own.name
+            ))),
+        }
+    }
+}
