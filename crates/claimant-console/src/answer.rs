@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::ask::{Ask, Reader};
 use crate::console::{Console, Notice};
 use crate::refused::{Refused, status_of};
+use crate::timeline::words::sentence;
 use crate::ui::layout::{self, Frame};
 use crate::ui::nav::Tab;
 
@@ -128,7 +129,7 @@ impl Ask {
     ) -> Response {
         let done = match done {
             Err(error) if self.reader != Reader::Program => {
-                Ok(Done::refused(Chain(&error).to_string(), see(), Value::Null))
+                Ok(Done::refused(sentence(&Chain(&error).to_string()), see(), Value::Null))
             }
             done => done,
         };

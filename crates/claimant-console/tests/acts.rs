@@ -200,6 +200,7 @@ async fn dead_letters_are_shown_as_text_and_acted_on() {
     let (_, done) = world.post("/dead/discard", &json!({"queue": "Dead", "group": fingerprint})).await;
     let said = done["notice"]["text"].as_str().unwrap();
     let path = said.split_once("saved in ").unwrap().1.trim_end_matches('.');
+    assert_eq!(done["result"]["saved"], json!(path));
     let saved = std::fs::read_to_string(path).unwrap();
     assert!(
         said.starts_with("2 dead letters discarded") && saved.lines().count() == 2 && saved.contains("alert(3)"),
@@ -265,7 +266,9 @@ fn form_of(page: &str) -> &str {
 async fn what_was_typed_stays_until_it_is_sent_and_is_sent_once() {
     let world = World::start().await;
     let typed = "queue=Points.fifo&body=%3Cb%3E+%22typed%22&count=3&copies=x&shuffle=true&type=t";
-    for (wanted, more) in [("copies is a whole number", ""), ("a FIFO queue needs a message group", "&copies=2")] {
+    for (wanted, more) in
+        [("Copies is a whole number from 1 to 10000.", ""), ("A FIFO queue needs a message group", "&copies=2")]
+    {
         let place = world
             .form(
                 "/send",

@@ -163,7 +163,7 @@ impl Page for FaultsPage {
 
     fn above(&self) -> Markup {
         html! {
-            p .lead { "Break things on purpose, and see that nothing is lost and nothing is done twice. Only this local cloud is broken." }
+            p .lead { "Break things on purpose, and see that nothing is lost; what was done twice is the first thing on " a href="/effects" { "Effects" } ". Only this local cloud is broken." }
         }
     }
 

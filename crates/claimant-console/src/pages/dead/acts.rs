@@ -86,14 +86,19 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let selection = selection(fields)?;
     let (path, mut file) = saved(dead.name())?;
     let report = dead.discard(&selection, bounds(fields), Some(&mut file), &mut |_| ControlFlow::Continue(())).await?;
-    let said = if report.progress.done == 0 || fields.has("dry_run") {
+    let is_saved = report.progress.done > 0 && !fields.has("dry_run");
+    let said = if !is_saved {
         // OK to fail: an empty file of ours in a directory for such files.
         let _ = std::fs::remove_file(&path);
         format!("{} discarded.", counted(&report))
     } else {
         format!("{} discarded; saved in {}.", counted(&report), path.display())
     };
-    Ok(done(see(fields), said, &report))
+    let mut done = done(see(fields), said, &report);
+    if is_saved {
+        done.value["saved"] = path.display().to_string().into();
+    }
+    Ok(done)
 }
 
 /// Which letters are meant: some, by their ids, or those of a group.
