@@ -58,6 +58,11 @@ impl Sample for Inventory {
         request.plan(|i, number, random| line(i, number, request.first, random), &[other_fields, no_number])
     }
 
+    /// Its records are in its database.
+    fn records(&self, _: &Services, _: &FunctionSpec) -> Result<Option<Records>, Error> {
+        Ok(None)
+    }
+
     /// Every reservation of a run's articles; and what is wrong with an article whose free and reserved stock are not what
     /// there was.
     fn look<'a>(&'a self, _: &'a Services, function: &'a FunctionSpec) -> Look<'a> {

@@ -155,6 +155,16 @@ fn running(cloud: &Cloud) -> Result<Vec<(&'static dyn Sample, &FunctionSpec)>, E
     Ok(found)
 }
 
+/// What there is of a sample now, with its records.
+async fn seen(cloud: &Cloud, sample: &dyn Sample, function: &FunctionSpec) -> Result<Seen, Error> {
+    let seen = sample.look(cloud.services(), function).await?;
+    let records = sample.records(cloud.services(), function)?;
+    Ok(match records {
+        Some(records) => Seen { records, ..seen },
+        None => seen,
+    })
+}
+
 impl<'a> Lane<'a> {
     async fn new(
         cloud: &'a Cloud,
@@ -163,7 +173,7 @@ impl<'a> Lane<'a> {
         settings: Settings,
     ) -> Result<Self, Error> {
         let route = Route::of(cloud.stack(), function)?;
-        let before = sample.look(cloud.services(), function).await?;
+        let before = seen(cloud, sample, function).await?;
         let known = before.records.keys().chain(before.effects.iter().map(|effect| effect.key.as_str()));
         let request = Request::after(known, settings.count, settings.seed);
         sample.prepare(request, function).await?;
@@ -212,7 +222,7 @@ impl<'a> Lane<'a> {
             dead_letters: dead_letters.into_iter().map(|message| message.body).collect(),
             left_for_redelivery: cloud.mapping_counters(&self.route.function.logical_id).failed,
         };
-        let seen = self.sample.look(cloud.services(), self.route.function).await?.since(&self.before);
+        let seen = seen(cloud, self.sample, self.route.function).await?.since(&self.before);
         Ok(Summary {
             function: self.sample.function(),
             effects_are: self.sample.effects(),

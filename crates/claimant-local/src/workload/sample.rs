@@ -31,7 +31,13 @@ pub(super) trait Sample: Sync {
     /// What is sent, and what must become of it.
     fn plan(&self, request: Request, function: &FunctionSpec) -> Plan;
 
-    /// What there is now.
+    /// What the lock table says of this function's keys now, read whole; `None` where `look` has read them already.
+    fn records(&self, services: &Services, function: &FunctionSpec) -> Result<Option<Records>, Error> {
+        let items = services.dynamodb.items(variable_of(function, TABLE_VARIABLE)?)?;
+        Ok(Some(Records::of_items(&items, self.function())))
+    }
+
+    /// What there is now, without its records in the lock table.
     fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a>;
 }
 
@@ -85,9 +91,4 @@ pub(super) fn variable_of<'a>(function: &'a FunctionSpec, variable: &str) -> Res
         let name = &function.name;
         Error::new(format!("the sample workload needs {variable} in the variables of {name}: give it one"))
     })
-}
-
-/// What the lock table says of this consumer's keys.
-pub(super) fn records_of(services: &Services, function: &FunctionSpec, consumer: &str) -> Result<Records, Error> {
-    Ok(Records::of_items(&services.dynamodb.items(variable_of(function, TABLE_VARIABLE)?)?, consumer))
 }
