@@ -7,6 +7,7 @@ mod agreement;
 mod cloud;
 mod console;
 mod contract;
+mod demo;
 mod inbox;
 mod incidents;
 mod kill;

@@ -13,6 +13,7 @@ use crate::doctor::Doctor;
 use crate::new::{Guarantee, Name};
 use crate::operate::act::OnKeys;
 use crate::operate::dead::Dead;
+use crate::operate::demo::Demo;
 use crate::operate::effects::ShowEffects;
 use crate::operate::fault::OfCloud;
 use crate::operate::inspect::Inspect;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Send(Box<Send>),
     Effects(ShowEffects),
     Fault(Box<OfCloud>),
+    Demo(Demo),
     Tail(Tail),
     Completions(Completions),
     Man(Man),

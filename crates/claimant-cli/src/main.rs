@@ -71,6 +71,7 @@ fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
         Command::Send(options) => block_on(operate::send::run(*options))??,
         Command::Effects(options) => block_on(operate::effects::run(options))??,
         Command::Fault(options) => block_on(operate::fault::run(*options))??,
+        Command::Demo(options) => block_on(operate::demo::run(options))??,
         Command::Tail(options) => block_on(operate::tail::run(options))??,
         Command::Completions(options) => {
             shell::completions(options.shell);

@@ -280,6 +280,7 @@ async fn faults_are_switched_on_listed_and_ended() {
         (&["fault", "kill", "Other"], "there is no function Other here"),
         (&["fault", "freeze", "Confirm", "--process", "1"], "has no such process now: it has none"),
         (&["fault", "end", "9"], "there is no fault 9"),
+        (&["demo"], "needs a local cloud with the sample functions"),
     ] {
         let (code, _, err) = world.claimant(args).await;
         assert!(code == 2 && err.contains(wanted), "{args:?}: {err}");

@@ -9,6 +9,7 @@ use claimant_operate::target::Place;
 use serde::Serialize;
 use tokio::sync::{OnceCell, watch};
 
+use crate::demo::Demo;
 use crate::fields::Fields;
 use crate::history::History;
 use crate::kept::Kept;
@@ -36,6 +37,7 @@ pub struct Console(Arc<Inner>);
 struct Inner {
     source: Arc<dyn Source>,
     history: Mutex<History>,
+    demo: Mutex<Demo>,
     notices: Mutex<Kept<Notice>>,
     drafts: Mutex<Kept<Fields>>,
     /// Whether it was sent, of each form.
@@ -59,6 +61,7 @@ impl Console {
         Self(Arc::new(Inner {
             source: Arc::new(source),
             history: Mutex::default(),
+            demo: Mutex::default(),
             notices: Mutex::new(Kept::new(began, NOTICES_MAX)),
             drafts: Mutex::new(Kept::new(began, DRAFTS_MAX)),
             forms: Mutex::new(Kept::new(began, FORMS_MAX)),
@@ -99,6 +102,11 @@ impl Console {
     /// Returns what was sampled.
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         lock(&self.0.history)
+    }
+
+    /// Returns how the demonstration goes.
+    pub(crate) fn demo(&self) -> MutexGuard<'_, Demo> {
+        lock(&self.0.demo)
     }
 
     /// Keeps a notice; returns the number by which a page shows it.

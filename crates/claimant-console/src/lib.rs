@@ -9,6 +9,7 @@
 //! | `ask`, `fields` | a request: its query or form, and whether it wants JSON |
 //! | `answer`, `refused` | a page or an act as HTML or JSON, and errors as both |
 //! | `history`, `sampling` | the last minutes, sampled, for the plot |
+//! | `demo` | the demonstration, under way or as it went last |
 //! | `live` | server-sent events: something changed |
 //! | `assets` | the style sheet, htmx, the icon |
 //! | [`timeline`] | what happened to a message, step by step and in a few sentences |
@@ -27,6 +28,7 @@ mod answer;
 mod ask;
 mod assets;
 mod console;
+mod demo;
 mod fields;
 mod guard;
 mod history;

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`dead`] | dead letters: read, grouped, sent back, discarded |
+//! | [`demo`] | a demonstration on a local cloud with the sample functions |
 //! | [`effects`] | what the functions of a local cloud have done, and how often |
 //! | [`faults`] | faults on purpose, in a local cloud |
 //! | [`depths`] | how many messages queues hold |
@@ -16,6 +17,7 @@
 
 mod aws;
 pub mod dead;
+pub mod demo;
 pub mod depths;
 pub mod effects;
 pub mod faults;

@@ -8,6 +8,7 @@
 //! | `list`, `inspect` | keys by their state; one key in words |
 //! | `act` | `release`, `reset`, `forget`, `resolve` |
 //! | `send` | messages for trying things out |
+//! | `demo` | a demonstration on a local cloud |
 //! | `fault` | faults on purpose in a local cloud |
 //! | `tail` | outcomes as they happen |
 //! | `options`, `parse` | the options that all of them have, and the values of options |
@@ -17,6 +18,7 @@
 pub(crate) mod act;
 pub(crate) mod confirm;
 pub(crate) mod dead;
+pub(crate) mod demo;
 pub(crate) mod effects;
 pub(crate) mod fault;
 pub(crate) mod inspect;

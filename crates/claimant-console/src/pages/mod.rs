@@ -1,6 +1,7 @@
 //! The pages, one module for each.
 
 mod dead;
+mod demo;
 mod doctor;
 mod effects;
 mod faults;
@@ -28,6 +29,7 @@ pub(crate) fn routes() -> Router<Console> {
         .merge(keys::routes())
         .merge(key::routes())
         .merge(dead::routes())
+        .merge(demo::routes())
         .merge(effects::routes())
         .merge(send::routes())
         .merge(faults::routes())

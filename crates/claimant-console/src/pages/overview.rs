@@ -65,7 +65,9 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console) -> Result<Shown, Error> {
     let overview = console.source().overview().await?;
-    Ok(Shown { writes: console.source().allows_writes(), overview, history: console.history().samples() })
+    let writes = console.source().allows_writes();
+    let demo = writes && claimant_operate::demo::check(console.place()).is_ok();
+    Ok(Shown { writes, demo, overview, history: console.history().samples() })
 }
 
 async fn switch(State(console): State<Console>, act: Act) -> Response {
@@ -98,6 +100,8 @@ struct Shown {
     #[serde(flatten)]
     overview: Overview,
     history: Vec<Sample>,
+    /// Whether the demonstration can run here.
+    demo: bool,
 }
 
 impl Page for Shown {
@@ -105,6 +109,17 @@ impl Page for Shown {
 
     fn title(&self) -> String {
         "Overview".to_owned()
+    }
+
+    fn above(&self) -> Markup {
+        html! {
+            @if self.demo {
+                div .show {
+                    (form::act("/demo", "Show me", &[]))
+                    a href="/demo" { "A duplicate absorbed, a killed process taken over, a dead letter redriven" }
+                }
+            }
+        }
     }
 
     fn below(&self) -> Markup {

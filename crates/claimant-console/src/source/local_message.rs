@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use claimant_core::RecordId;
 use claimant_local::cloud::View;
-use claimant_local::journal::{Event, Journal, What};
+use claimant_local::journal::{Event, InvocationEnd, Journal, What};
 
 use super::message::MessageFacts;
 use crate::timeline::facts_of_journal;
@@ -12,7 +12,8 @@ use crate::timeline::facts_of_journal;
 /// Messages of the same keys that are told of, the latest.
 const OTHERS_MAX: usize = 20;
 
-/// Events that are looked through for what happened to the process of a message in flight.
+/// The latest receives of which it is told what faults did to their processes, and the events that are looked through for each.
+const RECEIVES_MAX: usize = 5;
 const LOOKED_AT_MAX: usize = 5_000;
 
 /// Returns what the journal has of a message and of those of its keys; `None` where it has nothing of the message.
@@ -34,10 +35,14 @@ pub(super) fn message(view: &View, id: &str) -> Option<MessageFacts> {
         }
     }
     let others = others.split_off(others.len().saturating_sub(OTHERS_MAX));
-    let frozen = of_process(journal, &own, id);
-    // By number: an event can be about several of them.
-    let of_others = others.iter().flat_map(|other| journal.of_message(other));
-    let mut events: BTreeMap<u64, Event> = own.into_iter().chain(of_others).chain(frozen).map(|e| (e.seq, e)).collect();
+    // By number: an event can be about several of them. What happened to a process that had several is told of this one.
+    let mut events = BTreeMap::new();
+    for (other, of_other) in others.iter().map(|other| (other, journal.of_message(other))) {
+        let broken = of_processes(journal, &of_other, other, false);
+        events.extend(broken.into_iter().chain(of_other).map(|event| (event.seq, event)));
+    }
+    let broken = of_processes(journal, &own, id, true);
+    events.extend(own.into_iter().chain(broken).map(|event| (event.seq, event)));
     for key in &keys {
         let effects = effects(journal, key, &events);
         events.extend(effects.into_iter().map(|event| (event.seq, event)));
@@ -73,16 +78,27 @@ fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Ve
     journal.effects_of(key).into_iter().filter_map(with_message).collect()
 }
 
-/// Whether the process that a message is with was frozen, and went on.
-fn of_process(journal: &Journal, own: &[Event], id: &str) -> Vec<Event> {
-    let ends = |event: &&Event| matches!(event.what, What::Done(_) | What::InvocationEnded { .. } | What::Deleted);
-    let Some(began) =
-        own.iter().rev().take_while(|event| !ends(event)).find(|e| matches!(e.what, What::InvocationBegan { .. }))
-    else {
-        return Vec::new();
-    };
-    let later = journal.after(began.seq, LOOKED_AT_MAX).into_iter().filter(|event| {
-        event.process == began.process && matches!(event.what, What::ProcessFrozen | What::ProcessResumed)
-    });
-    later.map(|event| event.message(id)).collect()
+/// What faults did to the processes that had a message, while they had it; unless all is asked for, of those that gave no answer.
+fn of_processes(journal: &Journal, own: &[Event], id: &str, all_of_them: bool) -> Vec<Event> {
+    let began = own.iter().rev().filter(|event| matches!(event.what, What::InvocationBegan { .. }));
+    let mut all = Vec::new();
+    for began in began.take(RECEIVES_MAX) {
+        let ends =
+            |event: &&Event| matches!(event.what, What::InvocationEnded { .. }) && event.invocation == began.invocation;
+        let end = own.iter().find(ends);
+        let answered =
+            matches!(end, Some(Event { what: What::InvocationEnded { how: InvocationEnd::Returned, .. }, .. }));
+        if answered && !all_of_them {
+            continue;
+        }
+        // Of a kill, the invocation may end before it is written down.
+        let end_ms = end.map_or(u64::MAX, |event| event.at_ms.saturating_add(100));
+        let later = journal.after(began.seq, LOOKED_AT_MAX).into_iter().take_while(|event| event.at_ms <= end_ms);
+        let done = |event: &Event| {
+            event.process == began.process
+                && matches!(event.what, What::ProcessKilled | What::ProcessFrozen | What::ProcessResumed)
+        };
+        all.extend(later.filter(done).map(|event| event.message(id)));
+    }
+    all
 }

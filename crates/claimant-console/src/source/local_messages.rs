@@ -84,7 +84,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn sent(journal: &Journal, id: &str, queue: &str) {
-        let what = || What::Sent { visible_at_ms: 1, group: None, copy_of: None };
+        let what = || What::Sent { visible_at_ms: 1, group: None, copy_of: None, redriven: false };
         journal.write(|| Event::new(1, what()).message(id).queue(&queue.into()));
     }
 

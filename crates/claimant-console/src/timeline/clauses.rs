@@ -3,7 +3,7 @@
 use claimant_core::Timestamp;
 
 use super::fact::BatchEnd;
-use super::life::{Life, Receive};
+use super::life::{Broken, Life, Receive};
 use super::words::{clock, lasting, short};
 
 /// What the clauses are told from.
@@ -22,7 +22,11 @@ impl Told<'_> {
             (Some((_, finished)), None) => self.outcome(receive, &finished.outcome),
             // The engine was through with it; the report did not reach the queue.
             (Some((_, finished)), Some((_, how))) => {
-                format!("{}, but {} before it could report that", self.outcome(receive, &finished.outcome), died(how))
+                format!(
+                    "{}, but {} before it could report that",
+                    self.outcome(receive, &finished.outcome),
+                    died(receive, how)
+                )
             }
             (None, Some((_, how))) => self.cut_off(receive, how),
             (None, None) if receive.is_open(self.now) => match receive.claim() {
@@ -43,12 +47,16 @@ impl Told<'_> {
                 2 => "; another message was in its batch",
                 _ => "; other messages were in its batch",
             };
-            return format!("{} before this message was started{neighbours}", died(how));
+            return format!("{} before this message was started{neighbours}", died(receive, how));
         }
         let did: Vec<_> = receive.effects.iter().filter(|(_, refused)| !refused).map(|(did, _)| *did).collect();
         match did.as_slice() {
-            [] => format!("{} while the handler ran", died(how)),
-            did => format!("{} after the handler had {}, and before that was recorded", died(how), did.join(" and ")),
+            [] => format!("{} after the message was claimed", died(receive, how)),
+            did => format!(
+                "{} after the handler had {}, and before that was recorded",
+                died(receive, how),
+                did.join(" and ")
+            ),
         }
     }
 
@@ -56,7 +64,7 @@ impl Told<'_> {
         let why = receive.details.reason.map_or_else(String::new, |reason| format!(" (“{reason}”)"));
         match outcome {
             "completed" => match self.taken_over_from(receive) {
-                Some(after) => format!("the claim was taken over {after}, and the handler did the work"),
+                Some((claim, after)) => format!("{claim} was taken over {after}, and the handler did the work"),
                 None => match receive.finished.and_then(|(_, finished)| finished.handle_ms) {
                     Some(ms) => format!("the handler did the work in {}", lasting(ms)),
                     None => "the handler did the work".to_owned(),
@@ -88,19 +96,24 @@ impl Told<'_> {
         }
     }
 
-    /// From what a claim was taken over, if it was.
-    fn taken_over_from(&self, receive: &Receive<'_>) -> Option<String> {
+    /// Which claim was taken over, and after what, if one was.
+    fn taken_over_from(&self, receive: &Receive<'_>) -> Option<(String, String)> {
         let (at, _) = receive.claims.iter().find(|(_, claim)| claim.taken_over)?;
         let all = std::iter::once(&self.life).chain(self.others);
-        let left =
-            all.flat_map(|life| &life.receives).filter(|r| r.claims.first().is_some_and(|(begun, _)| begun < at));
-        let left = left.filter(|r| r.at < receive.at).max_by_key(|r| r.at);
-        Some(match left.and_then(|left| left.claim().map(|claim| (left, claim))) {
+        let left = all.flat_map(|life| life.receives.iter().map(|r| (life.id, r)));
+        let left = left.filter(|(_, r)| r.claims.first().is_some_and(|(begun, _)| begun < at) && r.at < receive.at);
+        let left = left.max_by_key(|(_, r)| r.at);
+        let claim = match left {
+            Some((id, _)) if id != self.life.id => format!("the claim of message {}", short(id)),
+            _ => "the claim".to_owned(),
+        };
+        let after = match left.and_then(|(_, left)| left.claim().map(|claim| (left, claim))) {
             Some((left, claim)) if left.renewals() == 0 => {
                 format!("after its lease ended at {}", clock(claim.lease_until, self.now))
             }
             _ => "after its lease had ended".to_owned(),
-        })
+        };
+        Some((claim, after))
     }
 
     /// Who had done the work of a duplicate.
@@ -136,8 +149,12 @@ impl Told<'_> {
 }
 
 /// Returns how a batch ended, as a clause.
-fn died(how: &BatchEnd) -> String {
+fn died(receive: &Receive<'_>, how: &BatchEnd) -> String {
     match how {
+        BatchEnd::Died(_) if receive.details.broken == Some(Broken::Killed) => "a fault killed its process".to_owned(),
+        BatchEnd::TimedOut if receive.details.broken == Some(Broken::Frozen) => {
+            "a fault froze its process, and its function timed out".to_owned()
+        }
         BatchEnd::Died(status) if status.contains("SIGKILL") => "its process was killed".to_owned(),
         BatchEnd::Died(status) if status.contains("SIGABRT") => "its process aborted".to_owned(),
         BatchEnd::Died(status) => format!("its process ended ({status})"),

@@ -70,7 +70,16 @@ pub enum What {
     },
     /// Its batch ended without a report.
     BatchFailed(BatchEnd),
-    /// Its process was stopped for a while.
+    /// A fault killed its process.
+    Killed,
+    /// A fault met a request to the store about its key.
+    Fault {
+        /// What it did to what, as a sentence's beginning.
+        did: String,
+        /// How often, one after the other.
+        times: usize,
+    },
+    /// A fault stopped its process for a while.
     Frozen {
         /// Until when, where that is known.
         until: Option<Timestamp>,

@@ -16,7 +16,7 @@ pub(crate) fn facts(events: &[Event], about: &BTreeSet<&str>) -> Vec<Fact> {
     let mut facts = Vec::new();
     for event in events {
         for (message, what) in happened(event, &ended) {
-            if about.contains(message) {
+            if about.contains(message) && !repeats(&mut facts, message, &what) {
                 facts.push(Fact {
                     at: Timestamp::from_millis(event.at_ms),
                     message: message.to_owned(),
@@ -32,6 +32,18 @@ pub(crate) fn facts(events: &[Event], about: &BTreeSet<&str>) -> Vec<Fact> {
     facts
 }
 
+/// Counts what a fault does again and again as one fact; returns whether it was that.
+fn repeats(facts: &mut [Fact], message: &str, what: &What) -> bool {
+    let last = facts.iter_mut().rev().find(|fact| fact.message == message);
+    match (last.map(|fact| &mut fact.what), what) {
+        (Some(What::Fault { did, times }), What::Fault { did: again, .. }) if did == again => {
+            *times += 1;
+            true
+        }
+        _ => false,
+    }
+}
+
 fn is_failed(event: &Event) -> bool {
     matches!(event.what, Happened::InvocationEnded { how, .. } if how != InvocationEnd::Returned)
 }
@@ -43,10 +55,13 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
     let time = Timestamp::from_millis;
     let one = |what| vec![(message, what)];
     match &event.what {
-        Happened::Sent { visible_at_ms, group, copy_of } => {
-            let origin = copy_of.as_ref().map(|id| Origin::DeadLetterOf(id.to_string()));
+        Happened::Sent { visible_at_ms, group, copy_of, redriven } => {
+            let made = if *redriven { Origin::RedriveOf } else { Origin::DeadLetterOf };
+            let origin = copy_of.as_ref().map(|id| made(id.to_string()));
             let delayed_until = (*visible_at_ms > event.at_ms).then(|| time(*visible_at_ms));
-            let copied = copy_of.iter().map(|id| (&**id, What::Copied { to: queue.clone(), copy: message.to_owned() }));
+            let (to, copy) = (queue.clone(), message.to_owned());
+            let copied = if *redriven { What::Redriven { to, copy } } else { What::Copied { to, copy } };
+            let copied = copy_of.iter().map(|id| (&**id, copied.clone()));
             let mut all: Vec<_> = copied.collect();
             all.push((
                 message,
@@ -93,6 +108,7 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
         Happened::Line { text, .. } => one(What::Line(line(text))),
         Happened::Mail { answer, .. } => one(mail(answer)),
         Happened::Charge { answer, .. } => one(charge(answer)),
+        Happened::ProcessKilled => one(What::Killed),
         Happened::ProcessFrozen => one(What::Frozen { until: None }),
         Happened::ProcessResumed => one(What::Resumed),
         Happened::Object { object, request } => {
@@ -119,12 +135,28 @@ fn of_batch<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
             };
             each(messages, &What::BatchFailed(how))
         }
+        Happened::TableFault { did, of, messages } => {
+            each(messages, &What::Fault { did: table_fault(did, of), times: 1 })
+        }
         Happened::Reported { failed, why: Some(why), .. }
             if !event.invocation.as_deref().is_some_and(|id| ended.contains(id)) =>
         {
             each(failed, &What::BatchFailed(BatchEnd::Failed(why.to_string())))
         }
         _ => Vec::new(),
+    }
+}
+
+fn table_fault(did: &str, of: &str) -> String {
+    let request = match of {
+        "claims" => "claim of its key",
+        "reads" => "read of its key's record",
+        _ => "write to its key's record",
+    };
+    match did {
+        "lose" => format!("The table's answer to a {request} was lost"),
+        "throttle" => format!("The table throttled a {request}"),
+        _ => format!("The table was cut off from a {request}"),
     }
 }
 
@@ -148,4 +180,22 @@ fn charge(answer: &str) -> What {
         _ => ("tried to charge a card, which was refused", true),
     };
     What::Effect { did: did.to_owned(), refused }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_that_acts_again_and_again_is_one_fact() {
+        let fault = |at_ms, did| {
+            let messages = ["a", "b"].into_iter().collect();
+            Event::new(at_ms, Happened::TableFault { did, of: "claims", messages })
+        };
+        let events = [fault(1, "throttle"), fault(2, "throttle"), fault(3, "lose")];
+        let told: Vec<_> = facts(&events, &BTreeSet::from(["a"])).into_iter().map(|fact| fact.what).collect();
+        let wanted =
+            [("The table throttled a claim of its key", 2), ("The table's answer to a claim of its key was lost", 1)];
+        assert_eq!(told, wanted.map(|(did, times)| What::Fault { did: did.to_owned(), times }));
+    }
 }

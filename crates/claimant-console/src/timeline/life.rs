@@ -58,7 +58,17 @@ pub(super) struct Details<'a> {
     pub(super) hides: usize,
     /// The last reason or error that a line gave.
     pub(super) reason: Option<&'a str>,
+    /// Whether its process is stopped now.
     pub(super) frozen: bool,
+    /// What a fault did to its process last.
+    pub(super) broken: Option<Broken>,
+}
+
+/// What a fault did to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    Killed,
+    Frozen,
 }
 
 impl<'a> Receive<'a> {
@@ -202,7 +212,11 @@ impl<'a> Receive<'a> {
                 self.details.hides += 1;
             }
             What::BatchFailed(how) => self.failed = Some((fact.at, how)),
-            What::Frozen { .. } => self.details.frozen = true,
+            What::Killed => self.details.broken = Some(Broken::Killed),
+            What::Frozen { .. } => {
+                self.details.frozen = true;
+                self.details.broken = self.details.broken.or(Some(Broken::Frozen));
+            }
             What::Resumed => self.details.frozen = false,
             What::Line(line) => self.details.reason = line.reason.as_deref().or(self.details.reason),
             _ => {}

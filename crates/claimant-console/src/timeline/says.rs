@@ -94,7 +94,7 @@ impl Told<'_> {
             says.extend(self.original().and_then(|life| Told { life, ..*self }.history("That message")));
         }
         if let Some(Origin::RedriveOf(id)) = self.life.origin {
-            says.push(format!("It came back from a dead-letter queue, where it was message {}.", short(id)));
+            says.push(format!("It was sent back from a dead-letter queue: before, it was message {}.", short(id)));
         }
         says.extend(self.comes_next(standing).map(str::to_owned));
         says

@@ -80,9 +80,14 @@ pub(super) fn steps(facts: &[Fact], focus: &str, waits_until: Option<Timestamp>,
             let waited = format!("Waited {}", lasting(millis(fact.at.since(from))));
             steps.push(Step { process: None, ..step(from, (Kind::Wait, waited, Some(why))) });
         }
-        let (kind, what, mut detail) = words(fact, now);
+        let (kind, mut what, mut detail) = words(fact, now);
         if matches!(fact.what, What::Hidden { .. }) && is_worked_on(&facts[..index], &fact.message) {
             detail = Some("so that no other worker receives it while this one works".to_owned());
+        }
+        if let What::Claimed(claim) = &fact.what
+            && claimed_before(&facts[..index], &fact.message)
+        {
+            what = format!("Claimed again by {}", claim.consumer);
         }
         steps.push(step(fact.at, (kind, what, detail)));
     }
@@ -147,6 +152,12 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
     from.map(|from| (from, why.to_owned()))
 }
 
+/// Whether a message was claimed already in this receive: then that claim was given back.
+fn claimed_before(before: &[Fact], message: &str) -> bool {
+    let own = before.iter().rev().filter(|fact| fact.message == message);
+    own.take_while(|fact| !matches!(fact.what, What::Received { .. })).any(|fact| matches!(fact.what, What::Claimed(_)))
+}
+
 fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
     let until = |time: Timestamp| clock(time, now);
     match &fact.what {
@@ -157,7 +168,7 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
                     Some(format!("by its function, as a dead letter of message {}", short(id)))
                 }
                 Some(Origin::RedriveOf(id)) => {
-                    Some(format!("from the dead-letter queue, where it was message {}", short(id)))
+                    Some(format!("from a dead-letter queue: before, it was message {}", short(id)))
                 }
             };
             let group = group.as_ref().map(|group| format!("group {group}"));
@@ -194,8 +205,13 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
             };
             (Kind::Broken, what.to_owned(), detail)
         }
+        What::Killed => (Kind::Broken, "A fault killed its process".to_owned(), None),
+        What::Fault { did, times } => {
+            let times = (*times > 1).then(|| format!("{times} times in a row, "));
+            (Kind::Broken, did.clone(), Some(format!("{}by a fault", times.unwrap_or_default())))
+        }
         What::Frozen { until: time } => {
-            (Kind::Broken, "Its process was frozen".to_owned(), time.map(|time| format!("until {}", until(time))))
+            (Kind::Broken, "A fault froze its process".to_owned(), time.map(|time| format!("until {}", until(time))))
         }
         What::Resumed => (Kind::Queue, "Its process went on".to_owned(), None),
         What::Deleted => (Kind::Queue, "Deleted from its queue".to_owned(), None),

@@ -154,7 +154,7 @@ fn messages_that_are_done() {
             Done,
             &[
                 "Done.",
-                "It was received twice: in the first receive its process was killed while the handler ran; in the second the claim \
+                "It was received twice: in the first receive its process was killed after the message was claimed; in the second the claim \
                  was taken over after its lease ended at 12:00:29, and the handler did the work.",
             ],
         ),
@@ -186,7 +186,7 @@ fn messages_that_are_done() {
             Done,
             &[
                 "Done: it is a duplicate of work that was done already.",
-                "It was received twice: in the first receive its process was killed while the handler ran; in the second the work \
+                "It was received twice: in the first receive its process was killed after the message was claimed; in the second the work \
                  was found done by an earlier receive, so the handler did not run.",
             ],
         ),
@@ -314,6 +314,30 @@ fn messages_that_are_on_their_way() {
             &["Being worked on since 12:00:01, but its process is frozen: its lease ends at 12:00:29."],
         ),
         row(
+            "killed by a fault",
+            first().claimed(1, "a", 1, 29).add(2, "a", What::Killed).died(2, "a"),
+            9,
+            ComesBack,
+            &[
+                "Hidden in OrderQueue until 12:00:31: it comes back when its queue's visibility timeout ends.",
+                "It was received once: a fault killed its process after the message was claimed.",
+            ],
+        ),
+        row(
+            "frozen beyond its function's timeout",
+            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen { until: None }).add(
+                20,
+                "a",
+                What::BatchFailed(BatchEnd::TimedOut),
+            ),
+            25,
+            ComesBack,
+            &[
+                "Hidden in OrderQueue until 12:00:31: it comes back when its queue's visibility timeout ends.",
+                "It was received once: a fault froze its process, and its function timed out after the message was claimed.",
+            ],
+        ),
+        row(
             "no longer frozen",
             first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen { until: None }).add(3, "a", What::Resumed),
             9,
@@ -334,7 +358,7 @@ fn messages_that_are_on_their_way() {
             ComesBack,
             &[
                 "Hidden in OrderQueue until 12:00:31: it comes back when its queue's visibility timeout ends.",
-                "It was received once: its process was killed while the handler ran.",
+                "It was received once: its process was killed after the message was claimed.",
             ],
         ),
         row(
@@ -370,7 +394,7 @@ fn messages_that_are_on_their_way() {
             ComesBack,
             &[
                 "Hidden in OrderQueue until 12:01:02: it comes back when the other claim's lease is over, in case its owner has died.",
-                "It was received twice: in the first receive its process was killed while the handler ran; in the second the claim of \
+                "It was received twice: in the first receive its process was killed after the message was claimed; in the second the claim of \
                  an earlier receive was still honoured, until 12:01:00.",
             ],
         ),
@@ -404,7 +428,7 @@ fn messages_that_are_on_their_way() {
             InFlight,
             &[
                 "Being worked on since 12:00:31: its lease ends at 12:00:59.",
-                "It was received twice: in the first receive its process was killed while the handler ran; in the second the handler \
+                "It was received twice: in the first receive its process was killed after the message was claimed; in the second the handler \
                  runs now.",
             ],
         ),
@@ -415,7 +439,7 @@ fn messages_that_are_on_their_way() {
             Waiting,
             &[
                 "Waiting in OrderQueue: it has been visible since 12:00:31, and was not received again yet.",
-                "It was received once: its function timed out while the handler ran.",
+                "It was received once: its function timed out after the message was claimed.",
             ],
         ),
     ]);
@@ -465,7 +489,7 @@ fn messages_that_no_function_runs_any_more() {
             Parked,
             &[
                 "Parked in the dead-letter queue OrderDeadLetters since 12:00:31, as message copy.",
-                "It was received twice: in the first receive its process was killed while the handler ran; in the second its work may \
+                "It was received twice: in the first receive its process was killed after the message was claimed; in the second its work may \
                  have been done, and it was parked.",
                 "Nothing runs it again by itself, since its work may be done. A person decides: resolve its key if the work is done; \
                  if it is not, release the key and send the message back.",
@@ -585,6 +609,25 @@ fn what_a_message_waits_for_is_its_last_step() {
     let last = told.steps.last().expect("it has steps");
     assert_eq!((last.kind, last.what.as_str(), last.after_ms), (Kind::Wait, "Waits until 12:00:31", 3_000));
     assert!(last.detail.as_deref().is_some_and(|why| why.starts_with("for the end of its visibility timeout")));
+}
+
+#[test]
+fn what_faults_do_and_claims_that_were_given_back_are_steps() {
+    let lost = What::Fault { did: "The table's answer to a claim of its key was lost".into(), times: 2 };
+    let told = story()
+        .sent(0, "a")
+        .received(0, "a", 1)
+        .add(0, "a", lost)
+        .took_over(0, "a", 2, 29)
+        .took_over(0, "a", 3, 29)
+        .add(1, "a", What::Killed)
+        .told("a", 9);
+    let steps: Vec<_> = told.steps.iter().skip(3).map(|step| (step.what.as_str(), step.detail.as_deref())).collect();
+    assert_eq!(steps[0], ("The table's answer to a claim of its key was lost", Some("2 times in a row, by a fault")));
+    let whats: Vec<_> = steps[1..].iter().map(|(what, _)| *what).collect();
+    let wanted =
+        ["Claim taken over by order-confirmation", "Claimed again by order-confirmation", "A fault killed its process"];
+    assert_eq!(whats, wanted);
 }
 
 #[test]

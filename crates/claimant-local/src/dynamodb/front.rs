@@ -1,5 +1,6 @@
 //! What stands before the engine's own server, which answers every client.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
@@ -13,10 +14,10 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::look::{Look, look};
+use super::look::{Look, look, texts};
 use crate::endpoint;
-use crate::faults::{Act, Faults};
-use crate::journal::Journal;
+use crate::faults::{Act, Faults, Target};
+use crate::journal::{Journal, Text, What};
 
 /// The largest request that is looked at: more than DynamoDB takes.
 const REQUEST_MAX_BYTES: usize = 32 * 1024 * 1024;
@@ -69,18 +70,43 @@ async fn answer(State(engine): State<Engine>, request: Request) -> Response {
     let operation = operation.and_then(|operation| operation.rsplit_once('.')).map_or("", |(_, name)| name);
     let Look { target, ties } = look(operation, &body);
     ties.iter().for_each(|(message, record)| journal.tie(message, record));
+    let note = |did| note(journal, did, target, &ties, &body);
     if faults.acts(target, Act::Cut) {
+        note("cut");
         return endpoint::no_answer();
     }
     if faults.acts(target, Act::Throttle) {
+        note("throttle");
         return refusal(
             StatusCode::BAD_REQUEST,
             "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
             "a fault throttles this request",
         );
     }
-    let answer = forward(&engine, Request::from_parts(head, Body::from(body))).await;
-    if faults.acts(target, Act::Lose) { endpoint::no_answer() } else { answer }
+    let answer = forward(&engine, Request::from_parts(head, Body::from(body.clone()))).await;
+    if !faults.acts(target, Act::Lose) {
+        return answer;
+    }
+    note("lose");
+    endpoint::no_answer()
+}
+
+/// Notes what a fault did to a request: of the messages that claim, or of those that have asked for the records that it names.
+fn note(journal: &Journal, did: &'static str, target: Target, ties: &[(String, String)], request: &[u8]) {
+    let of = match target {
+        Target::Claims => "claims",
+        Target::Settlements => "settlements",
+        Target::Reads => "reads",
+        _ => return,
+    };
+    let messages: BTreeSet<Text> = match target {
+        Target::Claims => ties.iter().map(|(message, _)| message.as_str().into()).collect(),
+        _ => texts(request).iter().flat_map(|record| journal.messages_of(record)).collect(),
+    };
+    if !messages.is_empty() {
+        let messages = messages.into_iter().collect();
+        journal.note(|| What::TableFault { did, of, messages }, |event| event);
+    }
 }
 
 async fn forward(engine: &Engine, mut request: Request) -> Response {

@@ -58,6 +58,21 @@ pub(super) fn look(operation: &str, request: &[u8]) -> Look {
     Look { target, ties }
 }
 
+/// Returns all texts among the values of a request: the ids of its records are among them.
+pub(super) fn texts(request: &[u8]) -> Vec<String> {
+    fn add(value: &Value, found: &mut Vec<String>) {
+        found.extend(text(value).map(str::to_owned));
+        match value {
+            Value::Array(values) => values.iter().for_each(|value| add(value, found)),
+            Value::Object(fields) => fields.values().for_each(|value| add(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    add(&serde_json::from_slice(request).unwrap_or_default(), &mut found);
+    found
+}
+
 fn text(value: &Value) -> Option<&str> {
     value["S"].as_str()
 }
@@ -89,6 +104,13 @@ mod tests {
     use super::*;
 
     const ID: &str = "059f36b4-87a3-44ab-83d2-661975830a7d";
+
+    #[test]
+    fn the_texts_of_a_request_are_found_wherever_they_are() {
+        let request = json!({ "TransactItems": [{ "Update": { "Key": {"id": {"S": "orders#1"}}, "N": {"N": "7"} } }, {"S": "x"}] });
+        assert_eq!(texts(request.to_string().as_bytes()), ["orders#1", "x"]);
+        assert!(texts(b"what is this").is_empty());
+    }
 
     #[test]
     fn claims_name_their_messages() {

@@ -43,9 +43,12 @@ pub enum What {
         /// Its message group.
         #[serde(skip_serializing_if = "Option::is_none")]
         group: Option<Text>,
-        /// The message that it is a copy of: claimant copied that one to the dead-letter queue.
+        /// The message that it is a copy of: claimant copied that one to the dead-letter queue, or sent it back from there.
         #[serde(skip_serializing_if = "Option::is_none")]
         copy_of: Option<Text>,
+        /// Whether it was sent back.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        redriven: bool,
     },
     /// A FIFO queue recognised a repeat within its deduplication interval, and kept the first only.
     Deduplicated,
@@ -94,6 +97,8 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<Text>,
     },
+    /// A fault killed a process.
+    ProcessKilled,
     /// A process was stopped where it was, by a fault.
     ProcessFrozen,
     /// It goes on.
@@ -138,6 +143,15 @@ pub enum What {
         text: Box<str>,
     },
 
+    /// A fault met a request to the table, about records that the messages asked for.
+    TableFault {
+        /// What it did: `lose`, `throttle`, `cut`.
+        did: &'static str,
+        /// What was asked: `claims`, `settlements`.
+        of: &'static str,
+        /// The messages.
+        messages: Texts,
+    },
     /// The mailbox answered a request to send.
     Mail {
         /// The idempotency key among the mail's headers.
@@ -319,6 +333,7 @@ impl Event {
                 (std::slice::from_ref(other), &[])
             }
             What::InvocationBegan { messages, .. } | What::InvocationEnded { messages, .. } => (messages, &[]),
+            What::TableFault { messages, .. } => (messages, &[]),
             What::Reported { succeeded, failed, .. } => (succeeded, failed),
             _ => (&[], &[]),
         };

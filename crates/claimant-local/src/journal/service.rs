@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     fn sent(at_ms: u64, id: &str) -> Event {
-        Event::new(at_ms, What::Sent { visible_at_ms: at_ms, group: None, copy_of: None }).message(id)
+        Event::new(at_ms, What::Sent { visible_at_ms: at_ms, group: None, copy_of: None, redriven: false }).message(id)
     }
 
     fn line(at_ms: u64, id: &str) -> Event {

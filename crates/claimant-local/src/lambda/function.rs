@@ -102,7 +102,11 @@ impl Function {
 
     /// Kills a process of it, with all that it started, as a crash would; returns whether it was there.
     pub fn kill(&self, process: u32) -> bool {
-        self.0.processes.kill(process)
+        let found = self.0.processes.kill(process);
+        if found {
+            self.journal().note(|| What::ProcessKilled, |event| event.process(&self.name().into(), process));
+        }
+        found
     }
 
     /// Stops a process of it where it is, or lets it go on; returns whether that was a change.

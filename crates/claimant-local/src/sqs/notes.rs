@@ -7,6 +7,10 @@ use crate::journal::{Event, Journal, Text, What};
 /// The attribute in which claimant's copy in a dead-letter queue names the message that it is a copy of.
 const COPY_OF: &str = "claimant-message-id";
 
+/// What only a copy has that is sent back, and what only one has that a function sent to the dead-letter queue: the outcome.
+const REDRIVES: &str = "claimant-redrives";
+const OUTCOME: &str = "claimant-outcome";
+
 /// A queue's hand in the journal.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
@@ -29,11 +33,13 @@ impl Notes {
     pub(super) fn sent(&self, now_ms: u64, visible_at_ms: u64, message: &Message) {
         self.journal.keep_body(&message.id, &message.content.body);
         self.write(now_ms, &message.id, || {
+            let has = |name| message.content.attributes.contains_key(name);
+            let redriven = has(REDRIVES) && !has(OUTCOME);
             let copy_of = message.content.attributes.get(COPY_OF).and_then(|attribute| match &attribute.value {
                 AttributeValue::Text(id) => Some(id.into()),
                 AttributeValue::Binary(_) => None,
             });
-            What::Sent { visible_at_ms, group: message.group_id.as_ref().map(Text::from), copy_of }
+            What::Sent { visible_at_ms, group: message.group_id.as_ref().map(Text::from), copy_of, redriven }
         });
     }
 
