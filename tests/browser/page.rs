@@ -84,12 +84,14 @@ impl Page {
         if thrown.is_null() { Ok(answer["result"]["value"].clone()) } else { Err(thrown.to_string()) }
     }
 
-    /// Waits until an expression is true; while the page is being replaced, it is not.
+    /// Waits until an expression is true and the page has arrived.
     ///
     /// # Panics
     /// When it is not in time, with the page's text and what the browser said.
     pub fn until(&self, what: &str, expression: &str) {
         let start = Instant::now();
+        // Of a page that is still arriving, not.
+        let expression = &format!("document.readyState === 'complete' && ({expression})");
         while self.try_eval(expression).ok() != Some(Value::Bool(true)) {
             if start.elapsed() > PATIENCE {
                 let text = self.try_eval("document.body.innerText");

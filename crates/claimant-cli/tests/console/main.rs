@@ -212,8 +212,7 @@ fn policy(number: usize) -> BTreeSet<String> {
 
 /// The permission that a request needs.
 fn action(request: &str) -> String {
-    let target =
-        request.lines().find_map(|line| line.to_ascii_lowercase().starts_with("x-amz-target:").then_some(line));
+    let target = request.lines().find(|line| line.to_ascii_lowercase().starts_with("x-amz-target:"));
     let path = request.split(' ').nth(1).unwrap();
     let lambda = match request.split(' ').next().unwrap() {
         "PUT" => "UpdateEventSourceMapping",

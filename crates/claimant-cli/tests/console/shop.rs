@@ -1,6 +1,6 @@
 //! The stack `shop`: one function, its queue with two dead letters, a table with two records, and log lines.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use claimant_core::{Clock as _, SystemClock};
 
 use serde_json::{Value, json};
 
@@ -179,5 +179,5 @@ fn logs(request: &str) -> Value {
 }
 
 fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().try_into().unwrap()
+    SystemClock.now().as_millis()
 }

@@ -44,10 +44,11 @@ fn copy(options: &str, from: &Path, to: &Path) {
 }
 
 /// What users depend on or install.
-const PACKAGES: [&str; 19] = [
+const PACKAGES: [&str; 20] = [
     "claimant",
     "claimant-aws",
     "claimant-cli",
+    "claimant-console",
     "claimant-core",
     "claimant-decode",
     "claimant-doctor",

@@ -1,7 +1,5 @@
 //! `/keys`: records by state, consumer and text; a key that is given in full is found at once.
 
-use std::ops::ControlFlow;
-
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
@@ -24,8 +22,8 @@ use crate::ui::{form, text};
 /// Records on the page.
 const SHOWN_MAX: usize = 100;
 
-/// Records that are read for it: a search without a match must not read a whole table each time.
-const LOOKED_AT_MAX: u64 = 20_000;
+/// After so many records no further page of them is read: a search without a match must not read a whole table each time.
+const LOOKED_AT_MAX: u64 = 2_000;
 
 /// The word for every state that waits for a person, or for a message that may not come again.
 const OPEN: &str = "open";
@@ -116,10 +114,7 @@ async fn exactly(
 
 async fn read(console: &Console, query: &Query, list: &mut KeyList) -> Result<(), Error> {
     for store in console.stores().await? {
-        let enough = |progress: claimant_operate::keys::Progress| {
-            if progress.looked_at >= LOOKED_AT_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let listed = store.keys.list(query, enough).await?;
+        let listed = store.keys.list_some(query, LOOKED_AT_MAX).await?;
         list.more |= listed.more;
         list.looked_at += listed.looked_at;
         list.found.extend(listed.found);

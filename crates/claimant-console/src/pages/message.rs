@@ -124,6 +124,13 @@ impl Page for Message {
                     p .says[at == 0] role=[(at == 0).then_some("status")] { (sentence) }
                 }
             }
+            @if self.keys.is_empty() {
+                // Where the key will stand, so that nothing moves when it comes.
+                section .card.key {
+                    header { h2 { "Its key" } }
+                    p .soft { "None is known: no claim was seen for this message." }
+                }
+            }
             (key_now::draw(&self.keys))
             @if !self.same_key.is_empty() {
                 section {

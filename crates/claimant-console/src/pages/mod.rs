@@ -11,6 +11,7 @@ mod keys;
 mod local_only;
 mod message;
 mod messages;
+mod outcomes;
 mod overview;
 mod send;
 mod sending;

@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use claimant_core::Error;
-use claimant_core::report::OUTCOME_WORDS;
 use claimant_operate::intake::{Change, Intake};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -14,7 +13,8 @@ use crate::answer::{Done, Page};
 use crate::ask::{Act, Ask};
 use crate::console::Console;
 use crate::history::{MINUTE, Sample};
-use crate::source::{ConsumerState, FunctionCounts, FunctionState, Overview, QueueCounts, QueueState};
+use crate::pages::outcomes;
+use crate::source::{FunctionCounts, FunctionState, Overview, QueueCounts, QueueState};
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
 use crate::ui::nav::Tab;
@@ -158,7 +158,7 @@ impl Page for Shown {
             @if self.is_counted() {
                 section {
                     h2 { "Outcomes" }
-                    (outcomes(&self.overview.consumers))
+                    (outcomes::draw(&self.overview.consumers))
                 }
             }
         }
@@ -301,39 +301,6 @@ fn mappings(function: &FunctionState, writes: bool) -> Markup {
                 (form::act_on(MAPPINGS, label, &function.name, &[("function", &function.name), ("enabled", enabled)]))
             }
         }
-    }
-}
-
-/// What became of messages, by consumer: only the outcomes that there were.
-fn outcomes(consumers: &[ConsumerState]) -> Markup {
-    let count = |consumer: &ConsumerState, word: &str| {
-        consumer.outcomes.iter().find(|(known, _)| known == word).map_or(0, |(_, count)| *count)
-    };
-    let words = OUTCOME_WORDS.into_iter().filter(|word| consumers.iter().any(|consumer| count(consumer, word) > 0));
-    let words: Vec<_> = words.collect();
-    if words.is_empty() {
-        return text::empty("No outcomes yet", &html! { "They come with the first batch." });
-    }
-    let columns: Vec<_> = [table::text("Consumer"), table::text("Share")]
-        .into_iter()
-        .chain(words.iter().map(|word| table::number(word)))
-        .collect();
-    let row = |consumer: &ConsumerState| {
-        let parts = words.iter().map(|word| (fill(Tone::of_outcome(word)), count(consumer, word)));
-        let mut row = vec![html! { (consumer.name) }, plot::share(parts)];
-        row.extend(words.iter().map(|word| text::count(count(consumer, word))));
-        row
-    };
-    table("Outcomes", &columns, consumers.iter().map(row))
-}
-
-const fn fill(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Good => "fill-good",
-        Tone::Busy => "fill-busy",
-        Tone::Warn => "fill-warn",
-        Tone::Bad => "fill-bad",
-        Tone::Idle | Tone::Quiet => "fill-quiet",
     }
 }
 

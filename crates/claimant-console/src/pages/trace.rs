@@ -179,7 +179,7 @@ impl Trace {
                 }
                 @if !self.was_read { p .soft.small { (dead::LOOK_COSTS) } }
                 p .soft.small {
-                    "A key is found by the message that claimed it last. There is no index of that: the first 20,000 records of the table are read."
+                    "A key is found by the message that claimed it last. There is no index of that: some thousands of records are read."
                 }
             }
         }

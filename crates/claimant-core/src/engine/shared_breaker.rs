@@ -1,8 +1,10 @@
 //! A consumer's breaker as its process knows it, and the record by which all processes share it.
 
+use std::pin::pin;
+use std::sync::{self, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use crate::breaker::{BREAKER_CONSUMER, Breaker};
@@ -63,7 +65,9 @@ pub(crate) struct SharedBreaker {
     /// In place of a message: who opened it.
     by: MessageId,
     policy: ClaimPolicy,
-    state: watch::Sender<State>,
+    state: sync::Mutex<State>,
+    /// Told of a change of the state. It wakes in the order of waiting, so that a simulated run is the same again.
+    changed: Notify,
     /// Held by whoever asks the store, so that one invocation asks for all of them.
     asks: Mutex<()>,
 }
@@ -92,13 +96,14 @@ impl SharedBreaker {
                 skew,
                 window: Duration::from_secs(BREAKER_WINDOW_S),
             },
-            state: watch::channel(State { known: Known::CLOSED, since: Instant::now() }).0,
+            state: sync::Mutex::new(State { known: Known::CLOSED, since: Instant::now() }),
+            changed: Notify::new(),
             asks: Mutex::new(()),
         })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.state.borrow().known.is_closed()
+        self.state().known.is_closed()
     }
 
     /// Returns whether a failure says that this breaker's system is away.
@@ -109,34 +114,41 @@ impl SharedBreaker {
     /// Takes note of a run that took so long, and returns what is to be done about the record. A run that began before what is
     /// known now changes nothing; nor does another one's while this process probes.
     pub(crate) fn after_run(&self, seen: Seen, took: Duration, probes: bool, now: Timestamp) -> Effect {
-        let (mut effect, began) = (Effect::Nothing, Instant::now() - took);
-        self.state.send_if_modified(|state| {
-            if began < state.since || matches!(state.known, Known::Probing { .. }) != probes {
-                return false;
-            }
-            (state.known, effect) = after_run(state.known, seen, &self.rules, now);
-            if effect != Effect::Nothing {
-                state.since = Instant::now();
-            }
-            effect != Effect::Nothing
-        });
+        let began = Instant::now() - took;
+        let mut state = self.state();
+        if began < state.since || matches!(state.known, Known::Probing { .. }) != probes {
+            return Effect::Nothing;
+        }
+        let effect;
+        (state.known, effect) = after_run(state.known, seen, &self.rules, now);
+        if effect != Effect::Nothing {
+            state.since = Instant::now();
+            self.changed.notify_waiters();
+        }
         effect
     }
 
+    fn state(&self) -> sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set(&self, known: Known) {
-        self.state.send_replace(State { known, since: Instant::now() });
+        *self.state() = State { known, since: Instant::now() };
+        self.changed.notify_waiters();
     }
 
     /// Returns whether a call was answered since the probe began.
     pub(crate) fn has_answer(&self) -> bool {
-        matches!(self.state.borrow().known, Known::Probing { answered } if answered > 0)
+        matches!(self.state().known, Known::Probing { answered } if answered > 0)
     }
 
     /// Waits until the breaker is closed or this invocation is the one to probe; not longer than `by`.
     pub(crate) async fn pass<'a>(&'a self, asker: Asker<'a>, by: Instant) -> Option<Probe<'a>> {
-        let mut changes = self.state.subscribe();
         for look in 0_u64.. {
-            let known = changes.borrow_and_update().known;
+            // Before the state is read, so that no change is missed.
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let known = self.state().known;
             let wait = match known {
                 Known::Closed(_) => return None,
                 Known::Probing { .. } => None,
@@ -149,8 +161,7 @@ impl SharedBreaker {
             tokio::select! {
                 biased;
                 () = sleep_until(by) => return None,
-                // The sender is borrowed, so the channel is open.
-                _ = changes.changed() => continue,
+                () = changed => continue,
                 () = sleep(wait) => {}
             }
             if let Some(probe) = self.look(asker).await {
@@ -167,9 +178,10 @@ impl SharedBreaker {
 
     /// Reads the record, and claims it where nobody probes.
     async fn look<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
-        let before = self.state.borrow().since;
+        let before = self.state().since;
         let _turn = self.turn(asker).await?;
-        let State { known: Known::Open { until }, since } = *self.state.borrow() else { return None };
+        let State { known, since } = *self.state();
+        let Known::Open { until } = known else { return None };
         if since != before {
             // Another invocation has just looked.
             return None;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::event::{Claimed, Done, Level, What};
+use super::what::{Claimed, Done, Level, What};
 
 const CLAIMED: &str = "message claimed";
 const DONE: &str = "message done";

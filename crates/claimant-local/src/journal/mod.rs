@@ -2,7 +2,8 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `event` | [`Event`] and [`What`]: one thing that happened |
+//! | `event` | [`Event`]: one thing that happened |
+//! | `what` | [`What`] can happen |
 //! | `text` | [`Text`]: a name that many events share |
 //! | `bodies` | the latest bodies, bounded in bytes |
 //! | [`lines`] | what the lines say that functions write |
@@ -19,7 +20,9 @@ pub mod lines;
 mod ring;
 mod service;
 mod text;
+mod what;
 
-pub use event::{Claimed, Done, Event, InvocationEnd, Level, ProcessEnd, What};
+pub use event::Event;
 pub use service::{BODIES_MAX_BYTES, EVENTS_MAX, EVENTS_MAX_BYTES, Journal, LINES_MAX, LINES_MAX_BYTES, Totals};
 pub use text::{Text, Texts};
+pub use what::{Claimed, Done, InvocationEnd, Level, ProcessEnd, What};

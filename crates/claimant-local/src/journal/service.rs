@@ -7,10 +7,11 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::bodies::Bodies;
-use super::event::{Event, What};
+use super::event::Event;
 use super::index::Index;
 use super::ring::Ring;
 use super::text::Text;
+use super::what::What;
 use crate::clock::wall_clock_ms;
 use crate::sync::lock;
 

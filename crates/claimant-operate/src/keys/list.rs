@@ -123,6 +123,27 @@ impl Keys {
     pub async fn list(
         &self,
         query: &Query,
+        progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Listed, Error> {
+        self.list_in(PARTS, query, progress).await
+    }
+
+    /// Lists among some records only: reads one page after the other, until so many records were read or the limit is reached.
+    ///
+    /// # Errors
+    /// When the store did not give an answer, also after a few tries.
+    pub async fn list_some(&self, query: &Query, records: u64) -> Result<Listed, Error> {
+        let enough = |progress: Progress| match progress.looked_at {
+            looked_at if looked_at >= records => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        self.list_in(1, query, enough).await
+    }
+
+    async fn list_in(
+        &self,
+        parts: usize,
+        query: &Query,
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Listed, Error> {
         let (now, skew) = self.now();
@@ -134,12 +155,12 @@ impl Keys {
             skew,
         };
         let limit = query.limit.min(LIST_MAX);
-        let mut open = self.store().cursors(PARTS, self.call()).await?;
+        let mut open = self.store().cursors(parts, self.call()).await?;
         // By id: a store can show a record twice.
         let mut found = BTreeMap::new();
         let (mut looked_at, mut foreign, mut more) = (0, 0, false);
         while !open.is_empty() && !more {
-            let round = open.len().min(PARTS);
+            let round = open.len().min(parts);
             let pages = join_all(open[..round].iter().map(|from| self.page(&filter, from))).await;
             let mut next = open.split_off(round);
             for page in pages {

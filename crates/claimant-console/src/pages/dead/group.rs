@@ -43,19 +43,20 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
     }
     let draft = edited.and_then(|_| console.draft(&ask.query));
     if let (Some(draft), Some(letter)) = (&draft, letters.first_mut()) {
-        draft.all("body").next().unwrap_or_default().clone_into(&mut letter.body);
+        draft.all("body").next().unwrap_or_default().clone_into(&mut letter.sent.body);
     }
     Ok(Some(Cause {
-        to: draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned),
-        form: console.new_form(),
+        edit: edited.map(|_| Edit {
+            form: console.new_form(),
+            others: place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect(),
+            to: draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned),
+        }),
         group,
         queue: name.to_owned(),
         cause: page.letters.first().map(|letter| letter.cause()),
         sources: letters::sources(place, name).iter().map(|queue| queue.name.clone()).collect(),
-        others: place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect(),
         letters,
         next: page.next,
-        is_edited: edited.is_some(),
         is_local: place.is_local(),
         writes: console.source().allows_writes(),
     }))
@@ -71,27 +72,29 @@ struct Cause {
     next: Option<u64>,
     /// The queues that letters go back to.
     sources: Vec<String>,
+    /// Where one letter is edited.
     #[serde(skip)]
-    others: Vec<String>,
-    /// Where an edited letter goes, as it was chosen.
-    #[serde(skip)]
-    to: Option<String>,
-    #[serde(skip)]
-    form: String,
-    #[serde(skip)]
-    is_edited: bool,
+    edit: Option<Edit>,
     #[serde(skip)]
     is_local: bool,
     #[serde(skip)]
     writes: bool,
 }
 
+struct Edit {
+    form: String,
+    /// Where a letter can go.
+    others: Vec<String>,
+    /// Where it goes, as it was chosen.
+    to: Option<String>,
+}
+
 impl Page for Cause {
     const TAB: Tab = Tab::Dead;
 
     fn title(&self) -> String {
-        match (&self.cause, self.is_edited) {
-            (_, true) => "Edit and send back".to_owned(),
+        match (&self.cause, &self.edit) {
+            (_, Some(_)) => "Edit and send back".to_owned(),
             (Some(cause), _) => cause.clone(),
             (None, _) => "No letters of this cause".to_owned(),
         }
@@ -103,14 +106,14 @@ impl Page for Cause {
             p .lead {
                 a href="/dead" { "Dead letters" } " · " (self.queue) " · " code { (self.group) }
                 @if let Some(letter) = first {
-                    " · " (letter.consumer.as_deref().unwrap_or("unknown")) " " (letters::outcome(letter.outcome.as_deref()))
+                    " · " (letter.why.consumer.as_deref().unwrap_or("unknown")) " " (letters::outcome(letter.why.outcome.as_deref()))
                 }
             }
         }
     }
 
     fn live(&self) -> Markup {
-        if self.is_local && !self.is_edited {
+        if self.is_local && self.edit.is_none() {
             self.list()
         } else {
             html! {}
@@ -118,8 +121,8 @@ impl Page for Cause {
     }
 
     fn below(&self) -> Markup {
-        match self.letters.first().filter(|_| self.is_edited) {
-            Some(letter) => self.edit(letter),
+        match self.letters.first().zip(self.edit.as_ref()) {
+            Some((letter, edit)) => self.edit(letter, edit),
             None if self.is_local => html! {},
             None => self.list(),
         }
@@ -148,7 +151,7 @@ impl Cause {
     /// What can be done with all of them.
     fn acts(&self) -> Markup {
         let all = [("queue", self.queue.as_str()), ("group", self.group.as_str())];
-        let parked = self.letters.iter().any(|letter| letter.outcome.as_deref() == Some("parked"));
+        let parked = self.letters.iter().any(|letter| letter.why.outcome.as_deref() == Some("parked"));
         html! {
             div .acts {
                 (form::confirm("Send all back", &format!(
@@ -178,8 +181,8 @@ impl Cause {
             article .letter.card id={ "letter-" (letter.message_id) } {
                 h2 { (text::message(letter.story())) }
                 (facts(letter))
-                pre .body tabindex="0" aria-label="Body" { (text::spread(&letter.body)) }
-                @if let Some(bytes) = letter.cut_from {
+                pre .body tabindex="0" aria-label="Body" { (text::spread(&letter.sent.body)) }
+                @if let Some(bytes) = letter.sent.cut_from {
                     p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes." @if self.writes { " " a href=(edit) { "The whole body" } } }
                 }
                 @if self.writes {
@@ -193,21 +196,21 @@ impl Cause {
         }
     }
 
-    fn edit(&self, letter: &Letter) -> Markup {
-        let rows = letter.body.lines().take(24).count().clamp(6, 24);
-        let to = self.others.iter().map(|queue| (queue.as_str(), queue.as_str()));
+    fn edit(&self, letter: &Letter, edit: &Edit) -> Markup {
+        let rows = letter.sent.body.lines().take(24).count().clamp(6, 24);
+        let to = edit.others.iter().map(|queue| (queue.as_str(), queue.as_str()));
         html! {
             (facts(letter))
             form .edit.card method="post" action=(REDRIVE) {
-                (form::hidden(&[(FORM, &self.form), ("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]))
-                (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (letter.body) } }))
-                (form::field("To", &form::select("to", to, self.to.as_deref().or_else(|| self.sources.first().map(String::as_str)))))
+                (form::hidden(&[(FORM, &edit.form), ("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]))
+                (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (letter.sent.body) } }))
+                (form::field("To", &form::select("to", to, edit.to.as_deref().or_else(|| self.sources.first().map(String::as_str)))))
                 div .acts {
                     button .main type="submit" { "Send and take it out of here" }
                     a href=(letters::path(&self.group, &self.queue)) { "Leave it as it is" }
                 }
             }
-            @if let Some(record) = &letter.record {
+            @if let Some(record) = &letter.why.record {
                 p .soft.small {
                     "Another body under the key " (text::key(record)) " is a conflict if the key was used already: forget the key first, or give the body a new one."
                 }
@@ -221,14 +224,14 @@ fn facts(letter: &Letter) -> Markup {
     html! {
         dl .facts {
             dt { "How it came" } dd { (letter.how) }
-            @if let Some(error) = &letter.error { dt { "Error" } dd { (error) } }
-            @if let Some(record) = &letter.record { dt { "Key" } dd { (text::key(record)) } }
-            @if let Some(attempt) = letter.attempt { dt { "Run" } dd { (attempt) } }
-            @if let Some(at) = letter.sent_ms { dt { "Sent" } dd { (text::time(at)) } }
+            @if let Some(error) = &letter.why.error { dt { "Error" } dd { (error) } }
+            @if let Some(record) = &letter.why.record { dt { "Key" } dd { (text::key(record)) } }
+            @if let Some(attempt) = letter.why.attempt { dt { "Run" } dd { (attempt) } }
+            @if let Some(at) = letter.sent.sent_ms { dt { "Sent" } dd { (text::time(at)) } }
             dt { "Received" } dd { (text::counted(u64::from(letter.receives), "time", "times")) }
             @if letter.redrives > 0 { dt { "Sent back before" } dd { (text::counted(u64::from(letter.redrives), "time", "times")) } }
-            @if let Some(group) = &letter.message_group { dt { "Message group" } dd { (group) } }
-            @for (name, value) in &letter.attributes { dt { (name) } dd { (value) } }
+            @if let Some(group) = &letter.sent.message_group { dt { "Message group" } dd { (group) } }
+            @for (name, value) in &letter.sent.attributes { dt { (name) } dd { (value) } }
         }
     }
 }

@@ -61,14 +61,28 @@ pub(super) struct Letter {
     pub(super) message_id: String,
     pub(super) group: String,
     pub(super) how: &'static str,
+    #[serde(flatten)]
+    pub(super) why: Why,
+    pub(super) earlier_ids: Vec<String>,
+    pub(super) redrives: u32,
+    pub(super) receives: u32,
+    #[serde(flatten)]
+    pub(super) sent: Sent,
+}
+
+/// What a function said of it.
+#[derive(Serialize)]
+pub(super) struct Why {
     pub(super) consumer: Option<String>,
     pub(super) outcome: Option<String>,
     pub(super) error: Option<String>,
     pub(super) record: Option<String>,
     pub(super) attempt: Option<u32>,
-    pub(super) earlier_ids: Vec<String>,
-    pub(super) redrives: u32,
-    pub(super) receives: u32,
+}
+
+/// What was sent.
+#[derive(Serialize)]
+pub(super) struct Sent {
     pub(super) sent_ms: Option<u64>,
     pub(super) message_group: Option<String>,
     pub(super) attributes: Vec<(String, String)>,
@@ -92,19 +106,23 @@ impl Letter {
                 Origin::Moved { .. } => "moved here by SQS: it was received too often",
                 Origin::Sent => "sent here by something else",
             },
-            consumer: why.consumer.clone().or_else(|| letter.source().map(str::to_owned)),
-            outcome: why.outcome.clone(),
-            error: why.error.clone(),
-            record: why.record.clone(),
-            attempt: why.attempt,
+            why: Why {
+                consumer: why.consumer.clone().or_else(|| letter.source().map(str::to_owned)),
+                outcome: why.outcome.clone(),
+                error: why.error.clone(),
+                record: why.record.clone(),
+                attempt: why.attempt,
+            },
             earlier_ids: letter.earlier_ids.clone(),
             redrives: letter.redrives,
             receives: letter.receives,
-            sent_ms: letter.sent_at.map(claimant_core::Timestamp::as_millis),
-            message_group: letter.group.clone(),
-            attributes: letter.attributes().map(|(name, _, text)| (name.to_owned(), value(text))).collect(),
-            body: body[..end].to_owned(),
-            cut_from: (end < body.len()).then_some(body.len()),
+            sent: Sent {
+                sent_ms: letter.sent_at.map(claimant_core::Timestamp::as_millis),
+                message_group: letter.group.clone(),
+                attributes: letter.attributes().map(|(name, _, text)| (name.to_owned(), value(text))).collect(),
+                body: body[..end].to_owned(),
+                cut_from: (end < body.len()).then_some(body.len()),
+            },
         }
     }
 
