@@ -15,7 +15,7 @@ const BAD: [(&str, &str); 6] = [
     ("too wide", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='width:2000px'>Wide</p></main>"),
     (
         "the layout moved",
-        "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p>Moved</p></main>
+        "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='height: 400px; background: silver'>Moved</p></main>
         <script>requestAnimationFrame(() => setTimeout(() => { document.querySelector('h1').style.marginTop = '400px'; }, 50))</script>",
     ),
     ("worn out", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1></main><script>throw new Error('worn out')</script>"),
