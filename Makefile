@@ -15,7 +15,7 @@ MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
-.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate fuzz storm mutants package msrv clean tools binaries \
+.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage fuzz storm mutants package msrv clean tools binaries \
 	tests test-alone test-servers test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
@@ -120,6 +120,9 @@ model: ## Model-check the protocol, small worlds and the large one; WORLD=small,
 
 simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1
 	cargo run --locked $(if $(SEEDS),--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
+
+outage: ## Run half an hour without what a consumer calls, with each means against it, and write table and plot into docs/
+	cargo run --release --locked -p claimant-outage
 
 fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-decode -p claimant-dynamodb -p claimant-events \

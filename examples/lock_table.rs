@@ -30,7 +30,7 @@ fn consumer(store: impl Store) -> Consumer<Order> {
 }
 
 /// One instance of the function.
-fn instance(client: &Client) -> Result<Engine<Order>, claimant::Error> {
+fn instance(client: &Client) -> Result<Engine, claimant::Error> {
     Engine::with_defaults(consumer(LockTable::new(client.clone(), "claims")))
 }
 

@@ -31,7 +31,7 @@ fn consumer(store: impl Store) -> Consumer<Order> {
 }
 
 /// One invocation with one message.
-async fn invoke(engine: &Engine<Order>, id: &str) -> Result<String, claimant::Error> {
+async fn invoke(engine: &Engine, id: &str) -> Result<String, claimant::Error> {
     let batch = [Message::new(id, r#"{"order_id": "ord-1"}"#)?];
     let now = engine.now();
     let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));

@@ -21,13 +21,13 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MARGIN: Duration = Duration::from_millis(500);
 
 /// Hands the engine one batch, as Lambda does, and prints the outcome of each message. A message is its id and its body.
-pub(crate) async fn deliver<T: Send + 'static>(engine: &Engine<T>, messages: &[(&str, &str)]) -> crate::Result {
+pub(crate) async fn deliver(engine: &Engine, messages: &[(&str, &str)]) -> crate::Result {
     let batch: Result<Vec<_>, _> = messages.iter().map(|(id, body)| Message::new(*id, *body)).collect();
     deliver_all(engine, &batch?).await
 }
 
 /// The same, of messages with more than an id and a body.
-pub(crate) async fn deliver_all<T: Send + 'static>(engine: &Engine<T>, batch: &[Message]) -> crate::Result {
+pub(crate) async fn deliver_all(engine: &Engine, batch: &[Message]) -> crate::Result {
     let now = engine.now();
     let report = engine.process(batch, Schedule::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
     let outcomes = batch.iter().zip(report.entries());

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use claimant_local::cloud::{Cloud, CloudConfig};
+use claimant_local::dynamodb::Item;
+use claimant_local::faults::{Act, FaultSpec, Target};
 use claimant_local::sqs::NewMessage;
 use claimant_servers::repository;
 use serde_json::{Value, json};
@@ -264,6 +266,37 @@ async fn a_poison_message() {
     assert_eq!((saved.lines().count(), saved.contains("k4")), (1, true));
     assert_eq!((incident.dead("Dead"), incident.types("claimant list").await.code), (0, 0));
     incident.ends().await;
+}
+
+/// The gateway is away, and its breaker is open; once it is back, the person on call does not wait for the next probe.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the built binaries: make test"]
+async fn a_breaker_that_is_open() {
+    const PAGE: &str = "alarm-breaker.md";
+    let template = PAYMENT
+        .replace("'no'", "'yes'\n          CLAIMANT_VISIBILITY: 'off'")
+        .replace("/legacy", "")
+        .replace("VisibilityTimeout: 30", "VisibilityTimeout: 5")
+        .replace("maxReceiveCount: 5", "maxReceiveCount: 100");
+    let mut incident = Incident::start("breaker", &template, "payment").await;
+    let away = FaultSpec { of: Some(Target::Gateway), seconds: Some(3_600), ..FaultSpec::new(Act::Refuse) };
+    incident.cloud.faults().begin(away).expect("the gateway can be refused");
+    for n in 0..20 {
+        incident.pay(&format!("ord-{n}"));
+    }
+    wait_for("the breaker", || incident.cloud.dynamodb().items("LockTable").unwrap().iter().any(is_open)).await;
+    let printed = incident.follows(PAGE, "## Which system, and since when").await;
+    assert!(["IN_PROGRESS", "payment"].iter().all(|word| printed[0].text.contains(word)), "{}", printed[0].text);
+    incident.cloud.faults().end_all();
+    let printed = incident.follows(PAGE, "## The system is back").await;
+    assert_eq!(printed[0].code, 0, "{}", printed[0].text);
+    incident.drained().await;
+    assert_eq!((incident.charges(), incident.dead("PaymentDeadLetterQueue")), (20, 0));
+    incident.ends().await;
+}
+
+fn is_open(item: &Item) -> bool {
+    item.text("id") == Some("claimant-breaker#gateway") && item.text("status") == Some("IN_PROGRESS")
 }
 
 /// Lambda deletes failed messages where the mapping does not say that the function reports them.

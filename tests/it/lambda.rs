@@ -1,7 +1,9 @@
 //! One invocation after the other through `Service::invoke`, on local SQS: what is reported, and what SQS is asked.
 
+mod again;
 mod dead_letters;
 mod mapping;
+mod pause;
 mod report;
 mod routes;
 mod telemetry;

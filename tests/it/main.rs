@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod agreement;
+mod breakers;
 mod cloud;
 mod console;
 mod contract;
 mod demo;
+mod downstream;
 mod inbox;
 mod incidents;
 mod kill;

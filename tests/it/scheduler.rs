@@ -260,6 +260,9 @@ async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
         let text = format!("{:?}", error.into_service_error());
         assert!(text.contains("ValidationException") && text.contains(wanted), "{text}");
     }
-    let error = world.client.list_schedules().send().await.unwrap_err().into_service_error();
-    assert!(format!("{error:?}").contains("it has CreateSchedule, GetSchedule and DeleteSchedule"), "{error:?}");
+    let error = world.client.list_schedule_groups().send().await.unwrap_err().into_service_error();
+    assert!(
+        format!("{error:?}").contains("it has CreateSchedule, GetSchedule, ListSchedules and DeleteSchedule"),
+        "{error:?}"
+    );
 }

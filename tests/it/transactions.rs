@@ -55,7 +55,7 @@ enum Variant {
 
 /// A lock table, a table of effects, and a consumer whose handler counts its effects there.
 struct World {
-    engine: Engine<Work>,
+    engine: Engine,
     clock: MovableClock,
     wire: Wire,
     table: LockTable,

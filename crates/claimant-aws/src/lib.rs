@@ -3,6 +3,14 @@
 //!
 //! One HTTP client, one connection pool and one TLS stack (rustls with ring) for all of them. The SDK's own defaults
 //! would compile two stacks, one of them with start-up costs on small functions.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`intake`] | event source mappings: paused only where their return is planned, and resumed |
+//! | [`signed`] | the requests for that, signed here |
+
+pub mod intake;
+pub mod signed;
 
 use std::time::Duration;
 
@@ -75,6 +83,16 @@ pub fn optional_queue_url(variables: &mut Variables, name: &str) -> Option<Strin
     variables.fault(format!(
         "{name} is {url:?}; a queue's URL is needed, such as https://sqs.eu-west-1.amazonaws.com/123456789012/name, not its name or ARN"
     ));
+    None
+}
+
+/// Returns the ARN of a role in a variable, if it is set. Anything else in it is noted as a fault, such as the role's name.
+pub fn optional_role_arn(variables: &mut Variables, name: &str) -> Option<String> {
+    let arn = variables.optional_text(name)?;
+    if arn.starts_with("arn:") && arn.contains(":iam:") && arn.contains(":role/") {
+        return Some(arn);
+    }
+    variables.fault(format!("{name} is {arn:?}; a role's ARN is needed, such as arn:aws:iam::123456789012:role/name"));
     None
 }
 

@@ -18,6 +18,7 @@ use crate::operate::effects::ShowEffects;
 use crate::operate::fault::OfCloud;
 use crate::operate::inspect::Inspect;
 use crate::operate::intake::OnFunction;
+use crate::operate::limit::OnLimit;
 use crate::operate::list::List;
 use crate::operate::send::Send;
 use crate::operate::tail::Tail;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Pause(OnFunction),
     /// Let messages in to a function again.
     Resume(OnFunction),
+    Limit(Box<OnLimit>),
     List(List),
     Inspect(Inspect),
     /// Let work run again that was abandoned, parked or rejected.

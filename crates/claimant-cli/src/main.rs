@@ -62,6 +62,7 @@ fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
         Command::Dead(options) => block_on(operate::dead::run(*options))??,
         Command::Pause(options) => block_on(operate::intake::run(false, options))??,
         Command::Resume(options) => block_on(operate::intake::run(true, options))??,
+        Command::Limit(options) => block_on(operate::limit::run(*options))??,
         Command::List(options) => block_on(operate::list::run(options))??,
         Command::Inspect(options) => block_on(operate::inspect::run(options))??,
         Command::Release(options) => block_on(operate::act::run(Act::Release, options))??,

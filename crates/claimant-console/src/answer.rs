@@ -66,7 +66,7 @@ pub(crate) struct Done {
 impl Done {
     /// Returns that an act was done, in a sentence.
     pub(crate) fn new(text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
-        Self { notice: Notice { done: true, text: text.into() }, see: see.into(), value }
+        Self::of(true, text, see, value)
     }
 
     /// Returns that a form was sent a second time, as by a double click.
@@ -76,7 +76,12 @@ impl Done {
 
     /// Returns that an act was refused, or did nothing.
     pub(crate) fn refused(text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
-        Self { notice: Notice { done: false, text: text.into() }, see: see.into(), value }
+        Self::of(false, text, see, value)
+    }
+
+    /// Returns what became of an act that was done or not, in a sentence.
+    pub(crate) fn of(done: bool, text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
+        Self { notice: Notice { done, text: text.into() }, see: see.into(), value }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What all pages share.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::open::OpenStore;
@@ -14,6 +14,7 @@ use crate::fields::Fields;
 use crate::history::History;
 use crate::kept::Kept;
 use crate::source::Source;
+use crate::sync::lock;
 
 /// Notices that are kept: one is shown after its act, and again where its page is loaded anew.
 const NOTICES_MAX: usize = 64;
@@ -160,9 +161,4 @@ pub(crate) struct Notice {
     pub(crate) done: bool,
     /// The sentence. It may have names and keys of messages, never a body.
     pub(crate) text: String,
-}
-
-/// Locks plain data that is whole after every statement, so that a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,6 +39,7 @@ mod refused;
 mod sampling;
 mod server;
 pub mod source;
+mod sync;
 pub mod timeline;
 mod ui;
 

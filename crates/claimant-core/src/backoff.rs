@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::key::MessageId;
 use crate::limits::{
-    BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_HIDDEN_MS, REJECTED_BASE_MS, STORE_RETRY_BASE_MS,
-    STORE_RETRY_LEFT_MIN_MS, STORE_RETRY_MAX_MS, VISIBILITY_MAX_S,
+    BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_HIDDEN_MS, BREAKER_RECEIVES_SPARE, REJECTED_BASE_MS,
+    STORE_RETRY_BASE_MS, STORE_RETRY_LEFT_MIN_MS, STORE_RETRY_MAX_MS, VISIBILITY_MAX_S,
 };
 
 /// Returns the delay before the next try after try number `attempt` (from 1): growing, capped, and spread over the upper
@@ -16,6 +16,11 @@ use crate::limits::{
 pub fn delay(attempt: u32, message_id: &MessageId) -> Duration {
     let half = ceiling(BACKOFF_BASE_MS, BACKOFF_FACTOR, attempt) / 2;
     Duration::from_millis(half + spread(message_id, attempt) % half)
+}
+
+/// Returns whether no queue can hide a message for so long.
+pub(crate) fn is_long(delay: Duration) -> bool {
+    delay > Duration::from_secs(VISIBILITY_MAX_S)
 }
 
 /// Returns the delay before a rejected message is visible again, on its way to the dead-letter queue: at first none, then
@@ -47,6 +52,30 @@ pub(crate) fn held_delay(receive_count: u32, message_id: &MessageId) -> Duration
     Duration::from_millis(quarter * 3 + spread(message_id, receive_count) % quarter)
 }
 
+/// Returns the same where the intake is paused for `paused`, which it cannot be received before: just that, unless the message needs its
+/// last receives. Spread over a few seconds.
+pub(crate) fn paused_delay(
+    receive_count: u32,
+    receives_max: u32,
+    paused: Duration,
+    message_id: &MessageId,
+) -> Duration {
+    let until = paused + jitter(message_id) * 5;
+    match receives_max.saturating_sub(receive_count) >= BREAKER_RECEIVES_SPARE {
+        true => until,
+        false => until.max(held_delay(receive_count, message_id)),
+    }
+}
+
+/// Returns the delay before a message that waited in vain for its limit is delivered again: after its first receive up to as long as
+/// its invocation lasted, and then as one that a breaker held back, so that its receives last while the backlog is worked off.
+pub(crate) fn limited_delay(receive_count: u32, invocation: Duration, message_id: &MessageId) -> Duration {
+    match receive_count {
+        0 | 1 => turn_delay(2, invocation, message_id),
+        n => held_delay(n - 1, message_id),
+    }
+}
+
 /// Returns the delay before a store that gave no answer to try number `tries` (from 1) is called again, for this message and
 /// those with it: growing, capped, spread over its upper half, and at most half of the time that is left, so that the last tries
 /// come close to its end. `None` where hardly any is left.
@@ -67,6 +96,11 @@ pub(crate) fn jitter(message_id: &MessageId) -> Duration {
 
 fn ceiling(base: u64, factor: u64, attempt: u32) -> u64 {
     base.saturating_mul(factor.saturating_pow(attempt.saturating_sub(1))).min(BACKOFF_MAX_MS)
+}
+
+/// Returns a number that differs from message to message.
+pub(crate) fn seed(message_id: &MessageId) -> u64 {
+    spread(message_id, 0)
 }
 
 /// Hashes by FNV-1a: a few instructions, and only a spread is needed.
@@ -94,9 +128,19 @@ mod tests {
         for (receive_count, full) in [(2, 10_000), (3, 20_000), (5, 80_000), (u32::MAX, 900_000)] {
             assert!((full / 2..=full).contains(&turn(receive_count)), "{receive_count}");
         }
+        let limited = |n| limited_delay(n, Duration::from_secs(10), &id);
+        assert_eq!((limited(2), limited(6)), (held_delay(1, &id), held_delay(5, &id)));
+        assert!((5_000..=10_000).contains(&limited(1).as_millis()) && limited(0) == limited(1));
         for (receive_count, s) in [(0, 300), (1, 300), (2, 600), (5, 4_800), (9, 42_300), (u32::MAX, 42_300)] {
             let ms = held_delay(receive_count, &id).as_millis();
             assert!((s * 750..=s * 1_000).contains(&ms), "{receive_count}: {ms} ms");
+        }
+        // Of 5 receives the last ones are spared; 10 of them last for long.
+        for (receives, max, least) in
+            [(1, 5, 360), (2, 5, 360), (3, 5, 900), (4, 5, 1_800), (7, 10, 360), (8, 10, 28_800)]
+        {
+            let s = paused_delay(receives, max, Duration::from_secs(360), &id).as_secs();
+            assert!((least..least * 3 / 2).contains(&s), "{receives} of {max}: {s} s");
         }
         let rejected: Vec<_> = (1..=5).map(|n| rejected_delay(n).as_secs()).collect();
         assert_eq!(rejected, [0, 1, 2, 4, 8]);

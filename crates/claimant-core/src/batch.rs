@@ -12,6 +12,7 @@ use crate::batch_transactions::{AnyBatchTransactions, BatchTransactional};
 use crate::context::Context;
 use crate::failure::{Failure, FailureKind, HandlerError};
 use crate::handler::{AnyHandler, NO_TRANSACTION, RunFuture, to_keep};
+use crate::payload::Payload;
 use crate::transaction::{TransactionGuard, TransactionSlot};
 
 /// One message of a call: its payload, and what is known of its run.
@@ -226,36 +227,36 @@ where
 /// What a call returned: the result to keep of each item, as JSON, or why the whole of it failed.
 pub(crate) type CallResult = Result<Vec<Result<Option<String>, Failure>>, Failure>;
 
-type Start<T> = Box<dyn Fn(Items<T>, &TransactionSlot) -> RunFuture<CallResult> + Send + Sync>;
+type Start = Box<dyn Fn(Items<Payload>, &TransactionSlot) -> RunFuture<CallResult> + Send + Sync>;
 
-/// Any batch handler of payloads `T`, whatever its type.
-pub(crate) struct AnyBatchHandler<T> {
-    start: Start<T>,
+/// Any batch handler, whatever its type and that of its payloads.
+pub(crate) struct AnyBatchHandler {
+    start: Start,
     /// Of its store, where it works in one.
     pub(crate) transactions: Option<Arc<dyn AnyBatchTransactions>>,
 }
 
-impl<T: Send + 'static> AnyBatchHandler<T> {
+impl AnyBatchHandler {
     /// Wraps a handler without a transaction.
-    pub(crate) fn plain(handler: impl BatchHandler<T>) -> Self {
+    pub(crate) fn plain<T: Send + 'static>(handler: impl BatchHandler<T>) -> Self {
         let handler = Arc::new(handler);
-        let start: Start<T> = Box::new(move |items, _| {
+        let start: Start = Box::new(move |items, _| {
             let (handler, contexts) = (Arc::clone(&handler), contexts(&items));
-            Box::pin(async move { of_each(handler.handle(items).await, &contexts) })
+            Box::pin(async move { of_each(handler.handle(typed(items)).await, &contexts) })
         });
         Self { start, transactions: None }
     }
 
     /// Wraps a handler that borrows a transaction of this store.
-    pub(crate) fn transactional<S: BatchTransactional>(
+    pub(crate) fn transactional<T: Send + 'static, S: BatchTransactional>(
         store: Arc<S>,
         handler: impl TransactionalBatchHandler<T, S::Transaction>,
     ) -> Self {
         let handler = Arc::new(handler);
-        let start: Start<T> = Box::new(move |items, home| match home.lend() {
+        let start: Start = Box::new(move |items, home| match home.lend() {
             Some(transaction) => {
                 let (handler, contexts) = (Arc::clone(&handler), contexts(&items));
-                Box::pin(async move { of_each(handler.handle(items, transaction).await, &contexts) })
+                Box::pin(async move { of_each(handler.handle(typed(items), transaction).await, &contexts) })
             }
             None => Box::pin(ready(Err(Failure::retry(NO_TRANSACTION)))),
         });
@@ -264,12 +265,17 @@ impl<T: Send + 'static> AnyBatchHandler<T> {
 
     /// Returns the handler's call for these items, with the transaction in `home`. No code of the handler runs before it is
     /// polled.
-    pub(crate) fn start(&self, items: Items<T>, home: &TransactionSlot) -> RunFuture<CallResult> {
+    pub(crate) fn start(&self, items: Items<Payload>, home: &TransactionSlot) -> RunFuture<CallResult> {
         (self.start)(items, home)
     }
 }
 
-fn contexts<T>(items: &Items<T>) -> Vec<Context> {
+/// Returns items with their payloads as the consumer's type.
+fn typed<T: 'static>(items: Items<Payload>) -> Items<T> {
+    Items(items.into_iter().map(|Item { payload, cx }| Item { payload: payload.into_inner(), cx }).collect())
+}
+
+fn contexts(items: &Items<Payload>) -> Vec<Context> {
     items.iter().map(|item| item.cx.clone()).collect()
 }
 
@@ -292,21 +298,21 @@ fn of_several(failure: Failure, items: usize) -> Failure {
 }
 
 /// What a consumer runs.
-pub(crate) enum Runner<T> {
+pub(crate) enum Runner {
     /// For each message.
-    Each(AnyHandler<T>),
+    Each(AnyHandler),
     /// For many at once.
-    Batch(AnyBatchHandler<T>),
+    Batch(AnyBatchHandler),
 }
 
-impl<T> From<AnyHandler<T>> for Runner<T> {
-    fn from(handler: AnyHandler<T>) -> Self {
+impl From<AnyHandler> for Runner {
+    fn from(handler: AnyHandler) -> Self {
         Self::Each(handler)
     }
 }
 
-impl<T> From<AnyBatchHandler<T>> for Runner<T> {
-    fn from(handler: AnyBatchHandler<T>) -> Self {
+impl From<AnyBatchHandler> for Runner {
+    fn from(handler: AnyBatchHandler) -> Self {
         Self::Batch(handler)
     }
 }

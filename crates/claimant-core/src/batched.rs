@@ -16,7 +16,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// [`items_max`](Self::items_max), claimed and settled one by one. All else is as for [`new`](Self::new); see
     /// [`BatchHandler`] for what a call may do, and what fails it.
     pub fn batch(name: impl Into<String>, store: impl Store, handler: impl BatchHandler<T>) -> Self {
-        Self::with_handler(name.into(), Arc::new(store), Reader::new(Json), AnyBatchHandler::plain(handler))
+        Self::with_handler(name.into(), Arc::new(store), Reader::new::<T>(Json), AnyBatchHandler::plain::<T>(handler))
     }
 
     /// Returns a consumer whose handler gets many messages in one call, and one transaction of its store for them: its writes
@@ -31,7 +31,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     ) -> Self {
         let store = Arc::new(store);
         let handler = AnyBatchHandler::transactional(Arc::clone(&store), handler);
-        Self::with_handler(name.into(), store, Reader::new(Json), handler)
+        Self::with_handler(name.into(), store, Reader::new::<T>(Json), handler)
     }
 }
 
@@ -49,7 +49,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn items_max(mut self, items: usize) -> Self {
-        self.options.items_max = Some(items);
+        self.definition.options.items_max = Some(items);
         self
     }
 }

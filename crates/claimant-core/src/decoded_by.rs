@@ -52,7 +52,7 @@ impl<D> DecodedBy<D> {
     where
         D: Decoder<T>,
     {
-        Consumer::with_handler(name.into(), Arc::new(store), Reader::new(self.0), AnyHandler::plain(handler))
+        Consumer::with_handler(name.into(), Arc::new(store), Reader::new::<T>(self.0), AnyHandler::plain::<T>(handler))
     }
 
     /// Returns a consumer as [`Consumer::transactional`] does.
@@ -65,7 +65,12 @@ impl<D> DecodedBy<D> {
     where
         D: Decoder<T>,
     {
-        Consumer::with_handler(name.into(), Arc::new(store), Reader::new(self.0), AnyHandler::transactional(handler))
+        Consumer::with_handler(
+            name.into(),
+            Arc::new(store),
+            Reader::new::<T>(self.0),
+            AnyHandler::transactional::<T, _>(handler),
+        )
     }
 
     /// Returns a consumer as [`Consumer::batch`] does.
@@ -78,7 +83,12 @@ impl<D> DecodedBy<D> {
     where
         D: Decoder<T>,
     {
-        Consumer::with_handler(name.into(), Arc::new(store), Reader::new(self.0), AnyBatchHandler::plain(handler))
+        Consumer::with_handler(
+            name.into(),
+            Arc::new(store),
+            Reader::new::<T>(self.0),
+            AnyBatchHandler::plain::<T>(handler),
+        )
     }
 
     /// Returns a consumer as [`Consumer::batch_transactional`] does.
@@ -93,6 +103,6 @@ impl<D> DecodedBy<D> {
     {
         let store = Arc::new(store);
         let handler = AnyBatchHandler::transactional(Arc::clone(&store), handler);
-        Consumer::with_handler(name.into(), store, Reader::new(self.0), handler)
+        Consumer::with_handler(name.into(), store, Reader::new::<T>(self.0), handler)
     }
 }

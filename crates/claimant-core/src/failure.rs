@@ -80,8 +80,10 @@ impl HandlerError {
         Self { kind: FailureKind::Uncertain, ..Self::retry(why) }
     }
 
-    /// Asks for the next try after this long instead of the backoff. Rounded up to whole seconds, and
-    /// cut to [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S), the longest for which a queue hides a message.
+    /// Asks for the next try after this long instead of the backoff, in whole seconds, rounded up. A queue hides a message for
+    /// [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S) at most. What is to wait longer is sent to its queue again at its time, where the
+    /// function has schedules (the `Queue`'s [`has_schedules`](crate::Queue::has_schedules)) and the consumer's window is a day longer than
+    /// the delay, and else comes back after that. Earlier, too, where the process dies before the message is deleted.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);

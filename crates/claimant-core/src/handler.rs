@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::failure::{Failure, HandlerError};
 use crate::message::Message;
+use crate::payload::Payload;
 use crate::record::RESULT_MAX_BYTES;
 use crate::transaction::{TransactionGuard, TransactionSlot};
 
@@ -146,32 +147,34 @@ where
     }
 }
 
-type Start<T> = Box<dyn Fn(T, &Message, &TransactionSlot, Context) -> HandlerFuture + Send + Sync>;
+type Start = Box<dyn Fn(Payload, &Message, &TransactionSlot, Context) -> HandlerFuture + Send + Sync>;
 
-/// Any handler of payloads `T`, whatever its type.
-pub(crate) struct AnyHandler<T> {
-    start: Start<T>,
+/// Any handler, whatever its type and that of its payloads.
+pub(crate) struct AnyHandler {
+    start: Start,
     /// Whether it borrows what its claims carry.
     pub(crate) transactional: bool,
 }
 
-impl<T: Send + 'static> AnyHandler<T> {
+impl AnyHandler {
     /// Wraps a handler without a transaction.
-    pub(crate) fn plain(handler: impl Handler<T>) -> Self {
+    pub(crate) fn plain<T: Send + 'static>(handler: impl Handler<T>) -> Self {
         let handler = Arc::new(handler);
-        let start: Start<T> = Box::new(move |payload, _, _, cx| {
-            let handler = Arc::clone(&handler);
+        let start: Start = Box::new(move |payload, _, _, cx| {
+            let (handler, payload) = (Arc::clone(&handler), payload.into_inner());
             Box::pin(async move { to_keep(handler.handle(payload, cx.clone()).await, &cx) })
         });
         Self { start, transactional: false }
     }
 
     /// Wraps a handler that borrows the claim's transaction.
-    pub(crate) fn transactional<X: Send + 'static>(handler: impl TransactionalHandler<T, X>) -> Self {
+    pub(crate) fn transactional<T: Send + 'static, X: Send + 'static>(
+        handler: impl TransactionalHandler<T, X>,
+    ) -> Self {
         let handler = Arc::new(handler);
-        let start: Start<T> = Box::new(move |payload, _, home, cx| match home.lend() {
+        let start: Start = Box::new(move |payload, _, home, cx| match home.lend() {
             Some(transaction) => {
-                let handler = Arc::clone(&handler);
+                let (handler, payload) = (Arc::clone(&handler), payload.into_inner());
                 Box::pin(async move { to_keep(handler.handle(payload, transaction, cx.clone()).await, &cx) })
             }
             None => Box::pin(ready(Err(Failure::retry(NO_TRANSACTION)))),
@@ -180,12 +183,12 @@ impl<T: Send + 'static> AnyHandler<T> {
     }
 
     /// Wraps a function that only writes into the claim's transaction what is to be kept of a message.
-    pub(crate) fn storing<X: Send + 'static>(
+    pub(crate) fn storing<T: Send + 'static, X: Send + 'static>(
         note: impl Fn(&T, &Message, &mut X) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Self {
-        let start: Start<T> = Box::new(move |payload, message, home, _| {
+        let start: Start = Box::new(move |payload, message, home, _| {
             let noted = match home.lend::<X>() {
-                Some(mut transaction) => note(&payload, message, &mut transaction).map_err(Failure::from),
+                Some(mut transaction) => note(payload.get(), message, &mut transaction).map_err(Failure::from),
                 None => Err(Failure::retry(NO_TRANSACTION)),
             };
             Box::pin(ready(noted.map(|()| None)))
@@ -195,7 +198,13 @@ impl<T: Send + 'static> AnyHandler<T> {
 
     /// Returns the handler's run for this message, with the transaction in `home`. No code of the handler runs before it is
     /// polled.
-    pub(crate) fn start(&self, payload: T, message: &Message, home: &TransactionSlot, cx: Context) -> HandlerFuture {
+    pub(crate) fn start(
+        &self,
+        payload: Payload,
+        message: &Message,
+        home: &TransactionSlot,
+        cx: Context,
+    ) -> HandlerFuture {
         (self.start)(payload, message, home, cx)
     }
 }

@@ -5,10 +5,11 @@ use std::fmt::Display;
 use crate::fingerprint::Fingerprint;
 use crate::key::{ConsumerName, Key, RecordId};
 use crate::message::Message;
+use crate::payload::Payload;
 use crate::rejection::Rejection;
 
-type KeyRule<T> = Box<dyn Fn(&T, &Message) -> Result<String, Rejection> + Send + Sync>;
-type FingerprintRule<T> = Box<dyn Fn(&T, &Message) -> Fingerprint + Send + Sync>;
+type KeyRule = Box<dyn Fn(&Payload, &Message) -> Result<String, Rejection> + Send + Sync>;
+type FingerprintRule = Box<dyn Fn(&Payload, &Message) -> Fingerprint + Send + Sync>;
 
 /// What a message's work is.
 #[derive(Debug, Clone)]
@@ -19,32 +20,27 @@ pub(crate) struct Identity {
 }
 
 /// How a consumer distinguishes one piece of work from another.
-pub(crate) struct IdentityRules<T> {
-    key: Option<KeyRule<T>>,
-    fingerprint: Option<(u32, FingerprintRule<T>)>,
+#[derive(Default)]
+pub(crate) struct IdentityRules {
+    key: Option<KeyRule>,
+    fingerprint: Option<(u32, FingerprintRule)>,
     pub(crate) hashed_keys: bool,
 }
 
-impl<T> Default for IdentityRules<T> {
-    fn default() -> Self {
-        Self { key: None, fingerprint: None, hashed_keys: false }
-    }
-}
-
-impl<T> IdentityRules<T> {
-    pub(crate) fn set_key<K: Display>(
+impl IdentityRules {
+    pub(crate) fn set_key<T: 'static, K: Display>(
         &mut self,
         rule: impl Fn(&T, &Message) -> Result<K, Rejection> + Send + Sync + 'static,
     ) {
-        self.key = Some(Box::new(move |payload, message| Ok(rule(payload, message)?.to_string())));
+        self.key = Some(Box::new(move |payload, message| Ok(rule(payload.get(), message)?.to_string())));
     }
 
-    pub(crate) fn set_fingerprint(
+    pub(crate) fn set_fingerprint<T: 'static>(
         &mut self,
         version: u32,
         rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
     ) {
-        self.fingerprint = Some((version, Box::new(rule)));
+        self.fingerprint = Some((version, Box::new(move |payload, message| rule(payload.get(), message))));
     }
 
     /// Returns whether keys come from payloads, not from message ids.
@@ -60,13 +56,13 @@ impl<T> IdentityRules<T> {
     }
 }
 
-impl<T> IdentityRules<T> {
+impl IdentityRules {
     /// Identifies the work of a payload; `decoded` returns the fingerprint where there is no rule for it.
     pub(crate) fn of(
         &self,
         consumer: &ConsumerName,
         message: &Message,
-        payload: &T,
+        payload: &Payload,
         decoded: impl FnOnce() -> Fingerprint,
     ) -> Result<Identity, Rejection> {
         let key = match &self.key {

@@ -14,8 +14,9 @@
 //! | [`routes`] | several consumers in one function, and which message goes to which |
 //! | [`backoff`], `budget` | when failed calls and messages are tried again |
 //! | [`mod@breaker`] | when messages are held back, since a system that their handlers call is away |
+//! | [`limit`] | how many messages all processes start a second, or at once |
 //! | `threads` | the threads that handlers run on and can block |
-//! | `queue`, `meter` | what the engine asks of the queue; what it asked of the store |
+//! | `queue`, [`intake`], `meter` | what the engine asks of the queue, and of what lets its messages in; what it asked of the store |
 //! | [`spans`] | what a tracing system is told of messages and their steps |
 //! | [`settings`], `secret`, [`limits`], [`error`] | settings, their bounds and their errors |
 
@@ -33,6 +34,7 @@ pub mod context;
 mod deadline;
 pub mod decode;
 mod decoded_by;
+mod definition;
 pub mod duplicate;
 pub mod engine;
 pub mod envelope;
@@ -43,12 +45,15 @@ pub mod fingerprint;
 mod fuzz;
 pub mod handler;
 mod identity;
+pub mod intake;
 pub mod key;
+pub mod limit;
 pub mod limits;
 pub mod memory;
 pub mod message;
 mod meter;
 mod options;
+mod payload;
 pub mod payloads;
 pub mod protocol;
 mod queue;
@@ -87,14 +92,16 @@ pub use error::{Error, ErrorKind};
 pub use failure::{Failure, FailureKind, HandlerError, Terminal};
 pub use fingerprint::Fingerprint;
 pub use handler::{Handler, TransactionalHandler};
+pub use intake::{Intake, Paused};
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
+pub use limit::Limit;
 pub use memory::MemoryStore;
 pub use message::{Event, Message};
 pub use meter::{Meter, Usage};
 pub use options::Lease;
 pub use payloads::{FetchError, FetchFuture, PayloadSink, PayloadSource, Pointer, Room, Written};
 pub use protocol::{Abandoned, Conflicts};
-pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture};
+pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture, SendAgain};
 pub use record::{Record, Status};
 pub use records::{Cursor, Filter, Page, Records, Replaced, Size, State};
 pub use rejection::Rejection;

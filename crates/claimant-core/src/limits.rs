@@ -164,8 +164,69 @@ pub const BREAKER_PROBES: u32 = 3;
 /// For how long a breaker that was closed again is remembered: one that opens meanwhile is open for longer.
 pub(crate) const BREAKER_WINDOW_S: u64 = 600;
 
+/// For how long an open breaker pauses the intake at least. A request to switch it off can be carried out as late as
+/// [`INTAKE_LATE_MS`] after it was made, and its return must come later; half a minute is for making the requests.
+pub const BREAKER_PAUSE_MIN_MS: u64 = INTAKE_LATE_MS + 30_000;
+
+/// For how long an open breaker pauses the intake at most, until messages are tried again: what is visible in the queue then is late by
+/// as much.
+pub const BREAKER_PAUSE_MAX_MS: u64 = 2 * BREAKER_PAUSE_MIN_MS;
+
+/// How late a request to switch an intake off can be carried out: signed requests are refused after five minutes, and clocks differ by
+/// half a minute at most.
+pub const INTAKE_LATE_MS: u64 = 330_000;
+
+/// How long the requests that pause or resume an intake may take in all.
+pub const INTAKE_CALLS_MAX_MS: u64 = 15_000;
+
+/// How many receives a message must have left to be hidden only until the intake's return; one with fewer waits longer, so that they
+/// last.
+pub const BREAKER_RECEIVES_SPARE: u32 = 3;
+
 /// For how long a message is hidden that an open breaker held back, after its first receive; then doubling.
 pub(crate) const BREAKER_HIDDEN_MS: u64 = 300_000;
+
+/// The largest rate, in the time that it is for, and the most messages at once that a limit can allow.
+pub const LIMIT_CALLS_MAX: u32 = 100_000;
+
+/// The shortest time that a rate can be for.
+pub const LIMIT_PER_MIN_MS: u64 = 1_000;
+
+/// The longest time that a rate can be for: the time between two calls is no longer than that.
+pub const LIMIT_PER_MAX_MS: u64 = 60_000;
+
+/// Into how many slots a limit is split, unless set.
+pub const LIMIT_SLOTS_DEFAULT: u32 = 10;
+
+/// The most slots that a limit can be split into.
+pub const LIMIT_SLOTS_MAX: u32 = 100;
+
+/// How long a slot of a limit is leased; renewed at half of it while it is needed.
+pub const LIMIT_LEASE_MS: u64 = 15_000;
+
+/// How late a call may be for the next one in its slot to be on time again. By as much a burst can be larger than the slots.
+pub const LIMIT_LATE_MS: u64 = 20;
+
+/// How long a process keeps a slot before it lets others have it, or sixty times as long as between two calls where that is more.
+pub(crate) const LIMIT_TERM_MS: u64 = 60_000;
+
+/// How long a process leaves a slot to others that it has let go after its term.
+pub(crate) const LIMIT_LEFT_MS: u64 = 300;
+
+/// How long a process that was granted a slot, or refused one that it knew nothing of, waits before it asks for another one.
+pub(crate) const LIMIT_NEXT_MS: u64 = 100;
+
+/// How often a process without a slot asks for one that was not free.
+pub const LIMIT_ASK_MS: u64 = 1_000;
+
+/// How often a process in which messages wait reads what an operator has set.
+pub const LIMIT_LOOK_MS: u64 = 30_000;
+
+/// Keys are claimed for calls that begin within this time.
+pub(crate) const LIMIT_AHEAD_MS: u64 = 500;
+
+/// For how long a slot's record is kept that nobody holds.
+pub(crate) const LIMIT_WINDOW_S: u64 = 60;
 
 /// The first delay before a rejected message is shown again, on its way to the dead-letter queue; then doubling.
 pub(crate) const REJECTED_BASE_MS: u64 = 1_000;
@@ -183,6 +244,9 @@ pub const RECEIVES_MAX: u32 = 1_000;
 /// invocation can have had it for 15 minutes.
 pub const VISIBILITY_MAX_S: u64 = 43_200 - 900;
 
+/// By how much later than asked a message may be sent again by a schedule: so long one is tried whose queue cannot be reached.
+pub(crate) const SENT_AGAIN_LATE_S: u64 = 86_400;
+
 const _: () = assert!(WINDOW_DEFAULT_S > QUEUE_RETENTION_MAX_S);
 const _: () = assert!(WINDOW_MIN_S <= WINDOW_DEFAULT_S && WINDOW_DEFAULT_S <= WINDOW_MAX_S);
 const _: () = assert!(SKEW_DEFAULT_MS <= SKEW_MAX_MS);
@@ -196,4 +260,5 @@ const _: () = assert!(BACKOFF_BASE_MS >= 2 && BACKOFF_BASE_MS <= BACKOFF_MAX_MS)
 const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
 const _: () = assert!(MARGIN_DEFAULT_MS <= MARGIN_MAX_MS);
 const _: () = assert!(BREAKER_WINDOW_S >= WINDOW_MIN_S && BREAKER_CALLS_MAX == u64::BITS);
+const _: () = assert!(LIMIT_WINDOW_S >= WINDOW_MIN_S && LIMIT_SLOTS_DEFAULT <= LIMIT_SLOTS_MAX);
 const _: () = assert!(CONCURRENCY_DEFAULT <= CONCURRENCY_MAX);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::breaker::Breaker;
+use crate::limit::Limit;
 use crate::limits;
 use crate::protocol::ClaimPolicy;
 
@@ -31,6 +32,7 @@ pub(crate) struct Options {
     pub(crate) attempts_max: Option<u32>,
     pub(crate) busy_wait: Option<Duration>,
     pub(crate) breaker: Option<Breaker>,
+    pub(crate) limit: Option<Limit>,
     pub(crate) lease: Lease,
     pub(crate) policy: ClaimPolicy,
 }
@@ -63,7 +65,7 @@ impl Options {
             ("the wait for busy keys", self.busy_wait.map(millis), 1, limits::BUSY_WAIT_MAX_MS, "ms"),
             ("the lease", lease, limits::LEASE_MIN_MS, limits::LEASE_MAX_MS, "ms"),
         ];
-        let breaker = self.breaker.iter().flat_map(Breaker::faults);
+        let breaker = self.breaker.iter().flat_map(Breaker::faults).chain(self.limit.iter().flat_map(Limit::faults));
         let out = bounds.into_iter().filter_map(|(what, value, min, max, unit)| {
             let value = value.filter(|v| !(min..=max).contains(v))?;
             Some(format!("{what} is {value} {unit}; {min} to {max} are allowed"))

@@ -4,8 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::clock::Timestamp;
+use crate::intake::Intake;
 #[cfg(doc)]
 use crate::limits::DEAD_LETTERS_BATCH_MAX;
+#[cfg(doc)]
+use crate::limits::VISIBILITY_MAX_S;
 use crate::report::DeadLetter;
 
 /// What a queue's methods return: object safe, as for stores.
@@ -27,6 +31,18 @@ pub enum Confirmation {
     Confirmed,
     /// It has not: refused, no answer, or not possible here. It may be done all the same.
     Unconfirmed,
+}
+
+/// A message that comes back later than a queue can hide it: it is sent to its queue again, and not in flight until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SendAgain {
+    /// The message's index in the batch.
+    pub index: usize,
+    /// When it is to be sent again.
+    pub at: Timestamp,
+    /// How long that is from now.
+    pub after: Duration,
 }
 
 /// The queue that a batch came from, by the messages' indexes in the batch.
@@ -57,6 +73,25 @@ pub trait Queue: Send + Sync {
         dead_letters: &'a [DeadLetter],
         within: Duration,
     ) -> QueueFuture<'a, Vec<Confirmation>>;
+
+    /// Returns what lets this queue's messages into the function, where an open breaker is to pause it.
+    fn intake(&self) -> Option<&dyn Intake> {
+        None
+    }
+
+    /// Returns whether messages can be sent again at a time of their own from here. Unless it says so, no message comes back later
+    /// than a queue can hide it, [`VISIBILITY_MAX_S`].
+    fn has_schedules(&self) -> bool {
+        false
+    }
+
+    /// Schedules messages to be sent to their own queue again, each as it was received and at its time, within this time. A message that
+    /// has such a schedule already gets no second one. Answers for each, in their order: [`Confirmation::Confirmed`] only once its schedule
+    /// was seen to be there, since the message is then reported successful and deleted. One without an answer counts as unconfirmed.
+    fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        let _ = (messages, within);
+        Box::pin(std::future::ready(Vec::new()))
+    }
 }
 
 /// A queue without any of these calls: rejected messages go to their dead-letter queue by redrive.

@@ -1,23 +1,44 @@
 //! How a consumer reads a message: its envelopes, its payload, its identity.
 
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::decode::Decoder;
 use crate::envelope::Envelope;
+use crate::fingerprint::Fingerprint;
 use crate::identity::{Identity, IdentityRules};
 use crate::key::ConsumerName;
 use crate::limits::{EVENTS_MAX, UNPACKED_BATCH_MAX_BYTES};
 use crate::message::{Event, Message};
+use crate::payload::Payload;
 use crate::payloads::{PayloadSource, Pointer};
 use crate::rejection::Rejection;
 
 /// How a consumer reads messages. All of it is the user's code: a panic in it rejects this message alone.
-pub(crate) struct Reader<T> {
+pub(crate) struct Reader {
     envelopes: Vec<Box<dyn Envelope>>,
     /// Where payloads are that messages only point to, and how many of the envelopes are around the pointer.
     payloads: Option<(Box<dyn PayloadSource>, usize)>,
-    decoder: Box<dyn Decoder<T>>,
-    pub(crate) identity: IdentityRules<T>,
+    decoder: Box<dyn AnyDecoder>,
+    pub(crate) identity: IdentityRules,
+}
+
+/// A decoder, whatever it decodes to.
+trait AnyDecoder: Send + Sync {
+    fn decode(&self, content: &[u8], message: &Message) -> Result<Payload, Rejection>;
+    fn fingerprint(&self, content: &[u8]) -> Fingerprint;
+}
+
+struct DecoderOf<T, D>(D, PhantomData<fn() -> T>);
+
+impl<T: Send + 'static, D: Decoder<T>> AnyDecoder for DecoderOf<T, D> {
+    fn decode(&self, content: &[u8], message: &Message) -> Result<Payload, Rejection> {
+        self.0.decode(content, message).map(Payload::new)
+    }
+
+    fn fingerprint(&self, content: &[u8]) -> Fingerprint {
+        self.0.fingerprint(content)
+    }
 }
 
 /// Where the payload of a message is.
@@ -28,9 +49,10 @@ pub(crate) enum Located {
     Elsewhere(Message, Pointer),
 }
 
-impl<T: 'static> Reader<T> {
-    pub(crate) fn new(decoder: impl Decoder<T>) -> Self {
-        Self { envelopes: Vec::new(), payloads: None, decoder: Box::new(decoder), identity: IdentityRules::default() }
+impl Reader {
+    pub(crate) fn new<T: Send + 'static>(decoder: impl Decoder<T>) -> Self {
+        let decoder = Box::new(DecoderOf(decoder, PhantomData));
+        Self { envelopes: Vec::new(), payloads: None, decoder, identity: IdentityRules::default() }
     }
 
     /// Adds an envelope inside those before it.
@@ -68,7 +90,7 @@ impl<T: 'static> Reader<T> {
     }
 
     /// Decodes a message that was opened, and identifies its work.
-    pub(crate) fn read(&self, consumer: &ConsumerName, message: &Message) -> Result<(Identity, T), Rejection> {
+    pub(crate) fn read(&self, consumer: &ConsumerName, message: &Message) -> Result<(Identity, Payload), Rejection> {
         catch_unwind(AssertUnwindSafe(|| {
             let content = message.content();
             let payload = self.decoder.decode(content, message)?;

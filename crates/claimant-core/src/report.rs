@@ -25,6 +25,8 @@ pub enum Outcome {
     },
     /// The handler failed or panicked; its claim was released. Try again.
     Retry,
+    /// As [`Retry`](Self::Retry), later than a queue can hide a message: a schedule was confirmed that sends it to its queue again.
+    Scheduled,
     /// The handler was cancelled, at the deadline or its timeout; its claim was released. Try again.
     Cancelled,
     /// The handler did not stop when it was cancelled; its claim stays until the lease ends.
@@ -33,6 +35,8 @@ pub enum Outcome {
     NotStarted,
     /// It was held back as long as there was time, since the breaker of a system that its handler calls is open.
     BreakerOpen,
+    /// It waited as long as there was time for a call that the limit of a system allows which its handler calls.
+    RateLimited,
     /// An earlier message of its ordered group did not succeed.
     Blocked,
     /// No retry can fix it.
@@ -63,11 +67,12 @@ pub enum Outcome {
 
 impl Outcome {
     /// Returns whether the message may be deleted: only if its key was observed completed, or a copy of it observed in the
-    /// dead-letter queue, or it has no work: by what its envelope says, or since the function says to ignore it.
+    /// dead-letter queue, or a schedule that sends it again was confirmed, or it has no work: by what its envelope says, or since the
+    /// function says to ignore it.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         match self {
-            Self::Completed | Self::Duplicate | Self::Empty | Self::Ignored => true,
+            Self::Completed | Self::Duplicate | Self::Scheduled | Self::Empty | Self::Ignored => true,
             Self::Rejected { dead_lettered, .. } | Self::Parked { dead_lettered } => *dead_lettered,
             _ => false,
         }
@@ -81,10 +86,12 @@ impl Outcome {
             Self::Duplicate => "duplicate",
             Self::Busy { .. } => "busy",
             Self::Retry => "retry",
+            Self::Scheduled => "scheduled",
             Self::Cancelled => "cancelled",
             Self::Stuck => "stuck",
             Self::NotStarted => "not_started",
             Self::BreakerOpen => "breaker_open",
+            Self::RateLimited => "rate_limited",
             Self::Blocked => "blocked",
             Self::Rejected { rejection, .. } if rejection.is_conflict() => "conflict",
             Self::Rejected { .. } => "rejected",
@@ -109,15 +116,17 @@ impl Outcome {
 }
 
 /// Every word that [`Outcome::word`] can return.
-pub const OUTCOME_WORDS: [&str; 18] = [
+pub const OUTCOME_WORDS: [&str; 20] = [
     "completed",
     "duplicate",
     "busy",
     "retry",
+    "scheduled",
     "cancelled",
     "stuck",
     "not_started",
     "breaker_open",
+    "rate_limited",
     "blocked",
     "conflict",
     "rejected",
@@ -254,6 +263,8 @@ pub struct Report {
     entries: Vec<Entry>,
     /// How many claims took over work that another owner had left.
     pub taken_over: usize,
+    /// How often the intake was paused, since what the handlers call is away.
+    pub pauses: usize,
     /// How long the steps took.
     pub latencies: Latencies,
     /// The requests to the store.
@@ -273,6 +284,11 @@ impl Report {
         &self.entries
     }
 
+    /// Returns all entries, to be changed.
+    pub(crate) fn entries_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
     /// Returns the entries, and leaves the numbers.
     pub(crate) fn take_entries(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.entries)
@@ -281,6 +297,7 @@ impl Report {
     /// Adds what another batch of the same invocation counted and measured.
     pub(crate) fn add_numbers(&mut self, other: &Self) {
         self.taken_over += other.taken_over;
+        self.pauses += other.pauses;
         self.latencies = Latencies {
             claim: self.latencies.claim.max(other.latencies.claim),
             handle: self.latencies.handle.max(other.latencies.handle),

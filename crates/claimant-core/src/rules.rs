@@ -15,7 +15,7 @@ impl<T: Send + 'static> Consumer<T> {
     where
         K: Display + ?Sized,
     {
-        self.reader.identity.set_key(move |payload, _| Ok(rule(payload).to_string()));
+        self.definition.reader.identity.set_key(move |payload: &T, _| Ok(rule(payload).to_string()));
         self
     }
 
@@ -32,7 +32,7 @@ impl<T: Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn key_of<K: Display>(mut self, rule: impl Fn(&T) -> K + Send + Sync + 'static) -> Self {
-        self.reader.identity.set_key(move |payload, _| Ok(rule(payload)));
+        self.definition.reader.identity.set_key(move |payload: &T, _| Ok(rule(payload)));
         self
     }
 
@@ -48,7 +48,7 @@ impl<T: Send + 'static> Consumer<T> {
     #[must_use]
     pub fn key_of_attribute(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
-        self.reader.identity.set_key(move |_, message| Ok(message.require_sent(&name)?.to_owned()));
+        self.definition.reader.identity.set_key(move |_: &T, message| Ok(message.require_sent(&name)?.to_owned()));
         self
     }
 
@@ -64,7 +64,7 @@ impl<T: Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn key_of_message<K: Display>(mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) -> Self {
-        self.reader.identity.set_key(move |payload, message| Ok(rule(payload, message)));
+        self.definition.reader.identity.set_key(move |payload: &T, message| Ok(rule(payload, message)));
         self
     }
 
@@ -83,7 +83,7 @@ impl<T: Send + 'static> Consumer<T> {
         mut self,
         rule: impl Fn(&T, &Message) -> Result<K, Rejection> + Send + Sync + 'static,
     ) -> Self {
-        self.reader.identity.set_key(rule);
+        self.definition.reader.identity.set_key(rule);
         self
     }
 
@@ -108,7 +108,7 @@ impl<T: Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn fingerprint_of(mut self, version: u32, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) -> Self {
-        self.reader.identity.set_fingerprint(version, move |payload, _| rule(payload));
+        self.definition.reader.identity.set_fingerprint(version, move |payload: &T, _| rule(payload));
         self
     }
 
@@ -120,7 +120,7 @@ impl<T: Send + 'static> Consumer<T> {
         version: u32,
         rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
     ) -> Self {
-        self.reader.identity.set_fingerprint(version, rule);
+        self.definition.reader.identity.set_fingerprint(version, rule);
         self
     }
 
@@ -134,7 +134,7 @@ impl<T: Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn hashed_keys(mut self) -> Self {
-        self.reader.identity.hashed_keys = true;
+        self.definition.reader.identity.hashed_keys = true;
         self
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::breaker::Breaker;
 use crate::consumer::Consumer;
+use crate::limit::Limit;
 use crate::options::Lease;
 use crate::protocol::{Abandoned, Conflicts};
 
@@ -18,7 +19,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
-        self.options.concurrency = Some(messages);
+        self.definition.options.concurrency = Some(messages);
         self
     }
 
@@ -26,7 +27,7 @@ impl<T> Consumer<T> {
     /// this process's own runs. At most [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
     #[must_use]
     pub fn expected(mut self, duration: Duration) -> Self {
-        self.options.expected = Some(duration);
+        self.definition.options.expected = Some(duration);
         self
     }
 
@@ -45,7 +46,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
+        self.definition.options.timeout = Some(timeout);
         self
     }
 
@@ -62,7 +63,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn attempts_max(mut self, attempts: u32) -> Self {
-        self.options.attempts_max = Some(attempts);
+        self.definition.options.attempts_max = Some(attempts);
         self
     }
 
@@ -85,7 +86,15 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn wait_while_busy(mut self, most: Duration) -> Self {
-        self.options.busy_wait = Some(most);
+        self.definition.options.busy_wait = Some(most);
+        self
+    }
+
+    /// Limits how many messages all processes together start each second, or run at once, for a system that the handler calls, see
+    /// [`Limit`]. Needs a store whose claims [outlive their owners](crate::Store::claims_outlive_owners).
+    #[must_use]
+    pub fn limit(mut self, limit: Limit) -> Self {
+        self.definition.options.limit = Some(limit);
         self
     }
 
@@ -103,7 +112,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn breaker(mut self, breaker: Breaker) -> Self {
-        self.options.breaker = Some(breaker);
+        self.definition.options.breaker = Some(breaker);
         self
     }
 
@@ -122,7 +131,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn lease(mut self, lease: Lease) -> Self {
-        self.options.lease = lease;
+        self.definition.options.lease = lease;
         self
     }
 
@@ -142,7 +151,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn at_most_once(mut self) -> Self {
-        self.options.policy.abandoned = Abandoned::Park;
+        self.definition.options.policy.abandoned = Abandoned::Park;
         self
     }
 
@@ -158,7 +167,7 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
-        self.options.policy.conflicts = conflicts;
+        self.definition.options.policy.conflicts = conflicts;
         self
     }
 
@@ -177,14 +186,14 @@ impl<T> Consumer<T> {
     /// ```
     #[must_use]
     pub fn window(mut self, window: Duration) -> Self {
-        self.options.policy.window = window;
+        self.definition.options.policy.window = window;
         self
     }
 
     /// Sets by how much the clocks of two hosts may differ (default 1 s), at most [`SKEW_MAX_MS`](crate::limits::SKEW_MAX_MS).
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
-        self.options.policy.skew = skew;
+        self.definition.options.policy.skew = skew;
         self
     }
 }

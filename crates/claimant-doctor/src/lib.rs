@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `catalog` | the 35 checks: what each is about, why, when a finding is fine, where AWS says so |
+//! | `catalog` | the 36 checks: what each is about, why, when a finding is fine, where AWS says so |
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
 //! | `rights` | what a role may do |

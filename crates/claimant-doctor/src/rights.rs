@@ -28,6 +28,8 @@ pub struct Statement {
     pub actions: Vec<String>,
     /// On what.
     pub targets: Vec<Target>,
+    /// Of tables: the keys that it is kept to, with `*` and `?`; all where there are none.
+    pub keys: Vec<String>,
 }
 
 /// What a statement is about.
@@ -51,14 +53,23 @@ pub struct QueuePolicy {
 }
 
 impl Rights {
-    /// Returns whether the action is allowed on what has this id.
+    /// Returns whether the action is allowed on what has this id, for some keys at least.
     pub fn allow(&self, action: &str, id: &str) -> Fact<bool> {
+        self.allow_where(action, id, |_| true)
+    }
+
+    /// Returns whether the action is allowed on the items of this table with this partition key.
+    pub fn allow_key(&self, action: &str, id: &str, key: &str) -> Fact<bool> {
+        self.allow_where(action, id, |keys| keys.is_empty() || keys.iter().any(|pattern| matches(pattern, key)))
+    }
+
+    fn allow_where(&self, action: &str, id: &str, keys: impl Fn(&[String]) -> bool) -> Fact<bool> {
         match self {
             Self::Unknown => Fact::Unknown,
             Self::Simulated(answers) => answers.get(&(action.to_owned(), id.to_owned())).copied().into(),
             Self::Stated { allowed, complete } => {
                 let wanted = action.to_ascii_lowercase();
-                let statements = allowed.iter().filter(|statement| statement.names(&wanted));
+                let statements = allowed.iter().filter(|statement| statement.names(&wanted) && keys(&statement.keys));
                 let targets: Vec<_> = statements.flat_map(|statement| &statement.targets).collect();
                 if targets.iter().any(|target| **target == Target::Any || **target == Target::Here(id.to_owned())) {
                     return Fact::Known(true);
@@ -67,6 +78,17 @@ impl Rights {
                 let may_match = targets.iter().any(|target| **target == Target::Other);
                 if may_match || !complete { Fact::Unknown } else { Fact::Known(false) }
             }
+        }
+    }
+
+    /// Returns whether the action is allowed on anything.
+    pub fn allow_somewhere(&self, action: &str) -> Fact<bool> {
+        let Self::Stated { allowed, complete } = self else { return Fact::Unknown };
+        let action = action.to_ascii_lowercase();
+        match allowed.iter().any(|statement| statement.names(&action)) {
+            true => Fact::Known(true),
+            false if *complete => Fact::Known(false),
+            false => Fact::Unknown,
         }
     }
 
@@ -138,7 +160,7 @@ mod tests {
     #[test]
     fn what_a_name_may_mean_is_unknown() {
         let stated = |targets, complete| Rights::Stated {
-            allowed: vec![Statement { actions: vec!["sqs:*".to_owned()], targets }],
+            allowed: vec![Statement { actions: vec!["sqs:*".to_owned()], targets, keys: Vec::new() }],
             complete,
         };
         let table = [

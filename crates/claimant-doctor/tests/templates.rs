@@ -50,8 +50,8 @@ fn nothing_is_found_where_nothing_is_wrong() {
     let unknown: Vec<_> = report.tallies.iter().filter(|(_, tally)| tally.unknown > 0).collect();
     assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
     let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
-    // FIFO and databases have questions of their own.
-    assert_eq!(answered, (1..=35).filter(|number| ![9, 22, 33].contains(number)).collect());
+    // FIFO, databases and breakers have questions of their own.
+    assert_eq!(answered, (1..=36).filter(|number| ![9, 22, 33, 36].contains(number)).collect());
     let report = examine(&changed(GOOD, &[DATABASE]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "{report:#?}");
 }
@@ -76,6 +76,22 @@ const ALARM_OF_SENT: &str = "  Sent:
       Dimensions: [{Name: QueueName, Value: !GetAtt Letters.QueueName}]
   Alarms:
 ";
+
+/// A breaker pauses the mapping.
+const PAUSES: (&str, &str) = ("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: any");
+
+/// Its role may do so.
+const GRANTED: (&str, &str) = (
+    "Action: kms:Decrypt",
+    "Action: ['kms:Decrypt', 'lambda:*', 'scheduler:CreateSchedule', 'scheduler:ListSchedules', 'iam:PassRole']",
+);
+
+/// The role is kept to the consumer's own keys.
+const KEPT: (&str, &str) = (
+    "Resource: !GetAtt Table.Arn",
+    "Resource: !GetAtt Table.Arn
+                Condition: {'ForAllValues:StringLike': {'dynamodb:LeadingKeys': ['worker#*', 'worker~*']}}",
+);
 
 const CASES: &[Case] = &[
     (&[("VisibilityTimeout: 180", "VisibilityTimeout: 20")], 1, Error, "hidden for 20 s, less than the 30 s"),
@@ -298,7 +314,30 @@ const CASES: &[Case] = &[
         Note,
         "counts on 6 receives, and its queue gives 5",
     ),
+    (&[PAUSES, GRANTED, KEPT], 36, Warning, "the role of Worker may not use the records of breakers in Table"),
+    (&[PAUSES], 36, Warning, "the role of Worker may not lambda:ListEventSourceMappings"),
 ];
+
+#[test]
+fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
+    let tally = |changes: &[(&str, &str)]| {
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
+        assert!(report.findings.is_empty(), "{changes:?}: {report:#?}");
+        report.tallies.get(&36).map(|tally| (tally.fine, tally.unknown))
+    };
+    assert_eq!(tally(&[KEPT]), None, "nothing is paused");
+    assert_eq!(tally(&[PAUSES, GRANTED]), Some((1, 0)), "all keys are allowed");
+    for (keys, expected) in [
+        ("['worker#*', 'claimant-breaker#*']", (1, 0)),
+        ("['claimant-*']", (1, 0)),
+        // What it says is not known.
+        ("[!Sub '${Any}#*']", (1, 0)),
+    ] {
+        let kept = changed(KEPT.1, &[("['worker#*', 'worker~*']", keys)]);
+        assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, &kept)]), Some(expected), "{keys}");
+    }
+    assert_eq!(tally(&[PAUSES, (KEPT.0, "Resource: !Ref Any")]), Some((0, 1)));
+}
 
 #[test]
 fn each_check_finds_what_it_is_for() {
@@ -318,7 +357,7 @@ fn each_check_finds_what_it_is_for() {
         assert!(finding.place.line > 1 && finding.fix.len() > 5, "{finding:?}");
     }
     let covered: BTreeSet<u8> = CASES.iter().map(|case| case.1).chain(BY_METRICS).collect();
-    assert_eq!(covered, (1..=35).collect(), "a change for each check");
+    assert_eq!(covered, (1..=36).collect(), "a change for each check");
 }
 
 #[test]

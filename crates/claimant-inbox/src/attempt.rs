@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::backoff;
-use claimant_core::limits::{CANCEL_GRACE_MS, VISIBILITY_MAX_S};
+use claimant_core::breaker::Health;
+use claimant_core::limits::CANCEL_GRACE_MS;
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
 use tokio::task::{JoinError, JoinHandle};
@@ -14,6 +15,7 @@ use tracing::Instrument as _;
 use crate::context::InboxContext;
 use crate::error;
 use crate::inbox::close;
+use crate::limits::AFTER_MAX_S;
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, Closing, Taken};
 use crate::status::{EntryStatus, StateChange};
@@ -43,9 +45,17 @@ pub(crate) enum AttemptOutcome {
     Unknown,
 }
 
+/// What an attempt came to, and what it says of the system that the handler calls.
+pub(crate) struct Attempt {
+    pub(crate) outcome: AttemptOutcome,
+    pub(crate) health: Health,
+    pub(crate) took: Duration,
+}
+
 /// How a handler's run ended.
 enum HandlerRun {
     Returned(Result<(), Failure>),
+    TimedOut,
     /// It was cancelled and did not stop. Its locks are released when it ends, or by the server.
     StillRunning,
 }
@@ -58,16 +68,18 @@ struct LockedRow {
 
 impl Worker {
     /// Makes one attempt at a row. Dropping the future cancels the handler and rolls back its work.
-    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken) -> AttemptOutcome {
-        let taken = Arc::new(taken);
+    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken) -> Attempt {
+        let (taken, began) = (Arc::new(taken), Instant::now());
         let span = tracing::info_span!(
             "message", consumer = %taken.consumer, message_id = %taken.message_id, inbox_id = taken.id,
             attempt = taken.attempt, trace = taken.message.trace.as_deref()
         );
-        self.work(&taken).instrument(span).await
+        let mut health = Health::Unknown;
+        let outcome = self.work(&taken, &mut health).instrument(span).await;
+        Attempt { outcome, health, took: began.elapsed() }
     }
 
-    async fn work(&self, taken: &Arc<Taken>) -> AttemptOutcome {
+    async fn work(&self, taken: &Arc<Taken>, health: &mut Health) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
             return self.mark_dead(taken, why).await;
@@ -83,8 +95,21 @@ impl Worker {
         let slot = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
         let ran = self.run(taken, &slot).await;
         let transaction = slot.take().and_then(AnyTransaction::unpack::<Transaction>);
+        *health = match &ran {
+            HandlerRun::Returned(Ok(())) => Health::Answered,
+            HandlerRun::Returned(Err(failure)) => {
+                self.shared.watch().map_or(Health::Unknown, |watch| watch.health_in(failure))
+            }
+            HandlerRun::TimedOut | HandlerRun::StillRunning => Health::Away,
+        };
+        let ran = match ran {
+            HandlerRun::TimedOut => {
+                HandlerRun::Returned(Err(Failure::retry("the handler was cancelled at its timeout")))
+            }
+            ran => ran,
+        };
         match (ran, transaction) {
-            (HandlerRun::StillRunning, _) => {
+            (HandlerRun::StillRunning | HandlerRun::TimedOut, _) => {
                 tracing::error!(
                     "handler did not stop when cancelled: its row is locked until it does, or the server ends it"
                 );
@@ -135,6 +160,8 @@ impl Worker {
         }
         task.0.abort();
         match timeout(Duration::from_millis(CANCEL_GRACE_MS), &mut task.0).await {
+            // What it returned at the last moment counts.
+            Ok(joined) if joined.as_ref().is_err_and(JoinError::is_cancelled) => HandlerRun::TimedOut,
             Ok(joined) => HandlerRun::Returned(ended(joined)),
             Err(_) => HandlerRun::StillRunning,
         }
@@ -174,7 +201,7 @@ impl Worker {
         tracing::warn!(error = why, "attempt failed");
         let now = self.clock.now();
         let delay = retry_after.unwrap_or_else(|| backoff::delay(taken.attempt, &taken.message_id));
-        let delay = delay.min(Duration::from_secs(VISIBILITY_MAX_S));
+        let delay = delay.min(Duration::from_secs(AFTER_MAX_S));
         let error = bounded(&why, ERROR_MAX_BYTES);
         let statement = rows::again(taken, Some(error), false, now.plus(delay), now);
         match link::rows(&self.pool, end_of(STATEMENT_MAX), "recording a failure", statement).await {

@@ -21,6 +21,9 @@ pub const POLL_MIN_MS: u64 = 10;
 /// The longest poll interval of an idle worker.
 pub const POLL_MAX_MS: u64 = 3_600_000;
 
+/// The longest delay that a handler can ask for: ten years. A row waits in its table, which hides nothing.
+pub const AFTER_MAX_S: u64 = 10 * 365 * 86_400;
+
 /// The longest that an attempt takes beside its handler: its message is taken, and its transaction begins and ends.
 pub(crate) const AROUND_ATTEMPT_MAX_MS: u64 = 2 * BEGIN_MAX_MS + 2 * STATEMENT_MAX_MS;
 

@@ -5,16 +5,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use claimant_core::breaker::{Passage, Watch};
 use claimant_core::{Error, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::attempt::AttemptOutcome;
+use crate::attempt::{Attempt, AttemptOutcome};
 use crate::error;
 use crate::limits::{AROUND_ATTEMPT_MAX_MS, GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, TakeAnswer, TakeQuery};
-use crate::worker::Worker;
+use crate::worker::{Shared, Worker};
 
 /// How much one [`run_once`](Worker::run_once) processes.
 #[derive(Debug, Clone, Copy)]
@@ -66,16 +67,16 @@ impl Summary {
 }
 
 /// The state of a running worker.
-struct WorkerLoop {
+struct WorkerLoop<'a> {
     worker: Arc<Worker>,
-    in_flight: JoinSet<AttemptOutcome>,
+    /// Its way through the breaker, if it has one.
+    passage: Option<Passage<'a>>,
+    in_flight: JoinSet<Attempt>,
     summary: Summary,
     /// How many messages may still be taken.
     rest: u64,
-    /// When the last attempt may begin.
+    /// When the last attempt may begin, where the worker ends when nothing is due.
     until: Option<Instant>,
-    /// Whether it ends when nothing is due.
-    once: bool,
     next_take: Instant,
     window: u32,
     /// A message whose last attempt ended its worker is due: it is tried alone, so that it ends no others.
@@ -106,7 +107,8 @@ impl Worker {
             )));
         }
         let until = end_of(limits.within - needed);
-        WorkerLoop::new(worker, limits.messages, Some(until), true).work(pending()).await
+        let shared = Arc::clone(&worker.shared);
+        WorkerLoop::new(worker, &shared, limits.messages, Some(until)).work(pending()).await
     }
 
     /// Processes messages until `shutdown` is ready; then takes no more, waits for those in flight to end, each within its
@@ -116,19 +118,21 @@ impl Worker {
     /// # Errors
     /// When the settings are not usable, or the database refuses in a way that no retry fixes.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
-        WorkerLoop::new(self.checked()?, u64::MAX, None, false).work(shutdown).await
+        let (worker, shared) = (self.checked()?, Arc::clone(&self.shared));
+        WorkerLoop::new(worker, &shared, u64::MAX, None).work(shutdown).await
     }
 }
 
-impl WorkerLoop {
-    fn new(worker: Arc<Worker>, rest: u64, until: Option<Instant>, once: bool) -> Self {
+impl<'a> WorkerLoop<'a> {
+    /// Returns a worker that ends when nothing is due, where the last attempt may begin at some time.
+    fn new(worker: Arc<Worker>, shared: &'a Shared, rest: u64, until: Option<Instant>) -> Self {
         Self {
             worker,
+            passage: shared.watch().map(Watch::passage),
             in_flight: JoinSet::new(),
             summary: Summary::default(),
             rest,
             until,
-            once,
             next_take: Instant::now(),
             window: WINDOW_SPARE,
             suspects: false,
@@ -142,9 +146,10 @@ impl WorkerLoop {
         let mut broken = None;
         loop {
             open &= self.rest > 0 && self.until.is_none_or(|until| Instant::now() < until);
+            open &= !self.is_held_back();
             if open && self.may_take() {
                 if let Err(error) = self.take_due().await {
-                    open = !self.once && error::is_transient(&error);
+                    open = !self.once() && error::is_transient(&error);
                     tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
                     broken = (!open).then_some(error);
                     self.next_take = Instant::now() + self.worker.poll;
@@ -152,33 +157,66 @@ impl WorkerLoop {
                 }
                 continue;
             }
-            if self.in_flight.is_empty() && (!open || (self.once && self.idle)) {
+            if self.in_flight.is_empty() && (!open || (self.once() && self.idle)) {
                 break;
             }
             tokio::select! {
                 Some(ended) = self.in_flight.join_next() => self.end(ended),
-                () = sleep_until(self.next_take), if open && self.has_room() && !(self.once && self.idle) => {}
+                true = next(&mut self.passage) => {}
+                () = sleep_until(self.next_take), if open && self.has_room() && !(self.once() && self.idle) => {}
                 () = &mut shutdown, if open => open = false,
             }
+        }
+        if let Some(passage) = self.passage {
+            passage.end().await;
         }
         let Some(error) = broken.map(Error::from) else { return Ok(self.summary) };
         let what = format!("the inbox of {} cannot be processed", self.worker.consumer);
         Err(Error::new(what).of_kind(error.kind()).caused_by(error))
     }
 
+    /// Returns whether it ends when nothing is due.
+    fn once(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// Waits where the breaker is open. Returns whether a run that ends when nothing is due ends for that: its messages are safe, and the next
+    /// run looks again.
+    fn is_held_back(&mut self) -> bool {
+        let once = self.once();
+        let ends = self.passage.as_mut().is_some_and(|passage| !passage.wait(once));
+        if ends {
+            tracing::info!(
+                consumer = self.worker.consumer,
+                "no messages are taken: the breaker of what their handlers call is open"
+            );
+        }
+        ends
+    }
+
+    /// Returns how many messages may be taken.
+    fn room(&self) -> usize {
+        let under_way = self.in_flight.len();
+        let most = if self.suspects { 1_usize.saturating_sub(under_way) } else { self.worker.concurrency - under_way };
+        most.min(self.passage.as_ref().map_or(usize::MAX, |passage| passage.room(under_way)))
+    }
+
     /// Returns whether there is a free slot.
     fn has_room(&self) -> bool {
-        if self.suspects { self.in_flight.is_empty() } else { self.in_flight.len() < self.worker.concurrency }
+        self.room() > 0
     }
 
     fn may_take(&self) -> bool {
-        self.has_room() && self.next_take <= Instant::now() && !(self.once && self.idle)
+        self.has_room() && self.next_take <= Instant::now() && !(self.once() && self.idle)
     }
 
     /// Handles the end of an attempt: its slot is free, and another message of its group may be due.
-    fn end(&mut self, ended: Result<AttemptOutcome, tokio::task::JoinError>) {
+    fn end(&mut self, ended: Result<Attempt, tokio::task::JoinError>) {
         // One that panicked or was aborted has not written how it ended.
-        self.summary.count(ended.unwrap_or(AttemptOutcome::Unknown));
+        self.summary.count(ended.as_ref().map_or(AttemptOutcome::Unknown, |attempt| attempt.outcome));
+        if let (Some(passage), Ok(attempt)) = (&mut self.passage, &ended) {
+            passage.after_run(attempt.health, attempt.took);
+        }
         let soon = Instant::now() + Duration::from_millis(GATHER_MS);
         // The first of several that end together sets the time.
         if self.idle || self.next_take > soon || self.next_take <= Instant::now() {
@@ -190,9 +228,14 @@ impl WorkerLoop {
     /// Takes due messages once, and begins their attempts.
     async fn take_due(&mut self) -> Result<(), StoreError> {
         let worker = Arc::clone(&self.worker);
-        let room = if self.suspects { 1 } else { worker.concurrency - self.in_flight.len() };
         // OK because the smaller of the two fits a usize.
-        let rows = self.rest.min(room as u64) as usize;
+        let mut slots = worker.shared.take(self.rest.min(self.room() as u64) as usize);
+        let rows = slots.len();
+        if rows == 0 {
+            // Other runs of this process have them all.
+            (self.idle, self.next_take) = (self.once(), Instant::now() + worker.poll);
+            return Ok(());
+        }
         let now = worker.clock.now();
         // OK because it is at most the concurrency.
         let window = self.window + rows as u32;
@@ -202,8 +245,13 @@ impl WorkerLoop {
         let found = taken.len();
         // OK because usize is at most 64 bits wide.
         self.rest -= found as u64;
-        for row in taken {
-            self.in_flight.spawn(Arc::clone(&worker).attempt(row));
+        for (row, slot) in taken.into_iter().zip(slots.drain(..)) {
+            let attempt = Arc::clone(&worker).attempt(row);
+            self.in_flight.spawn(async move {
+                let attempt = attempt.await;
+                drop(slot);
+                attempt
+            });
         }
         let (alone, some_left) = (self.suspects, found == rows);
         self.suspects = suspects || (alone && found > 0);
@@ -227,5 +275,13 @@ impl WorkerLoop {
             self.window = looked_at.saturating_mul(4).min(WINDOW_MAX);
         }
         Ok(parked > 0 || self.window > looked_at)
+    }
+}
+
+/// Waits for a change of the breaker, for ever without one; `false` where there will be none.
+async fn next(passage: &mut Option<Passage<'_>>) -> bool {
+    match passage {
+        Some(passage) => passage.next().await,
+        None => pending().await,
     }
 }

@@ -1,13 +1,15 @@
 //! A worker: its handlers by event type, and its settings.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use claimant_core::breaker::Watch;
 use claimant_core::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, LEASE_MAX_MS};
-use claimant_core::{Clock, ConsumerName, Error, SystemClock, TransactionalHandler};
+use claimant_core::{Breaker, Clock, ConsumerName, Error, Store, SystemClock, TransactionalHandler};
 use serde::de::DeserializeOwned;
 use sqlx::PgPool;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::context::InboxContext;
 use crate::handlers::Handlers;
@@ -61,6 +63,28 @@ pub struct Worker {
     pub(crate) poll: Duration,
     pub(crate) after_death: AfterDeath,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all clones of a worker share, and all of its runs in this process.
+#[derive(Default)]
+pub(crate) struct Shared {
+    breaker: Option<(Breaker, Arc<dyn Store>)>,
+    watch: OnceLock<Watch>,
+    slots: OnceLock<Arc<Semaphore>>,
+}
+
+impl Shared {
+    /// Takes up to so many of the slots that are free.
+    pub(crate) fn take(&self, wanted: usize) -> Vec<OwnedSemaphorePermit> {
+        let slots = self.slots.get().into_iter();
+        slots.flat_map(|slots| (0..wanted).map_while(|_| Arc::clone(slots).try_acquire_owned().ok())).collect()
+    }
+
+    /// Returns the breaker, if there is one.
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.watch.get()
+    }
 }
 
 impl Worker {
@@ -75,6 +99,7 @@ impl Worker {
             poll: Duration::from_millis(limits::POLL_DEFAULT_MS),
             after_death: AfterDeath::default(),
             clock: Arc::new(SystemClock),
+            shared: Arc::default(),
         }
     }
 
@@ -93,7 +118,7 @@ impl Worker {
     }
 
     /// Sets how many messages are processed at once: 1 to [`CONCURRENCY_MAX`], and never more than the pool has
-    /// connections, since each holds one.
+    /// connections, since each holds one. Clones of a worker, and its runs at once in one process, share it.
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.concurrency = messages;
@@ -126,6 +151,18 @@ impl Worker {
     #[must_use]
     pub fn after_death(mut self, after_death: AfterDeath) -> Self {
         self.after_death = after_death;
+        self
+    }
+
+    /// Takes no messages while the breaker of a system that the handlers call is open, see [`Breaker`]: theirs is the error that
+    /// [says so](claimant_core::HandlerError::downstream), and a run that [`timeout`](Self::timeout) cuts off. Their messages are due all the
+    /// same, and none of their attempts is spent but those of the probes.
+    ///
+    /// All that name the same system in this store share the breaker, also consumers of queues. The store's own table has to be there: for a
+    /// [`PostgresStore`](claimant_sql::PostgresStore) on the inbox's pool, by its `migrate`.
+    #[must_use]
+    pub fn breaker(mut self, breaker: Breaker, store: impl Store + 'static) -> Self {
+        self.shared = Arc::new(Shared { breaker: Some((breaker, Arc::new(store))), ..Shared::default() });
         self
     }
 
@@ -166,9 +203,16 @@ impl Worker {
             }
         }
         Error::unless_empty("the worker's settings are not usable", &faults)?;
+        if let Some((breaker, store)) = &self.shared.breaker {
+            let (store, clock) = (Arc::clone(store), Arc::clone(&self.clock));
+            let watch = Watch::new(breaker, &self.consumer, store, clock, self.timeout)?;
+            self.shared.watch.get_or_init(|| watch);
+        }
         // OK because a u32 fits any usize.
         let connections = self.pool.options().get_max_connections() as usize;
-        Ok(Arc::new(Self { concurrency: self.concurrency.min(connections).max(1), ..self.clone() }))
+        let concurrency = self.concurrency.min(connections).max(1);
+        self.shared.slots.get_or_init(|| Arc::new(Semaphore::new(concurrency)));
+        Ok(Arc::new(Self { concurrency, ..self.clone() }))
     }
 }
 

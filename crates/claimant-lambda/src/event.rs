@@ -1,6 +1,7 @@
 //! Converts the event's records to messages, each validated on its own.
 
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
+use claimant_aws::signed::domain;
 use claimant_core::{AttributeValue, Error, InvalidValue, Message, Timestamp, trace};
 
 /// The attribute that counts deliveries.
@@ -8,6 +9,9 @@ const RECEIVE_COUNT: &str = "ApproximateReceiveCount";
 
 /// The attribute that names the group of a FIFO or fair queue.
 const GROUP: &str = "MessageGroupId";
+
+/// The attribute by which a FIFO queue deduplicates.
+const DEDUPLICATION_ID: &str = "MessageDeduplicationId";
 
 /// The attribute that gives the place in the order of a FIFO queue.
 const SEQUENCE_NUMBER: &str = "SequenceNumber";
@@ -27,6 +31,8 @@ pub(crate) struct Batch {
     pub(crate) messages: Vec<Message>,
     /// What changes a message's visibility, at its index; of no use once the invocation has ended.
     pub(crate) receipts: Vec<Option<String>>,
+    /// By what a FIFO queue deduplicated each.
+    pub(crate) deduplication_ids: Vec<Option<String>>,
     /// The queue that the batch comes from: a mapping has one.
     pub(crate) source: Option<Source>,
 }
@@ -54,11 +60,6 @@ impl Source {
     }
 }
 
-/// Returns the DNS suffix of a partition's endpoints.
-pub(crate) fn domain(partition: &str) -> &'static str {
-    if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" }
-}
-
 /// Converts the event's records to messages.
 ///
 /// # Errors
@@ -74,6 +75,7 @@ pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
             batch.source = source;
         }
         let receipt = record.receipt_handle.take();
+        let deduplication_id = record.attributes.remove(DEDUPLICATION_ID);
         let message = message(record, fifo).map_err(|fault| {
             Error::new(format!(
                 "record {} of {count} has no usable messageId ({fault}): the whole batch is failed, so that nothing is deleted",
@@ -82,6 +84,7 @@ pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
         })?;
         batch.messages.push(message);
         batch.receipts.push(receipt);
+        batch.deduplication_ids.push(deduplication_id);
     }
     Ok(batch)
 }

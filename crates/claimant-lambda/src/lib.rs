@@ -9,7 +9,9 @@
 //! | `event` | records converted to messages, each validated on its own |
 //! | `response` | the report as a partial batch response |
 //! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
+//! | `letter` | the attributes of a dead letter |
 //! | `visibility` | when failed messages come back |
+//! | `schedules` | sends messages again that come back later than SQS can hide them (feature `scheduler`) |
 //! | `mapping`, `list_mappings` | checks whether the event source mapping reports failures; the request for that |
 //! | `observe` | the log line and the metric record of a batch, and all metric names |
 //! | `deadline` | when the invocation ends, also if the runtime does not say |
@@ -32,6 +34,7 @@ mod event;
 mod flush;
 #[cfg(test)]
 mod fuzz;
+mod letter;
 mod list_mappings;
 mod logging;
 mod mapping;
@@ -39,6 +42,7 @@ mod observe;
 mod queue;
 mod response;
 mod run;
+mod schedules;
 mod service;
 mod settings;
 mod visibility;

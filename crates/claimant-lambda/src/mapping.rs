@@ -20,10 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
+use claimant_aws::signed::Service;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::list_mappings::{ListError, Page, list_mappings, set_endpoint};
+use crate::list_mappings::{ListError, Page, list_mappings};
 use crate::settings::MappingPolicy;
 
 /// The shortest time between two lookups.
@@ -127,7 +128,7 @@ impl MappingCheck {
         failed: &str,
         within: Duration,
     ) -> Option<Pending> {
-        if !is_on_lambda(function_arn) && set_endpoint(&self.config).is_none() {
+        if !is_on_lambda(function_arn) && Service::Lambda.set_endpoint(&self.config).is_none() {
             return None;
         }
         let pair = (function_arn.to_owned(), source_arn.to_owned());
@@ -219,7 +220,7 @@ impl Pending {
 }
 
 /// Returns whether this is the ARN of a function on Lambda: local runtimes pass none, or one of the account 000000000000.
-fn is_on_lambda(function_arn: &str) -> bool {
+pub(crate) fn is_on_lambda(function_arn: &str) -> bool {
     let parts: Vec<&str> = function_arn.splitn(7, ':').collect();
     let ["arn", _, "lambda", _, account, "function", _] = parts[..] else { return false };
     account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit()) && account != "000000000000"

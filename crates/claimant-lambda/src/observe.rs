@@ -49,12 +49,13 @@ impl Observer {
 }
 
 /// The one table of metric names: messages by outcome (in the engine's words), other counts, measures with their CloudWatch
-/// unit, and counts that are logged only.
+/// unit, counts that are metrics only where they are not zero, and counts that are logged only.
 macro_rules! numbers {
     (
         outcomes { $($outcome:ident = $word:literal,)* }
         counts { $($count:ident = $of_counted:expr,)* }
         measures { $($measure:ident $unit:literal = $of_measured:expr,)* }
+        rare { $($rare:ident = $of_rare:expr,)* }
         log_only { $($log_only:ident = $of_log_only:expr,)* }
     ) => {
         /// The metric of each outcome: the engine's word and ours.
@@ -67,6 +68,7 @@ macro_rules! numbers {
             $($outcome: usize,)*
             $($count: usize,)*
             $($measure: f64,)*
+            $($rare: usize,)*
             $($log_only: usize,)*
         }
 
@@ -78,6 +80,7 @@ macro_rules! numbers {
                     $($outcome: counts.get($word).copied().unwrap_or_default(),)*
                     $($count: ($of_counted as fn(&Report) -> usize)(report),)*
                     $($measure: ($of_measured as fn(&Report) -> f64)(report),)*
+                    $($rare: ($of_rare as fn(&Report) -> usize)(report),)*
                     $($log_only: ($of_log_only as fn(&Report) -> usize)(report),)*
                 }
             }
@@ -87,6 +90,7 @@ macro_rules! numbers {
                 tracing::info!(
                     consumer,
                     $($count = self.$count,)*
+                    $($rare = self.$rare,)*
                     $($log_only = self.$log_only,)*
                     $($outcome = self.$outcome,)*
                     $($measure = self.$measure,)*
@@ -102,6 +106,9 @@ macro_rules! numbers {
                 ];
                 $(if $unit != "Milliseconds" || self.$measure > 0.0 {
                     metrics.push((stringify!($measure), $unit, json!(self.$measure)));
+                })*
+                $(if self.$rare > 0 {
+                    metrics.push((stringify!($rare), "Count", json!(self.$rare)));
                 })*
                 metrics
             }
@@ -129,9 +136,11 @@ numbers! {
         stuck = "stuck",
         not_started = "not_started",
         breaker_open = "breaker_open",
+        rate_limited = "rate_limited",
         blocked = "blocked",
         store_failed = "store_failed",
         fetch_failed = "fetch_failed",
+        scheduled = "scheduled",
         ignored = "ignored",
         empty = "empty",
     }
@@ -147,6 +156,9 @@ numbers! {
         store_requests "Count" = |report| report.usage.requests as f64,
         write_units "Count" = |report| report.usage.write_units,
         read_units "Count" = |report| report.usage.read_units,
+    }
+    rare {
+        intake_paused = |report| report.pauses,
     }
     log_only {
         // OK because a message has 100 at most.

@@ -7,68 +7,55 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
-use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{
-    DeleteMessageBatchRequestEntry, MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute,
-    MessageSystemAttributeValue, SendMessageBatchRequestEntry as Entry,
+    DeleteMessageBatchRequestEntry, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
+    SendMessageBatchRequestEntry as Entry,
 };
+use claimant_aws::intake::Mapping;
 use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
-use claimant_core::{AttributeValue, Attributes, Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
+use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, QueueFuture, SendAgain};
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::event::Batch;
+use crate::letter;
+use crate::schedules::Schedules;
 use crate::visibility::{ENTRIES_MAX, whole_seconds};
-
-/// Attributes that SQS allows on one message.
-const ATTRIBUTES_MAX: usize = 10;
 
 /// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
 /// ("SendMessageBatch" in the SQS API reference, since August 2025).
 const REQUEST_MAX_BYTES: usize = 1 << 20;
 
-/// The longest error text on a dead letter.
-const ERROR_MAX_BYTES: usize = 1_024;
-
-/// The prefix of the attributes that claimant adds to a dead letter.
-const PREFIX: &str = "claimant-";
-
-/// What became of the message: whether its work may be done.
-const OUTCOME: &str = "claimant-outcome";
-/// The id that the message had in its own queue: a copy has a new one.
-const MESSAGE_ID: &str = "claimant-message-id";
-/// The id that the producer's message had, where this one is a copy that was redriven from a dead-letter queue.
-const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
-/// How often the message was redriven from there.
-const REDRIVES: &str = "claimant-redrives";
+/// What a function may ask of SQS, and has it asked later.
+pub(crate) struct Means {
+    /// Without it, no call has an effect.
+    pub(crate) client: Option<Client>,
+    /// Whether visibility may be changed.
+    pub(crate) hides: bool,
+    pub(crate) dead_letters: Option<String>,
+    pub(crate) schedules: Option<Schedules>,
+}
 
 /// The queue of one batch.
 pub(crate) struct SqsQueue<'a> {
     batch: &'a Batch,
-    client: Option<&'a Client>,
-    /// Whether visibility may be changed.
-    hides: bool,
-    dead_letters: Option<&'a str>,
+    means: &'a Means,
+    /// What an open breaker pauses.
+    intake: Option<Mapping<'a>>,
     warned: AtomicBool,
 }
 
 impl<'a> SqsQueue<'a> {
-    /// Returns the queue of this batch. Without a client, no call has an effect.
-    pub(crate) fn new(
-        batch: &'a Batch,
-        client: Option<&'a Client>,
-        hides: bool,
-        dead_letters: Option<&'a str>,
-    ) -> Self {
-        Self { batch, client, hides, dead_letters, warned: AtomicBool::new(false) }
+    pub(crate) fn new(batch: &'a Batch, means: &'a Means, intake: Option<Mapping<'a>>) -> Self {
+        Self { batch, means, intake, warned: AtomicBool::new(false) }
     }
 
     /// Extends the visibility timeout of one message. Only SQS's word that it is gone counts as lost; on other errors the lease
     /// decides.
     async fn hide_one(&self, index: usize, period: Duration) -> HideAnswer {
         let (Some(client), Some(source), Some(receipt), true) =
-            (self.client, &self.batch.source, self.batch.receipts.get(index), self.hides)
+            (&self.means.client, &self.batch.source, self.batch.receipts.get(index), self.means.hides)
         else {
             return HideAnswer::Hidden;
         };
@@ -92,7 +79,9 @@ impl<'a> SqsQueue<'a> {
 
     /// Deletes messages, ten in a request; returns whether SQS has confirmed each. One without a receipt handle cannot be deleted.
     async fn delete_all(&self, indexes: &[usize]) -> Confirmation {
-        let (Some(client), Some(source)) = (self.client, &self.batch.source) else { return Confirmation::Unconfirmed };
+        let (Some(client), Some(source)) = (&self.means.client, &self.batch.source) else {
+            return Confirmation::Unconfirmed;
+        };
         let entry = |index: &usize| {
             let receipt = self.batch.receipts.get(*index)?.as_deref()?;
             DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt).build().ok()
@@ -119,7 +108,9 @@ impl<'a> SqsQueue<'a> {
 
     /// Sends copies, as many in one request as fit, and the requests concurrently.
     async fn send(&self, dead_letters: &[DeadLetter], within: Duration) -> Vec<Confirmation> {
-        let (Some(client), Some(url)) = (self.client, self.dead_letters) else { return Vec::new() };
+        let (Some(client), Some(url)) = (&self.means.client, self.means.dead_letters.as_deref()) else {
+            return Vec::new();
+        };
         let (mut requests, mut sizes) = (Vec::<Vec<_>>::new(), Vec::new());
         for (number, dead_letter) in dead_letters.iter().enumerate() {
             let Some((entry, bytes)) = self.entry_for(dead_letter, number, url) else { continue };
@@ -152,13 +143,9 @@ impl<'a> SqsQueue<'a> {
     /// body, which no message from SQS has: such a message stays where it is.
     fn entry_for(&self, dead_letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
         let message = self.batch.messages.get(dead_letter.index)?;
-        let mut attributes: Vec<_> = our_attributes(dead_letter, message.attributes());
-        let mut theirs: Vec<_> = message.attributes().iter().filter(|(name, _)| !name.starts_with(PREFIX)).collect();
-        theirs.sort_by_key(|(name, _)| *name);
-        let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name, copied(value)?)));
-        attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
+        let attributes = letter::attributes(dead_letter, message.attributes());
         let body = message.body();
-        let size = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
+        let size = body.len() + attributes.iter().map(|(name, value)| letter::bytes(name, value)).sum::<usize>();
         let mut entry = Entry::builder().id(number.to_string()).message_body(body);
         for (name, value) in attributes {
             entry = entry.message_attributes(name, value);
@@ -218,7 +205,7 @@ impl Queue for SqsQueue<'_> {
     }
 
     fn has_dead_letters(&self) -> bool {
-        self.client.is_some() && self.dead_letters.is_some()
+        self.means.client.is_some() && self.means.dead_letters.is_some()
     }
 
     fn dead_letters<'a>(
@@ -227,6 +214,21 @@ impl Queue for SqsQueue<'_> {
         within: Duration,
     ) -> QueueFuture<'a, Vec<Confirmation>> {
         Box::pin(self.send(dead_letters, within))
+    }
+
+    fn has_schedules(&self) -> bool {
+        self.means.schedules.is_some() && self.batch.source.is_some()
+    }
+
+    fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        match &self.means.schedules {
+            Some(schedules) => Box::pin(schedules.send_again(self.batch, messages, within)),
+            None => Box::pin(std::future::ready(Vec::new())),
+        }
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        self.intake.as_ref().map(|mapping| mapping as &dyn Intake)
     }
 }
 
@@ -239,93 +241,4 @@ fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
             // The code that a FIFO queue returns for a receipt handle whose visibility timeout has ended.
             || service.code() == Some("InvalidParameterValue")
     })
-}
-
-/// Returns the attributes that claimant adds to a dead letter, beside the message's own (`received`).
-///
-/// | attribute | holds |
-/// | --- | --- |
-/// | `claimant-error` | why, at most 1,024 bytes |
-/// | `claimant-outcome` | `rejected` or `conflict`: this message's work is not done; `parked`: it may be done |
-/// | `claimant-consumer` | the consumer's name |
-/// | `claimant-record` | the id of the record of its key, as the store has it |
-/// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
-/// | `claimant-attempt` | which run of the handler rejected it, if one did |
-/// | `claimant-first-message-id`, `claimant-redrives` | the producer's id, and how often it came back from a dead-letter queue, if it did |
-fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
-    let text = |name: &str| received.get(name).and_then(AttributeValue::as_sent);
-    let redriven = text(MESSAGE_ID).is_some() || text(REDRIVES).is_some();
-    let counted = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
-    // A redrive of SQS leaves a copy as it is, and counts nothing; `claimant dead redrive` counts, and removes the outcome.
-    let redrives = counted.saturating_add(u32::from(text(OUTCOME).is_some()));
-    let said = [
-        ("claimant-error", Some(dead_letter.error.clone())),
-        (OUTCOME, Some(dead_letter.reason.as_str().to_owned())),
-        ("claimant-consumer", Some(dead_letter.consumer.as_str().to_owned())),
-        // An id that SQS cannot carry as it is would name another record.
-        (
-            "claimant-record",
-            dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id),
-        ),
-        (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
-        ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
-        (FIRST_MESSAGE_ID, text(FIRST_MESSAGE_ID).or_else(|| text(MESSAGE_ID)).map(str::to_owned)),
-        (REDRIVES, redriven.then(|| redrives.to_string())),
-    ];
-    let said = said.into_iter().filter_map(|(name, value)| {
-        let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(&value?));
-        // A value with its type always builds.
-        Some((name, value.build().ok()?))
-    });
-    said.collect()
-}
-
-/// Returns what an attribute counts towards the size of its message: its name, type and value.
-fn attribute_bytes(name: &str, value: &MessageAttributeValue) -> usize {
-    let binary = value.binary_value().map_or(0, |bytes| bytes.as_ref().len());
-    name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
-}
-
-/// Returns an attribute as it was received; `None` if it has no value of its type, which SQS would refuse with the whole copy.
-fn copied(attribute: &AttributeValue) -> Option<MessageAttributeValue> {
-    if attribute.as_sent().is_none() && attribute.as_bytes().is_none() {
-        return None;
-    }
-    let value = MessageAttributeValue::builder()
-        .data_type(attribute.data_type())
-        .set_string_value(attribute.as_sent().map(str::to_owned))
-        .set_binary_value(attribute.as_bytes().map(Blob::new));
-    // A value with its type always builds.
-    value.build().ok()
-}
-
-/// Returns the text in a form that SQS accepts: not empty, without characters that XML 1.0 lacks, and not too long.
-fn sendable(text: &str) -> String {
-    let allowed =
-        |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
-    let mut sendable = String::new();
-    for c in text.chars().map(|c| if allowed(c) { c } else { char::REPLACEMENT_CHARACTER }) {
-        if sendable.len() + c.len_utf8() > ERROR_MAX_BYTES {
-            break;
-        }
-        sendable.push(c);
-    }
-    if sendable.is_empty() { "none given".to_owned() } else { sendable }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attribute_values_are_what_sqs_takes() {
-        for (text, wanted) in [
-            ("no luck\t\u{e9}", "no luck\t\u{e9}".to_owned()),
-            ("a\u{0}b\u{ffff}\u{1b}", "a\u{fffd}b\u{fffd}\u{fffd}".to_owned()),
-            ("", "none given".to_owned()),
-            (&"\u{20ac}".repeat(400), "\u{20ac}".repeat(341)),
-        ] {
-            assert_eq!(sendable(text), wanted);
-        }
-    }
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::Client;
+use claimant_aws::intake::{Api, Mapping};
+use claimant_aws::signed;
 use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
 use claimant_core::{
     Clock, Consumers, Error, ErrorKind, HandlerThreads, Message, NoQueue, Report, Router, RouterReport, Schedule,
-    Timestamp,
+    SystemClock, Timestamp,
 };
 use serde_json::value::RawValue;
 use tokio::runtime::Builder;
@@ -22,9 +24,10 @@ use crate::event::{self, Batch};
 use crate::flush::Flusher;
 use crate::mapping::{MappingCheck, Pending};
 use crate::observe::Observer;
-use crate::queue::SqsQueue;
+use crate::queue::{Means, SqsQueue};
+use crate::schedules::Schedules;
 use crate::settings::{MappingPolicy, Settings};
-use crate::{logging, response, visibility};
+use crate::{logging, mapping, response, visibility};
 
 /// The part of an invocation reserved for what follows the report: visibility changes, and the check of the mapping.
 const AFTER_REPORT_MS: u64 = 300;
@@ -42,10 +45,11 @@ pub struct Service {
     threads: Option<HandlerThreads>,
     deadlines: Deadlines,
     margin: Duration,
-    client: Option<Client>,
-    changes_visibility: bool,
-    dead_letters: Option<String>,
+    means: Means,
     mapping: Option<MappingCheck>,
+    /// Whose intake an open breaker pauses: the AWS configuration, and the role that switches it on again.
+    pauses: Option<(SdkConfig, String)>,
+    clock: Arc<dyn Clock>,
     observer: Observer,
     flusher: Flusher,
 }
@@ -60,6 +64,8 @@ impl Service {
         logging::init();
         let asks_aws = settings.change_visibility
             || settings.dead_letter_queue_url.is_some()
+            || settings.scheduler.again.is_some()
+            || settings.scheduler.resume_role_arn.is_some()
             || settings.mapping_check != MappingPolicy::Off;
         let config = if asks_aws { Some(claimant_aws::config().await) } else { None };
         Self::with_aws(settings, consumers, config)
@@ -86,10 +92,15 @@ impl Service {
             threads: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
-            client: config.filter(|_| asks_sqs).map(Client::new),
-            changes_visibility: settings.change_visibility,
-            dead_letters: settings.dead_letter_queue_url.clone(),
+            means: Means {
+                client: config.filter(|_| asks_sqs).map(Client::new),
+                hides: settings.change_visibility,
+                dead_letters: settings.dead_letter_queue_url.clone(),
+                schedules: settings.scheduler.again.as_ref().zip(config).map(|(of, config)| Schedules::new(of, config)),
+            },
             mapping: config.and_then(|config| MappingCheck::new(settings.mapping_check, config)),
+            pauses: config.cloned().zip(settings.scheduler.resume_role_arn.clone()),
+            clock: Arc::new(SystemClock),
             observer: Observer::new(settings),
             flusher: Flusher::default(),
         })
@@ -98,7 +109,8 @@ impl Service {
     /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.router = self.router.clock(clock);
+        self.router = self.router.clock(Arc::clone(&clock));
+        self.clock = clock;
         self
     }
 
@@ -155,7 +167,8 @@ impl Service {
         let deadline = self.deadlines.of(deadline_ms, now);
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
         let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
-        let reports = self.router.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch)).await;
+        let reports =
+            self.router.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch, function_arn)).await;
         self.show(&reports);
         let report = reports.all();
         let within = return_by.saturating_duration_since(Instant::now());
@@ -201,11 +214,20 @@ impl Service {
     }
 
     fn changes_visibility(&self) -> bool {
-        self.changes_visibility && self.client.is_some()
+        self.means.hides && self.means.client.is_some()
     }
 
-    fn queue<'a>(&'a self, batch: &'a Batch) -> SqsQueue<'a> {
-        SqsQueue::new(batch, self.client.as_ref(), self.changes_visibility, self.dead_letters.as_deref())
+    fn queue<'a>(&'a self, batch: &'a Batch, function: &'a str) -> SqsQueue<'a> {
+        SqsQueue::new(batch, &self.means, self.intake(batch, function))
+    }
+
+    /// Returns the event source mapping, where an open breaker is to pause it, and there is an API to do so.
+    fn intake<'a>(&'a self, batch: &'a Batch, function: &'a str) -> Option<Mapping<'a>> {
+        let (config, role) = self.pauses.as_ref()?;
+        let has_api = mapping::is_on_lambda(function) || signed::Service::Lambda.set_endpoint(config).is_some();
+        let queue = &batch.source.as_ref().filter(|_| has_api)?.arn;
+        let clock = self.clock.as_ref();
+        Some(Mapping::new(Api { config, lambda: None, scheduler: None, near: function, clock }, function, queue, role))
     }
 
     /// Starts to check whether the mapping deletes failures, if there are any.
@@ -231,7 +253,7 @@ impl Service {
     }
 
     async fn change_visibility(&self, batch: &Batch, report: &Report, within: Duration) {
-        if let Some(client) = self.client.as_ref().filter(|_| self.changes_visibility) {
+        if let Some(client) = self.means.client.as_ref().filter(|_| self.means.hides) {
             visibility::change(client, batch, report, within).await;
         }
     }

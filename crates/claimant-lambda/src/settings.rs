@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use claimant_core::{Error, Variables, limits};
 
+use crate::schedules::ScheduleSettings;
+
 /// Bounds and default of `CLAIMANT_LOCAL_TIMEOUT_MS`.
 const LOCAL_TIMEOUT_MIN_MS: u64 = 1_000;
 const LOCAL_TIMEOUT_MAX_MS: u64 = 900_000;
@@ -33,7 +35,10 @@ pub(crate) enum MappingPolicy {
 /// | `CLAIMANT_LOCAL_TIMEOUT_MS` | timeout where the runtime gives no real deadline, as `cargo lambda watch` does, in milliseconds | 1000 to 900000 | 30000 |
 /// | `CLAIMANT_VISIBILITY` | `on`: failed messages come back after their backoff, and those with renewed leases stay hidden (needs `sqs:ChangeMessageVisibility`); `off`: all come back after the queue's visibility timeout | `on`, `off` | `on` |
 /// | `CLAIMANT_DEAD_LETTER_QUEUE_URL` | the queue that rejected and parked messages are sent to at once (needs `sqs:SendMessage`); unset: they wait for the redrive of their own queue | a queue's URL | unset |
+/// | `CLAIMANT_SCHEDULE_ROLE_ARN` | the role in whose name EventBridge Scheduler sends messages again that their handlers want later than a queue can hide them (needs `scheduler:CreateSchedule`, `scheduler:GetSchedule`, `iam:PassRole`, and the feature `scheduler`); unset: they come back after 11 h 45 min | a role's ARN | unset |
+/// | `CLAIMANT_SCHEDULE_DEAD_LETTER_ARN` | the standard queue for messages that EventBridge Scheduler could not send for a day; needed together with the role | a queue's ARN | unset |
 /// | `CLAIMANT_MAPPING_CHECK` | whether the function checks that its event source mapping has `ReportBatchItemFailures`, without which Lambda deletes failed messages (needs `lambda:ListEventSourceMappings`); `warn`: logs it; `refuse`: also fails a whole batch with failures until the mapping was seen to have it | `warn`, `refuse`, `off` | `warn` |
+/// | `CLAIMANT_RESUME_ROLE_ARN` | an open breaker pauses the event source mapping, and a schedule switches it on again in the name of this role (needs `lambda:ListEventSourceMappings`, `lambda:UpdateEventSourceMapping`, `scheduler:CreateSchedule`, `scheduler:ListSchedules`, and `iam:PassRole` for it); unset: messages are held back in their invocations | a role's ARN | unset |
 /// | `CLAIMANT_METRICS` | `on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO | `on`, `off` | `on` |
 /// | `CLAIMANT_LOG_MESSAGES` | `on`: lines of level INFO for each message: its claim, with owner, fence and lease, and its outcome, with attempt and durations; `off`: only at level DEBUG | `on`, `off` | `off` |
 ///
@@ -55,9 +60,19 @@ pub struct Settings {
     pub(crate) local_timeout: Duration,
     pub(crate) change_visibility: bool,
     pub(crate) dead_letter_queue_url: Option<String>,
+    pub(crate) scheduler: SchedulerSettings,
     pub(crate) mapping_check: MappingPolicy,
     pub(crate) metrics: bool,
     pub(crate) log_messages: bool,
+}
+
+/// For what EventBridge Scheduler is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct SchedulerSettings {
+    /// To send messages again.
+    pub(crate) again: Option<ScheduleSettings>,
+    /// To switch a paused intake on again: in whose name.
+    pub(crate) resume_role_arn: Option<String>,
 }
 
 impl Settings {
@@ -82,6 +97,10 @@ impl Settings {
             local_timeout: millis(variables, "CLAIMANT_LOCAL_TIMEOUT_MS", local_timeouts),
             change_visibility: variables.optional_switch("CLAIMANT_VISIBILITY").unwrap_or(true),
             dead_letter_queue_url: claimant_aws::optional_queue_url(variables, "CLAIMANT_DEAD_LETTER_QUEUE_URL"),
+            scheduler: SchedulerSettings {
+                again: ScheduleSettings::read(variables),
+                resume_role_arn: claimant_aws::optional_role_arn(variables, "CLAIMANT_RESUME_ROLE_ARN"),
+            },
             mapping_check: variables.optional_choice("CLAIMANT_MAPPING_CHECK", policies).unwrap_or(MappingPolicy::Warn),
             metrics: variables.optional_switch("CLAIMANT_METRICS").unwrap_or(true),
             log_messages: variables.optional_switch("CLAIMANT_LOG_MESSAGES").unwrap_or(false),
@@ -122,6 +141,7 @@ mod tests {
             ("CLAIMANT_VISIBILITY", "off"),
             ("CLAIMANT_DEAD_LETTER_QUEUE_URL", url),
             ("CLAIMANT_MAPPING_CHECK", "refuse"),
+            ("CLAIMANT_RESUME_ROLE_ARN", "arn:aws:iam::123456789012:role/resume"),
             ("CLAIMANT_METRICS", "off"),
             ("CLAIMANT_LOG_MESSAGES", "on"),
         ])
@@ -131,6 +151,7 @@ mod tests {
         assert_eq!((set.change_visibility, set.metrics, set.log_messages), (false, false, true));
         assert_eq!(set.mapping_check, MappingPolicy::Refuse);
         assert_eq!(set.dead_letter_queue_url.as_deref(), Some(url));
+        assert_eq!(set.scheduler.resume_role_arn.as_deref(), Some("arn:aws:iam::123456789012:role/resume"));
     }
 
     #[test]
@@ -143,13 +164,14 @@ mod tests {
             ("CLAIMANT_VISIBILITY", "yes"),
             ("CLAIMANT_DEAD_LETTER_QUEUE_URL", "dead"),
             ("CLAIMANT_MAPPING_CHECK", "on"),
+            ("CLAIMANT_RESUME_ROLE_ARN", "resume"),
             ("CLAIMANT_METRICS", "1"),
             ("CLAIMANT_LOG_MESSAGES", "true"),
         ])
         .unwrap_err()
         .to_string();
         let wanted = [
-            "9 faults",
+            "10 faults",
             "CLAIMANT_CONCURRENCY is \"0\"; a whole number from 1 to 1000",
             "CLAIMANT_MARGIN_MS is \"49\"; a whole number from 50 to 60000",
             "CLAIMANT_MAX_RECEIVE_COUNT is \"1001\"; a whole number from 1 to 1000",
@@ -157,6 +179,7 @@ mod tests {
             "CLAIMANT_VISIBILITY is \"yes\"; `on` or `off` is needed",
             "CLAIMANT_DEAD_LETTER_QUEUE_URL is \"dead\"",
             "CLAIMANT_MAPPING_CHECK is \"on\"; `warn` or `refuse` or `off` is needed",
+            "CLAIMANT_RESUME_ROLE_ARN is \"resume\"; a role's ARN is needed",
             "CLAIMANT_METRICS is \"1\"",
             "CLAIMANT_LOG_MESSAGES is \"true\"",
         ];

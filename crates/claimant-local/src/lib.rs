@@ -7,7 +7,7 @@
 //! | [`dynamodb`] | the embedded DynamoDB endpoint |
 //! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, timeouts, restarts |
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
-//! | [`scheduler`] | the EventBridge Scheduler endpoint: one-time schedules that send messages |
+//! | [`scheduler`] | the EventBridge Scheduler endpoint: one-time schedules that send messages, or switch mappings |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
 //! | [`journal`] | what happened in a cloud, in order, and to which message |

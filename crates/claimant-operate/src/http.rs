@@ -18,8 +18,7 @@ type Answer = hyper::body::Incoming;
 /// # Errors
 /// When there is no answer, or one that is no success.
 pub(crate) async fn get(url: &str) -> Result<Vec<u8>, Error> {
-    let body = Limited::new(ask(url).await?, ANSWER_MAX_BYTES).collect().await;
-    Ok(body.map_err(|e| failed(url, "broke off its answer").caused_by(e))?.to_bytes().to_vec())
+    Ok(whole(url, ask(url).await?).await?.to_vec())
 }
 
 /// Returns what a request with this method and JSON answers.
@@ -31,8 +30,7 @@ pub(crate) async fn send(method: &str, url: &str, json: Vec<u8>) -> Result<Vec<u
     let request = request.body(Body::from(json)).map_err(|_| bad_address(url))?;
     let answer = client().request(request).await.map_err(|e| failed(url, "gave no answer").caused_by(e))?;
     let status = answer.status();
-    let body = Limited::new(answer.into_body(), ANSWER_MAX_BYTES).collect().await;
-    let body = body.map_err(|e| failed(url, "broke off its answer").caused_by(e))?.to_bytes();
+    let body = whole(url, answer.into_body()).await?;
     if status.is_success() {
         return Ok(body.to_vec());
     }
@@ -85,6 +83,11 @@ async fn ask(url: &str) -> Result<Answer, Error> {
     let answer = client().get(address).await.map_err(|e| failed(url, "gave no answer").caused_by(e))?;
     let status = answer.status();
     if status.is_success() { Ok(answer.into_body()) } else { Err(failed(url, &format!("answered {status}"))) }
+}
+
+async fn whole(url: &str, answer: Answer) -> Result<Bytes, Error> {
+    let body = Limited::new(answer, ANSWER_MAX_BYTES).collect().await;
+    Ok(body.map_err(|e| failed(url, "broke off its answer").caused_by(e))?.to_bytes())
 }
 
 fn client() -> Client<HttpConnector, Body> {

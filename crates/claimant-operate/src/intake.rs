@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_lambda::Client;
 use aws_sdk_lambda::operation::update_event_source_mapping::UpdateEventSourceMappingError;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionResponseType};
-use claimant_core::Error;
+use claimant_aws::intake::{Api, Return, Returns};
+use claimant_core::{Error, SystemClock, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -25,6 +27,33 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone)]
 pub struct Intake {
     client: Client,
+    aws: SdkConfig,
+    /// The endpoint of EventBridge Scheduler, of a local cloud.
+    scheduler: Option<String>,
+}
+
+/// When a mapping is switched on that an open breaker has paused, or was to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComesBack {
+    /// When.
+    pub at: Timestamp,
+    /// Who wanted it, as its schedule says: `breaker mail of confirmation`.
+    pub why: Option<String>,
+}
+
+impl ComesBack {
+    /// Returns it as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({ "at": self.at.to_utc(), "why": self.why })
+    }
+}
+
+impl std::fmt::Display for ComesBack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.at.to_utc())?;
+        self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
+    }
 }
 
 /// An event source mapping of an SQS queue.
@@ -95,12 +124,6 @@ impl Mapping {
 }
 
 impl Intake {
-    /// Returns the mappings that this client sees.
-    #[must_use]
-    pub fn new(client: Client) -> Self {
-        Self { client }
-    }
-
     /// Returns the mappings of this place.
     #[must_use]
     pub fn of(place: &Place) -> Self {
@@ -108,7 +131,41 @@ impl Intake {
         if let Some(url) = place.endpoint("LAMBDA") {
             config.set_endpoint_url(Some(url.to_owned()));
         }
-        Self::new(Client::from_conf(config.build()))
+        let (client, scheduler) = (Client::from_conf(config.build()), place.endpoint("SCHEDULER").map(str::to_owned));
+        Self { client, aws: place.aws().clone(), scheduler }
+    }
+
+    fn returns(&self) -> Returns<'_> {
+        let scheduler = self.scheduler.as_deref();
+        Returns(Api { config: &self.aws, lambda: None, scheduler, near: "", clock: &SystemClock })
+    }
+
+    /// Returns when a mapping that is off is switched on, if a breaker has paused it.
+    ///
+    /// # Errors
+    /// When the permissions `scheduler:ListSchedules` and `scheduler:GetSchedule` are missing, or no answer comes.
+    pub async fn comes_back(&self, mapping: &Mapping) -> Result<Option<ComesBack>, Error> {
+        if mapping.is_on() {
+            return Ok(None);
+        }
+        let returns = self.returns();
+        let planned = returns.of(Some(&mapping.id)).await?.into_iter().min_by_key(|planned| planned.at);
+        let Some(planned) = planned else { return Ok(None) };
+        Ok(Some(ComesBack { at: planned.at, why: returns.why(&planned).await? }))
+    }
+
+    /// Deletes the schedules that would switch a mapping on that is to stay off; returns them. Done once it is off: a breaker that looks
+    /// at it then leaves it alone.
+    ///
+    /// # Errors
+    /// When the permissions `scheduler:ListSchedules` and `scheduler:DeleteSchedule` are missing, or no answer comes.
+    pub async fn keep_off(&self, mapping: &Mapping) -> Result<Vec<Return>, Error> {
+        let returns = self.returns();
+        let planned = returns.of(Some(&mapping.id)).await?;
+        for one in &planned {
+            returns.delete(one).await?;
+        }
+        Ok(planned)
     }
 
     /// Lists mappings of SQS queues, [`MAPPINGS_MAX`] at most: those of a function, by its name or ARN, or all.

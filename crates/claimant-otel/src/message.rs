@@ -133,7 +133,9 @@ impl<T: Tracer<Span: Span + Send + Sync + 'static> + Send + Sync> MessageSpan fo
 fn is_error(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Rejected { .. } | Outcome::Parked { .. } => true,
-        Outcome::Busy { .. } | Outcome::NotStarted | Outcome::BreakerOpen | Outcome::Blocked => false,
+        Outcome::Busy { .. } | Outcome::NotStarted | Outcome::BreakerOpen | Outcome::RateLimited | Outcome::Blocked => {
+            false
+        }
         other => !other.is_success(),
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "scheduler")]
+use claimant_core::Message;
 use claimant_core::{AttributeValue, Attributes, Context, Key};
 
 use crate::id;
@@ -52,6 +54,22 @@ impl Outgoing {
         let deduplication_id = id::of(key.as_str());
         let attributes = Attributes::default();
         Self { body: body.into(), deduplication_id, group: None, delay: None, trace: None, attributes, outside: false }
+    }
+
+    /// Returns a message that was received, as it was sent: its body, attributes, group and trace. On a FIFO queue with the deduplication
+    /// id that it has there, or else with its own id.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn received(message: &Message, deduplication_id: Option<&str>) -> Self {
+        let deduplication_id = deduplication_id.unwrap_or(message.id().as_str()).to_owned();
+        Self {
+            body: message.body().to_owned(),
+            deduplication_id,
+            group: message.group().filter(|group| !group.is_empty()).map(str::to_owned),
+            delay: None,
+            trace: message.trace().map(str::to_owned),
+            attributes: message.attributes().clone(),
+            outside: false,
+        }
     }
 
     /// Sets the message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its

@@ -56,11 +56,15 @@ impl Schedule {
         Ok(Self { expression: expression(at)?, target: TARGET_ARN.to_owned(), input, enabled: true })
     }
 
-    /// Returns what is different about this schedule, which is there, from the one that is asked for; `None` if it does the same.
-    pub(crate) fn difference(&self, asked: &Self) -> Option<&'static str> {
+    /// Returns what is different about this schedule, which is there, from the one that is asked for; `None` if it does the same. Where
+    /// `after` is given, at the same time or at any other one after that.
+    pub(crate) fn difference(&self, asked: &Self, after: Option<Timestamp>) -> Option<&'static str> {
+        let is_after = |after| {
+            expression(after).is_ok_and(|after| self.expression.len() == after.len() && self.expression > after)
+        };
         if self.target != asked.target || sent(&self.input) != sent(&asked.input) {
             Some("it sends something else")
-        } else if self.expression != asked.expression {
+        } else if self.expression != asked.expression && !after.is_some_and(is_after) {
             Some("it has another time")
         } else if self.enabled != asked.enabled {
             Some("it is switched off")
@@ -76,7 +80,16 @@ fn refused(why: impl Into<String>) -> SendError {
 
 /// Returns the name of the schedule of this key's message to this queue: always the same, and no other key's or queue's.
 pub(crate) fn name(queue_url: &str, deduplication_id: &str) -> String {
-    let digest = Sha256::new().chain_update(queue_url).chain_update([0]).chain_update(deduplication_id).finalize();
+    name_of(queue_url, 0, deduplication_id)
+}
+
+/// Returns the name of the schedule that sends this message to its queue again: always the same, and of no other message or key.
+pub(crate) fn name_again(queue_url: &str, message_id: &str) -> String {
+    name_of(queue_url, 1, message_id)
+}
+
+fn name_of(queue_url: &str, what: u8, id: &str) -> String {
+    let digest = Sha256::new().chain_update(queue_url).chain_update([what]).chain_update(id).finalize();
     let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     let digits = digits.take(NAME_DIGITS).map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]));
     NAME_PREFIX.chars().chain(digits).collect()
@@ -217,11 +230,11 @@ mod tests {
         let there = |change: fn(&mut Schedule)| {
             let mut there = asked.clone();
             change(&mut there);
-            there.difference(&asked)
+            there.difference(&asked, None)
         };
         assert_eq!(there(|_| {}), None);
         let traced = schedule(&outgoing("k").trace(ROOT), FIFO).unwrap();
-        assert_eq!((traced.difference(&asked), asked.difference(&traced)), (None, None));
+        assert_eq!((traced.difference(&asked, None), asked.difference(&traced, None)), (None, None));
         assert_eq!(there(|schedule| schedule.input = schedule.input.replace(',', " , ")), None);
         for difference in [
             there(|schedule| schedule.input = schedule.input.replace("of k", "of l")),
@@ -232,5 +245,16 @@ mod tests {
         }
         assert_eq!(there(|schedule| schedule.expression.push('x')), Some("it has another time"));
         assert_eq!(there(|schedule| schedule.enabled = false), Some("it is switched off"));
+        // At another time that is still to come.
+        let early = Schedule { expression: "at(2027-01-28T08:00:00)".to_owned(), ..asked.clone() };
+        for (after_ms, wanted) in [
+            (1_801_123_199_000, None),
+            (1_801_123_200_000, Some("it has another time")),
+            (u64::MAX, Some("it has another time")),
+        ] {
+            assert_eq!(early.difference(&asked, Some(Timestamp::from_millis(after_ms))), wanted, "{after_ms}");
+        }
+        let zone = Schedule { expression: "at(2027-01-30T08:00:00)CET".to_owned(), ..asked.clone() };
+        assert_eq!(zone.difference(&asked, Some(Timestamp::from_millis(0))), Some("it has another time"));
     }
 }

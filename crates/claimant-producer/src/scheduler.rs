@@ -9,7 +9,7 @@ use aws_sdk_scheduler::types::{
     ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, ScheduleState, Target,
 };
 use claimant_core::error::Chain;
-use claimant_core::{Clock as _, Error, Key, SystemClock, Timestamp, Variables};
+use claimant_core::{Clock as _, Error, Key, Message, SystemClock, Timestamp, Variables};
 use tokio::time::timeout;
 
 use crate::error::{SendError, SendErrorKind};
@@ -141,24 +141,51 @@ impl Scheduler {
                 "its time has come: send it with a `Producer`. If it was scheduled before, it was sent by that, too";
             return Err(SendError::new(SendErrorKind::Refused, why));
         }
-        let name = schedule::name(&self.queue_url, &message.deduplication_id);
+        self.create(&schedule::name(&self.queue_url, &message.deduplication_id), &asked, None).await
+    }
+
+    /// Schedules a message that was received from this queue to be sent to it again at this time, with the body, attributes, group and
+    /// trace that it had. `deduplication_id` is the one that it had on a FIFO queue; `now` is the caller's time.
+    ///
+    /// The schedule's name is made from the message's id. One that is there already, for this message and any time after now, is left as
+    /// it is: so a message that is received again before it was deleted is not sent twice.
+    ///
+    /// # Errors
+    /// As for [`schedule`](Self::schedule).
+    pub async fn schedule_again(
+        &self,
+        message: &Message,
+        deduplication_id: Option<&str>,
+        at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Scheduled, SendError> {
+        let outgoing = Outgoing::received(message, deduplication_id);
+        let asked = Schedule::new(&outgoing, &self.queue_url, at)?;
+        if at <= now {
+            return Err(SendError::new(SendErrorKind::Refused, "its time has come: it is in its queue"));
+        }
+        self.create(&schedule::name_again(&self.queue_url, message.id().as_str()), &asked, Some(now)).await
+    }
+
+    /// Creates a schedule. One that is there does the same, or `after` that at another time.
+    async fn create(&self, name: &str, asked: &Schedule, after: Option<Timestamp>) -> Result<Scheduled, SendError> {
         let incomplete =
             |e: BuildError| SendError::new(SendErrorKind::Refused, format!("the schedule is incomplete: {e}"));
         let request = self
             .client
             .create_schedule()
-            .name(&name)
+            .name(name)
             .set_group_name(self.group.clone())
             .schedule_expression(&asked.expression)
             .flexible_time_window(
                 FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off).build().map_err(incomplete)?,
             )
             .action_after_completion(ActionAfterCompletion::Delete)
-            .target(self.target(&asked).map_err(incomplete)?)
+            .target(self.target(asked).map_err(incomplete)?)
             .send();
         match within(request).await {
             Ok(_) => Ok(Scheduled::Created),
-            Err(Fault::Conflict) => self.compare(&name, &asked).await,
+            Err(Fault::Conflict) => self.compare(name, asked, after).await,
             Err(fault) => Err(fault.error("the schedule group does not exist: create it, or leave it out")),
         }
     }
@@ -189,13 +216,13 @@ impl Scheduler {
     }
 
     /// Looks at the schedule that has the name already.
-    async fn compare(&self, name: &str, asked: &Schedule) -> Result<Scheduled, SendError> {
+    async fn compare(&self, name: &str, asked: &Schedule, after: Option<Timestamp>) -> Result<Scheduled, SendError> {
         let request = self.client.get_schedule().name(name).set_group_name(self.group.clone()).send();
         let there = within(request).await.map_err(|fault| {
             // It has sent its message, or was cancelled, since the first request.
             fault.error("the schedule of this key was there and is gone: schedule it again, unless it was sent")
         })?;
-        match of(&there).difference(asked) {
+        match of(&there).difference(asked, after) {
             None => Ok(Scheduled::AlreadyThere),
             Some(difference) => Err(SendError::new(
                 SendErrorKind::Conflict,

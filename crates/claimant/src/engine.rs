@@ -27,5 +27,5 @@
 pub use claimant_core::{
     Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerResult, HandlerThreads, HideAnswer,
     Latencies, Message, MessageId, NoQueue, Outcome, Queue, QueueFuture, Rejection, Report, Router, RouterReport,
-    Schedule,
+    Schedule, SendAgain,
 };

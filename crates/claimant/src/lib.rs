@@ -65,8 +65,6 @@
 #[doc(inline)]
 pub use claimant_core::attributes::{AttributeValue, Attributes};
 #[doc(inline)]
-pub use claimant_core::breaker::Breaker;
-#[doc(inline)]
 pub use claimant_core::clock::{Clock, SystemClock, Timestamp};
 #[doc(inline)]
 pub use claimant_core::consumer::Consumer;
@@ -97,7 +95,7 @@ pub use claimant_core::settings::Variables;
 #[doc(inline)]
 pub use claimant_core::transaction::{TransactionGuard, TransactionSlot};
 #[doc(inline)]
-pub use claimant_core::{Conflicts, DecodedBy, Fence, Lease, decoded_by};
+pub use claimant_core::{Breaker, Conflicts, DecodedBy, Fence, Lease, Limit, decoded_by};
 pub use settings::variables;
 
 pub mod envelope;
@@ -269,8 +267,9 @@ pub mod limits {
     pub use claimant_core::limits::{
         BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_CALLS_MAX, BREAKER_OPEN_MAX_MS, BREAKER_OPEN_MIN_MS,
         BUSY_WAIT_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, ITEMS_DEFAULT, ITEMS_MAX, LEASE_MAX_MS, LEASE_MIN_MS,
-        MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX, RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS,
-        UNPACKED_BATCH_MAX_BYTES, VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
+        LIMIT_CALLS_MAX, LIMIT_SLOTS_DEFAULT, LIMIT_SLOTS_MAX, MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX,
+        RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS, UNPACKED_BATCH_MAX_BYTES, VISIBILITY_MAX_S,
+        WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
     };
     #[doc(inline)]
     pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};
@@ -307,6 +306,7 @@ mod decoders {}
 #[cfg(all(doctest, feature = "dynamodb", feature = "lambda", feature = "producer"))]
 mod documents {
     #[doc = include_str!("../../../docs/breaker.md")]
+    #[doc = include_str!("../../../docs/rate.md")]
     struct Breakers;
 
     #[doc = include_str!("../../../docs/guarantees.md")]

@@ -14,6 +14,9 @@ use hyper_util::rt::TokioExecutor;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
+/// What the gateway is called where it is away: the breaker's name.
+pub(crate) const NAME: &str = "gateway";
+
 const KEY_HEADER: &str = "idempotency-key";
 /// Bytes that gateways take for a key.
 const KEY_MAX_BYTES: usize = 255;
@@ -73,7 +76,9 @@ impl Gateway {
             let response = self.http.request(request).await.map_err(|e| no_answer(&e))?;
             receipt(response).await
         });
-        answered.await.unwrap_or_else(|_| Err(HandlerError::uncertain("the gateway gave no answer in time")))
+        answered
+            .await
+            .unwrap_or_else(|_| Err(HandlerError::uncertain("the gateway gave no answer in time").downstream(NAME)))
     }
 
     fn request(&self, charge: &Charge<'_>, key: &str) -> Result<Request<Full<Bytes>>, HandlerError> {
@@ -94,7 +99,7 @@ impl Gateway {
 /// A request that got no answer. Only where there was no connection is it certain that it did not arrive.
 fn no_answer(error: &hyper_util::client::legacy::Error) -> HandlerError {
     if error.is_connect() {
-        HandlerError::retry("the gateway cannot be reached")
+        HandlerError::retry("the gateway cannot be reached").downstream(NAME)
     } else {
         HandlerError::uncertain("the gateway was asked, and its answer was lost")
     }
@@ -127,6 +132,10 @@ fn refusal(status: StatusCode) -> HandlerError {
         | StatusCode::MISDIRECTED_REQUEST
         | StatusCode::TOO_EARLY
         | StatusCode::TOO_MANY_REQUESTS => HandlerError::retry(format!("the gateway did not charge: {status}")),
+        // It is away, or what stands before it. It may have charged all the same.
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            HandlerError::uncertain(format!("the gateway is away, and may have charged: {status}")).downstream(NAME)
+        }
         // Whoever gave up on the way, a proxy too, may have handed the request on before: 408, 499, the 5xx. A conflict
         // (409) can be with a charge under this very key. What the others mean to a gateway is not known.
         status => HandlerError::uncertain(format!("the gateway failed, and may have charged: {status}")),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use claimant::dynamodb::LockTable;
 use claimant::store::Store;
-use claimant::{Consumer, Lease};
+use claimant::{Breaker, Consumer, Lease};
 use gateway::Gateway;
 use handler::Payment;
 
@@ -35,6 +35,8 @@ fn consumer(store: impl Store, gateway: Gateway, deduplicates: bool) -> Consumer
     let consumer = Consumer::new("payment", store, gateway).key(|payment: &Payment| &payment.order_id);
     let consumer = consumer.on_duplicate(handler::repeat_receipt);
     let consumer = consumer.wait_while_busy(BUSY_WAIT);
+    // Single charges are refused on good days, too.
+    let consumer = consumer.breaker(Breaker::new(gateway::NAME).opens_after(8, 10));
     // Where it does not, a second request would be a second charge: what may have been charged is left for a person to decide.
     if deduplicates { consumer.lease(Lease::Renewed(LEASE)) } else { consumer.at_most_once() }
 }

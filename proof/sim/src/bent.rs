@@ -2,11 +2,11 @@
 
 use claimant_core::protocol::{Abandoned, ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    BatchedClaim, Call, Claim, ClaimAnswer, Fence, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
     Transactional,
 };
 
-use crate::calls::BREAKER;
+use crate::calls::{BREAKER, LIMIT};
 use crate::mutant::Mutant;
 
 /// A store whose answers are read wrongly.
@@ -38,6 +38,13 @@ impl<S: Store + Clone> Bent<S> {
             }
             ClaimAnswer::Granted(claim) if self.mutant == Mutant::FenceMadeUp && !request.first_delivery => {
                 ClaimAnswer::Granted(Claim { fence: claim.fence.next(), ..claim })
+            }
+            ClaimAnswer::Refused(Refusal::Busy { .. })
+                if self.mutant == Mutant::SlotsShared && request.id.as_str().starts_with(LIMIT) =>
+            {
+                let (owner, fence, lease_until) = (request.owner.clone(), Fence::FIRST, request.lease_until);
+                let (id, attempt, taken_over, transaction) = (request.id.clone(), 1, false, None);
+                ClaimAnswer::Granted(Claim { id, owner, fence, lease_until, attempt, taken_over, transaction })
             }
             answer => answer,
         }

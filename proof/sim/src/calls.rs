@@ -12,6 +12,15 @@ pub const LOCKS: &str = "locks";
 /// How the ids of breakers' records begin.
 pub const BREAKER: &str = "claimant-breaker#";
 
+/// How the ids of the records of limits and their slots begin.
+pub const LIMIT: &str = "claimant-rate#";
+
+/// Whether a record is that of a message's key, and not of a breaker or a limit.
+#[must_use]
+pub fn is_of_message(id: &str) -> bool {
+    !id.starts_with(BREAKER) && !id.starts_with(LIMIT)
+}
+
 /// The name of the table that transactional handlers write to.
 pub const EFFECTS: &str = "effects";
 

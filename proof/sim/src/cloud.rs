@@ -30,6 +30,9 @@ const REDRIVES_FRUITLESS: usize = 3;
 /// A drain that takes longer than this never ends.
 const DRAIN_MAX_S: u64 = 12 * 3_600;
 
+/// As long again for work that wants to wait longer than a queue can hide it: so often in a row at most, in a group.
+const DELAYS_MAX_S: u64 = 4 * 90_000;
+
 /// The event source mapping with its function.
 pub struct Cloud {
     world: World,
@@ -96,6 +99,8 @@ impl Cloud {
         }
         // What is late has arrived after this.
         sleep(Duration::from_secs(PAUSE_S)).await;
+        // A schedule of what was done meanwhile may be among it.
+        self.drain(&mut producers).await;
         let mut state = self.world.state();
         let left = state.sqs.messages().map(|message| message.id.clone()).collect();
         state.note(Event::Drained { left });
@@ -103,8 +108,9 @@ impl Cloud {
 
     /// Delivers until there is nothing left to deliver, or that takes too long.
     async fn drain(&mut self, producers: &mut JoinSet<()>) {
-        let end = Instant::now() + Duration::from_secs(DRAIN_MAX_S);
+        let end = Instant::now() + Duration::from_secs(DRAIN_MAX_S + DELAYS_MAX_S);
         while Instant::now() < end {
+            self.send_scheduled();
             while self.deliver_one() {}
             while producers.try_join_next().is_some() {}
             if producers.is_empty() && self.deliveries.is_empty() && self.world.state().sqs.is_empty() {
@@ -117,6 +123,14 @@ impl Cloud {
                 Some(_) = producers.join_next() => {}
                 () = sleep_until(soon.min(end)) => {}
             }
+        }
+    }
+
+    fn send_scheduled(&self) {
+        let mut state = self.world.state();
+        let now = state.now_ms();
+        for (name, id, again) in state.sqs.send_scheduled(now) {
+            state.note(Event::SentAgain { id, name, again });
         }
     }
 
@@ -136,6 +150,9 @@ impl Cloud {
             Some(environment) => environment.process.is_gone() || environment.running() < per_process,
             None => true,
         };
+        if !self.world.lets_in() {
+            return false;
+        }
         let Some(slot) = self.slots.iter().position(free) else { return false };
         let batch = receive(&self.world);
         if batch.is_empty() {

@@ -1,6 +1,8 @@
 //! A scenario from a seed.
 
+mod delays;
 mod handlers;
+mod limits;
 mod outages;
 mod patterns;
 
@@ -50,6 +52,8 @@ pub fn draw(seed: u64) -> Scenario {
     scenario.consumer.busy_wait_ms = rarely(&mut rng, 4).then(|| one(&mut rng, &[100, 1_000, 4_000]));
     handlers::apply(&mut rng, &mut scenario);
     outages::apply(&mut Rng::with_seed(seed.rotate_left(32)), &mut scenario);
+    delays::apply(&mut Rng::with_seed(seed.rotate_left(16)), &mut scenario);
+    limits::apply(&mut Rng::with_seed(seed.rotate_left(48)), &mut scenario);
     scenario
 }
 
@@ -86,6 +90,7 @@ fn consumer(rng: &mut Rng) -> ConsumerSpec {
         routes: None,
         busy_wait_ms: None,
         breaker: None,
+        limit: None,
     }
 }
 
@@ -101,6 +106,7 @@ fn function(rng: &mut Rng) -> FunctionSpec {
         per_process: if rarely(rng, 4) { rng.usize(2..=4) } else { 1 },
         mapping_reports: rarely(rng, 12).then(|| rng.bool()),
         threads: false,
+        pauses: false,
     }
 }
 
@@ -114,6 +120,7 @@ fn queue(rng: &mut Rng, function: &FunctionSpec) -> QueueSpec {
         batch_max: if fifo_groups.is_some() { one(rng, &[1, 3, 10]) } else { one(rng, &[1, 3, 10, 30]) },
         letters: rng.bool(),
         changes_visibility: !rarely(rng, 5),
+        schedules: false,
     }
 }
 

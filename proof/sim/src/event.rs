@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
+use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use claimant_core::{Envelope, Event, Message, Rejection};
 use serde_json::{Value, json};
 
@@ -17,6 +17,9 @@ pub const KIND: &str = "kind";
 
 /// A kind that no route takes.
 const UNKNOWN: &str = "unknown";
+
+/// An attribute by which a schedule is known to be one of this message.
+pub const MESSAGE_ID: &str = "sim-message-id";
 
 /// How deep a deeply nested body is.
 const DEEP: usize = 10_000;
@@ -99,6 +102,11 @@ pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
             attributes.insert("MessageGroupId".to_owned(), format!("g{group}"));
         }
         record.attributes = attributes;
+        if world.scenario.queue.schedules {
+            let mut id = SqsMessageAttribute::default();
+            (id.data_type, id.string_value) = (Some("String".to_owned()), Some(delivery.message.id.clone()));
+            record.message_attributes.insert(MESSAGE_ID.to_owned(), id);
+        }
         record.event_source_arn = Some(arn.clone());
         record
     });

@@ -35,6 +35,25 @@ pub enum Fault {
         /// For how long.
         for_ms: u64,
     },
+    /// With one request to Lambda's API or EventBridge Scheduler about the event source mapping.
+    Intake {
+        /// Which.
+        nth: u32,
+        /// What happens to it; throttled, it is refused for want of a permission.
+        fate: Fate,
+    },
+    /// The process is killed when it makes one of these requests, which is under way then.
+    KillAtIntake {
+        /// Which.
+        nth: u32,
+    },
+    /// The process is stopped when it makes one of these requests, and goes on later.
+    FreezeAtIntake {
+        /// Which.
+        nth: u32,
+        /// For how long.
+        for_ms: u64,
+    },
     /// With one payload that is fetched.
     Fetch {
         /// Which.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use claimant_core::{
-    Breaker, Conflicts, Consumer, Consumers, Context, Fingerprint, HandlerThreads, Items, Lease, Routes, Store,
+    Breaker, Conflicts, Consumer, Consumers, Context, Fingerprint, HandlerThreads, Items, Lease, Limit, Routes, Store,
     TransactionGuard, Transactional, Variables,
 };
 use claimant_dynamodb::{LockTable, Transaction};
@@ -18,7 +18,7 @@ use crate::event::{KIND, Several, kind};
 use crate::mutant::Mutant;
 use crate::payloads::Payloads;
 use crate::process::Process;
-use crate::scenario::{BreakerSpec, Guarantee, Scenario};
+use crate::scenario::{BreakerSpec, Guarantee, LimitSpec, Scenario};
 use crate::work::{Actor, DOWNSTREAM, Payload};
 use crate::world::World;
 
@@ -72,6 +72,9 @@ fn settings(scenario: &Scenario) -> Settings {
         ("CLAIMANT_VISIBILITY", switch(scenario.queue.changes_visibility)),
         ("CLAIMANT_MAPPING_CHECK", if scenario.function.mapping_reports.is_some() { "refuse" } else { "off" }),
     ];
+    if scenario.function.pauses {
+        vars.push(("CLAIMANT_RESUME_ROLE_ARN", "arn:aws:iam::123456789012:role/resume"));
+    }
     if scenario.queue.letters {
         let name = if scenario.queue.fifo_groups.is_some() { "dead.fifo" } else { "dead" };
         let url = if name == "dead" {
@@ -80,6 +83,10 @@ fn settings(scenario: &Scenario) -> Settings {
             "https://sqs.us-east-1.amazonaws.com/123456789012/dead.fifo"
         };
         vars.push(("CLAIMANT_DEAD_LETTER_QUEUE_URL", url));
+    }
+    if scenario.queue.schedules {
+        vars.push(("CLAIMANT_SCHEDULE_ROLE_ARN", "arn:aws:iam::123456789012:role/schedules"));
+        vars.push(("CLAIMANT_SCHEDULE_DEAD_LETTER_ARN", "arn:aws:sqs:us-east-1:123456789012:unsent"));
     }
     Settings::from_variables(Variables::new(vars).refuse_unknown()).expect("these variables are all known")
 }
@@ -170,6 +177,11 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     if let Some(BreakerSpec { failures, of, open_for_ms }) = spec.breaker {
         let breaker = Breaker::new(DOWNSTREAM).opens_after(failures, of).open_for(Duration::from_millis(open_for_ms));
         consumer = consumer.breaker(breaker);
+    }
+    if let Some(LimitSpec { per_second, at_once, slots }) = spec.limit {
+        let limit = Limit::new(DOWNSTREAM).slots(slots);
+        let limit = per_second.into_iter().fold(limit, Limit::per_second);
+        consumer = consumer.limit(at_once.into_iter().fold(limit, Limit::at_once));
     }
     if let Some(ms) = spec.timeout_ms {
         consumer = consumer.timeout(Duration::from_millis(ms));

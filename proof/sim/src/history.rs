@@ -125,6 +125,10 @@ pub enum Event {
     FetchAsked { invocation: Option<InvocationNo>, fate: Option<Fate> },
     /// An operator has acted on a key, or has tried to.
     Operated { id: String, act: Act, came: &'static str },
+    /// The function asks Lambda's API or EventBridge Scheduler about its event source mapping.
+    IntakeAsked { invocation: Option<InvocationNo>, number: u32, what: &'static str, fate: Option<Fate> },
+    /// What became of the mapping: whether it is off, and how many schedules are to switch it on.
+    Intake { what: &'static str, off: bool, returns: usize },
     /// A message was hidden, or not.
     Hidden { invocation: Option<InvocationNo>, id: String, for_s: u64, done: bool },
     /// A handler began.
@@ -167,6 +171,12 @@ pub enum Event {
     Exhausted { id: String },
     /// The function put a copy of a message into the dead-letter queue.
     Lettered { id: String, copy: String },
+    /// The function made a schedule that sends a message again.
+    Scheduled { id: String, name: String },
+    /// There was one of its name.
+    ScheduledAlready { id: String },
+    /// The schedule has sent it.
+    SentAgain { id: String, name: String, again: String },
     /// An operator moved a dead letter back.
     Redriven { id: String, again: String },
     /// The queue shows a message again that is in flight.

@@ -12,6 +12,7 @@
 //! | [`handler`], [`work`] | the consumers, and what their handlers do |
 //! | [`operator`] | operators, who act on keys beside the consumers |
 //! | [`payloads`] | payloads that messages only point to |
+//! | [`intake_api`] | what lets messages in, and what switches it on again |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
 //! | [`dynamo`], [`sqs`] | the store and the queue |
 //! | [`timeline`], [`entities`], [`check`], [`expected`] | the history by its entities, and the rules that it must keep |
@@ -33,6 +34,7 @@ pub mod expected;
 pub mod fault;
 pub mod handler;
 pub mod history;
+pub mod intake_api;
 pub mod judge;
 pub mod mutant;
 pub mod operator;

@@ -28,6 +28,8 @@ pub enum Mutant {
     WritesAfterReturn,
     /// Dead letters count as sent without a confirmation.
     LettersUnconfirmed,
+    /// Schedules count as made without a confirmation.
+    SchedulesUnconfirmed,
     /// Visibility timeouts are never changed.
     VisibilityForgotten,
     /// Failures are not reported.
@@ -78,6 +80,10 @@ pub enum Mutant {
     ActsForced,
     /// A process that reads the record of an open breaker sees none.
     BreakerUnseen,
+    /// The intake is switched off though its return was not confirmed.
+    ReturnsUnconfirmed,
+    /// A slot of a limit that another process holds counts as granted.
+    SlotsShared,
 }
 
 impl Mutant {
@@ -128,6 +134,7 @@ impl Mutant {
                 | Self::ClaimsAhead
                 | Self::FenceMadeUp
                 | Self::BreakerUnseen
+                | Self::SlotsShared
         )
     }
 }

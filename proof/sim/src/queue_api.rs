@@ -1,11 +1,13 @@
 //! SQS's requests, as far as claimant makes them, over the queue of the run.
 
+use aws_smithy_types::date_time::{DateTime, Format};
 use serde_json::{Value, json};
 
+use crate::event::MESSAGE_ID;
 use crate::history::{Event, InvocationNo};
 use crate::mutant::Mutant;
-use crate::sqs::Expired;
-use crate::world::World;
+use crate::sqs::{Expired, Scheduled};
+use crate::world::{BEGIN_MS, World};
 
 /// The code for a message that is another owner's to hide, or was deleted.
 const EXPIRED: &str = "InvalidParameterValue";
@@ -40,6 +42,15 @@ pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, b
         "SendMessageBatch" => {
             let entries = body["Entries"].as_array().into_iter().flatten();
             (200, json!({ "Successful": entries.map(|entry| send(world, entry)).collect::<Vec<_>>(), "Failed": [] }))
+        }
+        "CreateSchedule" => schedule(world, body),
+        "GetSchedule" => {
+            let state = world.state();
+            let scheduled = state.sqs.scheduled(body["Name"].as_str().unwrap_or_default());
+            match scheduled {
+                Some(scheduled) => (200, serde_json::from_str(&scheduled.request).unwrap_or_default()),
+                None => (404, refusal("ResourceNotFoundException")),
+            }
         }
         other => panic!("the simulated SQS does not know {other}"),
     }
@@ -83,6 +94,42 @@ fn send(world: &World, request: &Value) -> Value {
     let copy = state.sqs.send_dead(text(&request["MessageBody"]), group);
     state.note(Event::Lettered { id, copy: copy.clone() });
     json!({ "Id": request["Id"], "MessageId": copy, "MD5OfMessageBody": "" })
+}
+
+fn schedule(world: &World, request: &Value) -> (u16, Value) {
+    if world.mutant == Some(Mutant::SchedulesUnconfirmed) {
+        return (200, json!({ "ScheduleArn": "none" }));
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let input: Value = serde_json::from_str(&text(&request["Target"]["Input"])).unwrap_or_default();
+    let group = input["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
+    let id = text(&input["MessageAttributes"][MESSAGE_ID]["StringValue"]);
+    let name = text(&request["Name"]);
+    let at_ms = at_ms(&text(&request["ScheduleExpression"])).unwrap_or_default();
+    let body = text(&input["MessageBody"]);
+    let mut state = world.state();
+    let asked = request.to_string();
+    let again = state.sqs.scheduled(&name).is_some_and(|there| there.request == asked);
+    let scheduled = Scheduled { at_ms, id: id.clone(), body, group, request: asked };
+    if !again && !state.sqs.schedule(&name, scheduled) {
+        state.note(Event::ScheduledAlready { id });
+        return (409, refusal("ConflictException"));
+    }
+    if !again {
+        state.note(Event::Scheduled { id, name });
+    }
+    (200, json!({ "ScheduleArn": "arn" }))
+}
+
+/// The time of `at(2027-01-31T08:00:00)` since the beginning of the run.
+fn at_ms(expression: &str) -> Option<u64> {
+    let text = expression.strip_prefix("at(")?.strip_suffix(')')?;
+    let at = DateTime::from_str(&format!("{text}Z"), Format::DateTime).ok()?.to_millis().ok()?;
+    Some(u64::try_from(at).ok()?.saturating_sub(BEGIN_MS))
+}
+
+fn refusal(code: &str) -> Value {
+    json!({ "__type": code, "Message": "simulated" })
 }
 
 fn error() -> Value {

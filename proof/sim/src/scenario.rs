@@ -78,6 +78,20 @@ pub struct ConsumerSpec {
     /// The breaker of what its handlers call, if it has one.
     #[serde(default)]
     pub breaker: Option<BreakerSpec>,
+    /// The limit of what its handlers call, if it has one.
+    #[serde(default)]
+    pub limit: Option<LimitSpec>,
+}
+
+/// A limit's settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitSpec {
+    /// How many messages are started in a second.
+    pub per_second: Option<u32>,
+    /// How many run at once.
+    pub at_once: Option<u32>,
+    /// Into how many slots it is split.
+    pub slots: u32,
 }
 
 /// A breaker's settings.
@@ -115,6 +129,9 @@ pub struct QueueSpec {
     pub letters: bool,
     /// Whether the function changes visibility.
     pub changes_visibility: bool,
+    /// Whether the function has schedules, for what is to wait longer than a queue can hide it.
+    #[serde(default)]
+    pub schedules: bool,
 }
 
 /// The function's settings.
@@ -131,6 +148,9 @@ pub struct FunctionSpec {
     /// Whether handlers run on a real thread, which they can block for real.
     #[serde(default)]
     pub threads: bool,
+    /// Whether an open breaker pauses the event source mapping.
+    #[serde(default)]
+    pub pauses: bool,
 }
 
 /// One message as its producer sends it.
@@ -260,6 +280,15 @@ impl Scenario {
 
     /// By how much clocks may differ, as the consumer is told.
     pub const SKEW_MS: i64 = 1_000;
+    /// A breaker is probed after this time at most.
+    const OPEN_MAX_MS: u64 = 60_000;
+
+    /// Whether a breaker may hold messages back at some time between these: while what handlers call is away, and as long after as it can be open.
+    #[must_use]
+    pub fn may_hold_back(&self, from: u64, to: u64) -> bool {
+        let away = |fault: &Fault| matches!(*fault, Fault::Away { from_ms, for_ms } if from_ms <= to && from <= from_ms + for_ms + Self::OPEN_MAX_MS);
+        self.consumer.breaker.is_some() && self.faults.iter().any(away)
+    }
 
     /// Whether clocks keep within what the consumer is told.
     #[must_use]

@@ -42,7 +42,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 20] = [
+    let all: [fn(&mut Scenario); 23] = [
         |s| s.consumer.items = None,
         |s| s.messages.iter_mut().for_each(|message| message.large = false),
         |s| {
@@ -58,6 +58,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.consumer.ignores_conflicts = false,
         |s| s.queue.fifo_groups = None,
         |s| s.queue.letters = false,
+        |s| s.queue.schedules = false,
         |s| s.queue.batch_max = 1,
         |s| s.function.per_process = 1,
         |s| s.function.mapping_reports = None,
@@ -65,6 +66,8 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.consumer.by_message_id = false,
         |s| s.consumer.busy_wait_ms = None,
         |s| s.consumer.breaker = None,
+        |s| s.function.pauses = false,
+        |s| s.consumer.limit = None,
         |s| s.messages.iter_mut().for_each(|message| message.more.clear()),
         plain,
     ];

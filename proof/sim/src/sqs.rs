@@ -38,7 +38,24 @@ pub struct Sqs {
     messages: BTreeMap<u32, Message>,
     /// Dead letters, oldest first.
     pub dead: Vec<Message>,
+    /// What is sent again at its time, by the names of the schedules.
+    scheduled: BTreeMap<String, Scheduled>,
     sent: u32,
+}
+
+/// A message that is sent again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduled {
+    /// When.
+    pub at_ms: u64,
+    /// The message that it was.
+    pub id: String,
+    /// Its body.
+    pub body: String,
+    /// Its group, on a FIFO queue.
+    pub group: Option<u32>,
+    /// The request that made the schedule, as it is shown.
+    pub request: String,
 }
 
 /// Why a request was refused: the message was deleted, or, on a FIFO queue, another owner has it, or may have.
@@ -68,6 +85,33 @@ impl Sqs {
         let (receives, hidden_until_ms) = (0, 0);
         self.dead.push(Message { id: id.clone(), body, group, receives, hidden_until_ms, in_flight: false });
         id
+    }
+
+    /// Makes a schedule; whether there was none of this name.
+    pub fn schedule(&mut self, name: &str, scheduled: Scheduled) -> bool {
+        let free = !self.scheduled.contains_key(name);
+        if free {
+            self.scheduled.insert(name.to_owned(), scheduled);
+        }
+        free
+    }
+
+    /// The schedule of this name.
+    #[must_use]
+    pub fn scheduled(&self, name: &str) -> Option<&Scheduled> {
+        self.scheduled.get(name)
+    }
+
+    /// Sends what is due, and gives names, old ids and new ones.
+    pub fn send_scheduled(&mut self, now_ms: u64) -> Vec<(String, String, String)> {
+        let due = |scheduled: &Scheduled| scheduled.at_ms <= now_ms;
+        let names: Vec<_> = self.scheduled.iter().filter(|(_, one)| due(one)).map(|(name, _)| name.clone()).collect();
+        let sent = names.into_iter().filter_map(|name| {
+            let Scheduled { id, body, group, .. } = self.scheduled.remove(&name)?;
+            let again = self.send(now_ms, body, group);
+            Some((name, id, again))
+        });
+        sent.collect()
     }
 
     /// Moves dead letters back, as new messages; gives old and new ids.
@@ -157,7 +201,7 @@ impl Sqs {
     /// Whether there is nothing but dead letters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+        self.messages.is_empty() && self.scheduled.is_empty()
     }
 
     /// The messages that are in the queue.
@@ -168,7 +212,8 @@ impl Sqs {
     /// When the next message becomes visible by itself.
     #[must_use]
     pub fn next_ms(&self) -> Option<u64> {
-        self.messages.values().map(|message| message.hidden_until_ms).min()
+        let shown = self.messages.values().map(|message| message.hidden_until_ms);
+        shown.chain(self.scheduled.values().map(|scheduled| scheduled.at_ms)).min()
     }
 
     fn advance(&mut self, now_ms: u64) {

@@ -27,6 +27,8 @@ pub struct Timeline<'a> {
     pub records: BTreeMap<String, Vec<(u64, Option<Record>)>>,
     /// When copies of each message were put into the dead-letter queue.
     pub letters: BTreeMap<String, Vec<u64>>,
+    /// When schedules of each message were made.
+    pub schedules: BTreeMap<String, Vec<u64>>,
     /// Ids that are in the dead-letter queue at the end.
     pub dead: BTreeSet<String>,
 }
@@ -58,6 +60,7 @@ impl<'a> Timeline<'a> {
             specs: BTreeMap::new(),
             records: BTreeMap::new(),
             letters: BTreeMap::new(),
+            schedules: BTreeMap::new(),
             dead: BTreeSet::new(),
         };
         for (at, event) in &history.events {
@@ -237,6 +240,11 @@ impl<'a> Timeline<'a> {
             }
             Event::Exhausted { id } => {
                 self.dead.insert(id.clone());
+            }
+            Event::Scheduled { id, .. } => self.schedules.entry(id.clone()).or_default().push(at),
+            Event::SentAgain { id, again, .. } => {
+                let spec = same(self, id);
+                self.specs.extend(spec.map(|spec| (again.clone(), spec)));
             }
             Event::Redriven { id, again } => {
                 let spec = same(self, id);

@@ -17,6 +17,7 @@ use tokio::time::sleep;
 
 use crate::dynamo;
 use crate::history::{Event, InvocationNo, RequestNo};
+use crate::intake_api;
 use crate::mutant::Mutant;
 use crate::process;
 use crate::queue_api;
@@ -63,10 +64,18 @@ type Back = Option<Result<(u16, Value), &'static str>>;
 impl HttpConnector for Wire {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
-        let Some((service, operation)) = target.split_once('.') else {
-            return self.list_mappings();
+        if let Some(answer) = intake_api::ask(&self.world, &request) {
+            return intake_answer(answer);
+        }
+        let mut body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
+        let (service, operation) = match (target.split_once('.'), schedule_name(request.uri())) {
+            (Some(named), _) => named,
+            (None, Some(name)) => {
+                body["Name"] = json!(name);
+                ("Scheduler", if request.method() == "POST" { "CreateSchedule" } else { "GetSchedule" })
+            }
+            (None, None) => return self.list_mappings(),
         };
-        let body = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
         let sent = self.ask(service.starts_with("DynamoDB"), operation, body);
         let (number, of_store, world) = (sent.request, sent.of_store, self.world.clone());
         let (sender, answer) = oneshot::channel();
@@ -121,6 +130,25 @@ impl Wire {
             response(200, &body)
         })
     }
+}
+
+/// The name of the schedule that this address is of.
+fn schedule_name(uri: &str) -> Option<&str> {
+    uri.split_once("/schedules/")?.1.split('?').next()
+}
+
+/// What comes of a request about the intake.
+fn intake_answer(answer: oneshot::Receiver<Result<(u16, &'static str, Value), &'static str>>) -> HttpConnectorFuture {
+    HttpConnectorFuture::new(async move {
+        match answer.await {
+            Ok(Ok((status, code, body))) => response(status, &body).map(|mut response| {
+                response.headers_mut().insert("x-amzn-errortype", code);
+                response
+            }),
+            Ok(Err(why)) => Err(ConnectorError::io(why.into())),
+            Err(_) => std::future::pending().await,
+        }
+    })
 }
 
 fn response(status: u16, body: &Value) -> Result<HttpResponse, ConnectorError> {

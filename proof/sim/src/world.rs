@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::calls::{EFFECTS, LOCKS, Owners};
 use crate::dynamo::{Answer, Dynamo};
 use crate::history::{Event, History, InvocationNo, RequestNo, RunNo};
+use crate::intake_api::Intake;
 use crate::mutant::Mutant;
 use crate::process::Process;
 use crate::scenario::{Fate, Fault, Scenario};
@@ -60,6 +61,8 @@ pub struct State {
     pub dynamo: Dynamo,
     /// The queue.
     pub sqs: Sqs,
+    /// What lets messages in.
+    pub intake: Intake,
     /// What happened.
     pub history: History,
     /// Owner tokens.
@@ -149,6 +152,7 @@ impl World {
         let state = State {
             dynamo: Dynamo::default(),
             sqs,
+            intake: Intake::default(),
             history: History::default(),
             owners: Owners::default(),
             clocks_ms: scenario.function.clocks_ms.clone(),
@@ -211,6 +215,23 @@ impl World {
     /// Whether there is such a fault, and faults have not stopped.
     pub fn fault(&self, is_it: impl Fn(&Fault) -> bool) -> bool {
         self.state().faults && self.scenario.faults.iter().any(is_it)
+    }
+
+    /// What a fault says, if there is such a one, and faults have not stopped.
+    pub fn fault_of<T>(&self, what: impl Fn(&Fault) -> Option<T>) -> Option<T> {
+        self.state().faults.then(|| self.scenario.faults.iter().find_map(what)).flatten()
+    }
+
+    /// The process in which an invocation runs, while that lives.
+    #[must_use]
+    pub fn process_of(&self, invocation: InvocationNo) -> Option<Arc<Process>> {
+        let state = self.state();
+        let number = state.history.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Invoked { invocation: no, process_run, .. } if *no == invocation => Some(*process_run),
+            _ => None,
+        })?;
+        let mut running = state.processes.iter().filter_map(Weak::upgrade);
+        running.find(|process| process.process_run == number)
     }
 
     /// Whether what the handlers call is away.

@@ -23,7 +23,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A consumer of batches, and what it works with.
 struct World {
-    engine: Engine<Work>,
+    engine: Engine,
     store: PostgresStore,
     clock: MovableClock,
 }

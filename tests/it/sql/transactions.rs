@@ -108,7 +108,7 @@ where
 
 /// A consumer on a transactional store, and its clock.
 struct World {
-    engine: Engine<Work>,
+    engine: Engine,
     store: Arc<dyn Store>,
     begun: Arc<Semaphore>,
     may_end: Arc<Semaphore>,

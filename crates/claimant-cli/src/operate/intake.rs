@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use claimant_core::Error;
-use claimant_operate::intake::{Change, Intake, Mapping};
+use claimant_core::error::Chain;
+use claimant_operate::intake::{Change, ComesBack, Intake, Mapping};
 use serde_json::json;
 
 use super::confirm;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::table::{Fit, Table};
 use crate::exit::Ended;
-use crate::output::{say, say_json};
+use crate::output::{note, say, say_json};
 
 /// How long a change may take to take effect, unless said otherwise.
 const WAIT_S: u64 = 60;
@@ -18,7 +19,8 @@ const WAIT_S: u64 = 60;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The event source mappings of SQS queues are switched; messages stay in their queues meanwhile, for as long as these retain them. A
-deployment that changes a mapping sets it to what the template says.
+deployment that changes a mapping sets it to what the template says. A mapping that an open breaker has paused is switched on by a
+schedule; `pause` deletes that, and the mapping stays off until `resume`.
 
 Exit codes: 0 where all is as asked for, 1 where it is not so within --wait or the question was answered with no, 2 where it could
 not be done.")]
@@ -71,17 +73,49 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         for mapping in &mut mappings {
             let changed = intake.change(mapping, change).await?;
             *mapping = intake.settled(&changed, Duration::from_secs(options.wait)).await?;
+            if !enabled {
+                keep_off(&intake, mapping).await;
+            }
         }
     }
-    print(&mappings, &options);
+    let mut back = Vec::new();
+    for mapping in &mappings {
+        // Whoever may not ask for schedules sees the state alone.
+        back.push(intake.comes_back(mapping).await.unwrap_or_default());
+    }
+    print(&mappings, &back, &options);
     let wanted = if enabled { "Enabled" } else { "Disabled" };
     let good = options.write.dry_run || mappings.iter().all(|mapping| mapping.state == wanted);
     Ok(if good { Ended::Well } else { Ended::WithFaults })
 }
 
-fn print(mappings: &[Mapping], options: &OnFunction) {
+/// Deletes what would switch a mapping on that was paused by a person.
+async fn keep_off(intake: &Intake, mapping: &Mapping) {
+    match intake.keep_off(mapping).await {
+        Ok(deleted) => deleted.iter().for_each(|planned| {
+            note(format!(
+                "A breaker had paused {} from {} until {}; it now stays off.",
+                mapping.function,
+                mapping.queue,
+                planned.at.to_utc()
+            ));
+        }),
+        Err(error) => note(format!(
+            "Where a breaker has paused {}, a schedule switches it on again: {}",
+            mapping.function,
+            Chain(&error)
+        )),
+    }
+}
+
+fn print(mappings: &[Mapping], back: &[Option<ComesBack>], options: &OnFunction) {
     if options.output.json {
-        let mappings: Vec<_> = mappings.iter().map(Mapping::to_json).collect();
+        let shown = |(mapping, back): (&Mapping, &Option<ComesBack>)| {
+            let mut shown = mapping.to_json();
+            shown["on_again"] = back.as_ref().map(ComesBack::to_json).into();
+            shown
+        };
+        let mappings: Vec<_> = mappings.iter().zip(back).map(shown).collect();
         return say_json(&json!({ "dry_run": options.write.dry_run, "mappings": mappings }));
     }
     let columns =
@@ -92,4 +126,9 @@ fn print(mappings: &[Mapping], options: &OnFunction) {
         table.row([mapping.function.clone(), mapping.queue.clone(), mapping.state.clone(), reports.to_owned()]);
     }
     table.lines().iter().for_each(say);
+    for (mapping, back) in mappings.iter().zip(back) {
+        if let Some(back) = back {
+            say(format!("{} from {} is on again at {back}.", mapping.function, mapping.queue));
+        }
+    }
 }

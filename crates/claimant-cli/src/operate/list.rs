@@ -3,9 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use claimant_core::breaker::BREAKER_CONSUMER;
 use claimant_core::{ConsumerName, Error, State};
+use claimant_operate::intake::{ComesBack, Intake, Mapping};
 use claimant_operate::keys::{Found, Listed, Query, record_json, span};
 use claimant_operate::open::OpenStore;
+use claimant_operate::target::Place;
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
@@ -81,12 +84,40 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         lists.push((store, listed));
     }
     let found = lists.iter().any(|(_, listed)| !listed.found.is_empty());
+    let breakers = lists.iter().flat_map(|(_, listed)| &listed.found).any(|found| is_breaker(found.id.as_str()));
+    let paused = if breakers { paused(&place).await } else { Vec::new() };
     if options.output.json {
-        say_json(&document(&lists));
+        let mut document = document(&lists);
+        document["paused"] = paused.iter().map(|(mapping, back)| shown(mapping, back)).collect();
+        say_json(&document);
     } else {
         print(&lists, &query);
+        for (mapping, back) in &paused {
+            say(format!("{} from {} is paused, and on again at {back}.", mapping.function, mapping.queue));
+        }
     }
     Ok(if found { Ended::WithFaults } else { Ended::Well })
+}
+
+fn is_breaker(id: &str) -> bool {
+    id.strip_prefix(BREAKER_CONSUMER).is_some_and(|rest| rest.starts_with('#'))
+}
+
+fn shown(mapping: &Mapping, back: &ComesBack) -> Value {
+    json!({ "function": mapping.function, "queue": mapping.queue, "on_again": back.to_json() })
+}
+
+/// The mappings that a breaker has paused; none where that cannot be asked for.
+async fn paused(place: &Place) -> Vec<(Mapping, ComesBack)> {
+    let (intake, mut paused) = (Intake::of(place), Vec::new());
+    for function in &place.functions {
+        for mapping in intake.list(Some(&function.name)).await.unwrap_or_default() {
+            if let Ok(Some(back)) = intake.comes_back(&mapping).await {
+                paused.push((mapping, back));
+            }
+        }
+    }
+    paused
 }
 
 /// One store's list; `None` where its price was not accepted.

@@ -6,6 +6,7 @@
 //! | `effects` | what functions have done, and what was done twice |
 //! | `intake` | event source mappings: paused and resumed |
 //! | `list`, `inspect` | keys by their state; one key in words |
+//! | `limit` | what a limit allows all processes |
 //! | `act` | `release`, `reset`, `forget`, `resolve` |
 //! | `send` | messages for trying things out |
 //! | `demo` | a demonstration on a local cloud |
@@ -23,6 +24,7 @@ pub(crate) mod effects;
 pub(crate) mod fault;
 pub(crate) mod inspect;
 pub(crate) mod intake;
+pub(crate) mod limit;
 pub(crate) mod list;
 pub(crate) mod options;
 pub(crate) mod parse;

@@ -38,6 +38,16 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A rate: a whole number, and the time that it is for in milliseconds.
+pub(crate) fn rate(text: &str) -> Result<(u32, u64), String> {
+    let parts = text.split_once('/').and_then(|(calls, per)| {
+        let per = per.trim();
+        let per = if per.starts_with(|c: char| c.is_ascii_digit()) { per.to_owned() } else { format!("1{per}") };
+        Some((calls.trim().parse().ok()?, u64::try_from(time(&per).ok()?.as_millis()).ok()?))
+    });
+    parts.ok_or_else(|| "give a whole number and a time, such as 20/s, 6/min or 100/30s".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +67,22 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(time(text).ok(), seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates() {
+        for (text, wanted) in [
+            ("20/s", Some((20, 1_000))),
+            ("6/min", Some((6, 60_000))),
+            ("100 / 30s", Some((100, 30_000))),
+            ("20", None),
+            ("/s", None),
+            ("2.5/s", None),
+            ("20/", None),
+            ("20/x", None),
+        ] {
+            assert_eq!(rate(text).ok(), wanted, "{text}");
         }
     }
 

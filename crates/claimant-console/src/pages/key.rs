@@ -74,7 +74,7 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     let acted = store.keys.act(&order).await?;
     let (says, see) = (format!("{key}: {}", acted.in_words(on_key)), text::path("/keys/", key));
     let value = acted.to_json(&id);
-    Ok(if acted.is_done() { Done::new(says, see, value) } else { Done::refused(says, see, value) })
+    Ok(Done::of(acted.is_done(), says, see, value))
 }
 
 impl Serialize for Key {

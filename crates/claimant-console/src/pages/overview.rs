@@ -83,7 +83,12 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
     let mut changed = Vec::new();
     for mapping in intake.list(Some(function)).await? {
         let change = Change { enabled: Some(enabled), ..Change::default() };
-        changed.push(intake.change(&mapping, change).await?.to_json());
+        let changed_to = intake.change(&mapping, change).await?;
+        if !enabled {
+            // Whoever may not delete schedules pauses all the same; a breaker's is on again at its time, which the page then says.
+            drop(intake.keep_off(&changed_to).await);
+        }
+        changed.push(changed_to.to_json());
     }
     let text = match (changed.is_empty(), enabled) {
         (true, _) => return Ok(Done::refused(format!("{function} has no event source mapping."), "/", changed.into())),
@@ -295,6 +300,7 @@ fn mappings(function: &FunctionState, writes: bool) -> Markup {
         span .row {
             @for mapping in &function.mappings {
                 (badge(tone(&mapping.state), &mapping.state))
+                @if let Some(back) = &mapping.on_again { span .soft.small { "on again at " (back) } }
                 @if function.mappings.len() > 1 { span .soft.small { (mapping.queue) } }
             }
             @if writes {

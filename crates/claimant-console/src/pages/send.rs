@@ -58,10 +58,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
     // What was typed, or what the address asks for.
     let draft = console.draft(&ask.query);
     let fields = draft.as_ref().unwrap_or(&ask.query);
-    let before = match fields.get("message").filter(|_| fields.get("body").is_none()) {
-        Some(id) => Some(SentBefore::of(place, id).await?),
-        None => None,
-    };
+    let before = sending::before(place, fields).await?;
     let own = before.as_ref().and_then(|before| before.queue(place).ok()).map(|queue| queue.name.as_str());
     let asked = fields.get("queue").or(own);
     let queue = queues.iter().find(|queue| asked == Some(queue.name.as_str()));

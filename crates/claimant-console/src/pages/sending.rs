@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::send::{Batch, MESSAGES_MAX, NUMBER, Sender, SentBefore, Wrapping, fresh_number};
+use claimant_operate::target::Place;
 
 use crate::answer::Done;
 use crate::ask::Act;
@@ -37,10 +38,7 @@ async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
         return Ok(Done::before(form(console, fields)));
     }
     let place = console.place();
-    let before = match fields.get("message").filter(|_| fields.get("body").is_none()) {
-        Some(id) => Some(SentBefore::of(place, id).await?),
-        None => None,
-    };
+    let before = before(place, fields).await?;
     let queue = match (fields.get("queue"), &before) {
         (None, Some(before)) => before.queue(place)?,
         _ => place.queue_for(Some(fields.required("queue")?))?,
@@ -72,15 +70,25 @@ async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let mut value = report.to_json();
     value["queue"] = queue.name.as_str().into();
     value["number"] = number.into();
-    Ok(if report.sent == 0 { Done::refused(said, see, value) } else { Done::new(said, see, value) })
+    Ok(Done::of(report.sent > 0, said, see, value))
+}
+
+/// Returns the message that is to be sent again, where one is named and nothing else was typed.
+///
+/// # Errors
+/// When its body is no longer there.
+pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<SentBefore>, Error> {
+    match fields.get("message").filter(|_| fields.get("body").is_none()) {
+        Some(id) => SentBefore::of(place, id).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {
     let most = MESSAGES_MAX as u64;
     let number = |name: &str| fields.number(name, 1, 1..=most);
     let mut batch = Batch {
-        // A form sends lines that end as in mail.
-        body: fields.all("body").next().unwrap_or_default().replace("\r\n", "\n"),
+        body: fields.body().unwrap_or_default(),
         envelope: fields.get("envelope").map(str::parse).transpose()?.unwrap_or_default(),
         wrapping: Wrapping { kind: fields.get("type").map(str::to_owned), ..Wrapping::default() },
         // Both are 10,000 at most.

@@ -7,7 +7,7 @@ use claimant_core::error::Chain;
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_local::journal::{Event, lines};
 use claimant_operate::depths::Depth;
-use claimant_operate::intake::{Intake, Mapping};
+use claimant_operate::intake::{ComesBack, Intake, Mapping};
 use claimant_operate::keys::span;
 use claimant_operate::logs::{Logged, Logs};
 use claimant_operate::target::{Function, Place, Queue};
@@ -95,9 +95,9 @@ impl Deployed {
             })
         };
         let queues = self.place.queues.iter().zip(depths).filter_map(queue).collect();
-        let function = |(function, mappings): (&Function, Result<Vec<Mapping>, Error>)| FunctionState {
+        let function = |(function, mappings): (&Function, Result<Vec<MappingState>, Error>)| FunctionState {
             name: function.name.clone(),
-            mappings: untold.keep(mappings).unwrap_or_default().into_iter().map(mapping).collect(),
+            mappings: untold.keep(mappings).unwrap_or_default(),
             ..FunctionState::default()
         };
         let functions = self.place.functions.iter().zip(mappings).map(function).collect();
@@ -106,10 +106,10 @@ impl Deployed {
     }
 
     /// The mappings of each function, in their order.
-    async fn mappings(&self) -> Vec<Result<Vec<Mapping>, Error>> {
+    async fn mappings(&self) -> Vec<Result<Vec<MappingState>, Error>> {
         let (intake, mut mappings) = (Intake::of(&self.place), Vec::new());
         for some in self.place.functions.chunks(REQUESTS) {
-            mappings.extend(join_all(some.iter().map(|function| intake.list(Some(&function.name)))).await);
+            mappings.extend(join_all(some.iter().map(|function| mappings_of(&intake, &function.name))).await);
         }
         mappings
     }
@@ -201,7 +201,18 @@ impl Untold {
     }
 }
 
-fn mapping(mapping: Mapping) -> MappingState {
+/// The mappings of a function; of one that is off, when it is on again, where that may be asked for.
+async fn mappings_of(intake: &Intake, function: &str) -> Result<Vec<MappingState>, Error> {
+    let mut states = Vec::new();
+    for one in intake.list(Some(function)).await? {
+        let back = intake.comes_back(&one).await.unwrap_or_default();
+        states.push(mapping(one, back));
+    }
+    Ok(states)
+}
+
+fn mapping(mapping: Mapping, back: Option<ComesBack>) -> MappingState {
     let is_on = mapping.is_on();
-    MappingState { id: mapping.id, queue: mapping.queue, state: mapping.state, is_on }
+    let on_again = back.map(|back| back.to_string());
+    MappingState { id: mapping.id, queue: mapping.queue, state: mapping.state, is_on, on_again }
 }

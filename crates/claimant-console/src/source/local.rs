@@ -1,14 +1,14 @@
 //! A local cloud, seen from within.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_local::cloud::View;
 use claimant_local::lambda::FunctionCounters;
 use claimant_local::sqs::{Counters, Depth};
 use claimant_operate::outcomes::{LogLines, read};
-use claimant_operate::target::{Account, Place, Target};
+use claimant_operate::target::{Account, Place, Queue, Target};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -16,6 +16,7 @@ use super::local_message::message;
 use super::local_messages;
 use super::overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
 use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
+use crate::sync::lock;
 
 /// Outcomes by consumer.
 type Outcomes = BTreeMap<String, BTreeMap<String, u64>>;
@@ -24,14 +25,9 @@ type Outcomes = BTreeMap<String, BTreeMap<String, u64>>;
 pub struct LocalCloud {
     view: View,
     place: Place,
-    seen: Arc<Seen>,
+    outcomes: Arc<Mutex<Outcomes>>,
     /// Reads the functions' log lines; cancelled when this is dropped.
     _reading: JoinSet<()>,
-}
-
-#[derive(Default)]
-struct Seen {
-    outcomes: Mutex<Outcomes>,
 }
 
 impl LocalCloud {
@@ -41,15 +37,16 @@ impl LocalCloud {
     /// When its control endpoint gives no answer.
     pub async fn open(view: View) -> Result<Self, Error> {
         let place = Target::Local(view.endpoints.control.clone()).open(&Account::default()).await?;
-        let (seen, lines) = (Arc::<Seen>::default(), place.log_lines(true).await?);
+        let (outcomes, lines) = (Arc::default(), place.log_lines(true).await?);
         let mut reading = JoinSet::new();
-        reading.spawn(count(lines, Arc::clone(&seen)));
-        Ok(Self { view, place, seen, _reading: reading })
+        reading.spawn(count(lines, Arc::clone(&outcomes)));
+        Ok(Self { view, place, outcomes, _reading: reading })
     }
 
     fn now(&self) -> Result<Overview, Error> {
-        let queues = self.view.queues.iter().map(|name| self.queue(name)).collect::<Result<_, _>>()?;
-        let outcomes = self.seen.lock().clone().into_iter();
+        let dead = self.place.dead_letter_queues();
+        let queues = self.view.queues.iter().map(|name| self.queue(name, &dead)).collect::<Result<_, _>>()?;
+        let outcomes = lock(&self.outcomes).clone().into_iter();
         Ok(Overview {
             at_ms: SystemClock.now().as_millis(),
             queues,
@@ -61,7 +58,7 @@ impl LocalCloud {
         })
     }
 
-    fn queue(&self, name: &str) -> Result<QueueState, Error> {
+    fn queue(&self, name: &str, dead: &[&Queue]) -> Result<QueueState, Error> {
         let gone = |e| Error::new(format!("the queue {name} is gone")).caused_by(e);
         let Depth { visible, in_flight, delayed } = self.view.sqs.depth(name).map_err(gone)?;
         let Counters { sent, received, deleted, dead_lettered, expired } =
@@ -70,7 +67,7 @@ impl LocalCloud {
         Ok(QueueState {
             name: name.to_owned(),
             dead_letter_queue: known.and_then(|queue| queue.dead_letter_queue.clone()),
-            is_dead_letter_queue: self.place.dead_letter_queues().iter().any(|queue| queue.name == name),
+            is_dead_letter_queue: dead.iter().any(|queue| queue.name == name),
             visible: as_u64(visible),
             in_flight: as_u64(in_flight),
             delayed: as_u64(delayed),
@@ -84,7 +81,7 @@ impl LocalCloud {
             let mappings = seen.mappings.iter().map(|(queue, switch)| {
                 let state = format!("{:?}", switch.state());
                 let is_on = !state.starts_with("Disabl");
-                MappingState { id: switch.id().to_owned(), queue: queue.clone(), state, is_on }
+                MappingState { id: switch.id().to_owned(), queue: queue.clone(), state, is_on, on_again: None }
             });
             FunctionState {
                 name: seen.function.name().to_owned(),
@@ -131,18 +128,11 @@ impl Source for LocalCloud {
     }
 }
 
-impl Seen {
-    /// Locks the outcomes, which are whole after every statement.
-    fn lock(&self) -> MutexGuard<'_, Outcomes> {
-        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Counts the outcomes of batches until the cloud stops.
-async fn count(mut lines: LogLines, seen: Arc<Seen>) {
+async fn count(mut lines: LogLines, outcomes: Arc<Mutex<Outcomes>>) {
     while let Ok(Some(line)) = lines.next().await {
         if let Some(batch) = read(&line.text).filter(|batch| batch.message_id.is_none()) {
-            let mut outcomes = seen.lock();
+            let mut outcomes = lock(&outcomes);
             let counts = outcomes.entry(batch.consumer).or_default();
             for (outcome, count) in batch.outcomes {
                 *counts.entry(outcome).or_default() += count;

@@ -77,6 +77,9 @@ pub struct MappingState {
     pub state: String,
     /// Whether it polls, or is about to.
     pub is_on: bool,
+    /// When it is on again, and why, where a breaker has paused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_again: Option<String>,
 }
 
 /// What has happened to a function so far.

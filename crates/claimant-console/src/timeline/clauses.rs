@@ -73,12 +73,16 @@ impl Told<'_> {
             "duplicate" => format!("{}, so the handler did not run", self.done_by()),
             "busy" => self.busy(receive),
             "retry" => format!("the handler failed{why}"),
+            "scheduled" => {
+                format!("the handler failed, and a schedule sends it again later than its queue could hide it{why}")
+            }
             "cancelled" => format!("the handler was cancelled, as its time was over{why}"),
             "stuck" => {
                 "the handler did not stop when its time was over, so its claim stays until its lease ends".to_owned()
             }
             "not_started" => "there was no time left to start it".to_owned(),
             "breaker_open" => "it was held back, since a system that its handler calls was away".to_owned(),
+            "rate_limited" => "it waited for its turn within the limit of a system that its handler calls".to_owned(),
             "blocked" => "it waited behind an earlier message of its group, which did not succeed".to_owned(),
             "rejected" if receive.claims.is_empty() => {
                 format!("it could not be handled, and no retry can fix that{why}")

@@ -289,7 +289,7 @@ fn comes_back(last: &Receive<'_>) -> &'static str {
         Some("stuck" | "settle_unknown") => "it comes back when the lease of its claim is over",
         Some("retry" | "cancelled" | "lease_lost") => "it is tried again then, after the backoff",
         Some("blocked") => "it comes back in its turn, behind the earlier message of its group",
-        Some("not_started" | "breaker_open") => "it is tried again then",
+        Some("not_started" | "breaker_open" | "rate_limited") => "it is tried again then",
         Some("rejected" | "conflict" | "parked") => "it comes back until SQS moves it to the dead-letter queue",
         _ => "it comes back when its queue's visibility timeout ends",
     }

@@ -145,6 +145,7 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
         Some("stuck" | "settle_unknown") => "for the end of the lease of its claim",
         Some("blocked") => "for an earlier message of its group",
         Some("breaker_open") => "for the system that its handler calls: the breaker was open",
+        Some("rate_limited") => "for its turn within the limit of the system that its handler calls",
         Some("not_started") => "for an invocation that has time for it",
         Some("rejected" | "conflict" | "parked") => "to be received once more, on its way to the dead-letter queue",
         _ => "for the end of its visibility timeout: nothing else brings a message back whose process died",

@@ -3,11 +3,10 @@
 use claimant_core::Timestamp;
 use maud::{Markup, html};
 
+use crate::timeline::words::short;
+
 /// How many times as long JSON may be in lines: small values that are nested deep are mostly white space.
 const SPREAD_GROWTH_MAX: usize = 4;
-
-/// How much of an id a list shows, in characters.
-const ID_SHOWN: usize = 8;
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -36,8 +35,7 @@ pub(crate) fn duration(ms: u64) -> String {
 
 /// Draws a message's id, short, as a link to its page.
 pub(crate) fn message(id: &str) -> Markup {
-    let short: String = id.chars().take(ID_SHOWN).collect();
-    html! { a .id.short href=(path("/messages/", id)) title=(id) { (short) } }
+    html! { a .id.short href=(path("/messages/", id)) title=(id) { (short(id)) } }
 }
 
 /// Draws a key as a link to its page.

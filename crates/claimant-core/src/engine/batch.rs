@@ -12,35 +12,38 @@ use super::dead_letters::DeadLetters;
 use super::gate::Gate;
 use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
+use super::limiting::Starts;
 use super::messages::Messages;
 use super::running::Running;
 use super::settlement::{AfterRun, Unsettled, after_run};
 use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
-use super::slots::{Held, SlotQueue};
 use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
+use crate::backoff;
 use crate::limits::UNSETTLED_MAX;
 use crate::report::{Latencies, Outcome, Report};
 use crate::store::StoreError;
 
 /// One batch in progress.
-pub(crate) struct Batch<'a, T> {
-    pub(super) cx: BatchContext<'a, T>,
-    pub(super) lanes: Lanes<T>,
-    claiming: Claiming<'a, T>,
-    running: Running<'a, T>,
-    settling: SettleStage<'a, T>,
-    pub(super) dead_letters: DeadLetters<'a, T>,
-    suspects: Suspects<'a, T>,
-    gate: Gate<'a, T>,
-    slots: SlotQueue<'a>,
+pub(crate) struct Batch<'a> {
+    pub(super) cx: BatchContext<'a>,
+    pub(super) lanes: Lanes,
+    claiming: Claiming<'a>,
+    running: Running<'a>,
+    settling: SettleStage<'a>,
+    pub(super) dead_letters: DeadLetters<'a>,
+    suspects: Suspects<'a>,
+    gate: Gate<'a>,
+    starts: Starts<'a>,
     pub(super) messages: Messages,
 }
 
-impl<'a, T: Send + 'static> Batch<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>, arrivals: Vec<Arrival<T>>) -> Self {
+impl<'a> Batch<'a> {
+    pub(crate) fn new(cx: BatchContext<'a>, arrivals: Vec<Arrival>) -> Self {
+        let seed = arrivals.first().map_or(0, |arrival| backoff::seed(arrival.message.id()));
         Self {
             cx,
+            starts: Starts::new(cx, seed),
             messages: Messages::new(&arrivals),
             lanes: Lanes::new(arrivals, cx.policy().conflicts),
             claiming: Claiming::new(cx),
@@ -49,7 +52,6 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             dead_letters: DeadLetters::new(cx),
             suspects: Suspects::new(cx),
             gate: Gate::new(cx),
-            slots: SlotQueue::new(&cx.shared.slots),
         }
     }
 
@@ -60,6 +62,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             self.advance_lanes();
             let under_way = self.claiming.in_flight() + self.running.len();
             self.gate.go_on(self.claiming.waiting() + self.suspects.len(), under_way);
+            self.ask_for_limit();
             self.start_claims();
             self.start_runs();
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
@@ -68,19 +71,22 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
                 continue;
             }
             if self.claiming.waiting() == 0 && self.running.none_waits() && self.suspects.is_empty() {
-                self.slots.stop_waiting();
+                self.starts.slots.stop_waiting();
             }
             if self.is_idle() && self.suspects.end_turn() {
                 continue;
             }
-            if self.is_idle() && !self.slots.is_waiting() {
+            if self.is_idle() && !self.starts.slots.is_waiting() {
                 if self.suspects.is_empty() {
+                    if self.starts.limit.leave() {
+                        continue;
+                    }
                     return self.report();
                 }
                 self.start_suspects();
                 continue;
             }
-            self.slots.give_back();
+            self.starts.slots.give_back();
             self.next_event().await;
         }
     }
@@ -93,11 +99,13 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             && self.dead_letters.is_idle()
             && self.suspects.is_idle()
             && self.gate.is_idle()
+            && self.starts.limit.is_idle()
     }
 
     /// Waits for one call of a stage, and routes what came of it.
     async fn next_event(&mut self) {
-        let linger = self.settling.linger_until().into_iter().chain(self.running.linger_until()).min();
+        let linger = self.settling.linger_until().into_iter().chain(self.running.linger_until());
+        let linger = linger.chain(self.starts.limit.wake_at(self.running.waiting())).min();
         tokio::select! {
             biased;
             Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
@@ -105,8 +113,9 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
             Some(answers) = self.dead_letters.next() => self.disposed(answers),
             true = self.gate.next() => {}
+            () = self.starts.limit.next() => {}
             () = self.suspects.ready() => {}
-            () = self.slots.arrived() => {}
+            () = self.starts.slots.arrived() => {}
             () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
         }
     }
@@ -146,6 +155,12 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         self.conclude(delivery, answer);
     }
 
+    /// Asks for slots of the limit, where messages could run now but for it.
+    fn ask_for_limit(&mut self) {
+        let waits = if self.gate.is_shut() { 0 } else { self.claiming.waiting() + self.suspects.len() };
+        self.starts.limit.go_on(waits, self.running.waiting());
+    }
+
     /// Claims as many keys as admission allows.
     fn start_claims(&mut self) {
         let (cx, unsettled) = (self.cx, self.settling.len());
@@ -158,15 +173,20 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         let in_hand = self.claiming.in_flight() + self.running.len() + ending;
         let ahead = cx.shared.ahead();
         let count = admission::to_claim(self.claiming.waiting(), in_hand, cx.shared.concurrency, ahead)
-            .min(self.gate.room(in_hand));
+            .min(self.gate.room(in_hand))
+            .min(self.starts.limit.room(self.claiming.in_flight() + self.running.waiting()));
         // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
         let in_slots = ahead == 0;
         if in_slots && self.running.waits_for_slot() {
             return;
         }
+        let count = if in_slots { count } else { count.min(self.starts.slots.room_ahead(in_hand)) };
         let mut admitted = Vec::with_capacity(count);
         while admitted.len() < count {
-            let held = if in_slots { self.slots.take(cx.slot_by()) } else { Some(Held::default()) };
+            let held = match in_slots {
+                true => self.starts.slots.take(cx.slot_by()),
+                false => self.starts.slots.take_ahead(in_hand + admitted.len(), cx.slot_by()),
+            };
             let Some(held) = held else { break };
             let work = if self.gate.probes() { self.claiming.pop_for_probe() } else { self.claiming.pop() };
             let Some(work) = work else { break };
@@ -178,7 +198,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     /// Begins the turn of the next suspects.
     fn start_suspects(&mut self) {
-        match self.suspects.start(&mut self.slots, self.gate.room(0)) {
+        match self.suspects.start(&mut self.starts.slots, self.gate.room(0).min(self.starts.limit.room(0))) {
             Turn::Claim(admitted) => {
                 let failed = self.claiming.start(admitted);
                 failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
@@ -190,7 +210,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn claimed(&mut self, result: ClaimResult<T>) {
+    fn claimed(&mut self, result: ClaimResult) {
         match result {
             ClaimResult::Granted(claimed) => self.granted(claimed),
             ClaimResult::Refused(work, refusal) => {
@@ -201,7 +221,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn granted(&mut self, mut claimed: Claimed<T>) {
+    fn granted(&mut self, mut claimed: Claimed) {
         let Claimed { work, claim, .. } = &mut claimed;
         let details = &mut work.delivery.details;
         (details.attempt, details.fence) = (Some(claim.attempt), Some(claim.fence));
@@ -235,12 +255,12 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
             }
         }
         let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt());
-        for claimed in self.running.start(max, &mut self.slots, self.claiming.in_flight() > 0) {
+        for claimed in self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0) {
             self.settling.push(Unsettled::released(self.cx, claimed));
         }
     }
 
-    fn ran(&mut self, after: AfterCall<T>) {
+    fn ran(&mut self, after: AfterCall) {
         self.gate.after_run(&after);
         match after {
             AfterCall::Settled(result) => self.settled(result),
@@ -251,7 +271,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    fn settled(&mut self, result: SettleResult<T>) {
+    fn settled(&mut self, result: SettleResult) {
         match after_settling(self.cx, result) {
             AfterSettling::Settle(unsettled) => self.settling.push(unsettled),
             AfterSettling::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
@@ -266,7 +286,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
 
     fn report(self) -> Report {
         let mut report = Report::new(self.messages.into_entries());
-        report.taken_over = self.suspects.taken_over;
+        (report.taken_over, report.pauses) = (self.suspects.taken_over, self.gate.pauses);
         let (claim, handle) = (self.claiming.longest(), self.running.longest());
         report.latencies = Latencies { claim, handle, settle: self.settling.longest() };
         report.usage = self.cx.meter.usage();

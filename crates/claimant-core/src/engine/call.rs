@@ -14,7 +14,7 @@ use super::run::{HandlerResult, Ran, RunEnd};
 use super::settlement::Unsettled;
 use super::settling::{SettleResult, Settling, open_spans, settling};
 use super::spans;
-use super::work::{Claimed, Payload, add};
+use super::work::{Claimed, add};
 use crate::backoff;
 use crate::batch::AnyBatchHandler;
 use crate::batch_transactions::AnyBatchTransactions;
@@ -23,37 +23,34 @@ use crate::deadline::until;
 use crate::error::Chain;
 use crate::failure::Failure;
 use crate::options::Lease;
+use crate::payload::Payload;
 use crate::store::{Call as StoreCall, Renewed, Settled, StoreError};
 use crate::transaction::{AnyTransaction, TransactionSlot};
 
 /// What a call came to for one of its items; or a handler's run for its only one.
-pub(crate) enum AfterCall<T> {
+pub(crate) enum AfterCall {
     Ran(Ran),
     /// It was completed in the call's transaction, or it is known why not.
-    Settled(SettleResult<T>),
+    Settled(SettleResult),
 }
 
 /// A call that has ended.
-pub(crate) struct CallRan<T> {
-    pub(crate) items: Vec<AfterCall<T>>,
+pub(crate) struct CallRan {
+    pub(crate) items: Vec<AfterCall>,
     /// The longest that it took.
     pub(crate) longest: Duration,
 }
 
 /// What is to be run again, after it was rolled back.
-enum Again<T> {
+enum Again {
     /// In one transaction: what had no part in the failure.
-    Together(Vec<Claimed<T>>),
+    Together(Vec<Claimed>),
     /// Each in a transaction of its own, since it is not known what failed.
-    Alone(Vec<Claimed<T>>),
+    Alone(Vec<Claimed>),
 }
 
 /// Calls the handler for these claims.
-pub(crate) async fn call<'a, T: Send + 'static>(
-    cx: BatchContext<'a, T>,
-    handler: &'a AnyBatchHandler<T>,
-    claimed: Vec<Claimed<T>>,
-) -> CallRan<T> {
+pub(crate) async fn call<'a>(cx: BatchContext<'a>, handler: &'a AnyBatchHandler, claimed: Vec<Claimed>) -> CallRan {
     let ran = CallRan { items: Vec::with_capacity(claimed.len()), longest: Duration::ZERO };
     let mut call = Call { cx, handler, ran };
     match &handler.transactions {
@@ -63,14 +60,14 @@ pub(crate) async fn call<'a, T: Send + 'static>(
     call.ran
 }
 
-struct Call<'a, T> {
-    cx: BatchContext<'a, T>,
-    handler: &'a AnyBatchHandler<T>,
-    ran: CallRan<T>,
+struct Call<'a> {
+    cx: BatchContext<'a>,
+    handler: &'a AnyBatchHandler,
+    ran: CallRan,
 }
 
-impl<T: Send + 'static> Call<'_, T> {
-    async fn once(&mut self, claimed: Vec<Claimed<T>>) {
+impl Call<'_> {
+    async fn once(&mut self, claimed: Vec<Claimed>) {
         let (mut members, payloads) = self.kept(claimed).await;
         if !members.is_empty() {
             let (round, took) = self.round(&mut members, payloads, &TransactionSlot::default()).await;
@@ -78,7 +75,7 @@ impl<T: Send + 'static> Call<'_, T> {
         }
     }
 
-    async fn in_transactions(&mut self, store: &dyn AnyBatchTransactions, claimed: Vec<Claimed<T>>) {
+    async fn in_transactions(&mut self, store: &dyn AnyBatchTransactions, claimed: Vec<Claimed>) {
         let (mut groups, mut together) = (VecDeque::from([claimed]), true);
         while let Some(group) = groups.pop_front() {
             match self.in_transaction(store, group).await {
@@ -95,7 +92,7 @@ impl<T: Send + 'static> Call<'_, T> {
     }
 
     /// Calls the handler for these claims in one transaction, and commits it if all of it is done; returns what is to be run again.
-    async fn in_transaction(&mut self, store: &dyn AnyBatchTransactions, group: Vec<Claimed<T>>) -> Again<T> {
+    async fn in_transaction(&mut self, store: &dyn AnyBatchTransactions, group: Vec<Claimed>) -> Again {
         let (mut members, payloads) = self.kept(group).await;
         if members.is_empty() {
             return Again::Together(Vec::new());
@@ -124,7 +121,7 @@ impl<T: Send + 'static> Call<'_, T> {
     }
 
     /// Ends what failed by itself; returns the rest of the items.
-    fn rolled_back(&mut self, members: Vec<Member>, round: RoundEnd, took: Duration) -> Again<T> {
+    fn rolled_back(&mut self, members: Vec<Member>, round: RoundEnd, took: Duration) -> Again {
         if members.len() > 1 && matches!(round.end, RunEnd::Returned(Err(_)) | RunEnd::Panicked) {
             tracing::warn!(consumer = %self.cx.name(), items = members.len(), "a call failed and was rolled back: each of its items is tried by itself");
             return Again::Alone(members.into_iter().filter_map(|member| self.again(member, took)).collect());
@@ -146,14 +143,14 @@ impl<T: Send + 'static> Call<'_, T> {
         transaction: AnyTransaction,
         (members, results): (Vec<Member>, Vec<HandlerResult>),
         took: Duration,
-    ) -> Again<T> {
+    ) -> Again {
         let (cx, start, items) = (self.cx, Instant::now(), members.len());
         let now = cx.now();
         let unsettled = members.into_iter().zip(results).map(|(mut member, result)| {
             add(&mut member.work.delivery.details.handle, took);
             settling(cx, Unsettled::returned(cx, member.work, member.claim, member.held, result), now)
         });
-        let (claims, settlings): (Vec<Claim>, Vec<Settling<T>>) = unsettled.unzip();
+        let (claims, settlings): (Vec<Claim>, Vec<Settling>) = unsettled.unzip();
         let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
         let (within, guarded) = store_time(cx.schedule.return_by);
         let call = StoreCall { within: guarded, meter: cx.meter };
@@ -180,7 +177,7 @@ impl<T: Send + 'static> Call<'_, T> {
     }
 
     /// Returns an item that is to be run again, with a fresh payload: the first went to the handler.
-    fn again(&mut self, mut member: Member, took: Duration) -> Option<Claimed<T>> {
+    fn again(&mut self, mut member: Member, took: Duration) -> Option<Claimed> {
         let cx = self.cx;
         match cx.shared.consumer.read(cx.name(), &member.work.delivery.message) {
             Ok((_, payload)) => {
@@ -197,7 +194,7 @@ impl<T: Send + 'static> Call<'_, T> {
     }
 
     /// Renews leases that came late, and ends what has lost its own.
-    async fn kept(&mut self, claimed: Vec<Claimed<T>>) -> (Vec<Member>, Vec<Payload<T>>) {
+    async fn kept(&mut self, claimed: Vec<Claimed>) -> (Vec<Member>, Vec<Payload>) {
         let (cx, split) = (self.cx, claimed.into_iter().map(split));
         let Lease::Renewed(lease) = cx.options().lease else { return split.unzip() };
         let renewals = join_all(split.map(|(mut member, payload)| async move {
@@ -222,7 +219,7 @@ impl<T: Send + 'static> Call<'_, T> {
     async fn round(
         &mut self,
         members: &mut [Member],
-        payloads: Vec<Payload<T>>,
+        payloads: Vec<Payload>,
         home: &TransactionSlot,
     ) -> (RoundEnd, Duration) {
         let start = Instant::now();
@@ -248,13 +245,13 @@ impl<T: Send + 'static> Call<'_, T> {
 /// What a handler has done that kept its transaction.
 const KEPT: &str = "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
 
-fn split<T>(claimed: Claimed<T>) -> (Member, Payload<T>) {
+fn split(claimed: Claimed) -> (Member, Payload) {
     let Claimed { work, claim, held } = claimed;
     let (work, payload) = work.split();
     (Member { work, claim, held }, payload)
 }
 
-async fn begin<T>(cx: BatchContext<'_, T>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
+async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
     let (within, guarded) = store_time(cx.schedule.cancel_at);
     let (lasts, call) = (until(cx.schedule.return_by), StoreCall { within: guarded, meter: cx.meter });
     let begun = timeout(within, store.begin(lasts, call)).await;
@@ -268,7 +265,7 @@ async fn begin<T>(cx: BatchContext<'_, T>, store: &dyn AnyBatchTransactions) -> 
 }
 
 /// Finds out what became of a commit without an answer, until the report is due.
-async fn resolve<T>(cx: BatchContext<'_, T>, store: &dyn AnyBatchTransactions, answers: &mut [(Settling<T>, Settled)]) {
+async fn resolve(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, answers: &mut [(Settling, Settled)]) {
     let mut tries = 1;
     loop {
         let (mut asked, mut completions, mut id) = (Vec::new(), Vec::new(), None);

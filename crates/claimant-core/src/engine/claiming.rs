@@ -10,20 +10,21 @@ use tokio::time::{Instant, sleep, timeout};
 use super::context::{BatchContext, store_time};
 use super::slots::Held;
 use super::spans::{self, Within};
-use super::work::{Claimed, Delivery, Payload, Work, add};
+use super::work::{Claimed, Delivery, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
 use crate::deadline::until;
 use crate::error::Chain;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
+use crate::payload::Payload;
 use crate::protocol::{ClaimRequest, Refusal};
 use crate::spans::Step;
 use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
 
 /// What came of the claim of a key.
-pub(crate) enum ClaimResult<T> {
-    Granted(Claimed<T>),
+pub(crate) enum ClaimResult {
+    Granted(Claimed),
     Refused(Work<()>, Refusal),
     /// The store gave no answer, and is not asked again.
     Unanswered(Work<()>, StoreError),
@@ -31,37 +32,37 @@ pub(crate) enum ClaimResult<T> {
 
 /// A claim on its way. The owner is the same at each try, so that a claim which applied although its answer was lost is
 /// recognised.
-struct Pending<T> {
-    work: Work<Payload<T>>,
+struct Pending {
+    work: Work<Payload>,
     held: Held,
     owner: OwnerToken,
 }
 
 /// How a call for claims ended.
-enum CallEnd<T> {
+enum CallEnd {
     Answered {
-        answers: Vec<(Pending<T>, Result<BatchedClaim, StoreError>)>,
+        answers: Vec<(Pending, Result<BatchedClaim, StoreError>)>,
         tries: u32,
         took: Duration,
     },
     /// No time was left for another try.
-    GivenUp(Vec<(Pending<T>, StoreError)>),
+    GivenUp(Vec<(Pending, StoreError)>),
 }
 
-pub(crate) struct Claiming<'a, T> {
-    cx: BatchContext<'a, T>,
-    waiting: VecDeque<Work<Payload<T>>>,
+pub(crate) struct Claiming<'a> {
+    cx: BatchContext<'a>,
+    waiting: VecDeque<Work<Payload>>,
     /// Messages that wait until their keys, which others hold, are asked for again. They hold no slot.
-    busy: FuturesUnordered<BoxFuture<'a, Work<Payload<T>>>>,
+    busy: FuturesUnordered<BoxFuture<'a, Work<Payload>>>,
     /// Messages whose claims are on their way, or wait for their next try.
     in_flight: usize,
-    calls: FuturesUnordered<BoxFuture<'a, CallEnd<T>>>,
+    calls: FuturesUnordered<BoxFuture<'a, CallEnd>>,
     /// The longest that a call took.
     longest: Duration,
 }
 
-impl<'a, T: Send + 'static> Claiming<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+impl<'a> Claiming<'a> {
+    pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
             waiting: VecDeque::new(),
@@ -72,17 +73,17 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         }
     }
 
-    pub(crate) fn push(&mut self, work: Work<Payload<T>>) {
+    pub(crate) fn push(&mut self, work: Work<Payload>) {
         self.waiting.push_back(work);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Work<Payload<T>>> {
+    pub(crate) fn pop(&mut self) -> Option<Work<Payload>> {
         self.waiting.pop_front()
     }
 
     /// Returns the message to see with whether a system is back: one on its last receive, which has nothing to lose, else the one
     /// with the fewest.
-    pub(crate) fn pop_for_probe(&mut self) -> Option<Work<Payload<T>>> {
+    pub(crate) fn pop_for_probe(&mut self) -> Option<Work<Payload>> {
         let is_last = |work: &Work<_>| work.delivery.message.receive_count() >= self.cx.receives_max();
         if self.waiting.front().is_some_and(is_last) { self.waiting.pop_front() } else { self.waiting.pop_back() }
     }
@@ -104,7 +105,7 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     }
 
     /// Claims these keys; those that cannot even be asked for come back.
-    pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload<T>>, Held)>) -> Vec<(Work<()>, StoreError)> {
+    pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload>, Held)>) -> Vec<(Work<()>, StoreError)> {
         let (mut first_deliveries, mut failed) = (Vec::new(), Vec::new());
         for (work, held) in admitted {
             let alone = work.its_turn || !is_first(&work.delivery);
@@ -125,14 +126,14 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         failed
     }
 
-    fn ask(&mut self, pending: Vec<Pending<T>>, tries: u32) {
+    fn ask(&mut self, pending: Vec<Pending>, tries: u32) {
         self.in_flight += pending.len();
         self.calls.push(Box::pin(ask(self.cx, pending, tries)));
     }
 
     /// Waits for a call, and gives what came of its claims, or for a busy key's next try, of which nothing came yet; `None` where
     /// there is neither. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Vec<ClaimResult<T>>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<ClaimResult>> {
         let end = tokio::select! {
             biased;
             Some(end) = self.calls.next() => end,
@@ -155,10 +156,10 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     /// and not a receive of each message.
     fn answered(
         &mut self,
-        answers: Vec<(Pending<T>, Result<BatchedClaim, StoreError>)>,
+        answers: Vec<(Pending, Result<BatchedClaim, StoreError>)>,
         tries: u32,
         took: Duration,
-    ) -> Vec<ClaimResult<T>> {
+    ) -> Vec<ClaimResult> {
         self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
         let (mut results, mut unanswered) = (Vec::with_capacity(answers.len()), Vec::new());
@@ -190,7 +191,7 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
         results
     }
 
-    fn try_again(&mut self, unanswered: Vec<(Pending<T>, StoreError)>, tries: u32) -> Vec<ClaimResult<T>> {
+    fn try_again(&mut self, unanswered: Vec<(Pending, StoreError)>, tries: u32) -> Vec<ClaimResult> {
         let cx = self.cx;
         let Some((first, error)) = unanswered.first() else { return Vec::new() };
         let message_id = &first.work.delivery.message.id();
@@ -212,13 +213,13 @@ impl<'a, T: Send + 'static> Claiming<'a, T> {
     }
 }
 
-fn give_up<T>(unanswered: Vec<(Pending<T>, StoreError)>) -> Vec<ClaimResult<T>> {
-    let failed = |(pending, error): (Pending<T>, _)| ClaimResult::Unanswered(pending.work.without_payload(), error);
+fn give_up(unanswered: Vec<(Pending, StoreError)>) -> Vec<ClaimResult> {
+    let failed = |(pending, error): (Pending, _)| ClaimResult::Unanswered(pending.work.without_payload(), error);
     unanswered.into_iter().map(failed).collect()
 }
 
 /// Sends claims; `tries` calls for them gave no answer before.
-async fn ask<'a, T>(cx: BatchContext<'a, T>, pending: Vec<Pending<T>>, tries: u32) -> CallEnd<T> {
+async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> CallEnd {
     let start = Instant::now();
     let (within, guarded) = store_time(cx.schedule.cancel_at);
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
@@ -243,7 +244,7 @@ fn is_first(delivery: &Delivery) -> bool {
     delivery.message.receive_count() <= 1 && delivery.waited.is_none()
 }
 
-fn request<T>(cx: BatchContext<'_, T>, pending: &Pending<T>) -> ClaimRequest {
+fn request(cx: BatchContext<'_>, pending: &Pending) -> ClaimRequest {
     let (identity, message, now) = (&pending.work.identity, &pending.work.delivery.message, cx.now());
     ClaimRequest {
         id: identity.record_id.clone(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::admission::{self, Durations};
+use super::asker::Asker;
 use super::invocation::Part;
 use super::shared_breaker::SharedBreaker;
 use super::slots::Slots;
@@ -13,11 +14,11 @@ use super::work::Delivery;
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
-use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
+use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, MessageId};
-use crate::limits::{RECEIVES_MAX_DEFAULT, STORE_CALL_MAX_MS, STORE_GUARD_MS};
+use crate::limits::{RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, STORE_CALL_MAX_MS, STORE_GUARD_MS, VISIBILITY_MAX_S};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
@@ -29,8 +30,8 @@ use crate::store::Store;
 use crate::threads::HandlerThreads;
 
 /// What all batches of an engine share.
-pub(crate) struct Shared<T> {
-    pub(crate) consumer: Consumer<T>,
+pub(crate) struct Shared {
+    pub(crate) consumer: Definition,
     pub(crate) name: ConsumerName,
     pub(crate) concurrency: usize,
     pub(crate) clock: Arc<dyn Clock>,
@@ -43,7 +44,7 @@ pub(crate) struct Shared<T> {
     pub(crate) spans: Option<Arc<dyn Spans>>,
 }
 
-impl<T> Shared<T> {
+impl Shared {
     /// Returns how long a handler takes, on the safe side: what the consumer says, else what was learned.
     pub(crate) fn expected(&self) -> Duration {
         self.consumer.options.expected.unwrap_or_else(|| self.durations.expected())
@@ -54,26 +55,26 @@ impl<T> Shared<T> {
         self.consumer.options.expected.unwrap_or_else(|| self.durations.mean())
     }
 
-    /// Returns how many claims may wait for a free slot. None with renewed leases: they are short, and renewed only in a slot. Nor
-    /// where claims are scarce, nor where abandoned work is parked: a crash would park what never started.
-    pub(crate) fn ahead(&self) -> usize {
+    /// Returns whether keys may be claimed before their handlers can start. Not with renewed leases: they are short, and renewed only in a
+    /// slot. Nor where claims are scarce, nor where abandoned work is parked: a crash would park what never started.
+    pub(crate) fn claims_early(&self) -> bool {
         let options = &self.consumer.options;
         let parks = options.policy.abandoned == Abandoned::Park;
-        match options.lease {
-            Lease::UntilDeadline if self.consumer.store.claims_max().is_none() && !parks => {
-                // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
-                let invocations = self.slots.invocations();
-                let bold = invocations == 1 || self.durations.are_known();
-                if bold { self.durations.ahead((self.concurrency / invocations).max(1)) } else { 0 }
-            }
-            Lease::UntilDeadline | Lease::Renewed(_) => 0,
-        }
+        options.lease == Lease::UntilDeadline && self.consumer.store.claims_max().is_none() && !parks
+    }
+
+    /// Returns how many claims may wait for a free slot.
+    pub(crate) fn ahead(&self) -> usize {
+        // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
+        let invocations = self.slots.invocations();
+        let bold = invocations == 1 || self.durations.are_known();
+        if self.claims_early() && bold { self.durations.ahead((self.concurrency / invocations).max(1)) } else { 0 }
     }
 }
 
 /// One batch: what its stages need of the engine, its time, its queue.
-pub(crate) struct BatchContext<'a, T> {
-    pub(crate) shared: &'a Shared<T>,
+pub(crate) struct BatchContext<'a> {
+    pub(crate) shared: &'a Shared,
     pub(crate) schedule: Schedule,
     /// The batch as a part of its invocation.
     pub(crate) part: &'a Part<'a>,
@@ -83,14 +84,14 @@ pub(crate) struct BatchContext<'a, T> {
 }
 
 // Derived, it would ask for `T: Copy`.
-impl<T> Copy for BatchContext<'_, T> {}
-impl<T> Clone for BatchContext<'_, T> {
+impl Copy for BatchContext<'_> {}
+impl Clone for BatchContext<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<'a, T> BatchContext<'a, T> {
+impl<'a> BatchContext<'a> {
     pub(crate) fn name(&self) -> &'a ConsumerName {
         &self.shared.name
     }
@@ -113,6 +114,14 @@ impl<'a, T> BatchContext<'a, T> {
 
     pub(crate) fn queue(&self) -> &'a dyn Queue {
         self.part
+    }
+
+    /// Returns this invocation as one that asks the store for something of its own, with its answers until then.
+    pub(crate) fn asker(&self, by: Instant) -> Asker<'a> {
+        let (shared, meter) = (self.shared, self.meter);
+        let (consumer, clock) = (&shared.name, shared.clock.as_ref());
+        let (store, intake) = (self.store(), self.part.intake());
+        Asker { consumer, store, intake, clock, meter, by, expected: shared.expected() }
     }
 
     /// Logs it where nothing can be started at all.
@@ -147,6 +156,9 @@ impl<'a, T> BatchContext<'a, T> {
         if *outcome == Outcome::BreakerOpen {
             tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message was held back, and one receive is left at most before it is dead-lettered: a larger maxReceiveCount on its queue keeps it");
         }
+        if *outcome == Outcome::RateLimited {
+            tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message waited for its limit, and one receive is left at most before it is dead-lettered: fewer invocations at once, or smaller batches, receive no more than the limit lets run");
+        }
         if *outcome == Outcome::NotStarted {
             tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
         }
@@ -177,10 +189,26 @@ impl<'a, T> BatchContext<'a, T> {
     /// dead-lettered then, and until then it is in flight for nothing. Beyond that the queue does not do what the function was told,
     /// and the message backs off as ever.
     pub(crate) fn retry_delay(&self, message: &Message, attempt: u32, asked: Option<Duration>) -> Duration {
-        if self.shared.receives_max == Some(message.receive_count()) {
+        let asked = asked.map(|asked| self.bounded(message.id(), asked));
+        // What is sent again has all its receives before it.
+        if self.shared.receives_max == Some(message.receive_count()) && !asked.is_some_and(backoff::is_long) {
             return Duration::ZERO;
         }
         asked.unwrap_or_else(|| backoff::delay(attempt, message.id()))
+    }
+
+    /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again: without
+    /// schedules, or where its key's window would be over by then. An earlier delivery of it may do its work meanwhile, which is remembered
+    /// for as long as that.
+    fn bounded(&self, message_id: &MessageId, asked: Duration) -> Duration {
+        let has_schedules = self.queue().has_schedules();
+        let by_then = asked.saturating_add(Duration::from_secs(SENT_AGAIN_LATE_S));
+        if !backoff::is_long(asked) || has_schedules && by_then <= self.policy().window {
+            return asked;
+        }
+        let (asked_s, window_s) = (asked.as_secs(), self.policy().window.as_secs());
+        tracing::warn!(consumer = %self.name(), message_id = %message_id, asked_s, window_s, has_schedules, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, and a window that is a day longer than the delay. It comes back earlier");
+        Duration::from_secs(VISIBILITY_MAX_S)
     }
 
     /// As [`retry_delay`](Self::retry_delay), after a failure of what the handler calls: while its breaker is open, a message comes
@@ -188,13 +216,27 @@ impl<'a, T> BatchContext<'a, T> {
     pub(crate) fn failure_delay(&self, message: &Message, attempt: u32, failure: &Failure) -> Duration {
         let is_held =
             self.shared.breaker.as_ref().is_some_and(|breaker| !breaker.is_closed() && breaker.is_of(failure));
-        let held = is_held.then(|| backoff::held_delay(message.receive_count(), message.id()));
+        let held = is_held.then(|| self.held_delay(message));
         self.retry_delay(message, attempt, failure.retry_after.or(held))
+    }
+
+    /// Returns after how long a message is shown again that an open breaker held back: where the intake is paused, when that is over.
+    pub(crate) fn held_delay(&self, message: &Message) -> Duration {
+        let (receives, id) = (message.receive_count(), message.id());
+        match self.shared.breaker.as_ref().and_then(|breaker| breaker.paused(self.now())) {
+            Some(paused) => backoff::paused_delay(receives, self.receives_max(), paused, id),
+            None => backoff::held_delay(receives, id),
+        }
     }
 
     /// Returns whether the breaker is not closed.
     pub(crate) fn holds_back(&self) -> bool {
         self.shared.breaker.as_ref().is_some_and(|breaker| !breaker.is_closed())
+    }
+
+    /// Returns whether a message that was not started waits for the limit of what its handler calls.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.shared.slots.limit.as_ref().is_some_and(|limit| limit.is_short(self.shared.clock.as_ref()))
     }
 
     /// Returns when a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies

@@ -23,14 +23,14 @@ pub(crate) struct Disposed {
     pub(crate) disposal: Disposal,
 }
 
-pub(crate) struct DeadLetters<'a, T> {
-    cx: BatchContext<'a, T>,
+pub(crate) struct DeadLetters<'a> {
+    cx: BatchContext<'a>,
     waiting: VecDeque<Disposed>,
     calls: FuturesUnordered<BoxFuture<'a, Vec<(Disposed, Confirmation)>>>,
 }
 
-impl<'a, T> DeadLetters<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+impl<'a> DeadLetters<'a> {
+    pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self { cx, waiting: VecDeque::new(), calls: FuturesUnordered::new() }
     }
 
@@ -68,7 +68,7 @@ impl<'a, T> DeadLetters<'a, T> {
     }
 }
 
-fn dead_letter<T>(cx: BatchContext<'_, T>, disposed: &Disposed) -> DeadLetter {
+fn dead_letter(cx: BatchContext<'_>, disposed: &Disposed) -> DeadLetter {
     let Disposed { delivery, record, disposal } = disposed;
     DeadLetter {
         index: delivery.index,

@@ -60,7 +60,7 @@ impl Why {
     }
 }
 
-impl<T> BatchContext<'_, T> {
+impl BatchContext<'_> {
     /// Returns the exit of a message in which there is no work to be read.
     pub(crate) fn unread(&self, delivery: &Delivery, unread: Unread) -> Exit {
         Exit::Answered(match unread {
@@ -103,11 +103,15 @@ impl<T> BatchContext<'_, T> {
         Answer::failure(Outcome::NotStarted, delay.max(slots))
     }
 
-    /// Returns the answer for a message whose handler is not started: held back, where the breaker is open.
+    /// Returns the answer for a message whose handler is not started: held back, where the breaker is open, or by the limit.
     pub(crate) fn not_run(&self, message: &Message) -> Answer {
-        match self.holds_back() {
-            true => Answer::failure(Outcome::BreakerOpen, backoff::held_delay(message.receive_count(), message.id())),
-            false => self.not_started(message),
+        let (receives, id) = (message.receive_count(), message.id());
+        if self.holds_back() {
+            Answer::failure(Outcome::BreakerOpen, self.held_delay(message))
+        } else if self.is_limited() && !self.schedule.total().is_zero() {
+            Answer::failure(Outcome::RateLimited, backoff::limited_delay(receives, self.schedule.total(), id))
+        } else {
+            self.not_started(message)
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
-use crate::consumer::Consumer;
 use crate::deadline::{Schedule, until};
+use crate::definition::Definition;
 use crate::key::ConsumerName;
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX};
 use crate::message::Message;
@@ -41,8 +41,8 @@ pub(crate) struct Fetched {
 }
 
 /// Returns the messages of a batch with their contents. Without a source of payloads, that is what was delivered.
-pub(crate) async fn fetched<T: Send + 'static>(
-    consumer: &Consumer<T>,
+pub(crate) async fn fetched(
+    consumer: &Definition,
     name: &ConsumerName,
     batch: &[Message],
     schedule: Schedule,
@@ -127,7 +127,7 @@ impl Fetching<'_> {
 pub(crate) type Removable = Vec<(usize, Pointer)>;
 
 /// Returns the payloads that are to be removed.
-pub(crate) fn removable<T: Send + 'static>(consumer: &Consumer<T>, fetched: &[Fetched]) -> Removable {
+pub(crate) fn removable(consumer: &Definition, fetched: &[Fetched]) -> Removable {
     if !consumer.payloads().is_some_and(|source| source.removes()) {
         return Vec::new();
     }
@@ -137,8 +137,8 @@ pub(crate) fn removable<T: Send + 'static>(consumer: &Consumer<T>, fetched: &[Fe
 
 /// Removes the payloads of messages that are completed: the message first, and its payload only once the queue has confirmed that
 /// the message is gone. What is redelivered would find no payload otherwise, and be rejected though it is done.
-pub(crate) async fn remove_finished<T: Send + 'static>(
-    consumer: &Consumer<T>,
+pub(crate) async fn remove_finished(
+    consumer: &Definition,
     removable: Removable,
     report: &Report,
     queue: &dyn Queue,

@@ -5,25 +5,32 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokio::time::Instant;
 
 use super::call::AfterCall;
 use super::context::BatchContext;
 use super::run::{AT_TIMEOUT, RunEnd};
-use super::shared_breaker::{Asker, Probe, SharedBreaker};
+use super::shared_breaker::{Probe, SharedBreaker};
 use crate::protocol::breaker::{Effect, Seen};
 
-pub(crate) struct Gate<'a, T> {
-    cx: BatchContext<'a, T>,
+pub(crate) struct Gate<'a> {
+    cx: BatchContext<'a>,
     /// Set while this invocation probes.
     probe: Option<Probe<'a>>,
     /// The wait for the breaker, and what is written to its record.
-    calls: FuturesUnordered<BoxFuture<'a, Option<Probe<'a>>>>,
+    calls: FuturesUnordered<BoxFuture<'a, After<'a>>>,
+    /// How often this invocation has paused the intake.
+    pub(crate) pauses: usize,
 }
 
-impl<'a, T: Send + 'static> Gate<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
-        Self { cx, probe: None, calls: FuturesUnordered::new() }
+/// What came of a call.
+enum After<'a> {
+    Waited(Option<Probe<'a>>),
+    Written { paused: bool },
+}
+
+impl<'a> Gate<'a> {
+    pub(crate) fn new(cx: BatchContext<'a>) -> Self {
+        Self { cx, probe: None, calls: FuturesUnordered::new(), pauses: 0 }
     }
 
     /// Returns how many keys may be claimed, while so many are claimed and not settled yet.
@@ -60,27 +67,18 @@ impl<'a, T: Send + 'static> Gate<'a, T> {
             }
         }
         if waiting > 0 && self.is_shut() && self.is_idle() && self.cx.fits() {
-            self.calls.push(Box::pin(breaker.pass(self.asker(self.cx.schedule.cancel_at), self.cx.slot_by())));
+            let (asker, by) = (self.cx.asker(self.cx.schedule.cancel_at), self.cx.slot_by());
+            self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, by).await) }));
         }
     }
 
     fn end(&mut self, probe: Probe<'a>, closed: bool) {
-        let asker = self.asker(self.cx.schedule.return_by);
-        self.calls.push(Box::pin(async move {
-            probe.end(asker, closed).await;
-            None
-        }));
-    }
-
-    fn asker(&self, by: Instant) -> Asker<'a> {
-        let cx = self.cx;
-        let (shared, meter) = (cx.shared, cx.meter);
-        let (consumer, clock) = (&shared.name, shared.clock.as_ref());
-        Asker { consumer, store: cx.store(), clock, meter, by, expected: shared.expected() }
+        let asker = self.cx.asker(self.cx.schedule.return_by);
+        self.calls.push(Box::pin(async move { After::Written { paused: probe.end(asker, closed).await } }));
     }
 
     /// Takes note of what a run says of the system.
-    pub(crate) fn after_run(&mut self, after: &AfterCall<T>) {
+    pub(crate) fn after_run(&mut self, after: &AfterCall) {
         let (cx, Some(breaker)) = (self.cx, &self.cx.shared.breaker) else { return };
         let (seen, took) = match after {
             AfterCall::Ran(ran) => (seen(breaker, &ran.end), ran.took),
@@ -90,11 +88,8 @@ impl<'a, T: Send + 'static> Gate<'a, T> {
         match breaker.after_run(seen, took, self.probe.is_some(), cx.now()) {
             Effect::Nothing => {}
             Effect::Open => {
-                let asker = self.asker(cx.schedule.return_by);
-                self.calls.push(Box::pin(async move {
-                    breaker.open(asker).await;
-                    None
-                }));
+                let asker = self.cx.asker(cx.schedule.return_by);
+                self.calls.push(Box::pin(async move { After::Written { paused: breaker.open(asker).await } }));
             }
             effect => {
                 if let Some(probe) = self.probe.take() {
@@ -107,12 +102,11 @@ impl<'a, T: Send + 'static> Gate<'a, T> {
     /// Waits for a call; `false` where none is under way. Cancel safe.
     pub(crate) async fn next(&mut self) -> bool {
         match self.calls.next().await {
-            Some(probe) => {
-                self.probe = probe.or(self.probe.take());
-                true
-            }
-            None => false,
+            Some(After::Waited(probe)) => self.probe = probe.or(self.probe.take()),
+            Some(After::Written { paused }) => self.pauses += usize::from(paused),
+            None => return false,
         }
+        true
     }
 }
 

@@ -3,31 +3,27 @@
 use std::cmp::Reverse;
 
 use super::fetching::{Fetched, Unread};
-use super::work::Payload;
-use crate::consumer::Consumer;
+use crate::definition::Definition;
 use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::limits::UNPACKED_BATCH_MAX_BYTES;
 use crate::message::Message;
+use crate::payload::Payload;
 
 /// An event of a message of the batch, decoded. A message that holds none, or none that can be read, stands for itself.
-pub(crate) struct Arrival<T> {
+pub(crate) struct Arrival {
     /// The message's index in the batch.
     pub(crate) index: usize,
     /// Which event of the message it is, from 0.
     pub(crate) event: u32,
     pub(crate) message: Message,
     /// What its work is and what its body was decoded to, or why that is not known.
-    pub(crate) content: Result<(Identity, Payload<T>), Unread>,
+    pub(crate) content: Result<(Identity, Payload), Unread>,
 }
 
 /// Opens and decodes the messages of a batch: the events in them, in the messages' order. Opened are those with the most receives
 /// first, as in the lanes: what finds no room in memory is not passed over for ever.
-pub(crate) fn arrivals<T: Send + 'static>(
-    consumer: &Consumer<T>,
-    name: &ConsumerName,
-    batch: Vec<Fetched>,
-) -> Vec<Arrival<T>> {
+pub(crate) fn arrivals(consumer: &Definition, name: &ConsumerName, batch: Vec<Fetched>) -> Vec<Arrival> {
     let (mut arrivals, mut unpacked_bytes) = (Vec::with_capacity(batch.len()), 0);
     let mut batch: Vec<_> = batch.into_iter().enumerate().collect();
     batch.sort_by_key(|(_, fetched)| Reverse(fetched.message.receive_count()));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::intake::Intake;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::queue::{Confirmation, HideAnswer, Queue, QueueFuture};
@@ -295,6 +296,11 @@ impl Queue for Part<'_> {
         self.sequence.invocation.queue.has_dead_letters()
     }
 
+    /// Messages are sent again once all of an invocation is done, by its own queue.
+    fn has_schedules(&self) -> bool {
+        self.sequence.invocation.queue.has_schedules()
+    }
+
     fn dead_letters<'a>(
         &'a self,
         dead_letters: &'a [DeadLetter],
@@ -304,6 +310,10 @@ impl Queue for Part<'_> {
             return self.sequence.invocation.queue.dead_letters(dead_letters, within);
         }
         Box::pin(self.send(dead_letters, within))
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        self.sequence.invocation.queue.intake()
     }
 }
 

@@ -5,10 +5,11 @@ use std::collections::{HashMap, VecDeque};
 use super::fetching::Unread;
 use super::intake::Arrival;
 use super::plan::{self, LaneKey};
-use super::work::{Answer, Delivery, Payload, Work};
+use super::work::{Answer, Delivery, Work};
 use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
 use crate::key::{Key, RecordId};
+use crate::payload::Payload;
 use crate::protocol::Conflicts;
 use crate::report::Details;
 
@@ -16,19 +17,19 @@ use crate::report::Details;
 type SameWork = (RecordId, Option<Fingerprint>);
 
 /// A lane: its messages that had no turn yet, and what its earlier ones got.
-struct Lane<T> {
+struct Lane {
     ordered: bool,
     blocked: bool,
-    waiting: VecDeque<Arrival<T>>,
+    waiting: VecDeque<Arrival>,
     /// The work that the lane is at, where a later message may follow it.
     leading: Option<SameWork>,
     leaders: HashMap<SameWork, Answer>,
 }
 
 /// The next message of a lane, and what it needs.
-pub(crate) enum Next<T> {
+pub(crate) enum Next {
     /// A claim.
-    Claim(Work<Payload<T>>),
+    Claim(Work<Payload>),
     /// Nothing: there is no work to be read in it, for this reason.
     Unread(Delivery, Unread),
     /// What an earlier message of the same work got.
@@ -38,15 +39,15 @@ pub(crate) enum Next<T> {
 }
 
 /// The lanes of a batch. Of each, one message at a time is on its way.
-pub(crate) struct Lanes<T> {
-    lanes: Vec<Lane<T>>,
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
     /// Lanes that may go on to their next message.
     advancing: VecDeque<usize>,
     conflicts: Conflicts,
 }
 
-impl<T> Lanes<T> {
-    pub(crate) fn new(arrivals: Vec<Arrival<T>>, conflicts: Conflicts) -> Self {
+impl Lanes {
+    pub(crate) fn new(arrivals: Vec<Arrival>, conflicts: Conflicts) -> Self {
         let mut planned = plan::lanes(arrivals.iter().enumerate().map(|(at, arrival)| {
             match (arrival.message.ordered_group(), &arrival.content) {
                 (Some(group), _) => LaneKey::Group(group),
@@ -80,7 +81,7 @@ impl<T> Lanes<T> {
     }
 
     /// Returns the next message of a lane that may go on.
-    pub(crate) fn advance(&mut self) -> Option<Next<T>> {
+    pub(crate) fn advance(&mut self) -> Option<Next> {
         while let Some(number) = self.advancing.pop_front() {
             let lane = &mut self.lanes[number];
             let Some(Arrival { index, event, message, content }) = lane.waiting.pop_front() else { continue };
@@ -112,14 +113,14 @@ impl<T> Lanes<T> {
     }
 }
 
-impl<T> Lane<T> {
+impl Lane {
     fn lead_or_follow(
         &mut self,
         delivery: Delivery,
         identity: Identity,
-        payload: Payload<T>,
+        payload: Payload,
         conflicts: Conflicts,
-    ) -> Next<T> {
+    ) -> Next {
         if !self.waiting.is_empty() || !self.leaders.is_empty() {
             let compared = (conflicts != Conflicts::Ignore).then_some(identity.fingerprint);
             let work = (identity.record_id.clone(), compared);

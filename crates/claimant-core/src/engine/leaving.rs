@@ -11,7 +11,7 @@ use crate::key::RecordId;
 use crate::queue::Confirmation;
 use crate::report::Outcome;
 
-impl<T: Send + 'static> Batch<'_, T> {
+impl Batch<'_> {
     pub(super) fn leave(&mut self, delivery: Delivery, record: Option<RecordId>, exit: Exit) {
         match exit {
             Exit::Answered(answer) => self.conclude(delivery, answer),

@@ -34,7 +34,7 @@ pub(crate) struct Messages {
 
 impl Messages {
     /// Returns the messages that these events are of; each has one at least.
-    pub(crate) fn new<T>(arrivals: &[Arrival<T>]) -> Self {
+    pub(crate) fn new(arrivals: &[Arrival]) -> Self {
         let mut messages = Self { entries: Vec::new(), events: Vec::new() };
         for arrival in arrivals {
             if arrival.index == messages.entries.len() {

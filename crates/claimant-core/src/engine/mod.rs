@@ -18,7 +18,11 @@
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
 //! | `settlement`, `settling` | how a claim ends after a run; claims settled, 25 to a request, tried again |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
+//! | `again` | messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
+//! | `watch` | a breaker for what takes its work by itself and not in batches |
+//! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
+//! | `limiting`, `shared_limit` | nothing is claimed or started beyond a limit; the limit as a process knows it, and its slots |
 //! | `suspects` | what an earlier owner may have died of, run last and alone |
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and when suspects may run |
@@ -26,6 +30,8 @@
 //! | `spans` | the spans of messages' steps, for a tracing system |
 
 pub(crate) mod admission;
+pub(crate) mod again;
+mod asker;
 mod batch;
 mod call;
 mod claiming;
@@ -38,7 +44,9 @@ mod intake;
 pub(crate) mod invocation;
 mod lanes;
 mod leaving;
+mod limiting;
 mod messages;
+mod pauses;
 pub(crate) mod plan;
 pub(crate) mod progress;
 mod round;
@@ -47,10 +55,12 @@ mod running;
 mod settlement;
 mod settling;
 mod shared_breaker;
+mod shared_limit;
 mod slots;
 mod spans;
 mod suspects;
 mod task;
+pub(crate) mod watch;
 mod work;
 
 use std::sync::Arc;
@@ -59,6 +69,7 @@ use crate::batch::Runner;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::consumer::Consumer;
 use crate::deadline::Schedule;
+use crate::definition::Definition;
 use crate::error::Error;
 use crate::key::ConsumerName;
 use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX};
@@ -69,23 +80,30 @@ use crate::report::Report;
 use crate::spans::Spans;
 use crate::threads::HandlerThreads;
 use admission::Durations;
+use again::SentAgain;
 use batch::Batch;
 use context::{BatchContext, Shared};
 use invocation::{Invocation, Part, Sequence};
 use shared_breaker::SharedBreaker;
+use shared_limit::SharedLimit;
 use slots::Slots;
 
 /// Runs batches through one consumer. Any number may run at once: they share the concurrency, the claims that the store can
 /// hold, and how long handlers took.
-pub struct Engine<T>(Shared<T>);
+pub struct Engine(Shared);
 
-impl<T: Send + 'static> Engine<T> {
+impl Engine {
     /// Creates an engine for this consumer; `concurrency` applies unless the consumer sets its own. A batch handler has room for
     /// one full call at least.
     ///
     /// # Errors
     /// When the consumer's settings are out of bounds: one error with every fault.
-    pub fn new(consumer: Consumer<T>, concurrency: usize) -> Result<Self, Error> {
+    pub fn new<T>(consumer: Consumer<T>, concurrency: usize) -> Result<Self, Error> {
+        Self::of(consumer.definition, concurrency)
+    }
+
+    /// Creates an engine as [`new`](Self::new) does.
+    pub(crate) fn of(consumer: Definition, concurrency: usize) -> Result<Self, Error> {
         let name = consumer.check()?;
         let held_max = consumer.store.claims_max().unwrap_or(CONCURRENCY_MAX).clamp(1, CONCURRENCY_MAX);
         let call = match &consumer.handler {
@@ -95,10 +113,11 @@ impl<T: Send + 'static> Engine<T> {
         let concurrency = consumer.options.concurrency.unwrap_or(concurrency.max(call)).clamp(1, held_max);
         let options = &consumer.options;
         let breaker = options.breaker.as_ref().map(|breaker| SharedBreaker::new(breaker, &name, options.policy.skew));
+        let limit = options.limit.as_ref().map(|limit| SharedLimit::new(limit, &name, options.policy.skew));
         Ok(Self(Shared {
             concurrency,
             breaker: breaker.transpose()?,
-            slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),
+            slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max), limit.transpose()?),
             consumer,
             name,
             clock: Arc::new(SystemClock),
@@ -113,7 +132,7 @@ impl<T: Send + 'static> Engine<T> {
     ///
     /// # Errors
     /// As for [`new`](Self::new).
-    pub fn with_defaults(consumer: Consumer<T>) -> Result<Self, Error> {
+    pub fn with_defaults<T>(consumer: Consumer<T>) -> Result<Self, Error> {
         Self::new(consumer, CONCURRENCY_DEFAULT)
     }
 
@@ -176,7 +195,9 @@ impl<T: Send + 'static> Engine<T> {
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
         let invocation = Invocation::new(queue, batch.len()).with_spans(self.0.spans.as_ref(), batch);
         let sequence = Sequence::of(&invocation);
-        let report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
+        let mut report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
+        let again = SentAgain::of(report.entries(), queue, self.now(), schedule.return_by).await;
+        again.note(report.entries_mut());
         invocation.end_spans(report.entries());
         report
     }
@@ -202,7 +223,7 @@ impl<T: Send + 'static> Engine<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Engine<T> {
+impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("consumer", &self.0.consumer).finish_non_exhaustive()
     }

@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use crate::backoff;
+use crate::limits::VISIBILITY_MAX_S;
 use crate::report::{Details, Outcome};
 
 /// What the events of a message came to, of those that have ended. `D` is what goes to the dead-letter queue for an event.
@@ -11,6 +13,8 @@ pub(crate) struct Progress<D> {
     success: Option<(Outcome, Details)>,
     /// The one that the message waits for longest, and its event.
     failure: Option<(u32, Failure)>,
+    /// Whether an event is to be tried again before a message would be sent again that no queue can hide for so long.
+    soon: bool,
     /// The first event that no retry can fix, and how many others there are.
     disposed: Option<Box<(u32, D, u32)>>,
 }
@@ -36,7 +40,7 @@ pub(crate) enum Combined<D> {
 
 impl<D> Default for Progress<D> {
     fn default() -> Self {
-        Self { success: None, failure: None, disposed: None }
+        Self { success: None, failure: None, soon: false, disposed: None }
     }
 }
 
@@ -52,6 +56,7 @@ impl<D> Progress<D> {
     /// is for nothing: the one that needs it longest counts, and the first of equals. The queue's own visibility timeout is longer
     /// than any other delay.
     pub(crate) fn fail(&mut self, event: u32, failure: Failure) {
+        self.soon |= !failure.visible_after.is_some_and(backoff::is_long);
         let rank = |(event, one): &(u32, Failure)| (one.visible_after.is_none(), one.visible_after, Reverse(*event));
         let failure = (event, failure);
         if self.failure.as_ref().is_none_or(|known| rank(known) < rank(&failure)) {
@@ -75,7 +80,11 @@ impl<D> Progress<D> {
 
     /// Returns what becomes of the message now that all of its events have ended; `None` if it has none.
     pub(crate) fn combined(self) -> Option<Combined<D>> {
-        if let Some((_, failure)) = self.failure {
+        if let Some((_, mut failure)) = self.failure {
+            // Its message is not sent again for the sake of one event: those to be tried soon come too late, and one that is
+            // rejected would run again, since it has another id then.
+            let most = (self.soon || self.disposed.is_some()).then_some(Duration::from_secs(VISIBILITY_MAX_S));
+            failure.visible_after = failure.visible_after.map(|after| most.map_or(after, |most| after.min(most)));
             return Some(Combined::Failed(failure));
         }
         if let Some(disposed) = self.disposed {
@@ -148,6 +157,10 @@ mod tests {
             (vec![Disposed("never"), Failed(Outcome::Retry, Some(5)), Done(Outcome::Completed)], "retry Some(5)"),
             (vec![Failed(Outcome::Retry, Some(5)), Failed(busy(), Some(9)), Disposed("never")], "busy Some(9)"),
             (vec![Failed(Outcome::Retry, Some(5)), Failed(Outcome::Cancelled, Some(5))], "retry Some(5)"),
+            // Sent again only where all of its events can wait for that.
+            (vec![Failed(Outcome::Retry, Some(99_999)), Done(Outcome::Completed)], "retry Some(99999)"),
+            (vec![Failed(Outcome::Retry, Some(99_999)), Failed(busy(), Some(9))], "retry Some(42300)"),
+            (vec![Failed(Outcome::Retry, Some(99_999)), Disposed("never")], "retry Some(42300)"),
             // The queue's own visibility timeout is longer than what a retry waits for.
             (vec![Failed(busy(), Some(9)), Failed(Outcome::StoreFailed, None)], "store_failed None"),
         ];

@@ -10,10 +10,11 @@ use super::context::BatchContext;
 use super::run::{RENEWALS_PER_LEASE, Run, RunEnd, cancellation, supervise};
 use super::slots::Held;
 use super::spans::{self, AnyStep};
-use super::work::{Payload, Work};
+use super::work::Work;
 use crate::batch::{AnyBatchHandler, CallResult, Item, Items};
 use crate::claim::Claim;
 use crate::options::Lease;
+use crate::payload::Payload;
 use crate::spans::{Step, StepSpan};
 use crate::store::Renewed;
 use crate::transaction::TransactionSlot;
@@ -29,7 +30,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub(crate) fn run<'a, T>(&'a self, cx: BatchContext<'a, T>) -> Run<'a, T> {
+    pub(crate) fn run<'a>(&'a self, cx: BatchContext<'a>) -> Run<'a> {
         Run { cx, delivery: &self.work.delivery, key: &self.work.identity.key }
     }
 }
@@ -62,16 +63,16 @@ impl RoundEnd {
 }
 
 /// Calls the handler for these items, with the transaction in `home`.
-pub(crate) async fn round<'a, T: Send + 'static>(
-    cx: BatchContext<'a, T>,
-    handler: &AnyBatchHandler<T>,
+pub(crate) async fn round<'a>(
+    cx: BatchContext<'a>,
+    handler: &AnyBatchHandler,
     members: &mut [Member],
-    payloads: Vec<Payload<T>>,
+    payloads: Vec<Payload>,
     home: &TransactionSlot,
 ) -> RoundEnd {
     let (began, mut lost) = (Instant::now(), vec![false; members.len()]);
     let (cancel_at, why) = cancellation(cx);
-    let item = |(member, payload): (&Member, Payload<T>)| Item {
+    let item = |(member, payload): (&Member, Payload)| Item {
         payload: payload.into_inner(),
         cx: member.run(cx).context(member.claim.fence, member.claim.attempt, cancel_at),
     };
@@ -88,7 +89,7 @@ pub(crate) async fn round<'a, T: Send + 'static>(
 }
 
 /// Opens the span of each item, and that of the call: of an only item the same.
-fn open_spans<T>(cx: BatchContext<'_, T>, members: &[Member]) -> (Vec<Arc<dyn StepSpan>>, AnyStep) {
+fn open_spans(cx: BatchContext<'_>, members: &[Member]) -> (Vec<Arc<dyn StepSpan>>, AnyStep) {
     let step = |member: &Member| Step::Handle { attempt: member.claim.attempt };
     let steps = spans::open_all(cx, members.iter().map(|member| (&member.work.delivery, step(member))));
     let call = match (&steps[..], cx.part.spans()) {
@@ -112,7 +113,7 @@ fn end_spans(steps: &[Arc<dyn StepSpan>], call: AnyStep, end: &RunEnd<CallResult
 }
 
 /// Renews all leases as long as they can be; returns when one is `lost`.
-async fn keep<'a, T: Send + 'static>(cx: BatchContext<'a, T>, members: &mut [Member], lost: &mut [bool]) {
+async fn keep<'a>(cx: BatchContext<'a>, members: &mut [Member], lost: &mut [bool]) {
     let Lease::Renewed(lease) = cx.options().lease else { return std::future::pending().await };
     while !lost.contains(&true) {
         tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;

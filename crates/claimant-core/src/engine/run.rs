@@ -10,7 +10,7 @@ use super::context::BatchContext;
 use super::slots::Held;
 use super::spans;
 use super::task::{End, Task};
-use super::work::{Delivery, Payload, Work, add};
+use super::work::{Delivery, Work, add};
 use crate::claim::{Claim, Fence};
 use crate::context::{Context, Run as About};
 use crate::deadline::until;
@@ -19,6 +19,7 @@ use crate::handler::{AnyHandler, HandlerFuture, RunFuture};
 use crate::key::Key;
 use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
 use crate::options::Lease;
+use crate::payload::Payload;
 use crate::protocol::Renewal;
 use crate::queue::HideAnswer;
 use crate::spans::Step;
@@ -91,15 +92,15 @@ impl Ran {
 }
 
 /// One run of a handler: everything about it but its claim and its payload.
-pub(crate) struct Run<'a, T> {
-    pub(crate) cx: BatchContext<'a, T>,
+pub(crate) struct Run<'a> {
+    pub(crate) cx: BatchContext<'a>,
     pub(crate) delivery: &'a Delivery,
     pub(crate) key: &'a Key,
 }
 
-impl<T: Send + 'static> Run<'_, T> {
+impl Run<'_> {
     /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
-    pub(crate) async fn to_end(&self, handler: &AnyHandler<T>, claim: &mut Claim, payload: Payload<T>) -> RunEnd {
+    pub(crate) async fn to_end(&self, handler: &AnyHandler, claim: &mut Claim, payload: Payload) -> RunEnd {
         // A handler that asks for no transaction leaves it where it is.
         let transactional = handler.transactional;
         let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
@@ -216,7 +217,7 @@ impl<T: Send + 'static> Run<'_, T> {
 }
 
 /// Returns when a handler that starts now is cancelled, and the word for it.
-pub(crate) fn cancellation<T>(cx: BatchContext<'_, T>) -> (Instant, &'static str) {
+pub(crate) fn cancellation(cx: BatchContext<'_>) -> (Instant, &'static str) {
     let own = cx.options().timeout.map(|timeout| Instant::now() + timeout);
     match own {
         Some(own) if own < cx.schedule.cancel_at => (own, AT_TIMEOUT),
@@ -226,13 +227,13 @@ pub(crate) fn cancellation<T>(cx: BatchContext<'_, T>) -> (Instant, &'static str
 
 /// Returns how long a cancelled handler may take to stop, and a last call to the queue may take. Settling keeps its share of
 /// what is left.
-pub(crate) fn grace<T>(cx: BatchContext<'_, T>) -> Duration {
+pub(crate) fn grace(cx: BatchContext<'_>) -> Duration {
     Duration::from_millis(CANCEL_GRACE_MS).min(until(cx.schedule.return_by) / 2)
 }
 
 /// Runs a handler until it ends, its time is over, or `lost` says that a lease is.
-pub(crate) async fn supervise<T, R: Send + 'static>(
-    cx: BatchContext<'_, T>,
+pub(crate) async fn supervise<R: Send + 'static>(
+    cx: BatchContext<'_>,
     run: RunFuture<R>,
     (cancel_at, why): (Instant, &'static str),
     lost: impl Future<Output = ()>,

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::admission;
 use super::call::{self, AfterCall, CallRan};
 use super::context::BatchContext;
+use super::limiting::Starts;
 use super::run::{Ran, Run, RunEnd};
-use super::slots::SlotQueue;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
 use crate::deadline::until;
@@ -20,28 +20,28 @@ use crate::limits::CALL_LINGER_MS;
 
 #[expect(clippy::large_enum_variant, reason = "a box for each message costs more than the room in a few futures")]
 /// A handler's run that ended: for one message, or for those of a call.
-enum Ended<T> {
+enum Ended {
     One(Ran),
-    Call(CallRan<T>),
+    Call(CallRan),
 }
 
-pub(crate) struct Running<'a, T> {
-    cx: BatchContext<'a, T>,
+pub(crate) struct Running<'a> {
+    cx: BatchContext<'a>,
     /// Claims that wait for a slot, and with a batch handler for others.
-    ready: VecDeque<Claimed<T>>,
+    ready: VecDeque<Claimed>,
     /// When those have waited long enough for others.
     linger_until: Option<Instant>,
-    runs: FuturesUnordered<BoxFuture<'a, Ended<T>>>,
+    runs: FuturesUnordered<BoxFuture<'a, Ended>>,
     /// The messages in those.
     in_runs: usize,
     /// What a call left that was not handed out yet.
-    ended: VecDeque<AfterCall<T>>,
+    ended: VecDeque<AfterCall>,
     /// The longest that a handler took.
     longest: Duration,
 }
 
-impl<'a, T: Send + 'static> Running<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+impl<'a> Running<'a> {
+    pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
             ready: VecDeque::new(),
@@ -53,7 +53,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         }
     }
 
-    pub(crate) fn push(&mut self, claimed: Claimed<T>) {
+    pub(crate) fn push(&mut self, claimed: Claimed) {
         self.ready.push_back(claimed);
     }
 
@@ -63,8 +63,13 @@ impl<'a, T: Send + 'static> Running<'a, T> {
     }
 
     /// Takes the claims that wait for a slot.
-    pub(crate) fn take_waiting(&mut self) -> Vec<Claimed<T>> {
+    pub(crate) fn take_waiting(&mut self) -> Vec<Claimed> {
         self.ready.drain(..).collect()
+    }
+
+    /// Returns how many claims wait for a slot, or for the limit.
+    pub(crate) fn waiting(&self) -> usize {
+        self.ready.len()
     }
 
     /// Returns whether no claim waits for a slot.
@@ -92,7 +97,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
 
     /// Starts handlers in free slots, until they run for `max` messages; a call waits a moment for others, where more claims
     /// are on their way. The claims whose handlers no longer fit into the time come back.
-    pub(crate) fn start(&mut self, max: usize, slots: &mut SlotQueue<'a>, more: bool) -> Vec<Claimed<T>> {
+    pub(crate) fn start(&mut self, max: usize, starts: &mut Starts<'a>, more: bool) -> Vec<Claimed> {
         self.linger_until = self.linger_until.filter(|_| !self.ready.is_empty());
         if !self.cx.fits() {
             self.linger_until = None;
@@ -100,21 +105,21 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         }
         let cx = self.cx;
         match &cx.shared.consumer.handler {
-            Runner::Each(handler) => self.start_each(handler, max, slots),
-            Runner::Batch(handler) => self.start_calls(handler, max, slots, more),
+            Runner::Each(handler) => self.start_each(handler, max, starts),
+            Runner::Batch(handler) => self.start_calls(handler, max, starts, more),
         }
         Vec::new()
     }
 
-    fn start_each(&mut self, handler: &'a AnyHandler<T>, max: usize, slots: &mut SlotQueue<'a>) {
+    fn start_each(&mut self, handler: &'a AnyHandler, max: usize, starts: &mut Starts<'a>) {
         while self.in_runs < max {
-            let Some(claimed) = self.take(0, slots) else { break };
+            let Some(claimed) = self.take(0, starts) else { break };
             self.in_runs += 1;
             self.runs.push(Box::pin(run(self.cx, handler, claimed)));
         }
     }
 
-    fn start_calls(&mut self, handler: &'a AnyBatchHandler<T>, max: usize, slots: &mut SlotQueue<'a>, more: bool) {
+    fn start_calls(&mut self, handler: &'a AnyBatchHandler, max: usize, starts: &mut Starts<'a>, more: bool) {
         let items_max = self.cx.shared.consumer.options.items_max();
         while self.in_runs < max {
             // What may have failed a call before fails no other item now.
@@ -122,7 +127,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
             let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
             let room = items_max.min(max - self.in_runs);
             let count = if alone.is_some() { 1 } else { admission::to_call(self.ready.len(), room, more && !lingered) };
-            let items: Vec<_> = (0..count).map_while(|_| self.take(alone.unwrap_or(0), slots)).collect();
+            let items: Vec<_> = (0..count).map_while(|_| self.take(alone.unwrap_or(0), starts)).collect();
             if items.is_empty() {
                 break;
             }
@@ -135,17 +140,18 @@ impl<'a, T: Send + 'static> Running<'a, T> {
         self.linger_until = waits.then(|| self.linger_until.unwrap_or_else(linger));
     }
 
-    /// Takes a claim that waits, with a slot; `None` where there is none of either.
-    fn take(&mut self, at: usize, slots: &mut SlotQueue<'a>) -> Option<Claimed<T>> {
+    /// Takes a claim that waits, with a slot, within the limit; `None` where there is none of either.
+    fn take(&mut self, at: usize, starts: &mut Starts<'a>) -> Option<Claimed> {
         let claimed = self.ready.get_mut(at)?;
         if !claimed.held.has_slot() {
-            claimed.held = slots.take(self.cx.slot_by())?;
+            claimed.held = starts.slots.take(self.cx.slot_by())?;
         }
+        claimed.held.permit = starts.limit.begin()?;
         self.ready.remove(at)
     }
 
     /// Waits until a handler ends; `None` where none runs. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<AfterCall<T>> {
+    pub(crate) async fn next(&mut self) -> Option<AfterCall> {
         if let Some(after) = self.ended.pop_front() {
             return Some(after);
         }
@@ -167,7 +173,7 @@ impl<'a, T: Send + 'static> Running<'a, T> {
     }
 }
 
-async fn run<'a, T: Send + 'static>(cx: BatchContext<'a, T>, handler: &AnyHandler<T>, claimed: Claimed<T>) -> Ended<T> {
+async fn run<'a>(cx: BatchContext<'a>, handler: &AnyHandler, claimed: Claimed) -> Ended {
     let Claimed { work, mut claim, held } = claimed;
     let (work, payload) = work.split();
     let start = Instant::now();

@@ -6,49 +6,50 @@ use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
 use super::run::{HandlerResult, Ran, RunEnd};
 use super::slots::Held;
-use super::work::{Answer, Claimed, Delivery, Payload, Work};
+use super::work::{Answer, Claimed, Delivery, Work};
 use crate::claim::Claim;
 use crate::failure::{Failure, FailureKind};
 use crate::message::Message;
+use crate::payload::Payload;
 use crate::protocol::{Abandoned, Ending};
 use crate::rejection::Rejection;
 use crate::report::Outcome;
 
 /// A claim that is to be settled.
-pub(crate) struct Unsettled<T> {
+pub(crate) struct Unsettled {
     pub(crate) work: Work<()>,
     pub(crate) claim: Claim,
     pub(crate) held: Held,
     pub(crate) ending: Ending,
-    pub(crate) then: Then<T>,
+    pub(crate) then: Then,
 }
 
 /// What becomes of the message once the ending is written.
-pub(crate) enum Then<T> {
+pub(crate) enum Then {
     /// It leaves the batch.
     Exit(Exit),
     /// It leaves the batch as parked: why, and after which run of its handler.
     Park { error: String, attempt: u32 },
     /// It is claimed again when its turn comes.
-    LaterTurn(Payload<T>),
+    LaterTurn(Payload),
     /// It is claimed again once the breaker is closed.
-    Wait(Payload<T>),
+    Wait(Payload),
 }
 
 /// What a run leaves to be done.
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
-pub(crate) enum AfterRun<T> {
-    Settle(Unsettled<T>),
+pub(crate) enum AfterRun {
+    Settle(Unsettled),
     /// Nothing: the handler still runs under the claim, until its lease is over.
     Stuck(Delivery, Answer),
 }
 
-impl<T> Then<T> {
+impl Then {
     fn answer(outcome: Outcome, visible_after: Duration) -> Self {
         Self::Exit(Exit::Answered(Answer::failure(outcome, visible_after)))
     }
 
-    fn not_started(cx: BatchContext<'_, T>, message: &Message) -> Self {
+    fn not_started(cx: BatchContext<'_>, message: &Message) -> Self {
         Self::Exit(Exit::Answered(cx.not_started(message)))
     }
 
@@ -68,9 +69,9 @@ impl<T> Then<T> {
     }
 }
 
-impl<'a, T> Unsettled<T> {
+impl<'a> Unsettled {
     /// Releases a claim that was made before the breaker opened; its message waits for another one.
-    pub(crate) fn held_back(claimed: Claimed<T>) -> Self {
+    pub(crate) fn held_back(claimed: Claimed) -> Self {
         if claimed.claim.taken_over || claimed.work.its_turn {
             return Self::set_aside(claimed);
         }
@@ -80,26 +81,26 @@ impl<'a, T> Unsettled<T> {
     }
 
     /// Releases a claim whose handler was not run for lack of time.
-    pub(crate) fn released(cx: BatchContext<'a, T>, claimed: Claimed<T>) -> Self {
+    pub(crate) fn released(cx: BatchContext<'a>, claimed: Claimed) -> Self {
         let Claimed { work, claim, held } = claimed;
         let then = Then::Exit(Exit::Answered(cx.not_run(&work.delivery.message)));
         Self::not_run(work.without_payload(), claim, held, then)
     }
 
-    fn not_run(work: Work<()>, claim: Claim, held: Held, then: Then<T>) -> Self {
+    fn not_run(work: Work<()>, claim: Claim, held: Held, then: Then) -> Self {
         let ending = if claim.taken_over { Ending::SetAside } else { Ending::Released };
         Self { work, claim, held, ending, then }
     }
 
     /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
-    pub(crate) fn set_aside(claimed: Claimed<T>) -> Self {
+    pub(crate) fn set_aside(claimed: Claimed) -> Self {
         let Claimed { work, claim, held } = claimed;
         let (work, payload) = work.split();
         Self { work, claim, held, ending: Ending::SetAside, then: Then::LaterTurn(payload) }
     }
 
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
-    pub(crate) fn attempts_exhausted(cx: BatchContext<'a, T>, claimed: Claimed<T>, max: u32) -> Self {
+    pub(crate) fn attempts_exhausted(cx: BatchContext<'a>, claimed: Claimed, max: u32) -> Self {
         let Claimed { work, claim, held } = claimed;
         let work = work.without_payload();
         let (message_id, attempt) = (&work.delivery.message.id(), claim.attempt);
@@ -112,7 +113,7 @@ impl<'a, T> Unsettled<T> {
 
     /// Settles a claim by what its handler returned, or by the failure of its transaction.
     pub(crate) fn returned(
-        cx: BatchContext<'a, T>,
+        cx: BatchContext<'a>,
         work: Work<()>,
         claim: Claim,
         held: Held,
@@ -129,7 +130,7 @@ impl<'a, T> Unsettled<T> {
     }
 }
 
-fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<()>, attempt: u32, failure: Failure) -> (Ending, Then<T>) {
+fn after_failure(cx: BatchContext<'_>, work: &Work<()>, attempt: u32, failure: Failure) -> (Ending, Then) {
     let (name, message_id) = (cx.name(), &work.delivery.message.id());
     let delay = cx.failure_delay(&work.delivery.message, attempt, &failure);
     let Failure { why: error, kind, .. } = failure;
@@ -153,7 +154,7 @@ fn after_failure<T>(cx: BatchContext<'_, T>, work: &Work<()>, attempt: u32, fail
 }
 
 /// Returns the ending of work that may have had its effect: with at most once, an operator decides.
-fn in_doubt<T>(cx: BatchContext<'_, T>, attempt: u32, error: String, then: Then<T>) -> (Ending, Then<T>) {
+fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: Then) -> (Ending, Then) {
     match cx.policy().abandoned {
         Abandoned::Rerun => (Ending::Failed { error }, then),
         Abandoned::Park => (Ending::Parked { error: error.clone() }, Then::Park { error, attempt }),
@@ -161,7 +162,7 @@ fn in_doubt<T>(cx: BatchContext<'_, T>, attempt: u32, error: String, then: Then<
 }
 
 /// Decides what follows a handler's run.
-pub(crate) fn after_run<'a, T>(cx: BatchContext<'a, T>, ran: Ran) -> AfterRun<T> {
+pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
     let Ran { work, claim, held, end, .. } = ran;
     let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id(), claim.attempt);
     let backoff = cx.retry_delay(&work.delivery.message, attempt, None);

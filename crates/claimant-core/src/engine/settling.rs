@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::settlement::{Then, Unsettled};
 use super::slots::Held;
 use super::spans::{self, Within};
-use super::work::{Answer, Payload, Work, add};
+use super::work::{Answer, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
@@ -21,41 +21,42 @@ use crate::deadline::until;
 use crate::error::Chain;
 use crate::key::MessageId;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
+use crate::payload::Payload;
 use crate::protocol::Settlement;
 use crate::report::Outcome;
 use crate::spans::{Step, StepSpan};
 use crate::store::{Call, Settled, StoreError};
 
 /// What came of the settlement of a claim.
-pub(crate) struct SettleResult<T> {
-    settling: Settling<T>,
+pub(crate) struct SettleResult {
+    settling: Settling,
     settled: Settled,
 }
 
 /// What that leaves to be done.
-pub(crate) enum AfterSettling<T> {
+pub(crate) enum AfterSettling {
     /// The claim is to be settled in another way.
-    Settle(Unsettled<T>),
+    Settle(Unsettled),
     /// It is claimed again when its turn comes; it was claimed this often.
-    LaterTurn(Work<Payload<T>>, u32),
+    LaterTurn(Work<Payload>, u32),
     /// It is claimed again as if it had not been.
-    Wait(Work<Payload<T>>),
+    Wait(Work<Payload>),
     /// The message leaves the batch.
     Leave(Work<()>, Exit),
 }
 
 /// A settlement on its way, without its claim: the same at each try, so that one which applied although its answer was lost
 /// is recognised.
-pub(crate) struct Settling<T> {
+pub(crate) struct Settling {
     work: Work<()>,
     held: Held,
-    then: Then<T>,
+    then: Then,
     attempt: u32,
     lease_end: Timestamp,
     settlement: Settlement,
 }
 
-impl<T> Settling<T> {
+impl Settling {
     /// Returns the settlement that is on its way.
     pub(crate) fn settlement(&self) -> Settlement {
         self.settlement.clone()
@@ -66,7 +67,7 @@ impl<T> Settling<T> {
     }
 
     /// Returns what came of it, after this long.
-    pub(crate) fn settled(mut self, settled: Settled, took: Duration) -> SettleResult<T> {
+    pub(crate) fn settled(mut self, settled: Settled, took: Duration) -> SettleResult {
         add(&mut self.work.delivery.details.settle, took);
         SettleResult { settling: self, settled }
     }
@@ -78,33 +79,33 @@ impl<T> Settling<T> {
 }
 
 /// How a call for settlements ended.
-enum CallEnd<T> {
+enum CallEnd {
     Answered {
-        results: Vec<SettleResult<T>>,
+        results: Vec<SettleResult>,
         tries: u32,
         took: Duration,
     },
     /// No time was left to find out.
-    GivenUp(Vec<(Claim, Settling<T>, StoreError)>),
+    GivenUp(Vec<(Claim, Settling, StoreError)>),
 }
 
-pub(crate) struct SettleStage<'a, T> {
-    cx: BatchContext<'a, T>,
+pub(crate) struct SettleStage<'a> {
+    cx: BatchContext<'a>,
     /// Claims that wait to be settled with others.
-    waiting: Vec<Unsettled<T>>,
+    waiting: Vec<Unsettled>,
     /// When the oldest of them has waited long enough.
     linger_until: Option<Instant>,
     /// Claims whose settlements are on their way, or wait for their next try.
     in_flight: usize,
     /// Of those: how many went without an answer at least once.
     unanswered: usize,
-    calls: FuturesUnordered<BoxFuture<'a, CallEnd<T>>>,
+    calls: FuturesUnordered<BoxFuture<'a, CallEnd>>,
     /// The longest that a call took.
     longest: Duration,
 }
 
-impl<'a, T: Send + 'static> SettleStage<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+impl<'a> SettleStage<'a> {
+    pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
             waiting: Vec::new(),
@@ -116,7 +117,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
         }
     }
 
-    pub(crate) fn push(&mut self, unsettled: Unsettled<T>) {
+    pub(crate) fn push(&mut self, unsettled: Unsettled) {
         self.waiting.push(unsettled);
         self.linger_until.get_or_insert_with(linger);
     }
@@ -164,7 +165,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
     }
 
     /// Waits for a call, and gives what came of its settlements; `None` where there is none. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Vec<SettleResult<T>>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<SettleResult>> {
         let end = self.calls.next().await?;
         Some(match end {
             CallEnd::Answered { results, tries, took } => self.answered(results, tries, took),
@@ -178,7 +179,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
 
     /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due:
     /// what was done and not written would be done again.
-    fn answered(&mut self, answers: Vec<SettleResult<T>>, tries: u32, took: Duration) -> Vec<SettleResult<T>> {
+    fn answered(&mut self, answers: Vec<SettleResult>, tries: u32, took: Duration) -> Vec<SettleResult> {
         self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
@@ -196,7 +197,7 @@ impl<'a, T: Send + 'static> SettleStage<'a, T> {
         results
     }
 
-    fn try_again(&mut self, unknown: Vec<(Claim, Settling<T>, StoreError)>, tries: u32) -> Vec<SettleResult<T>> {
+    fn try_again(&mut self, unknown: Vec<(Claim, Settling, StoreError)>, tries: u32) -> Vec<SettleResult> {
         let cx = self.cx;
         let Some((_, first, error)) = unknown.first() else { return Vec::new() };
         let message_id = &first.work.delivery.message.id();
@@ -225,27 +226,23 @@ fn linger() -> Instant {
 }
 
 /// Returns a claim that is to be settled now, and its settlement.
-pub(crate) fn settling<'a, T>(
-    cx: BatchContext<'a, T>,
-    unsettled: Unsettled<T>,
-    now: Timestamp,
-) -> (Claim, Settling<T>) {
+pub(crate) fn settling<'a>(cx: BatchContext<'a>, unsettled: Unsettled, now: Timestamp) -> (Claim, Settling) {
     let Unsettled { work, claim, held, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
     (claim, Settling { work, held, then, attempt, lease_end, settlement })
 }
 
-fn give_up<T>(unknown: Vec<(Claim, Settling<T>, StoreError)>) -> Vec<SettleResult<T>> {
+fn give_up(unknown: Vec<(Claim, Settling, StoreError)>) -> Vec<SettleResult> {
     let result = |(claim, settling, error)| SettleResult { settling, settled: Settled::unknown(claim, error) };
     unknown.into_iter().map(result).collect()
 }
 
 /// Sends settlements; `tries` calls for them gave no answer before.
-async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<T>)>, tries: u32) -> CallEnd<T> {
+async fn settle<'a>(cx: BatchContext<'a>, chunk: Vec<(Claim, Settling)>, tries: u32) -> CallEnd {
     let start = Instant::now();
     let (within, guarded) = store_time(cx.schedule.return_by);
-    let parts = |(claim, settling): (Claim, Settling<T>)| ((claim, settling.settlement.clone()), settling);
+    let parts = |(claim, settling): (Claim, Settling)| ((claim, settling.settlement.clone()), settling);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
     let steps = open_spans(cx, &chunk);
     let settling = cx.store().settle_all(claims, Call { within: guarded, meter: cx.meter });
@@ -261,13 +258,13 @@ async fn settle<'a, T>(cx: BatchContext<'a, T>, chunk: Vec<(Claim, Settling<T>)>
 }
 
 /// Opens the spans of these settlements.
-pub(crate) fn open_spans<T>(cx: BatchContext<'_, T>, settlings: &[Settling<T>]) -> Vec<Arc<dyn StepSpan>> {
-    let step = |settling: &Settling<T>| Step::Settle { wanted: settling.then.word() };
+pub(crate) fn open_spans(cx: BatchContext<'_>, settlings: &[Settling]) -> Vec<Arc<dyn StepSpan>> {
+    let step = |settling: &Settling| Step::Settle { wanted: settling.then.word() };
     spans::open_all(cx, settlings.iter().map(|settling| (&settling.work.delivery, step(settling))))
 }
 
 /// Decides what follows a settlement.
-pub(crate) fn after_settling<'a, T>(cx: BatchContext<'a, T>, result: SettleResult<T>) -> AfterSettling<T> {
+pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> AfterSettling {
     let SettleResult { settling: Settling { work, held, then, attempt, lease_end, .. }, settled } = result;
     let (message_id, word) = (&work.delivery.message.id(), then.word());
     let exit = match settled {

@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use super::asker::Asker;
+use super::pauses::Pauses;
 use crate::breaker::{BREAKER_CONSUMER, Breaker};
 use crate::claim::{Claim, OwnerToken};
-use crate::clock::{Clock, Timestamp};
-use crate::deadline::until;
+use crate::clock::Timestamp;
 use crate::error::Chain;
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
-use crate::limits::{BREAKER_LOOK_MS, BREAKER_WINDOW_S, STORE_CALL_MAX_MS, STORE_GUARD_MS};
-use crate::meter::Meter;
-use crate::protocol::breaker::{Effect, Known, Rules, Seen, Shown, after_run, shown};
+use crate::limits::{BREAKER_LOOK_MS, BREAKER_WINDOW_S};
+use crate::protocol::breaker::{Effect, Known, Rules, Seen, Shown, after_run, back, shown, window};
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Refusal, Renewal, Settlement};
-use crate::store::{Call, ClaimAnswer, Store, StoreError, StoreErrorKind};
+use crate::store::{ClaimAnswer, StoreError, StoreErrorKind};
 
 /// Between two reads of the record at least.
 const LOOK_MIN: Duration = Duration::from_millis(50);
@@ -34,28 +34,6 @@ struct State {
     since: Instant,
 }
 
-/// An invocation that asks the store.
-#[derive(Clone, Copy)]
-pub(crate) struct Asker<'a> {
-    pub(crate) consumer: &'a ConsumerName,
-    pub(crate) store: &'a dyn Store,
-    pub(crate) clock: &'a dyn Clock,
-    pub(crate) meter: &'a Meter,
-    /// When it has to have its answers.
-    pub(crate) by: Instant,
-    /// How long a handler takes.
-    pub(crate) expected: Duration,
-}
-
-impl<'a> Asker<'a> {
-    /// Returns how long a call may take, and the call, which has a little less.
-    fn call(&self) -> (Duration, Call<'a>) {
-        let within = until(self.by).min(Duration::from_millis(STORE_CALL_MAX_MS));
-        let guard = Duration::from_millis(STORE_GUARD_MS).min(within / 4);
-        (within, Call { within: within - guard, meter: self.meter })
-    }
-}
-
 /// The breaker of an engine: its invocations share it.
 #[derive(Debug)]
 pub(crate) struct SharedBreaker {
@@ -66,6 +44,7 @@ pub(crate) struct SharedBreaker {
     by: MessageId,
     policy: ClaimPolicy,
     state: sync::Mutex<State>,
+    pauses: Pauses,
     /// Told of a change of the state. It wakes in the order of waiting, so that a simulated run is the same again.
     changed: Notify,
     /// Held by whoever asks the store, so that one invocation asks for all of them.
@@ -97,6 +76,7 @@ impl SharedBreaker {
                 window: Duration::from_secs(BREAKER_WINDOW_S),
             },
             state: sync::Mutex::new(State { known: Known::CLOSED, since: Instant::now() }),
+            pauses: Pauses::default(),
             changed: Notify::new(),
             asks: Mutex::new(()),
         })
@@ -104,6 +84,11 @@ impl SharedBreaker {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.state().known.is_closed()
+    }
+
+    /// Returns for how long the intake is still paused, as far as is known.
+    pub(crate) fn paused(&self, now: Timestamp) -> Option<Duration> {
+        self.pauses.back(now).map(|back| back.since(now))
     }
 
     /// Returns whether a failure says that this breaker's system is away.
@@ -201,6 +186,7 @@ impl SharedBreaker {
             }
             Err(_) => return Some(self.probe(asker, None)),
         };
+        self.pauses.learn(record.as_ref().and_then(|record| back(record, self.policy.skew)));
         match shown(record.as_ref(), asker.clock.now(), self.policy.skew) {
             Shown::Closed => self.closed(asker),
             Shown::Open { until } => self.set(Known::Open { until }),
@@ -238,11 +224,11 @@ impl SharedBreaker {
         self.set(Known::CLOSED);
     }
 
-    /// Opens the breaker for all processes, or learns until when another one has opened it.
-    pub(crate) async fn open(&self, asker: Asker<'_>) {
-        let Some(_turn) = self.turn(asker).await else { return };
+    /// Opens the breaker for all processes, or learns until when another one has opened it. Returns whether the intake was paused.
+    pub(crate) async fn open(&self, asker: Asker<'_>) -> bool {
+        let Some(_turn) = self.turn(asker).await else { return false };
         match self.claim(asker).await {
-            Ok(ClaimAnswer::Granted(claim)) => self.lengthen(asker, claim).await,
+            Ok(ClaimAnswer::Granted(claim)) => return self.lengthen(asker, claim).await,
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.set(Known::Open { until }),
             // By an operator.
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
@@ -250,31 +236,43 @@ impl SharedBreaker {
                 tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, error = %Chain(&error), "breaker opened for this process alone: the store gave no answer");
             }
         }
+        false
+    }
+
+    /// Returns the policy by which the record is kept, and tells when a paused intake comes back.
+    fn policy(&self, now: Timestamp, lease_until: Timestamp) -> ClaimPolicy {
+        let window = window(lease_until.plus(self.policy.skew), self.pauses.back(now));
+        ClaimPolicy { window, ..self.policy }
     }
 
     /// Claims the record. The lease outlasts a probe that takes as long as others.
     async fn claim(&self, asker: Asker<'_>) -> Result<ClaimAnswer, StoreError> {
         let owner = OwnerToken::draw().map_err(|error| StoreError::new(StoreErrorKind::Other, error.to_string()))?;
         let now = asker.clock.now();
+        let lease_until = now.plus(self.rules.open_for.max(asker.expected));
         let request = ClaimRequest {
             id: self.id.clone(),
             owner,
             message_id: self.by.clone(),
             fingerprint: Fingerprint::of_bytes(&[]),
             now,
-            lease_until: now.plus(self.rules.open_for.max(asker.expected)),
-            policy: self.policy,
+            lease_until,
+            policy: self.policy(now, lease_until),
             first_delivery: false,
         };
         let (within, call) = asker.call();
         timeout(within, asker.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
     }
 
-    /// Leaves the breaker open under this claim, for as long as its turn is.
-    async fn lengthen(&self, asker: Asker<'_>, mut claim: Claim) {
+    /// Leaves the breaker open under this claim, for as long as its turn is, and pauses the intake. Returns whether it did.
+    async fn lengthen(&self, asker: Asker<'_>, mut claim: Claim) -> bool {
+        let paused = self.pauses.pause(asker, &self.downstream, claim.attempt).await;
         let (now, open_for) = (asker.clock.now(), self.rules.open_for(claim.attempt));
-        if now.plus(open_for).since(claim.lease_until) >= LONGER_MIN {
-            let renewal = Renewal { lease_until: now.plus(open_for), now, policy: self.policy };
+        // What all have to know is written even where the lease is long enough.
+        let least = if paused { Duration::from_millis(1) } else { LONGER_MIN };
+        let lease_until = now.plus(open_for).max(claim.lease_until.plus(if paused { least } else { Duration::ZERO }));
+        if lease_until.since(claim.lease_until) >= least {
+            let renewal = Renewal { lease_until, now, policy: self.policy(now, lease_until) };
             let (within, call) = asker.call();
             // Without an answer it is half open a little earlier.
             let _ = timeout(within, asker.store.renew(&mut claim, renewal, call)).await;
@@ -282,20 +280,21 @@ impl SharedBreaker {
         let until = claim.lease_until.plus(self.policy.skew);
         tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, attempt = claim.attempt, open_ms = until.since(now).as_millis() as u64, "breaker opened: messages are held back");
         self.set(Known::Open { until });
+        paused
     }
 }
 
 impl Probe<'_> {
-    /// Ends the probe: the breaker is closed for all processes, or open again.
-    pub(crate) async fn end(mut self, asker: Asker<'_>, closed: bool) {
+    /// Ends the probe: the breaker is closed for all processes, or open again. Returns whether the intake was paused.
+    pub(crate) async fn end(mut self, asker: Asker<'_>, closed: bool) -> bool {
         let breaker = self.breaker;
         self.ended = true;
         if closed {
             breaker.closed(asker);
         }
-        let Some(claim) = self.claim.take() else { return };
+        let Some(claim) = self.claim.take() else { return false };
         // Without its turn in time, the claim ends with its lease.
-        let Some(_turn) = breaker.turn(asker).await else { return };
+        let Some(_turn) = breaker.turn(asker).await else { return false };
         if !closed {
             return breaker.lengthen(asker, claim).await;
         }
@@ -303,6 +302,8 @@ impl Probe<'_> {
         let (within, call) = asker.call();
         // Without an answer it ends with its lease: other processes then probe, too.
         let _ = timeout(within, asker.store.settle(claim, &settlement, call)).await;
+        breaker.pauses.resume(asker, &breaker.downstream).await;
+        false
     }
 }
 

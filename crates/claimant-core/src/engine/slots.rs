@@ -7,13 +7,20 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
+use super::shared_limit::{Permit, SharedLimit};
+use crate::limits::{CLAIM_AHEAD_MAX, STORE_BATCH_MAX};
+
 /// The slots of one engine. Who waits for one is served in the order of coming, so no invocation starves another.
 #[derive(Debug)]
 pub(crate) struct Slots {
     handlers: Arc<Semaphore>,
     /// Where claims are scarce.
     claims: Option<Arc<Semaphore>>,
+    /// Claims that are under way or wait for a slot, of all invocations.
+    ahead: Arc<Semaphore>,
     invocations: AtomicUsize,
+    /// That across processes.
+    pub(crate) limit: Option<Arc<SharedLimit>>,
 }
 
 /// What a message holds: each is free again when it is dropped.
@@ -21,8 +28,11 @@ pub(crate) struct Slots {
 pub(crate) struct Held {
     /// From the start of its handler, or from the claim where none are taken ahead, to the handler's end.
     slot: Option<OwnedSemaphorePermit>,
-    /// From the claim to its settlement.
+    /// From the claim to its settlement, where claims are scarce. Where they are made ahead, from the claim until it has a slot, and another
+    /// of these.
     pub(crate) _claim: Option<OwnedSemaphorePermit>,
+    /// From the start of its handler to its end, where a limit counts calls at once.
+    pub(crate) permit: Option<Permit>,
 }
 
 impl Held {
@@ -32,14 +42,17 @@ impl Held {
 
     /// Its handler has ended: the slot is free for another one.
     pub(crate) fn free_slot(&mut self) {
-        self.slot = None;
+        (self.slot, self.permit) = (None, None);
     }
 }
 
 impl Slots {
-    pub(crate) fn new(handlers: usize, claims: Option<usize>) -> Self {
+    pub(crate) fn new(handlers: usize, claims: Option<usize>, limit: Option<SharedLimit>) -> Self {
         let claims = claims.map(|claims| Arc::new(Semaphore::new(claims)));
-        Self { handlers: Arc::new(Semaphore::new(handlers)), claims, invocations: AtomicUsize::new(0) }
+        let (invocations, limit) = (AtomicUsize::new(0), limit.map(Arc::new));
+        // As many as one invocation alone would take, in whole requests.
+        let ahead = Arc::new(Semaphore::new(handlers + CLAIM_AHEAD_MAX + STORE_BATCH_MAX));
+        Self { handlers: Arc::new(Semaphore::new(handlers)), claims, ahead, invocations, limit }
     }
 
     /// Takes a free slot, with a claim if claims are scarce.
@@ -49,7 +62,7 @@ impl Slots {
             Some(claims) => Some(Arc::clone(claims).try_acquire_owned().ok()?),
             None => None,
         };
-        Some(Held { slot: Some(slot), _claim: claim })
+        Some(Held { slot: Some(slot), _claim: claim, ..Held::default() })
     }
 
     /// As [`take`](Self::take), when it is free; nothing if that is not by then. Who holds a claim waits for no slot, and who
@@ -60,7 +73,7 @@ impl Slots {
             Some(claims) => Some(timeout_at(by, Arc::clone(claims).acquire_owned()).await.ok()?.ok()?),
             None => None,
         };
-        Some(Held { slot: Some(slot), _claim: claim })
+        Some(Held { slot: Some(slot), _claim: claim, ..Held::default() })
     }
 
     /// Counts an invocation until what this gives is dropped.
@@ -103,6 +116,23 @@ impl<'a> SlotQueue<'a> {
             self.waiting = Some(Box::pin(self.slots.wait(by)));
         }
         held
+    }
+
+    /// Returns how many claims may be made ahead of slots, while this invocation has so many in hand: in whole requests, since others of the
+    /// process have the rest. One at least where it has none, since nothing else wakes it.
+    pub(crate) fn room_ahead(&self, in_hand: usize) -> usize {
+        let free = self.slots.ahead.available_permits() / STORE_BATCH_MAX * STORE_BATCH_MAX;
+        if in_hand == 0 { free.max(1) } else { free }
+    }
+
+    /// Takes the right to a claim ahead of its slot; where there is none, and this invocation has no claim in hand, a slot as
+    /// [`take`](Self::take) does.
+    pub(crate) fn take_ahead(&mut self, in_hand: usize, by: Instant) -> Option<Held> {
+        match Arc::clone(&self.slots.ahead).try_acquire_owned() {
+            Ok(ahead) => Some(Held { _claim: Some(ahead), ..Held::default() }),
+            Err(_) if in_hand == 0 => self.take(by),
+            Err(_) => None,
+        }
     }
 
     pub(crate) fn is_waiting(&self) -> bool {

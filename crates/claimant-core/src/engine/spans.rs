@@ -18,13 +18,13 @@ use crate::store::{BatchedClaim, ClaimAnswer, Settled, StoreError};
 pub(crate) type AnyStep = Option<Arc<dyn StepSpan>>;
 
 /// Opens the span of a step.
-pub(crate) fn open<T>(cx: BatchContext<'_, T>, delivery: &Delivery, step: Step) -> AnyStep {
+pub(crate) fn open(cx: BatchContext<'_>, delivery: &Delivery, step: Step) -> AnyStep {
     cx.part.span(delivery.index).map(|span| span.step(cx.name(), step))
 }
 
 /// Opens the spans of a step that several messages take together; none where there are none.
-pub(crate) fn open_all<'b, T>(
-    cx: BatchContext<'_, T>,
+pub(crate) fn open_all<'b>(
+    cx: BatchContext<'_>,
     steps: impl Iterator<Item = (&'b Delivery, Step)>,
 ) -> Vec<Arc<dyn StepSpan>> {
     if cx.part.spans().is_some() {

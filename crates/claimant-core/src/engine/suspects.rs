@@ -10,33 +10,34 @@ use super::admission;
 use super::context::BatchContext;
 use super::invocation::Suspicion;
 use super::slots::{Held, SlotQueue};
-use super::work::{Payload, Work};
+use super::work::Work;
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
+use crate::payload::Payload;
 
 /// Work that was claimed this often has ended no run of its own, nor let another end, at least twice.
 const ATTEMPTS_POISON: u32 = 3;
 
 /// Work that waits for its turn.
-struct Suspect<T> {
-    work: Work<Payload<T>>,
+struct Suspect {
+    work: Work<Payload>,
     /// How often it was claimed.
     attempt: u32,
 }
 
 /// What the next turn is.
-pub(crate) enum Turn<T> {
+pub(crate) enum Turn {
     /// These are claimed, and nothing else meanwhile.
-    Claim(Vec<(Work<Payload<T>>, Held)>),
+    Claim(Vec<(Work<Payload>, Held)>),
     /// These are not started: there is no time, or another delivery is better for them.
-    NotStarted(Vec<Work<Payload<T>>>),
+    NotStarted(Vec<Work<Payload>>),
     /// Something has to be waited for first.
     Later,
 }
 
-pub(crate) struct Suspects<'a, T> {
-    cx: BatchContext<'a, T>,
-    waiting: Vec<Suspect<T>>,
+pub(crate) struct Suspects<'a> {
+    cx: BatchContext<'a>,
+    waiting: Vec<Suspect>,
     /// Whether some of them have their turn.
     turn: bool,
     /// How many there are in the invocation, once the other sequences were waited for.
@@ -47,12 +48,12 @@ pub(crate) struct Suspects<'a, T> {
     pub(crate) taken_over: usize,
 }
 
-impl<'a, T: Send + 'static> Suspects<'a, T> {
-    pub(crate) fn new(cx: BatchContext<'a, T>) -> Self {
+impl<'a> Suspects<'a> {
+    pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self { cx, waiting: Vec::new(), turn: false, in_all: None, before: None, taken_over: 0 }
     }
 
-    pub(crate) fn push(&mut self, work: Work<Payload<T>>, attempt: u32) {
+    pub(crate) fn push(&mut self, work: Work<Payload>, attempt: u32) {
         self.waiting.push(Suspect { work, attempt });
     }
 
@@ -66,14 +67,14 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 
     /// Returns whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
     /// trace. At the last two receives only, since what had no turn yet has as many.
-    pub(crate) fn is_by_receives(&self, work: &Work<Payload<T>>) -> bool {
+    pub(crate) fn is_by_receives(&self, work: &Work<Payload>) -> bool {
         let (cx, receive_count) = (self.cx, work.delivery.message.receive_count());
         let leaves_no_trace = !cx.store().claims_outlive_owners();
         leaves_no_trace && cx.events > 1 && receive_count > 1 && cx.receives_end(receive_count)
     }
 
     /// Returns whether work is set aside that an earlier owner left. An event that is alone takes nothing along.
-    pub(crate) fn is_left(&self, work: &Work<Payload<T>>, taken_over: bool) -> bool {
+    pub(crate) fn is_left(&self, work: &Work<Payload>, taken_over: bool) -> bool {
         taken_over && !work.its_turn && self.cx.events > 1
     }
 
@@ -91,11 +92,11 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
         until(cx.schedule.cancel_at) <= kept
     }
 
-    fn receives_end(&self, suspect: &Suspect<T>) -> bool {
+    fn receives_end(&self, suspect: &Suspect) -> bool {
         self.cx.receives_end(suspect.work.delivery.message.receive_count())
     }
 
-    fn is_last_receive(&self, suspect: &Suspect<T>) -> bool {
+    fn is_last_receive(&self, suspect: &Suspect) -> bool {
         suspect.work.delivery.message.receive_count() >= self.cx.receives_max()
     }
 
@@ -121,8 +122,8 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
     }
 
     /// Begins the turn of the next suspects, so many at most. To be called when nothing is under way.
-    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>, most: usize) -> Turn<T> {
-        let works = |suspects: Vec<Suspect<T>>| suspects.into_iter().map(|suspect| suspect.work).collect();
+    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>, most: usize) -> Turn {
+        let works = |suspects: Vec<Suspect>| suspects.into_iter().map(|suspect| suspect.work).collect();
         let cx = self.cx;
         if !cx.fits() {
             return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
@@ -161,7 +162,7 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 
     /// Takes out poison messages, whose work was claimed too often: for a delivery without others, where this invocation has done what the queue still has,
     /// and they have a receive left. One is enough: an operator's reset forgets claims, so that a message can be found with its last receive but one.
-    fn take_poison(&mut self) -> Vec<Suspect<T>> {
+    fn take_poison(&mut self) -> Vec<Suspect> {
         if !self.cx.part.sequence.invocation.keeps_done() {
             return Vec::new();
         }
@@ -176,7 +177,7 @@ impl<'a, T: Send + 'static> Suspects<'a, T> {
 /// Returns the order of suspects: first those whose work was claimed least, then those that were received most. The others of
 /// this order go by their ids, upwards and downwards in turn: where a death leaves no trace, what was behind the one message
 /// that kills is in front of it the next time.
-fn suspicion<T>(suspect: &Suspect<T>) -> Suspicion {
+fn suspicion(suspect: &Suspect) -> Suspicion {
     let message = &suspect.work.delivery.message;
     let id = message.id().as_str().to_owned();
     let (up, down) =

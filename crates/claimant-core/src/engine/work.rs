@@ -1,6 +1,5 @@
 //! A message's work in the stages: a type for each step, moved from one to the next.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +9,7 @@ use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::identity::Identity;
 use crate::message::Message;
+use crate::payload::Payload;
 use crate::report::{Details, Outcome};
 
 /// An event of a message of the batch, whatever is known of its content.
@@ -65,37 +65,14 @@ impl Work<()> {
     }
 }
 
-/// What a body was decoded to, once. Its drop is the user's code: a panic in it ends nothing else.
-pub(crate) struct Payload<T>(Option<T>);
-
-impl<T> Payload<T> {
-    pub(crate) fn new(payload: T) -> Self {
-        Self(Some(payload))
-    }
-
-    /// Returns the payload, for its handler.
-    pub(crate) fn into_inner(mut self) -> T {
-        self.0.take().expect("it is taken out only here, which consumes this")
-    }
-}
-
-impl<T> Drop for Payload<T> {
-    fn drop(&mut self) {
-        if let Some(payload) = self.0.take() {
-            // The panic hook has logged it.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        }
-    }
-}
-
 /// Work whose key is claimed, and whose handler has not run.
-pub(crate) struct Claimed<T> {
-    pub(crate) work: Work<Payload<T>>,
+pub(crate) struct Claimed {
+    pub(crate) work: Work<Payload>,
     pub(crate) claim: Claim,
     pub(crate) held: Held,
 }
 
-impl<T> Claimed<T> {
+impl Claimed {
     /// Returns whether its handler is called for it alone: an earlier run of it failed, or may have taken its process along.
     pub(crate) fn is_alone(&self) -> bool {
         self.work.its_turn || self.claim.attempt > 1

@@ -43,10 +43,12 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
             Outcome::Completed,
             Outcome::Duplicate,
             Outcome::Retry,
+            Outcome::Scheduled,
             Outcome::Cancelled,
             Outcome::Stuck,
             Outcome::NotStarted,
             Outcome::BreakerOpen,
+            Outcome::RateLimited,
             Outcome::Blocked,
             Outcome::LeaseLost,
             Outcome::SettleUnknown,
@@ -82,7 +84,9 @@ fn report() {
             let copies = entries.iter().filter(|e| e.message_id == *message_id);
             assert_eq!(distinct.contains(message_id), !copies.clone().all(|e| e.outcome.is_success()));
             let deletes = match outcome {
-                Outcome::Completed | Outcome::Duplicate | Outcome::Empty | Outcome::Ignored => true,
+                Outcome::Completed | Outcome::Duplicate | Outcome::Scheduled | Outcome::Empty | Outcome::Ignored => {
+                    true
+                }
                 Outcome::Rejected { dead_lettered, .. } | Outcome::Parked { dead_lettered } => *dead_lettered,
                 _ => false,
             };

@@ -74,11 +74,13 @@ fn identity() {
         let message = Message::new("m-1", body).unwrap();
         let order = serde_json::from_str::<Order>(message.body());
         let key = order.ok().map(|o| o.order_id).filter(|key| (1..=KEY_MAX_BYTES).contains(&key.len()));
-        let (Some(key), Ok(shown), Ok(hidden)) =
-            (&key, plain.read(&name, &message).map(|read| read.0), hashed.read(&name, &message).map(|read| read.0))
-        else {
-            assert!(key.is_none() && plain.read(&name, &message).is_err(), "{key:?}");
-            assert!(hashed.read(&name, &message).is_err());
+        let (Some(key), Ok(shown), Ok(hidden)) = (
+            &key,
+            plain.definition.read(&name, &message).map(|read| read.0),
+            hashed.definition.read(&name, &message).map(|read| read.0),
+        ) else {
+            assert!(key.is_none() && plain.definition.read(&name, &message).is_err(), "{key:?}");
+            assert!(hashed.definition.read(&name, &message).is_err());
             return;
         };
         assert_eq!((shown.key.as_str(), hidden.key.as_str()), (key.as_str(), key.as_str()));

@@ -6,7 +6,10 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::limits::{BREAKER_LEASE_MAX_MS, BREAKER_OPEN_MAX_MS, BREAKER_PROBES};
+use crate::limits::{
+    BREAKER_LEASE_MAX_MS, BREAKER_OPEN_MAX_MS, BREAKER_PAUSE_MAX_MS, BREAKER_PAUSE_MIN_MS, BREAKER_PROBES,
+    BREAKER_WINDOW_S,
+};
 use crate::record::{Record, Status};
 
 /// When a breaker opens, and for how long.
@@ -26,6 +29,28 @@ impl Rules {
         let most = self.open_for.max(Duration::from_millis(BREAKER_OPEN_MAX_MS));
         self.open_for.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1))).min(most)
     }
+}
+
+/// Returns for how long the intake is paused by whoever opened it, or failed a probe, for the `attempt`th time. Not at the first time: most
+/// outages are over before a pause could be.
+pub(crate) fn pause_for(attempt: u32) -> Option<Duration> {
+    let doubled = 2_u64.saturating_pow(attempt.checked_sub(2)?);
+    Some(Duration::from_millis(BREAKER_PAUSE_MIN_MS.saturating_mul(doubled).min(BREAKER_PAUSE_MAX_MS)))
+}
+
+/// Returns for how long the record is kept after its lease, whose end with the margin is `end`: as ever, or for as long after the intake's
+/// return. So it tells that return to all who read it.
+pub(crate) fn window(end: Timestamp, back: Option<Timestamp>) -> Duration {
+    Duration::from_secs(BREAKER_WINDOW_S) + back.map_or(Duration::ZERO, |back| back.since(end))
+}
+
+/// Returns when an intake comes back that is paused, as the record tells.
+pub(crate) fn back(record: &Record, skew: Duration) -> Option<Timestamp> {
+    let back =
+        Timestamp::from_millis(record.expires_at_s.saturating_mul(1_000)).minus(Duration::from_secs(BREAKER_WINDOW_S));
+    // Without a pause it is the lease's end, rounded up.
+    let end = record.lease_until.plus(skew).plus(Duration::from_secs(1));
+    (record.status == Status::InProgress && back >= end).then_some(back)
 }
 
 /// What the last calls came to: a bit for each, the last one lowest.
@@ -139,6 +164,7 @@ mod tests {
     use crate::claim::{Fence, OwnerToken};
     use crate::fingerprint::Fingerprint;
     use crate::key::MessageId;
+    use crate::protocol::policy::{ClaimPolicy, expiry};
 
     const RULES: Rules = Rules { failures: 3, of: 5, open_for: Duration::from_secs(10) };
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -232,6 +258,31 @@ mod tests {
             let ended = Record { status, ..record.clone() };
             assert_eq!(shown(Some(&ended), at(1_000), skew), Shown::Closed, "{status:?}");
         }
+    }
+
+    #[test]
+    fn a_record_tells_when_a_paused_intake_comes_back() {
+        let (skew, at) = (Duration::from_secs(1), |ms: u64| Timestamp::from_millis(ms));
+        // Whatever the lease, and wherever it ends within a second.
+        for lease_ms in (0..3_000).step_by(250).chain([60_000, 359_000, 900_000]) {
+            let lease_until = at(1_000_000 + lease_ms);
+            let end = lease_until.plus(skew);
+            let record = |paused| {
+                let policy = ClaimPolicy { skew, window: window(end, paused), ..ClaimPolicy::default() };
+                open_until(lease_until, expiry(at(1_000_000), lease_until, &policy))
+            };
+            assert_eq!(back(&record(None), skew), None, "{lease_ms}");
+            let until = at(1_360_000);
+            let wanted = (lease_ms < 359_000).then_some(until);
+            assert_eq!(back(&record(Some(until)), skew), wanted, "{lease_ms}");
+            assert_eq!(back(&Record { status: Status::Failed, ..record(Some(until)) }, skew), None);
+        }
+    }
+
+    #[test]
+    fn the_first_time_pauses_nothing_and_the_others_for_ever_longer() {
+        let minutes = [0, 1, 2, 3, 4, u32::MAX].map(|attempt| pause_for(attempt).map(|pause| pause.as_secs() / 60));
+        assert_eq!(minutes, [None, None, Some(6), Some(12), Some(12), Some(12)]);
     }
 
     #[test]

@@ -8,7 +8,9 @@ pub(crate) mod breaker;
 mod claiming;
 mod operating;
 mod policy;
+pub(crate) mod rate;
 mod settling;
+pub(crate) mod slots;
 
 pub use claiming::{ClaimRequest, Decision, Refusal, claim_of, decide, fresh_claim, held};
 pub use operating::{Act, OperateDecision, OperateRefusal, Operation, operate};

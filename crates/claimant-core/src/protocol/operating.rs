@@ -81,14 +81,19 @@ impl Operation {
     /// beside a long record id.
     #[must_use]
     pub fn note(&self) -> String {
-        let mut note = format!("{} {} {}", self.now.to_utc(), self.by.trim(), self.act);
-        if !self.why.trim().is_empty() {
-            note.push_str(": ");
-            note.push_str(self.why.trim());
-        }
-        let clean: String = note.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        bounded(&clean, note_room(&self.id).min(NOTE_MAX_BYTES)).to_owned()
+        note(&self.id, self.now, (&self.by, self.act.as_str(), &self.why))
     }
+}
+
+/// Returns what a record says of what was done to it: when, by whom, what and why.
+pub(crate) fn note(id: &RecordId, now: Timestamp, (by, what, why): (&str, &str, &str)) -> String {
+    let mut note = format!("{} {} {what}", now.to_utc(), by.trim());
+    if !why.trim().is_empty() {
+        note.push_str(": ");
+        note.push_str(why.trim());
+    }
+    let clean: String = note.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    bounded(&clean, note_room(id).min(NOTE_MAX_BYTES)).to_owned()
 }
 
 /// Why an operation is refused. Nothing was written.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::select::Selector;
-use super::start::Start;
 use crate::consumer::Consumer;
+use crate::definition::Definition;
 use crate::envelope::Envelope;
 use crate::message::Message;
 use crate::spans::Spans;
@@ -18,7 +18,7 @@ pub struct Consumers {
 }
 
 pub(crate) enum Node {
-    One(Box<dyn Start>),
+    One(Box<Definition>),
     Several(Routes),
 }
 
@@ -204,7 +204,7 @@ impl<V: Into<String>> From<Vec<V>> for Values {
 
 impl<T: Send + 'static> From<Consumer<T>> for Consumers {
     fn from(consumer: Consumer<T>) -> Self {
-        Self { node: Node::One(Box::new(consumer)), spans: None }
+        Self { node: Node::One(Box::new(consumer.definition)), spans: None }
     }
 }
 

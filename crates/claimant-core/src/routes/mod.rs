@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | `consumers` | what a user says: values, and the consumers that they lead to |
 //! | `select`, `field` | by what messages are routed |
-//! | `start` | consumers and engines whatever their payloads are |
 //! | `table` | the destination of each event of a message |
 //! | `plan` | what goes to its consumer at once, and what in order (pure) |
 //! | `run` | one invocation; what becomes of a message of several events says `engine::progress` |
@@ -16,7 +15,6 @@ mod plan;
 mod router;
 mod run;
 mod select;
-mod start;
 mod table;
 
 #[cfg(test)]

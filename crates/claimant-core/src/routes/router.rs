@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::consumers::Consumers;
 use super::run::{Done, Event, Run};
-use super::start::AnyEngine;
 use super::table::{Destination, Table, UNROUTED};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::deadline::Schedule;
+use crate::engine::Engine;
+use crate::engine::again::SentAgain;
 use crate::engine::invocation::{Invocation, Part, Sequence};
 use crate::error::Error;
 use crate::key::ConsumerName;
@@ -23,7 +24,7 @@ use crate::threads::HandlerThreads;
 /// may run at once. Each consumer has its own concurrency; all share the clock and the threads.
 pub struct Router {
     table: Table,
-    engines: Vec<Box<dyn AnyEngine>>,
+    engines: Vec<Engine>,
     clock: Arc<dyn Clock>,
     unrouted: ConsumerName,
     spans: Option<Arc<dyn Spans>>,
@@ -43,7 +44,7 @@ impl Router {
         Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted, spans, logs_claims: false })
     }
 
-    fn each(mut self, change: impl Fn(Box<dyn AnyEngine>) -> Box<dyn AnyEngine>) -> Self {
+    fn each(mut self, change: impl Fn(Engine) -> Engine) -> Self {
         self.engines = self.engines.into_iter().map(change).collect();
         self
     }
@@ -52,21 +53,21 @@ impl Router {
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Arc::clone(&clock);
-        self.each(|engine| engine.with_clock(Arc::clone(&clock)))
+        self.each(|engine| engine.clock(Arc::clone(&clock)))
     }
 
     /// Runs handlers on threads of their own, as [`Engine::handlers_on`](crate::Engine::handlers_on).
     #[must_use]
     pub fn handlers_on(self, threads: impl Into<HandlerThreads>) -> Self {
         let threads = threads.into();
-        self.each(|engine| engine.with_handlers_on(threads.clone()))
+        self.each(|engine| engine.handlers_on(threads.clone()))
     }
 
     /// Sets after how many receives a queue moves a message to its dead-letter queue, as
     /// [`Engine::receives_max`](crate::Engine::receives_max).
     #[must_use]
     pub fn receives_max(self, receives: u32) -> Self {
-        self.each(|engine| engine.with_receives_max(receives))
+        self.each(|engine| engine.receives_max(receives))
     }
 
     /// Logs each claim at level `INFO` instead of `DEBUG`: the message's id, the first bytes of the owner token, the fencing token,
@@ -106,8 +107,8 @@ impl Router {
             let invocation = self.opened(Invocation::new(queue, batch.len()), batch);
             let sequence = Sequence::of(&invocation);
             let report = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
-            invocation.end_spans(report.entries());
-            return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
+            let report = RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
+            return self.finish(report, schedule, &invocation).await;
         }
         let events = self.events(batch);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
@@ -115,6 +116,14 @@ impl Router {
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
         let report = self.report(batch, &events, done);
+        self.finish(report, schedule, &invocation).await
+    }
+
+    /// Sends messages again that come back later than their queue can hide them, and ends the spans of all.
+    async fn finish(&self, mut report: RouterReport, schedule: Schedule, invocation: &Invocation<'_>) -> RouterReport {
+        let again = SentAgain::of(report.all().entries(), invocation.queue, self.now(), schedule.return_by).await;
+        let reports = report.all.iter_mut().chain(report.consumers.iter_mut().map(|(_, report)| report));
+        reports.for_each(|report| again.note(report.entries_mut()));
         invocation.end_spans(report.all().entries());
         report
     }

@@ -8,10 +8,10 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
 use super::plan::{Place, Step, Steps, plan};
-use super::start::AnyEngine;
 use super::table::Destination;
 use crate::backoff;
 use crate::deadline::{Schedule, until};
+use crate::engine::Engine;
 use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
 use crate::engine::progress::{Combined, Failure, Progress, error_of_event};
 use crate::key::{ConsumerName, MessageId};
@@ -44,7 +44,7 @@ impl Event {
 
 /// One invocation in progress.
 pub(crate) struct Run<'a> {
-    pub(crate) engines: &'a [Box<dyn AnyEngine>],
+    pub(crate) engines: &'a [Engine],
     pub(crate) unrouted: &'a ConsumerName,
     pub(crate) events: &'a [Event],
     pub(crate) schedule: Schedule,

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::consumers::{Consumers, Node, Other, Routes};
 use super::select::Selector;
-use super::start::AnyEngine;
+use crate::engine::Engine;
 use crate::envelope::Envelope;
 use crate::error::Error;
 use crate::message::Message;
@@ -48,9 +48,9 @@ impl Table {
     ///
     /// # Errors
     /// One error with every fault of every consumer and of the routes.
-    pub(crate) fn start(consumers: Consumers, concurrency: usize) -> Result<(Self, Vec<Box<dyn AnyEngine>>), Error> {
+    pub(crate) fn start(consumers: Consumers, concurrency: usize) -> Result<(Self, Vec<Engine>), Error> {
         match consumers.node {
-            Node::One(consumer) => Ok((Self::Consumer(0), vec![consumer.start(concurrency)?])),
+            Node::One(consumer) => Ok((Self::Consumer(0), vec![Engine::of(*consumer, concurrency)?])),
             several => {
                 let mut start = Starting { concurrency, engines: Vec::new(), faults: Vec::new() };
                 let table = start.node(several);
@@ -118,7 +118,7 @@ impl Fork {
 /// Consumers on their way to engines, and all that is wrong with them.
 struct Starting {
     concurrency: usize,
-    engines: Vec<Box<dyn AnyEngine>>,
+    engines: Vec<Engine>,
     faults: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ impl Starting {
     fn node(&mut self, node: Node) -> Table {
         match node {
             Node::One(consumer) => {
-                match consumer.start(self.concurrency) {
+                match Engine::of(*consumer, self.concurrency) {
                     Ok(engine) => self.engines.push(engine),
                     Err(error) => self.faults.push(error.to_string()),
                 }
@@ -197,12 +197,12 @@ mod tests {
         Consumer::new(name, MemoryStore::new(), |_: u64, _| async { Ok(()) })
     }
 
-    fn started(routes: Routes) -> (Table, Vec<Box<dyn AnyEngine>>) {
+    fn started(routes: Routes) -> (Table, Vec<Engine>) {
         Table::start(routes.into(), 10).unwrap()
     }
 
     /// Returns where each event of a message goes: the consumer's name, `ignored`, or why it is rejected.
-    fn found(routes: &(Table, Vec<Box<dyn AnyEngine>>), message: Message) -> Vec<String> {
+    fn found(routes: &(Table, Vec<Engine>), message: Message) -> Vec<String> {
         let shown = |(_, destination)| match destination {
             Destination::Consumer(number) => routes.1[number].name().as_str().to_owned(),
             Destination::Acknowledged(outcome) => outcome.word().to_owned(),

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, Renewal, Settlement, operate};
+use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, operate};
 use claimant_core::{
-    Breaker, Call, Claim, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore,
-    Message, Meter, NoQueue, OwnerToken, Record, RecordId, Records, Renewed, Replaced, Report, Schedule, Settled,
-    Store, StoreError, StoreErrorKind, StoreFuture,
+    Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message,
+    Meter, NoQueue, OwnerToken, Record, RecordId, Records, Replaced, Report, Schedule, Store, StoreError,
+    StoreErrorKind, StoreFuture,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -39,11 +39,11 @@ impl World {
     }
 
     /// A process whose handlers take 100 ms, one at a time.
-    fn process(&self, number: usize) -> Engine<String> {
+    fn process(&self, number: usize) -> Engine {
         self.process_with(number, |consumer| consumer.breaker(Breaker::new("mail")))
     }
 
-    fn process_with(&self, number: usize, set: fn(Consumer<String>) -> Consumer<String>) -> Engine<String> {
+    fn process_with(&self, number: usize, set: fn(Consumer<String>) -> Consumer<String>) -> Engine {
         let world = self.clone();
         let handler = move |body: String, _: Context| {
             let world = world.clone();
@@ -84,7 +84,7 @@ fn batch(prefix: &str, count: usize) -> Vec<Message> {
     (0..count).map(|n| Message::new(format!("{prefix}{n}"), r#""x""#).unwrap().with_receive_count(1)).collect()
 }
 
-async fn deliver(process: &Engine<String>, batch: &[Message], seconds: u64) -> Report {
+async fn deliver(process: &Engine, batch: &[Message], seconds: u64) -> Report {
     let now = process.now();
     let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
     process.process(batch, schedule, &NoQueue).await
@@ -265,18 +265,7 @@ impl Store for Denies {
         }
     }
 
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.0.renew(claim, renewal, call)
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        self.0.settle(claim, settlement, call)
-    }
+    claimant_testkit::pass_on!(self => self.0; renew, settle);
 
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         match Self::denied(id) {

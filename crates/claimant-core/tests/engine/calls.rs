@@ -24,7 +24,7 @@ fn sizes(calls: &Calls) -> Vec<usize> {
     calls.lock().unwrap().iter().map(Vec::len).collect()
 }
 
-async fn process(engine: &Engine<Work>, batch: &[Message]) -> Report {
+async fn process(engine: &Engine, batch: &[Message]) -> Report {
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     engine.process(batch, schedule, &NoQueue).await
 }

@@ -34,7 +34,7 @@ fn message(id: &str, body: &str) -> Message {
     Message::new(id, body).unwrap()
 }
 
-async fn process(engine: &Engine<String>, batch: &[Message]) -> Report {
+async fn process(engine: &Engine, batch: &[Message]) -> Report {
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     engine.process(batch, schedule, &NoQueue).await
 }

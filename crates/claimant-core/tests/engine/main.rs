@@ -1,15 +1,17 @@
 //! The engine: one outcome for every message, whatever happens, in time and in few requests.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+mod again;
 mod breaker;
 mod busy;
 mod calls;
-mod downstream;
 mod events;
 mod fingerprints;
 mod last_receive;
+mod limit;
 mod many;
 mod outages;
+mod pause;
 mod payloads;
 mod poison;
 mod queue;
@@ -20,6 +22,7 @@ mod time;
 mod transaction;
 mod turns;
 mod unpacking;
+mod way_back;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -108,7 +108,7 @@ impl Store for Shared {
     claimant_testkit::pass_on!(self => self.0.inner; renew, settle, get);
 }
 
-fn engine(store: &Shared, concurrency: usize, takes: Duration) -> Engine<Work> {
+fn engine(store: &Shared, concurrency: usize, takes: Duration) -> Engine {
     let handler = move |_: Work, _| async move {
         tokio::time::sleep(takes).await;
         Ok(())
@@ -121,11 +121,11 @@ fn batch(count: usize, key: impl Fn(usize) -> String) -> Vec<Message> {
     (0..count).map(|n| message(n, &format!("{} ok", key(n)), 1)).collect()
 }
 
-async fn process(engine: &Engine<Work>, count: usize, key: impl Fn(usize) -> String) -> Report {
+async fn process(engine: &Engine, count: usize, key: impl Fn(usize) -> String) -> Report {
     deliver(engine, &batch(count, key)).await
 }
 
-async fn deliver(engine: &Engine<Work>, batch: &[Message]) -> Report {
+async fn deliver(engine: &Engine, batch: &[Message]) -> Report {
     let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT * 60), Duration::from_millis(500));
     engine.process(batch, schedule, &NoQueue).await
 }

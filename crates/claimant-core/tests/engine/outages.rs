@@ -34,7 +34,7 @@ struct Shop {
     store: FaultyStore,
     clock: MovableClock,
     mails: Arc<Mutex<Vec<String>>>,
-    engine: Engine<Work>,
+    engine: Engine,
 }
 
 fn shop(count: usize, away: Duration, kind: StoreErrorKind, setting: fn(Consumer<Work>) -> Consumer<Work>) -> Shop {

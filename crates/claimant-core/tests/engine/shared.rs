@@ -18,7 +18,7 @@ struct Running {
     most: AtomicUsize,
 }
 
-fn engine(store: &Shared, concurrency: usize, takes: Duration, running: &Arc<Running>) -> Engine<Work> {
+fn engine(store: &Shared, concurrency: usize, takes: Duration, running: &Arc<Running>) -> Engine {
     let running = Arc::clone(running);
     let handler = move |work: Work, _| {
         let running = Arc::clone(&running);
@@ -34,7 +34,7 @@ fn engine(store: &Shared, concurrency: usize, takes: Duration, running: &Arc<Run
     Engine::with_defaults(consumer).unwrap()
 }
 
-async fn deliver(engine: &Engine<Work>, number: usize, count: usize, action: &str, within: Duration) -> Report {
+async fn deliver(engine: &Engine, number: usize, count: usize, action: &str, within: Duration) -> Report {
     let batch: Vec<_> = (0..count).map(|n| message(n, &format!("k{number}-{n} {action} @m{number}-{n}"), 1)).collect();
     let schedule = Schedule::new(engine.now(), engine.now().plus(within), Duration::from_millis(500));
     engine.process(&batch, schedule, &NoQueue).await
@@ -65,6 +65,27 @@ async fn ten_invocations_share_the_concurrency_and_the_claims() {
         assert!(claims <= most_claims, "{row:?}: {claims} claims at once");
         assert_eq!(store.0.open.load(Ordering::SeqCst), 0, "{row:?}");
     }
+}
+
+/// Quick handlers are claimed ahead, for all invocations together as far as for one: no lease runs while hundreds of others go first.
+#[tokio::test(start_paused = true)]
+async fn claims_ahead_are_bounded_for_the_process_and_none_starves() {
+    let (store, running) = (Shared::of(None), Arc::default());
+    let engine = engine(&store, 4, Duration::from_micros(10), &running);
+    // One after the other at first, so that it is known how quick they are.
+    assert!(deliver(&engine, 0, 50, "ok", TIMEOUT * 60).await.failures().is_empty());
+    for invocations in [2, 16, 64] {
+        store.0.most_open.store(0, Ordering::SeqCst);
+        let batches =
+            (0..invocations).map(|number| deliver(&engine, invocations * 100 + number, 300, "ok", TIMEOUT * 60));
+        let reports = join_all(batches).await;
+        assert!(reports.iter().all(|report| report.counts().get("completed") == Some(&300)), "{invocations}");
+        let most = store.0.most_open.load(Ordering::SeqCst);
+        // Not started; running; and on their way to be settled, for some milliseconds and in whole requests, each invocation its own.
+        let bound = (4 + 125) + 4 + invocations * 25 + 150;
+        assert!(most <= bound, "{invocations} invocations: {most} claims at once");
+    }
+    assert_eq!((store.0.open.load(Ordering::SeqCst), running.now.load(Ordering::SeqCst)), (0, 0));
 }
 
 /// Where handlers are slow, a claim waits for no other invocation: it is not taken before there is a slot.

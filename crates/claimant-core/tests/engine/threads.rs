@@ -30,7 +30,7 @@ type Setting = fn(Consumer<Work>) -> Consumer<Work>;
 /// Handlers that block until they are released.
 struct Blocked {
     store: FaultyStore,
-    engine: Engine<Work>,
+    engine: Engine,
     threads: HandlerThreads,
     release: mpsc::Sender<()>,
 }

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const WORK: Duration = Duration::from_secs(1);
 
 struct Turns {
-    engine: Engine<Work>,
+    engine: Engine,
     runs: Arc<Mutex<Vec<String>>>,
 }
 

@@ -63,7 +63,7 @@ async fn what_a_batch_unpacks_to_is_bounded_and_the_rest_comes_back() {
         (&[(1, 1), (most, 3), (1, 2)], "not_started completed not_started"),
     ];
     let schedule =
-        |engine: &Engine<usize>| Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        |engine: &Engine| Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     for (sizes, wanted) in rows {
         let message = |(place, (mib, receives)): (usize, &(usize, u32))| {
             Message::new(format!("m-{place}"), mib.to_string()).unwrap().with_receive_count(*receives)

@@ -1,10 +1,10 @@
-//! Checks 24 to 35: the lock table, alarms, metrics, and what a consumer costs.
+//! Checks 24 to 36: the lock table, alarms, metrics, and what a consumer costs.
 
 use super::check::Check;
 
 const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
 
-pub(super) const CHECKS: [Check; 12] = [
+pub(super) const CHECKS: [Check; 13] = [
     Check {
         number: 24,
         name: "lock-table-shape",
@@ -106,5 +106,15 @@ pub(super) const CHECKS: [Check; 12] = [
               and keeps a message that ends its process away from others.",
         fine: "Where the variable is set elsewhere, such as in the function's code.",
         source: "docs/settings.md",
+    },
+    Check {
+        number: 36,
+        name: "breaker-record",
+        title: "The role of a function that pauses its intake may do so, and use the record of its breaker",
+        why: "An open breaker is a record of the reserved consumer claimant-breaker, by which all processes know it. Where \
+              dynamodb:LeadingKeys name the consumer's own keys alone, each process has a breaker of its own, and nothing is \
+              paused.",
+        fine: "Where the consumer has no breaker.",
+        source: "docs/breaker.md",
     },
 ];

@@ -36,6 +36,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (32, dead_letters::window),
     (33, costs::connections),
     (35, dead_letters::told),
+    (36, rights::breaker_record),
 ];
 
 /// A check of a whole system, which records its answers itself.

@@ -17,7 +17,7 @@ impl Pair<'_> {
     pub(crate) fn place(&self, number: u8) -> &Place {
         match (number, self.queue, self.function) {
             (1 | 2 | 20 | 32, Some(queue), _) => &queue.place,
-            (18 | 19 | 21 | 33 | 35, _, Some(function)) => &function.place,
+            (18 | 19 | 21 | 33 | 35 | 36, _, Some(function)) => &function.place,
             _ => &self.mapping.place,
         }
     }

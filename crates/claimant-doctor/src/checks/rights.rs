@@ -10,6 +10,21 @@ const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQ
 
 const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
+/// Set where an open breaker pauses the event source mapping.
+const RESUME_ROLE: &str = "CLAIMANT_RESUME_ROLE_ARN";
+
+/// What a breaker asks for that pauses it.
+const PAUSING: [&str; 5] = [
+    "lambda:ListEventSourceMappings",
+    "lambda:UpdateEventSourceMapping",
+    "scheduler:CreateSchedule",
+    "scheduler:ListSchedules",
+    "iam:PassRole",
+];
+
+/// A breaker's record: any name will do.
+const BREAKER: &str = "claimant-breaker#name";
+
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
     let (queue, function) = (pair.queue?, pair.function?);
     let answer = || {
@@ -152,6 +167,40 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
         )
     };
     Some(answer())
+}
+
+/// A function that is told how its intake comes back has a breaker.
+pub(super) fn breaker_record(pair: &Pair<'_>) -> Option<Answer> {
+    let function = pair.function.filter(|function| function.environment.contains_key(RESUME_ROLE))?;
+    let table = function.environment.get("CLAIMANT_TABLE")?;
+    let answer = || match *function.rights.allow_key("dynamodb:UpdateItem", table.known()?.text(), BREAKER).known()? {
+        true => may_pause(function),
+        false => found(
+            Level::Warning,
+            format!(
+                "the role of {} may not use the records of breakers in {}",
+                function.place.id,
+                table.known()?.text()
+            ),
+            "add claimant-breaker#* to dynamodb:LeadingKeys",
+        ),
+    };
+    Some(answer())
+}
+
+/// Whether its role has what a pause takes, on whatever.
+fn may_pause(function: &Function) -> Answer {
+    let lacks = |action: &&str| matches!(function.rights.allow_somewhere(action), Fact::Known(false));
+    let lacking: Vec<_> = PAUSING.into_iter().filter(lacks).collect();
+    if lacking.is_empty() {
+        return FINE;
+    }
+    let lacking = lacking.join(", ");
+    found(
+        Level::Warning,
+        format!("the role of {} may not {lacking}: an open breaker pauses nothing", function.place.id),
+        format!("allow it {lacking}, as in docs/breaker.md; or leave {RESUME_ROLE} out"),
+    )
 }
 
 pub(super) fn batch_rights(function: &Function, table: &str) -> Answer {

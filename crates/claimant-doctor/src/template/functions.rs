@@ -62,7 +62,10 @@ fn environment(resources: &Resources<'_>, place: &Part<'_>) -> BTreeMap<String, 
         Fact::Known(Some(link)) => Fact::Known(link),
         _ => Fact::Unknown,
     };
-    entries.known().into_iter().flatten().map(|(name, part)| (name.to_string(), value(part))).collect()
+    // What is `AWS::NoValue` is not there.
+    let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
+    let entries = entries.known().into_iter().flatten().filter(is_there);
+    entries.map(|(name, part)| (name.to_string(), value(part))).collect()
 }
 
 /// Whether the logs of a function expire; not known where its log group can be elsewhere.

@@ -21,7 +21,17 @@ fn statement(resources: &Resources<'_>, part: &Part<'_>) -> Option<Statement> {
     }
     let targets = part.at("Resource").items();
     let targets = targets.known()?.iter().map(|target| self::target(resources, target)).collect();
-    Some(Statement { actions: actions.iter().map(|action| action.to_ascii_lowercase()).collect(), targets })
+    let actions = actions.iter().map(|action| action.to_ascii_lowercase()).collect();
+    Some(Statement { actions, targets, keys: leading_keys(&part.at("Condition")) })
+}
+
+/// The keys that a statement is kept to; none where it is not, or where they cannot be read.
+fn leading_keys(condition: &Part<'_>) -> Vec<String> {
+    let Fact::Known(operators) = condition.entries() else { return Vec::new() };
+    let compares = |name: &str| name.contains("String") && !name.contains("Not");
+    let keys = operators.iter().filter(|(name, _)| compares(name)).map(|(_, of)| texts(&of.at("dynamodb:LeadingKeys")));
+    let keys: Vec<_> = keys.flatten().flatten().collect();
+    if keys.iter().any(|key| key.contains("${")) { Vec::new() } else { keys }
 }
 
 fn texts(part: &Part<'_>) -> Option<Vec<String>> {

@@ -185,7 +185,7 @@ impl<'r, 's> Roles<'r, 's> {
                     _ => Target::Other,
                 };
                 let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-                Some(vec![Statement { actions, targets: vec![target] }])
+                Some(vec![Statement { actions, targets: vec![target], keys: Vec::new() }])
             }
             // The others are about other services.
             None if name.ends_with("Policy")
@@ -214,7 +214,7 @@ fn of_aws(name: &str) -> Option<Vec<Statement>> {
     }
     let (_, actions) = KNOWN.iter().find(|(known, _)| *known == name)?;
     let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-    Some(vec![Statement { actions, targets: vec![Target::Any] }])
+    Some(vec![Statement { actions, targets: vec![Target::Any], keys: Vec::new() }])
 }
 
 /// Statements that are gathered from several policies.

@@ -22,7 +22,7 @@ use crate::gateway::Gateway;
 use crate::journal::{Journal, lines};
 use crate::lambda::{Function, FunctionConfig, LogSink, Places};
 use crate::mailbox::Mailbox;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, MappingSwitch};
 use crate::s3::S3;
 use crate::scheduler::Scheduler;
 use crate::sqs::Sqs;
@@ -66,13 +66,14 @@ impl Cloud {
         stack.buckets.iter().for_each(|name| s3.create_bucket(name));
         let control = Control::new(&faults, &journal);
         let config = CloudConfig { logs: control.observe(config.logs.clone()), ..config };
+        let scheduler = Scheduler::new(sqs.clone()).observed(&journal);
         let gateway = Gateway::new().with_slow_delay(config.delays.charge).observed(&journal, &faults);
 
         let mut servers = Servers::default();
         servers.start(|stop| dynamodb.clone().serve(listeners.dynamodb, stop));
         servers.start(|stop| sqs.clone().serve(listeners.sqs, stop));
         servers.start(|stop| mailbox.clone().serve(listeners.ses, stop));
-        servers.start(|stop| Scheduler::new(sqs.clone()).observed(&journal).serve(listeners.scheduler, stop));
+        servers.start(|stop| scheduler.clone().serve(listeners.scheduler, stop));
         servers.start(|stop| gateway.clone().serve(listeners.gateway, stop));
         servers.start(|stop| control.clone().serve(listeners.control, stop));
         if let Some(listener) = listeners.s3 {
@@ -99,6 +100,7 @@ impl Cloud {
             running.mappings = running.spec.mappings.iter().map(start).collect();
         }
         faults.set_functions(functions.iter().map(|running| running.function.clone()).collect());
+        scheduler.set_mappings(functions.iter().flat_map(switches).collect());
         control.set_functions(functions.iter().map(|running| managed(running, &endpoints)).collect());
         let mut watching = JoinSet::new();
         if config.binaries.watch {
@@ -114,11 +116,16 @@ impl Cloud {
     }
 }
 
+/// What switches its mappings on and off, in their order.
+fn switches(running: &RunningFunction) -> Vec<MappingSwitch> {
+    running.mappings.iter().map(|mapping| mapping.switch().clone()).collect()
+}
+
 /// A function as Lambda's API shows it.
 fn managed(running: &RunningFunction, endpoints: &Endpoints) -> Managed {
     Managed {
         variables: environment::of_template(&running.spec.environment, endpoints),
-        switches: running.mappings.iter().map(|mapping| mapping.switch().clone()).collect(),
+        switches: switches(running),
         spec: running.spec.clone(),
     }
 }

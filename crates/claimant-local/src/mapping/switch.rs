@@ -47,7 +47,9 @@ struct Shared {
 }
 
 impl MappingSwitch {
-    pub(super) fn new(spec: &MappingSpec) -> Self {
+    /// Returns the switch of a mapping that is about to run.
+    #[must_use]
+    pub fn new(spec: &MappingSpec) -> Self {
         let wanted = if spec.enabled { Wanted::Polling } else { Wanted::Paused };
         let shared = Shared {
             busy: AtomicBool::new(false),

@@ -51,6 +51,7 @@ impl Scheduler {
 
 fn router(scheduler: Scheduler) -> Router {
     Router::new()
+        .route("/schedules", axum::routing::get(list))
         .route("/schedules/{name}", post(create).get(get).delete(delete))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
@@ -103,6 +104,18 @@ async fn get(State(scheduler): State<Scheduler>, Path(name): Path<String>, uri: 
     Json(shown).into_response()
 }
 
+/// All of them on one page.
+async fn list(State(scheduler): State<Scheduler>, uri: Uri) -> Response {
+    let query = endpoint::query(&uri);
+    let prefix = query.get("NamePrefix").map_or("", String::as_str);
+    let named = |(name, enabled): (Name, bool)| {
+        let state = if enabled { "ENABLED" } else { "DISABLED" };
+        json!({ "Name": name.1, "GroupName": name.0, "Arn": arn_of(&name), "State": state })
+    };
+    let names = scheduler.names(query.get("ScheduleGroup").map(String::as_str), prefix);
+    Json(json!({ "Schedules": names.into_iter().map(named).collect::<Vec<_>>() })).into_response()
+}
+
 async fn delete(State(scheduler): State<Scheduler>, Path(name): Path<String>, uri: Uri) -> Response {
     if scheduler.delete(&in_group(name, &uri)) { Json(json!({})).into_response() } else { not_found() }
 }
@@ -117,7 +130,7 @@ fn in_group(name: String, uri: &Uri) -> Name {
 async fn unknown(method: Method, uri: Uri) -> Response {
     let path: String = uri.path().chars().take(100).collect();
     let why = format!(
-        "the local scheduler does not support {method} {path}: it has CreateSchedule, GetSchedule and DeleteSchedule"
+        "the local scheduler does not support {method} {path}: it has CreateSchedule, GetSchedule, ListSchedules and DeleteSchedule"
     );
     refusal(StatusCode::NOT_FOUND, "UnknownOperationException", &why)
 }

@@ -2,8 +2,41 @@
 
 use serde_json::Value;
 
-/// The action that a schedule may call here.
+/// The actions that a schedule may call here.
 const SEND_MESSAGE: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
+const UPDATE_MAPPING: &str = "arn:aws:scheduler:::aws-sdk:lambda:updateEventSourceMapping";
+
+/// What a schedule calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Action {
+    SendMessage,
+    /// Switches the event source mapping of this id on or off.
+    Switch {
+        id: String,
+        enabled: bool,
+    },
+}
+
+impl Action {
+    fn read(target: &Value, input: &str) -> Result<Self, String> {
+        match target["Arn"].as_str() {
+            Some(SEND_MESSAGE) => Ok(Self::SendMessage),
+            Some(UPDATE_MAPPING) => {
+                let input: Value = serde_json::from_str(input).unwrap_or_default();
+                let fields = input.as_object().map_or(0, serde_json::Map::len);
+                match (&input["Uuid"], &input["Enabled"]) {
+                    (Value::String(id), Value::Bool(enabled)) if fields == 2 => {
+                        Ok(Self::Switch { id: id.clone(), enabled: *enabled })
+                    }
+                    _ => Err("of an event source mapping, the local scheduler changes Enabled alone: Target.Input is \
+                              {\"Uuid\": …, \"Enabled\": …}"
+                        .to_owned()),
+                }
+            }
+            _ => Err(format!("the local scheduler has the targets {SEND_MESSAGE} and {UPDATE_MAPPING} only")),
+        }
+    }
+}
 
 /// The longest name, in characters.
 const NAME_LENGTH_MAX: usize = 64;
@@ -11,11 +44,12 @@ const NAME_LENGTH_MAX: usize = 64;
 /// The largest input.
 const INPUT_MAX_BYTES: usize = 262_144;
 
-/// A one-time schedule that sends a message.
+/// A one-time schedule.
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
     pub(super) at_ms: u64,
-    /// The parameters of `SendMessage`, as JSON.
+    pub(super) action: Action,
+    /// The parameters of its action, as JSON.
     pub(super) input: String,
     pub(super) dead_letter_arn: Option<String>,
     pub(super) enabled: bool,
@@ -40,9 +74,6 @@ impl Schedule {
         if request["FlexibleTimeWindow"]["Mode"] != "OFF" {
             return Err("the local scheduler has FlexibleTimeWindow with the Mode OFF only".to_owned());
         }
-        if target["Arn"] != SEND_MESSAGE {
-            return Err(format!("the local scheduler has the target {SEND_MESSAGE} only"));
-        }
         if !target["RoleArn"].as_str().is_some_and(|arn| arn.starts_with("arn:aws:iam::") && arn.contains(":role/")) {
             return Err("Target.RoleArn is not the ARN of a role".to_owned());
         }
@@ -52,6 +83,7 @@ impl Schedule {
         }
         Ok(Self {
             at_ms,
+            action: Action::read(target, &input)?,
             input,
             dead_letter_arn: text(&target["DeadLetterConfig"]["Arn"]),
             enabled: request["State"] != "DISABLED",

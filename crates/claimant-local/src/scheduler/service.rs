@@ -1,13 +1,14 @@
 //! The schedules, and what is due.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use serde_json::Value;
 
-use super::schedule::Schedule;
+use super::schedule::{Action, Schedule};
 use crate::arn::{self, ACCOUNT_ID, REGION};
 use crate::journal::{Event, Journal, Text, What};
+use crate::mapping::MappingSwitch;
 use crate::sqs::{NewMessage, Sqs};
 use crate::sync::lock;
 
@@ -27,6 +28,8 @@ pub(super) fn arn_of((group, name): &Name) -> String {
 pub struct Scheduler {
     sqs: Sqs,
     schedules: Arc<Mutex<BTreeMap<Name, Schedule>>>,
+    /// The event source mappings, once they run.
+    mappings: Arc<OnceLock<Vec<MappingSwitch>>>,
     journal: Journal,
 }
 
@@ -42,7 +45,7 @@ pub(super) enum Creation {
 impl Scheduler {
     /// A scheduler without schedules that sends to these queues.
     pub fn new(sqs: Sqs) -> Self {
-        Self { sqs, schedules: Arc::default(), journal: Journal::off() }
+        Self { sqs, schedules: Arc::default(), mappings: Arc::default(), journal: Journal::off() }
     }
 
     /// The same scheduler, which writes what it does into this journal.
@@ -50,6 +53,11 @@ impl Scheduler {
     pub fn observed(mut self, journal: &Journal) -> Self {
         self.journal = journal.clone();
         self
+    }
+
+    /// Sets the event source mappings that schedules switch on and off; those of the first call count.
+    pub fn set_mappings(&self, mappings: Vec<MappingSwitch>) {
+        let _ = self.mappings.set(mappings);
     }
 
     /// How many schedules there are.
@@ -78,9 +86,21 @@ impl Scheduler {
         for (name, arn, schedule) in &due {
             let ran = || What::ScheduleRan { schedule: name.into() };
             self.journal.write(|| Event::new(now_ms, ran()));
-            self.send(arn, schedule);
+            match &schedule.action {
+                Action::SendMessage => self.send(arn, schedule),
+                Action::Switch { id, enabled } => self.switch(id, *enabled),
+            }
         }
         due.len()
+    }
+
+    fn switch(&self, id: &str, enabled: bool) {
+        match self.mappings.get().into_iter().flatten().find(|mapping| mapping.id() == id) {
+            Some(mapping) => mapping.enable(enabled),
+            None => {
+                tracing::warn!(id, "a schedule could not switch its event source mapping: there is none of this id")
+            }
+        }
     }
 
     fn send(&self, arn: &str, schedule: &Schedule) {
@@ -112,6 +132,14 @@ impl Scheduler {
     /// The request that made this schedule.
     pub(super) fn get(&self, name: &Name) -> Option<Value> {
         self.schedules().get(name).map(|schedule| schedule.request.clone())
+    }
+
+    /// The names of a group's schedules that begin so, and whether each is still to run.
+    pub(super) fn names(&self, group: Option<&str>, prefix: &str) -> Vec<(Name, bool)> {
+        let schedules = self.schedules();
+        let asked = |(of, name): &&Name| group.is_none_or(|group| group == of) && name.starts_with(prefix);
+        let names = schedules.iter().filter(|(name, _)| asked(name));
+        names.map(|(name, schedule)| (name.clone(), schedule.enabled)).collect()
     }
 
     /// Deletes a schedule; returns whether it was there.

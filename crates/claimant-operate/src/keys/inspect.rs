@@ -1,5 +1,6 @@
 //! One record, in words.
 
+use claimant_core::limit::LIMIT_CONSUMER;
 use claimant_core::protocol::{
     Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, OperateDecision, OperateRefusal, Refusal, decide,
 };
@@ -56,6 +57,9 @@ impl Inspection {
         };
         let ago = |time: Timestamp| span(self.now.since(time).as_secs());
         let run = record.attempts;
+        if self.id.consumer() == LIMIT_CONSUMER {
+            return self.of_limit(record, state);
+        }
         match state {
             State::Running => format!(
                 "Run {run} is under way since {}; its lease ends in {}.",
@@ -80,6 +84,21 @@ impl Inspection {
                 ago(record.updated_at)
             ),
             State::Over => "Its window is over: it counts as absent, and the store deletes it.".into(),
+        }
+    }
+}
+
+impl Inspection {
+    /// Returns the headline of a limit, or of one of its slots.
+    fn of_limit(&self, record: &Record, state: State) -> String {
+        match state {
+            State::Completed => "What an operator has set for this limit: see claimant limit.".into(),
+            State::Running => format!(
+                "A slot of a limit, held by {}; its lease ends in {} unless it is renewed.",
+                record.message_id,
+                span(record.lease_until.since(self.now).as_secs())
+            ),
+            _ => "A slot of a limit that no process holds, or a limit that is as the functions set it.".into(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use claimant_core::limit::LIMIT_CONSUMER;
 use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State};
 use futures_util::future::join_all;
 
@@ -168,7 +169,9 @@ impl Keys {
                 looked_at += page.looked_at;
                 foreign += page.foreign;
                 for (id, record) in page.records {
-                    if !query.text.as_deref().is_none_or(|text| mentions(&id, &record, text)) {
+                    // Slots of limits are no work: they are listed where they are asked for.
+                    let is_slot = query.consumer.is_none() && id.consumer() == LIMIT_CONSUMER;
+                    if is_slot || !query.text.as_deref().is_none_or(|text| mentions(&id, &record, text)) {
                         continue;
                     }
                     if found.len() >= limit && !found.contains_key(&id) {

@@ -5,17 +5,20 @@
 //! | `access` | [`Keys`]: a store, a clock and the clock-skew margin; who acts |
 //! | `inspect` | one record, and what becomes of its key's next message by the production decision |
 //! | `list` | records by state, consumer, age and text; what asking costs |
+//! | `limit` | what a limit allows, who has its slots |
 //! | `act` | release, reset, forget, resolve: guarded as the runtime's writes are |
 //! | `shown` | all of these as text for people and as JSON |
 
 mod access;
 mod act;
 mod inspect;
+mod limit;
 mod list;
 mod shown;
 
 pub use access::{Keys, operator};
 pub use act::{Acted, Order};
 pub use inspect::{Forecast, Inspection, Possible, span};
+pub use limit::{LimitOrder, LimitState, SlotState};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query};
 pub use shown::{record_json, record_lines};

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use claimant_aws::intake::{Api, Mapping as BreakersMapping};
 use claimant_core::ErrorKind;
+use claimant_core::intake::pause as pause_by;
+use claimant_core::{Clock as _, SystemClock};
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
 use claimant_operate::intake::{Change, Intake, Mapping};
 use claimant_operate::target::{Account, Target};
@@ -67,6 +70,20 @@ async fn mappings_are_paused_and_resumed() {
     let of_charge = intake.list(Some("Charge")).await.unwrap();
     assert_eq!(of_charge.iter().map(shown).collect::<Vec<_>>(), [("Charge", "Payments", "Enabled", true)]);
     assert!(intake.list(Some("None")).await.unwrap().is_empty());
+
+    // A breaker has paused it, and a schedule is to switch it on.
+    let arn = |service: &str, name: &str| format!("arn:aws:{service}:us-east-1:000000000000:{name}");
+    let (function, queue, role) = (arn("lambda", "function:Confirm"), arn("sqs", "Orders"), arn("iam", "role/resume"));
+    let role = role.replace("us-east-1", "");
+    let (lambda, scheduler) = (place.endpoint("LAMBDA"), place.endpoint("SCHEDULER"));
+    let api = Api { config: place.aws(), lambda, scheduler, near: &function, clock: &SystemClock };
+    let until = SystemClock.now().plus(Duration::from_secs(600));
+    pause_by(&BreakersMapping::new(api, &function, &queue, &role), until, "breaker mail of confirm").await.unwrap();
+    let paused = intake.list(Some("Confirm")).await.unwrap().remove(0);
+    let back = intake.comes_back(&paused).await.unwrap().unwrap();
+    assert!(back.to_string().ends_with("Z (breaker mail of confirm)"), "{back}");
+    assert_eq!(intake.keep_off(&paused).await.unwrap().len(), 1);
+    assert_eq!((intake.comes_back(&paused).await.unwrap(), paused.is_on()), (None, false));
 
     let gone = Mapping { id: "none".to_owned(), ..paused };
     let error = intake.change(&gone, resume).await.unwrap_err();

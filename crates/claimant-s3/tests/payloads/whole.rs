@@ -78,7 +78,7 @@ fn outgoing(id: &str, body: String) -> Outgoing {
 }
 
 /// One batch of what is in the queue, as Lambda delivers it.
-async fn deliver(sqs: &Sqs, engine: &Engine<Order>) -> Report {
+async fn deliver(sqs: &Sqs, engine: &Engine) -> Report {
     let received = sqs.receive(QUEUE, 10, Duration::ZERO).await.unwrap();
     let message = |received: &Received| {
         let message = Message::new(&received.message_id, &received.body).unwrap();
@@ -92,7 +92,7 @@ async fn deliver(sqs: &Sqs, engine: &Engine<Order>) -> Report {
     engine.process(&batch, schedule, &Deleting(sqs, &received)).await
 }
 
-fn engine(payloads: S3Payloads, runs: &Arc<Mutex<Vec<(String, usize)>>>) -> Engine<Order> {
+fn engine(payloads: S3Payloads, runs: &Arc<Mutex<Vec<(String, usize)>>>) -> Engine {
     let runs = Arc::clone(runs);
     let pack = move |order: Order, _: Context| {
         runs.lock().unwrap().push((order.id, order.note.len()));

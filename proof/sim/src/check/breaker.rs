@@ -1,4 +1,5 @@
-//! Breakers: a process that knows one open runs nothing, and one that probes runs one message after the other.
+//! Breakers: a process that knows one open runs nothing, and one that probes runs one message after the other. The intake is never off
+//! without a return to come.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,11 @@ enum Knows {
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let scenario = timeline.scenario;
+    for (at, event) in &timeline.history.events {
+        if let Event::Intake { off: true, returns: 0, .. } = event {
+            found.add("P1", *at, "the intake is off, and nothing switches it on again");
+        }
+    }
     let is_right = |off: &i64| off.abs() <= Scenario::SKEW_MS;
     let clocks_are_right = scenario.clocks_agree() && scenario.function.clocks_ms.iter().all(is_right);
     // Of several consumers each has a breaker of its own in a process, with one record.

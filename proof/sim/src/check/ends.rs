@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use super::Found;
 use crate::expected;
 use crate::history::Event;
-use crate::scenario::{MessageSpec, Scenario, Shape};
+use crate::scenario::{MessageSpec, Scenario, Shape, Work};
 use crate::timeline::Timeline;
 
 /// How much longer than the function's timeout a lease lasts, with the jitter of those who wait for its end.
 const LEASE_BEYOND_MS: u64 = 2_000;
+
+/// What an invocation under a limit needs beside its handlers: the longest interval of a slot, and the time for its report.
+const BESIDE_MS: u64 = 2_300;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let end = timeline.history.events.last().map_or(0, |(at, _)| *at);
@@ -18,6 +21,14 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         match event {
             Event::Sent { id, .. } | Event::Redriven { again: id, .. } => {
                 queued.insert(id, *at);
+            }
+            // Until it has sent its message, the schedule is where that is.
+            Event::Scheduled { name, .. } => {
+                queued.insert(name, *at);
+            }
+            Event::SentAgain { name, again, .. } => {
+                queued.remove(name.as_str());
+                queued.insert(again, *at);
             }
             Event::Deleted { id, done: true, .. } => {
                 queued.remove(id.as_str());
@@ -40,7 +51,7 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         found.add("S6", at, format!("{id} is lost"));
     }
     for id in &timeline.dead {
-        if must_complete(timeline, id) && !begins_anew(timeline.scenario) {
+        if must_complete(timeline, id) && !begins_anew(timeline.scenario) && has_turns(timeline.scenario) {
             found.add("L2", end, format!("{id} is dead, though nothing is wrong with it and faults have stopped"));
         }
     }
@@ -53,6 +64,19 @@ fn must_complete(timeline: &Timeline<'_>, id: &str) -> bool {
     timeline.spec(id).is_some_and(|spec| expected::completes(timeline.scenario, spec))
 }
 
+/// Whether a limit lets as much begin in an invocation as it receives, and each run end in time after the interval before it, as
+/// `docs/rate.md` asks: what has no turn, or is cut off, loses a receive.
+fn has_turns(scenario: &Scenario) -> bool {
+    let Some(rate) = scenario.consumer.limit.and_then(|limit| limit.per_second).map(u64::from) else { return true };
+    let takes = |work: &Work| match work {
+        Work::Good { before_ms, after_ms } => before_ms + after_ms,
+        _ => 0,
+    };
+    let longest_ms = scenario.keys.iter().flatten().map(takes).max().unwrap_or(0);
+    let begin_ms = scenario.function.timeout_ms.saturating_sub(BESIDE_MS + longest_ms);
+    scenario.queue.batch_max as u64 * scenario.function.clocks_ms.len() as u64 <= rate * begin_ms / 1_000
+}
+
 /// Whether a redrive can begin done work anew without end: a FIFO queue that shows messages while they run, which AWS refuses,
 /// takes no deletion of them, and under the message id as the key a redriven message is another piece of work.
 fn begins_anew(scenario: &Scenario) -> bool {
@@ -60,10 +84,12 @@ fn begins_anew(scenario: &Scenario) -> bool {
     scenario.consumer.by_message_id && scenario.queue.fifo_groups.is_some() && shown_early
 }
 
-/// Whether the queue is set up as L5 wants it: the receives last longer than any lease.
+/// Whether the queue is set up as L5 wants it: the receives last longer than any lease, and what is done is remembered for longer than
+/// they do, or a message that is done can begin again each time before another one (seed 40002027).
 pub(super) fn outlasts_leases(scenario: &Scenario) -> bool {
     let lease = scenario.function.timeout_ms + LEASE_BEYOND_MS + Scenario::SKEW_MS as u64;
-    u64::from(scenario.queue.max_receives - 1) * scenario.queue.visibility_s * 1_000 > lease
+    let receives_s = u64::from(scenario.queue.max_receives - 1) * scenario.queue.visibility_s;
+    receives_s * 1_000 > lease && scenario.consumer.window_s.is_none_or(|window_s| window_s > receives_s)
 }
 
 /// L5: a message that found its key busy each time did not wait long enough.

@@ -48,8 +48,13 @@ fn is_undone(scenario: &Scenario) -> bool {
 
 /// Whether there are no more messages that abort their process than a batch can bear: three in a queue that gives up after
 /// five receives, one where the function cannot delete what is done. Not where deaths leave no trace, or fail several batches.
-fn is_bearable(scenario: &Scenario) -> bool {
-    let aborts = scenario.keys.iter().filter(|works| works.iter().any(|work| matches!(work, Work::Abort(_)))).count();
+/// What makes such a message look innocent again (an operator's act), and a receive that was `lost` to a busy key, count as one more.
+fn is_bearable(scenario: &Scenario, at: u64, lost: usize) -> bool {
+    let aborts = |works: &[Work]| works.iter().any(|work| matches!(work, Work::Abort(_)));
+    let acts = |fault: &&Fault| matches!(**fault, Fault::Operate { at_ms, key, .. } if at_ms < at && scenario.keys.get(key).is_some_and(|works| aborts(works)));
+    let acts = scenario.faults.iter().filter(acts).count();
+    let aborts = scenario.keys.iter().filter(|works| aborts(works)).count();
+    let spent = if aborts > 0 { acts + lost } else { 0 };
     let deletes = scenario.queue.changes_visibility || scenario.queue.letters;
     let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
     // Those that do not fit one after the other run a few at once.
@@ -59,7 +64,7 @@ fn is_bearable(scenario: &Scenario) -> bool {
         _ => 0,
     });
     let fits = takes.sum::<u64>() * 2 <= scenario.function.timeout_ms;
-    scenario.function.per_process == 1 && traced && fits && aborts <= if deletes { 3 } else { 1 }
+    scenario.function.per_process == 1 && traced && fits && aborts + spent <= if deletes { 3 } else { 1 }
 }
 
 fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
@@ -77,7 +82,11 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     let count = |what: Spent| spent.iter().filter(|spent| **spent == what).count();
     let own = count(Spent::Itself) + count(Spent::Fate);
     let neighbours = count(Spent::Neighbour);
-    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(timeline.scenario) {
+    if own <= FAULTS_MAX
+        && neighbours > 0
+        && count(Spent::NoTurn) == 0
+        && is_bearable(timeline.scenario, at, count(Spent::Busy))
+    {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
     if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 && outlasts_leases(timeline.scenario) {
@@ -85,6 +94,7 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     }
     // What has the fewest receives probes.
     if timeline.scenario.consumer.breaker.is_none()
+        && timeline.scenario.consumer.limit.is_none()
         && let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
         && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy))
         && let Some(before) = overtaken_by(timeline, no, invocation, (id, receives))
@@ -124,6 +134,10 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         return Spent::Itself;
     }
     if faulty {
+        return Spent::Fate;
+    }
+    // What a breaker held back.
+    if timeline.scenario.may_hold_back(invocation.began, *returned) {
         return Spent::Fate;
     }
     if timeline.was_blocked(invocation.process_run, invocation.began, *returned) {

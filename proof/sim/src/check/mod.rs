@@ -9,13 +9,15 @@
 //! | `finished` | effects that need not be repeated: what was done is completed as soon as the store answers |
 //! | `processes` | what a process does at once, and what its death leaves |
 //! | `ends` | S6, L2, L5: what becomes of every message |
-//! | `breaker` | B1, B2: what a process runs that knows a breaker open, or probes |
+//! | `limit` | R1, R2: how many runs begin in a time, and go on at once |
+//! | `breaker` | B1, B2, P1: what a process runs that knows a breaker open, or probes; the way back of a paused intake |
 //! | `good` | L4: nothing good is lost to something bad |
 
 mod breaker;
 mod ends;
 mod finished;
 mod good;
+mod limit;
 mod processes;
 mod records;
 mod reports;
@@ -67,5 +69,6 @@ pub fn check(scenario: &Scenario, history: &History) -> Vec<Violation> {
     processes::check(&timeline, &mut found);
     good::check(&timeline, &mut found);
     breaker::check(&timeline, &mut found);
+    limit::check(&timeline, &mut found);
     found.0
 }

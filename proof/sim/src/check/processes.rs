@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Found;
+use crate::calls::is_of_message;
 use crate::entities::{Invocation, Run};
 use crate::history::{Event, Record};
 use crate::scenario::Guarantee;
@@ -48,7 +49,7 @@ fn claimed_ahead(timeline: &Timeline<'_>, process_run: u32, died: u64, found: &m
     }
     let of_mine = |no: Option<u32>| no.is_some_and(|no| mine.iter().any(|(mine, _)| **mine == no));
     let claimed = timeline.requests.values().filter(|request| of_mine(request.invocation)).flat_map(|r| &r.changed);
-    let unstarted = claimed.filter(|(id, _, after)| {
+    let unstarted = claimed.filter(|(id, ..)| is_of_message(id)).filter(|(id, _, after)| {
         let Some(after) = after.as_ref().filter(|after| after.status == "IN_PROGRESS") else { return false };
         let now = timeline.record_between(id, died, died).last().flatten();
         let held = now.is_some_and(|now| now.owner == after.owner && now.status == "IN_PROGRESS");

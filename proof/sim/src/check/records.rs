@@ -1,10 +1,10 @@
 //! What is written to the store.
 
 use super::Found;
-use crate::calls::BREAKER;
+use crate::calls::is_of_message;
 use crate::entities::Request;
 use crate::history::{Call, Event, Kind, Record};
-use crate::scenario::{Guarantee, Scenario};
+use crate::scenario::{Fault, Guarantee, Scenario};
 use crate::timeline::Timeline;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
@@ -92,7 +92,7 @@ fn claimed(scenario: &Scenario, change: &Change<'_>, before: &Record, after: &Re
         "REJECTED" if before.message_id == after.message_id => {
             found.add("S5", at, format!("{id} was rejected and is claimed by the same message"));
         }
-        "IN_PROGRESS" if scenario.consumer.guarantee == Guarantee::AtMostOnce && !id.starts_with(BREAKER) => {
+        "IN_PROGRESS" if scenario.consumer.guarantee == Guarantee::AtMostOnce && is_of_message(id) => {
             found.add("at most once", at, format!("abandoned work of {id} is claimed again"));
         }
         _ => {}
@@ -106,7 +106,9 @@ fn refused(timeline: &Timeline<'_>, at: u64, request: &Request, call: usize, see
     let scenario = timeline.scenario;
     let conflict = scenario.messages.iter().any(|message| message.variant > 0);
     let parks = scenario.consumer.guarantee == Guarantee::AtMostOnce;
-    if call.kind != Kind::Claim || request.operation != "UpdateItem" || conflict || parks {
+    // A record with the fingerprint of another rule is read, and then replaced.
+    let deployed = scenario.faults.iter().any(|fault| matches!(fault, Fault::Deploy { .. }));
+    if call.kind != Kind::Claim || request.operation != "UpdateItem" || conflict || parks || deployed {
         return;
     }
     let now = call.now.unwrap_or_default();
@@ -119,8 +121,8 @@ fn refused(timeline: &Timeline<'_>, at: u64, request: &Request, call: usize, see
 
 /// A claim whose answer was lost is recognised when it is tried again, and used or given back.
 fn own_claim(timeline: &Timeline<'_>, at: u64, request: &Request, call: &Call, seen: &Record, found: &mut Found) {
-    // An open breaker is a claim that nobody uses.
-    let own = !call.id.starts_with(BREAKER)
+    // An open breaker is a claim that nobody uses, and a slot of a limit one that no run has.
+    let own = is_of_message(&call.id)
         && call.kind == Kind::Claim
         && call.owner == Some(seen.owner)
         && seen.status == "IN_PROGRESS";

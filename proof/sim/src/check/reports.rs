@@ -99,6 +99,7 @@ fn acknowledged(
     found: &mut Found,
 ) {
     let lettered = timeline.letters.get(id).is_some_and(|times| times.iter().any(|time| *time <= at));
+    let scheduled = timeline.schedules.get(id).is_some_and(|times| times.iter().any(|time| *time <= at));
     let Some(spec) = timeline.spec(id) else {
         return found.add("S6", at, format!("invocation {no} was done with {id}, which was never sent"));
     };
@@ -112,8 +113,10 @@ fn acknowledged(
         states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)))
     });
     let done = timeline.scenario.accepts(spec) && (completed || spec.shape == Shape::Stray);
-    if !lettered && !done {
-        found.add("S4", at, format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered"));
+    if !lettered && !scheduled && !done {
+        let what =
+            format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered nor scheduled");
+        found.add("S4", at, what);
     }
 }
 

@@ -3,9 +3,24 @@
 use super::Coverage;
 use crate::calls::BREAKER;
 use crate::history::{Event, Kind};
+use crate::scenario::Fault;
 use crate::timeline::Timeline;
 
 pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
+    for (_, event) in &timeline.history.events {
+        match event {
+            Event::Intake { what: "switched off", .. } => coverage.add(63, 1),
+            Event::Intake { what: "switched on", .. } => coverage.add(65, 1),
+            Event::IntakeAsked { number, what: "plan return" | "switch off", .. } => {
+                let stops = |fault: &Fault| match fault {
+                    Fault::KillAtIntake { nth } | Fault::FreezeAtIntake { nth, .. } => nth == number,
+                    _ => false,
+                };
+                coverage.add(64, timeline.scenario.faults.iter().filter(|fault| stops(fault)).count());
+            }
+            _ => {}
+        }
+    }
     for (at, event) in &timeline.history.events {
         let Event::Changed { request: Some(no), id, before, after: Some(after) } = event else { continue };
         let Some(request) = timeline.requests.get(no).filter(|_| id.starts_with(BREAKER)) else { continue };

@@ -1,8 +1,10 @@
 //! How often each fault of the design's list occurred: a simulation that never met it shows nothing about it.
 
 mod breakers;
+mod delays;
 mod handlers;
 mod invocations;
+mod limits;
 mod neighbours;
 mod operators;
 mod requests;
@@ -15,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 58] = [
+pub const FAULTS: [&str; 67] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -74,6 +76,15 @@ pub const FAULTS: [&str; 58] = [
     "a breaker opens",
     "a breaker is closed again",
     "a process dies that has opened a breaker, or probes it",
+    "a schedule sends a message again",
+    "a schedule is made, and its message is not deleted",
+    "a message is to be scheduled that has a schedule",
+    "a message waits as long as its queue can hide it, and not as long as it should",
+    "the intake is paused",
+    "a process dies or is stopped between two steps of a pause",
+    "a paused intake is resumed before its time",
+    "a slot of a limit is refused, since another process has it",
+    "a slot of a limit is taken over from a process that let it go, or died",
 ];
 
 /// How often each occurred, and how much was simulated.
@@ -109,6 +120,8 @@ impl Coverage {
         handlers::count(&timeline, &mut coverage);
         operators::count(&timeline, &mut coverage);
         breakers::count(&timeline, &mut coverage);
+        delays::count(&timeline, &mut coverage);
+        limits::count(&timeline, &mut coverage);
         coverage
     }
 

@@ -41,7 +41,7 @@ pub struct World {
     /// The queue.
     pub queue: ScriptedQueue,
     /// The engine under test.
-    pub engine: Engine<Work>,
+    pub engine: Engine,
     timeout: Duration,
     runs: Arc<Mutex<Vec<String>>>,
 }

@@ -62,8 +62,7 @@ async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
         }
         None => None,
     };
-    // A form sends lines that end as in mail: a body that was not touched stays the same but for that.
-    let edit = fields.all("body").next().map_or(Edit::None, |body| Edit::Body(body.replace("\r\n", "\n")));
+    let edit = fields.body().map_or(Edit::None, Edit::Body);
     let report = dead.redrive(&selection, to, &edit, bounds(fields), &mut |_| ControlFlow::Continue(())).await?;
     let mut said = format!("{} sent back", counted(&report));
     let queues: std::collections::BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
@@ -128,15 +127,11 @@ fn done(see: String, mut said: String, report: &Report) -> Done {
             problem.why
         ));
     }
-    if report.progress.done == 0 {
-        let said = if report.problem_count == 0 {
-            "No letter fits: it was sent back or discarded meanwhile.".to_owned()
-        } else {
-            said
-        };
-        return Done::refused(said, see, report.to_json());
+    let is_done = report.progress.done > 0;
+    if !is_done && report.problem_count == 0 {
+        "No letter fits: it was sent back or discarded meanwhile.".clone_into(&mut said);
     }
-    Done::new(said, see, report.to_json())
+    Done::of(is_done, said, see, report.to_json())
 }
 
 /// Opens a new file for letters that are discarded: only its owner can read it.

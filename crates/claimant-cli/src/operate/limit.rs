@@ -1,0 +1,140 @@
+//! `claimant limit`: what a limit allows all processes together, changed while they run.
+
+use claimant_core::limit::Allowed;
+use claimant_core::{Error, Timestamp};
+use claimant_operate::keys::{Keys, LimitOrder, LimitState, operator, span};
+use claimant_operate::open::{OpenStore, find};
+use serde_json::{Value, json};
+
+use super::options::{OutputOptions, TargetOptions, WriteOptions};
+use super::table::{Fit, Table, harmless};
+use super::{confirm, parse};
+use crate::exit::Ended;
+use crate::output::{say, say_json};
+
+/// Show or change a limit: how many messages all processes start in a time, or run at once, for a system that they call.
+///
+/// Without an option it is shown, with the slots that processes hold. What is set holds for every consumer whose limit has this name
+/// in the store, within half a minute; what is not set stays as it is.
+///
+/// Exit codes: 0 where it is as asked for, 1 where the question was answered with no, 2 where it could not be looked at or set.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OnLimit {
+    /// The limit's name, as in Limit::new("ses")
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// How many messages are started: 20/s, 6/min, or 100/30s
+    #[arg(long, value_name = "RATE", value_parser = parse::rate)]
+    rate: Option<(u32, u64)>,
+
+    /// How many messages run at once
+    #[arg(long, value_name = "NUMBER")]
+    at_once: Option<u32>,
+
+    /// As the functions set it, whatever was set before
+    #[arg(long, conflicts_with_all = ["rate", "at_once"])]
+    as_set: bool,
+
+    #[command(flatten)]
+    write: WriteOptions,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+/// Shows or changes a limit.
+pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
+    let place = options.target.open().await?;
+    let stores = place.open_stores(options.target.skew).await?;
+    let store = store_of(&stores, &options.name).await?;
+    let before = store.keys.limit(&options.name).await?;
+    if options.rate.is_none() && options.at_once.is_none() && !options.as_set {
+        show(&options, &before);
+        return Ok(Ended::Well);
+    }
+    let wanted = wanted(&options, before.set);
+    Error::unless_empty("the limit cannot be set", &wanted.map(|wanted| wanted.faults()).unwrap_or_default())?;
+    let (was, is) = (in_words(before.set), in_words(wanted));
+    let question = format!("{} in {}: is {was}; becomes {is}. Set it?", options.name, harmless(&store.name));
+    if options.write.dry_run {
+        say(format!("{} would change: is {was}; becomes {is}.", options.name));
+        return Ok(Ended::Well);
+    }
+    if !confirm::confirmed(&question, &options.write)? {
+        return Ok(Ended::WithFaults);
+    }
+    let why = options.write.why.clone().unwrap_or_default();
+    let order = LimitOrder { name: options.name.clone(), allowed: wanted, by: operator(), why };
+    store.keys.set_limit(&order).await?;
+    show(&options, &store.keys.limit(&options.name).await?);
+    Ok(Ended::Well)
+}
+
+/// The store that has the limit: the only one, or the one in which it was set or used.
+async fn store_of<'a>(stores: &'a [OpenStore], name: &str) -> Result<&'a OpenStore, Error> {
+    let own = Keys::limit_id(name)?;
+    if let [only] = stores {
+        return Ok(only);
+    }
+    let (id, store) = find(stores, &[own]).await?;
+    if store.keys.first(&[id]).await?.is_some() {
+        return Ok(store);
+    }
+    for store in stores {
+        if !store.keys.limit(name).await?.slots.is_empty() {
+            return Ok(store);
+        }
+    }
+    let names: Vec<_> = stores.iter().map(|store| store.name.as_str()).collect();
+    Err(Error::invalid(format!("no store has the limit {name} yet: choose one with --table, of {}", names.join(", "))))
+}
+
+fn wanted(options: &OnLimit, before: Option<Allowed>) -> Option<Allowed> {
+    let mut wanted = before.unwrap_or_default();
+    if let Some((calls, per_ms)) = options.rate {
+        (wanted.calls, wanted.per_ms) = (Some(calls), per_ms);
+    }
+    wanted.at_once = options.at_once.or(wanted.at_once);
+    (!options.as_set).then_some(wanted)
+}
+
+fn in_words(set: Option<Allowed>) -> String {
+    let Some(Allowed { calls, per_ms, at_once }) = set else { return "as the functions set it".to_owned() };
+    let time = match per_ms {
+        1_000 => "second".to_owned(),
+        60_000 => "minute".to_owned(),
+        ms if ms % 1_000 == 0 => format!("{} s", ms / 1_000),
+        ms => format!("{ms} ms"),
+    };
+    let rate = calls.map(|calls| format!("{calls} a {time}"));
+    let at_once = at_once.map(|at_once| format!("{at_once} at once"));
+    rate.into_iter().chain(at_once).collect::<Vec<_>>().join(", ")
+}
+
+fn show(options: &OnLimit, state: &LimitState) {
+    if options.output.json {
+        return say_json(&document(&options.name, state));
+    }
+    let note = state.note.as_ref().map(|note| format!(" ({})", harmless(note))).unwrap_or_default();
+    say(format!("{}: {}{note}", options.name, in_words(state.set)));
+    if state.slots.is_empty() {
+        return say("No slot is held: nothing runs that it limits.");
+    }
+    let mut table = Table::new(&[("SLOT", Fit::Number), ("HELD BY", Fit::End), ("LEASE", Fit::Number)]);
+    for slot in &state.slots {
+        let left = span(slot.until.since(state.now).as_secs());
+        table.row([slot.number.to_string(), slot.consumer.clone(), left]);
+    }
+    table.lines().into_iter().for_each(say);
+}
+
+fn document(name: &str, state: &LimitState) -> Value {
+    let slots = state.slots.iter().map(
+        |slot| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) }),
+    );
+    json!({ "limit": name, "set": state.set, "note": state.note, "slots": slots.collect::<Vec<_>>() })
+}

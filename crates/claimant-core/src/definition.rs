@@ -1,0 +1,122 @@
+//! What a consumer is, whatever the type of its payloads: what an engine runs.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::batch::Runner;
+use crate::breaker::BREAKER_CONSUMER;
+use crate::duplicate::Duplicate;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::key::ConsumerName;
+use crate::limit::LIMIT_CONSUMER;
+use crate::message::Message;
+use crate::options::Options;
+use crate::payload::Payload;
+use crate::payloads::PayloadSource;
+use crate::protocol::Abandoned;
+use crate::reader::{Located, Reader};
+use crate::rejection::Rejection;
+use crate::store::{Before, Store};
+
+pub(crate) type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
+
+/// What a consumer is, whatever the type of its payloads.
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) handler: Runner,
+    pub(crate) reader: Reader,
+    pub(crate) on_duplicate: Option<DuplicateHook>,
+    pub(crate) options: Options,
+}
+
+impl Definition {
+    /// Puts something before the consumer's store, as [`Consumers::behind`](crate::Consumers::behind).
+    pub(crate) fn behind(&mut self, before: Before<'_>) {
+        self.store = before(&self.name, Arc::clone(&self.store));
+    }
+
+    /// Checks the consumer, and returns its name.
+    ///
+    /// # Errors
+    /// One error with everything that is wrong with its name, its rules and its options.
+    pub(crate) fn check(&self) -> Result<ConsumerName, Error> {
+        let mut faults: Vec<String> = self.faults().into_iter().map(str::to_owned).collect();
+        faults.extend(self.options.faults());
+        let name = ConsumerName::new(self.name.as_str());
+        if let Err(fault) = &name {
+            faults.insert(0, fault.to_string());
+        }
+        Error::unless_empty("the consumer's settings are not usable", &faults)?;
+        Ok(name?)
+    }
+
+    /// Returns why options contradict each other, in words.
+    fn faults(&self) -> Vec<&'static str> {
+        const NEEDS_OUTLIVING_CLAIMS: &str = "at most once needs a store whose claims outlive their owners, and this one's end \
+            with the process: do the work in the transaction and leave at_most_once away, or use a store without transactions";
+        const NEEDS_KEY: &str = "at most once needs a key from the payload: a message that is redriven from a dead-letter queue \
+            has a new message id, so that under the id as the key its parked work would run again; add .key(…) or .key_of(…)";
+        const BREAKER_NEEDS_OUTLIVING_CLAIMS: &str = "a breaker needs a store whose claims outlive their owners, and this one's \
+            end with the process, so that no other process would see it: leave .breaker(…) away, or use a store without transactions";
+        const LIMIT_NEEDS_OUTLIVING_CLAIMS: &str = "a limit needs a store whose claims outlive their owners, and this one's end \
+            with the process, so that no other process would keep to it: leave .limit(…) away, or use a store without transactions";
+        const RESERVED: &str = "its name is that of the records of breakers or limits: choose another one";
+        const NEEDS_BATCH: &str = "a size of calls needs a batch handler: Consumer::batch, or leave items_max away";
+        const RUNS_AGAIN: &str = "at most once does not go with a batch in a transaction, whose handler is called again for             the other items when one fails: leave at_most_once away, since what was rolled back is not done";
+        let parks = self.options.policy.abandoned == Abandoned::Park;
+        let (batch, transactional) = match &self.handler {
+            Runner::Each(_) => (false, false),
+            Runner::Batch(handler) => (true, handler.transactions.is_some()),
+        };
+        let faults = [
+            (parks && !self.store.claims_outlive_owners()).then_some(NEEDS_OUTLIVING_CLAIMS),
+            (parks && !self.reader.identity.has_key()).then_some(NEEDS_KEY),
+            (parks && transactional).then_some(RUNS_AGAIN),
+            (self.options.breaker.is_some() && !self.store.claims_outlive_owners())
+                .then_some(BREAKER_NEEDS_OUTLIVING_CLAIMS),
+            (self.options.limit.is_some() && !self.store.claims_outlive_owners())
+                .then_some(LIMIT_NEEDS_OUTLIVING_CLAIMS),
+            [BREAKER_CONSUMER, LIMIT_CONSUMER].contains(&self.name.as_str()).then_some(RESERVED),
+            (self.options.items_max.is_some() && !batch).then_some(NEEDS_BATCH),
+            self.reader.identity.fault(),
+        ];
+        faults.into_iter().flatten().collect()
+    }
+
+    pub(crate) fn payloads(&self) -> Option<&dyn PayloadSource> {
+        self.reader.payloads()
+    }
+
+    /// Opens the envelopes around a pointer, and returns where it points to.
+    pub(crate) fn locate(&self, message: &Message) -> Result<Located, Rejection> {
+        self.reader.locate(message)
+    }
+
+    /// Opens the envelopes of what is in a message.
+    pub(crate) fn open(&self, events: Vec<Message>) -> Result<Vec<Message>, Rejection> {
+        self.reader.open(events)
+    }
+
+    /// Decodes a message that was opened, and identifies its work.
+    pub(crate) fn read(&self, name: &ConsumerName, message: &Message) -> Result<(Identity, Payload), Rejection> {
+        self.reader.read(name, message)
+    }
+
+    /// Calls the hook for a duplicate, if there is one. A hook that panics changes nothing.
+    pub(crate) fn show_duplicate(&self, duplicate: &Duplicate<'_>) {
+        if let Some(hook) = &self.on_duplicate {
+            // The panic hook has logged it.
+            let _ = catch_unwind(AssertUnwindSafe(|| hook(duplicate)));
+        }
+    }
+}
+
+impl fmt::Debug for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, options, .. } = self;
+        f.debug_struct("Consumer").field("name", name).field("policy", &options.policy).finish_non_exhaustive()
+    }
+}

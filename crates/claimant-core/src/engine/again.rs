@@ -1,0 +1,65 @@
+//! Messages that come back later than a queue can hide them: a schedule sends each to its queue again. Their claims are settled by then, and
+//! only a confirmed schedule makes a message a success. A process that dies in between leaves the message where it is.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::context::guarded;
+use crate::backoff;
+use crate::clock::Timestamp;
+use crate::deadline::until;
+use crate::key::MessageId;
+use crate::limits::VISIBILITY_MAX_S;
+use crate::queue::{Confirmation, Queue, SendAgain};
+use crate::report::{Entry, Outcome};
+
+/// Which messages of an invocation are sent again: whether the schedule of each was confirmed.
+#[derive(Default)]
+pub(crate) struct SentAgain(BTreeMap<MessageId, bool>);
+
+impl SentAgain {
+    /// Schedules those of these messages that are to be sent again, one entry for each, until `by`. Where a queue delivered one twice,
+    /// once.
+    pub(crate) async fn of(entries: &[Entry], queue: &dyn Queue, now: Timestamp, by: Instant) -> Self {
+        let (mut sent, mut messages) = (Self::default(), Vec::new());
+        for (index, entry) in entries.iter().enumerate() {
+            let Some(after) = after(entry) else { continue };
+            if sent.0.insert(entry.message_id.clone(), false).is_none() {
+                messages.push(SendAgain { index, at: now.plus(after), after });
+            }
+        }
+        if messages.is_empty() {
+            return sent;
+        }
+        let left = until(by);
+        let answers = timeout(left, queue.send_again(&messages, guarded(left))).await.unwrap_or_default();
+        let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
+        for (SendAgain { index, at, .. }, answer) in messages.iter().zip(answers) {
+            let message_id = &entries[*index].message_id;
+            if answer == Confirmation::Confirmed {
+                tracing::info!(message_id = %message_id, at = at.as_millis(), "message is scheduled to be sent to its queue again");
+                sent.0.insert(message_id.clone(), true);
+            } else {
+                tracing::warn!(message_id = %message_id, "message could not be scheduled: it comes back after the longest time that a queue can hide it, or after the queue's visibility timeout");
+            }
+        }
+        sent
+    }
+
+    /// Gives these messages, or events of them, the outcome that they have by that.
+    pub(crate) fn note(&self, entries: &mut [Entry]) {
+        for entry in entries.iter_mut().filter(|entry| after(entry).is_some()) {
+            match self.0.get(&entry.message_id) {
+                Some(true) => (entry.outcome, entry.visible_after) = (Outcome::Scheduled, None),
+                _ => entry.visible_after = Some(Duration::from_secs(VISIBILITY_MAX_S)),
+            }
+        }
+    }
+}
+
+/// Returns after how long the message of an entry is to be sent again, where no queue can hide it for so long.
+fn after(entry: &Entry) -> Option<Duration> {
+    entry.visible_after.filter(|after| entry.outcome == Outcome::Retry && backoff::is_long(*after))
+}

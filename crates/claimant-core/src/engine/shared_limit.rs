@@ -1,0 +1,246 @@
+//! A consumer's limit as its process knows it, and the claims of the slots that it holds.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use super::asker::Asker;
+use crate::claim::{Claim, OwnerToken};
+use crate::clock::Clock;
+use crate::error::Chain;
+use crate::fingerprint::Fingerprint;
+use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
+use crate::limit::{LIMIT_CONSUMER, Limit};
+use crate::limits::{LIMIT_LEASE_MS, LIMIT_WINDOW_S};
+use crate::protocol::rate::Allowed;
+use crate::protocol::slots::{Claimed, Now, Slots, Step};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Refusal, Renewal, Settlement};
+use crate::store::{ClaimAnswer, Renewed, StoreError, StoreErrorKind};
+
+/// What is known, and the claims by the numbers of their slots.
+#[derive(Debug)]
+struct State {
+    slots: Slots,
+    claims: Vec<(u32, Claim)>,
+    /// Whether it was logged that the store refuses to say anything.
+    warned: bool,
+}
+
+/// The limit of an engine: its invocations share it.
+#[derive(Debug)]
+pub(crate) struct SharedLimit {
+    downstream: String,
+    record: RecordId,
+    slots: Vec<RecordId>,
+    /// In place of a message: whose slot it is.
+    by: MessageId,
+    policy: ClaimPolicy,
+    state: Mutex<State>,
+    /// Told of slots, of calls that have ended, and of what an operator has set.
+    changed: Notify,
+}
+
+/// A call that counts among those at once; dropped, it has ended.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    limit: Arc<SharedLimit>,
+    number: u32,
+    since: Instant,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.limit.state().slots.end(self.number, self.since);
+        self.limit.changed.notify_waiters();
+    }
+}
+
+/// A request under way: dropped without an answer, another one can be made.
+struct Asking<'a>(Option<&'a SharedLimit>);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if let Some(limit) = self.0 {
+            limit.state().slots.unasked();
+        }
+    }
+}
+
+pub(crate) fn now(clock: &dyn Clock) -> Now {
+    Now { wall: clock.now(), mono: Instant::now() }
+}
+
+impl SharedLimit {
+    /// Returns a limit of which this process holds nothing.
+    pub(crate) fn new(limit: &Limit, consumer: &ConsumerName, skew: Duration) -> Result<Self, InvalidValue> {
+        let record_of = ConsumerName::new(LIMIT_CONSUMER)?;
+        let id = |key: String| Ok::<_, InvalidValue>(RecordId::new(&record_of, &Key::new(key)?));
+        let slots: Result<_, _> = (0..limit.slots).map(|number| id(format!("{}/{number}", limit.downstream))).collect();
+        let known = Slots::new(limit.allowed, limit.slots, Instant::now());
+        Ok(Self {
+            downstream: limit.downstream.clone(),
+            record: id(limit.downstream.clone())?,
+            slots: slots?,
+            by: MessageId::new(consumer.as_str())?,
+            policy: ClaimPolicy {
+                abandoned: Abandoned::Rerun,
+                conflicts: Conflicts::Ignore,
+                skew,
+                window: Duration::from_secs(LIMIT_WINDOW_S),
+            },
+            state: Mutex::new(State { slots: known, claims: Vec::new(), warned: false }),
+            changed: Notify::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is known, to ask or to tell it something.
+    pub(crate) fn with<R>(&self, of: impl FnOnce(&mut Slots) -> R) -> R {
+        of(&mut self.state().slots)
+    }
+
+    /// Returns whether no call can begin now.
+    pub(crate) fn is_short(&self, clock: &dyn Clock) -> bool {
+        self.with(|slots| slots.soon(now(clock), Duration::ZERO)) == 0
+    }
+
+    /// Waits for a change. What it returns is to be made before the state is read.
+    pub(crate) fn changed(&self) -> impl Future<Output = ()> + '_ {
+        self.changed.notified()
+    }
+
+    /// Begins a call, if one may begin now; what it returns is kept as long as it runs.
+    pub(crate) fn begin(self: &Arc<Self>, now: Now) -> Option<Option<Permit>> {
+        let mut state = self.state();
+        let number = state.slots.begin(now)?;
+        let since = state.slots.counted_since(number);
+        Some(since.map(|since| Permit { limit: Arc::clone(self), number, since }))
+    }
+
+    /// Returns what is to be asked of the store now, or when.
+    pub(crate) fn next(&self, now: Now, waiting: usize, seed: u64) -> Result<Step, Option<Instant>> {
+        self.state().slots.next(now, waiting, seed)
+    }
+
+    /// Asks it.
+    pub(crate) async fn go(&self, step: Step, asker: Asker<'_>) {
+        match step {
+            Step::Read => self.read(asker).await,
+            Step::Claim(number) => self.claim(number, asker).await,
+            Step::Renew(number) => self.renew(number, asker).await,
+            Step::Release(number) => self.release(number, asker).await,
+        }
+        self.changed.notify_waiters();
+    }
+
+    async fn read(&self, asker: Asker<'_>) {
+        let mut asking = Asking(Some(self));
+        let (within, call) = asker.call();
+        let read = timeout(within, asker.store.get(&self.record, call)).await;
+        let set = match read.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+            Ok(record) => Ok(Allowed::set_by(record.as_ref(), asker.clock.now())),
+            Err(error) => {
+                self.warn(asker, &error);
+                Err(())
+            }
+        };
+        asking.0 = None;
+        let before = self.with(|slots| slots.allowed().0);
+        self.with(|slots| slots.read(set, now(asker.clock)));
+        let (Allowed { calls, per_ms, at_once }, used) = self.with(|slots| slots.allowed());
+        if before != (Allowed { calls, per_ms, at_once }) {
+            tracing::info!(consumer = %asker.consumer, downstream = self.downstream, calls, per_ms, at_once, slots = used, "limit is changed");
+        }
+    }
+
+    async fn claim(&self, number: u32, asker: Asker<'_>) {
+        let mut asking = Asking(Some(self));
+        let asked = now(asker.clock);
+        let answer = self.ask(number, asked, asker).await;
+        asking.0 = None;
+        let came = match answer {
+            Ok(ClaimAnswer::Granted(claim)) => {
+                let held = Claimed::Held { asked, lease_until: claim.lease_until };
+                tracing::debug!(consumer = %asker.consumer, downstream = self.downstream, slot = number, "slot of the limit is held");
+                let mut state = self.state();
+                state.claims.retain(|(other, _)| *other != number);
+                state.claims.push((number, claim));
+                held
+            }
+            // A lease is over only after its last millisecond.
+            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => {
+                Claimed::Busy(until.since(asker.clock.now()) + Duration::from_millis(1))
+            }
+            // By an operator.
+            Ok(ClaimAnswer::Refused(_)) => Claimed::Busy(self.policy.window),
+            Err(error) => {
+                self.warn(asker, &error);
+                Claimed::Unanswered
+            }
+        };
+        self.with(|slots| slots.claimed(number, came, now(asker.clock)));
+    }
+
+    async fn ask(&self, number: u32, asked: Now, asker: Asker<'_>) -> Result<ClaimAnswer, StoreError> {
+        let owner = OwnerToken::draw().map_err(|error| StoreError::new(StoreErrorKind::Other, error.to_string()))?;
+        let request = ClaimRequest {
+            id: self.slots[number as usize].clone(),
+            owner,
+            message_id: self.by.clone(),
+            fingerprint: Fingerprint::of_bytes(&[]),
+            now: asked.wall,
+            lease_until: asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS)),
+            policy: self.policy,
+            first_delivery: false,
+        };
+        let (within, call) = asker.call();
+        timeout(within, asker.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+    }
+
+    fn take_claim(&self, number: u32) -> Option<Claim> {
+        let mut state = self.state();
+        let at = state.claims.iter().position(|(other, _)| *other == number)?;
+        Some(state.claims.swap_remove(at).1)
+    }
+
+    async fn renew(&self, number: u32, asker: Asker<'_>) {
+        let asked = now(asker.clock);
+        let Some(mut claim) = self.take_claim(number) else {
+            return self.with(|slots| slots.renewed(number, asked, Ok(None)));
+        };
+        let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
+        let renewal = Renewal { lease_until, now: asked.wall, policy: self.policy };
+        let (within, call) = asker.call();
+        let renewed = timeout(within, asker.store.renew(&mut claim, renewal, call)).await;
+        let answer = match renewed.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+            Ok(Renewed::Held) => Ok(Some(claim.lease_until)),
+            Ok(Renewed::Lost) => Ok(None),
+            Err(_) => Err(()),
+        };
+        let mut state = self.state();
+        state.slots.renewed(number, asked, answer);
+        if state.slots.holds(number) {
+            state.claims.push((number, claim));
+        }
+    }
+
+    async fn release(&self, number: u32, asker: Asker<'_>) {
+        let Some(claim) = self.take_claim(number) else { return };
+        let settlement = Settlement { ending: Ending::Released, now: asker.clock.now(), policy: self.policy };
+        let (within, call) = asker.call();
+        // Without an answer it ends with its lease.
+        let _ = timeout(within, asker.store.settle(claim, &settlement, call)).await;
+    }
+
+    /// Logs once what another try does not fix.
+    fn warn(&self, asker: Asker<'_>, error: &StoreError) {
+        if !error.kind().is_transient() && !std::mem::replace(&mut self.state().warned, true) {
+            tracing::error!(consumer = %asker.consumer, downstream = self.downstream, error = %Chain(error), "messages wait, since the store refuses the records of their limit: the role has to be allowed keys that begin with claimant-rate#");
+        }
+    }
+}

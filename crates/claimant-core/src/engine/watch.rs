@@ -1,0 +1,196 @@
+//! A breaker for what takes its work by itself and not in batches, such as the workers of an inbox.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::Instant;
+
+use super::asker::Asker;
+use super::shared_breaker::{Probe, SharedBreaker};
+use crate::breaker::Breaker;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::failure::Failure;
+use crate::key::ConsumerName;
+use crate::limits::{SKEW_DEFAULT_MS, STORE_CALL_MAX_MS};
+use crate::meter::Meter;
+use crate::protocol::breaker::{Effect, Seen};
+use crate::store::Store;
+
+/// The longest that is waited in one go; then again.
+const WAIT_MAX: Duration = Duration::from_secs(3_600);
+
+/// How long a worker waits that looks only once.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a run says of the system that it calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It has answered.
+    Answered,
+    /// It is away, or gave no answer in time.
+    Away,
+    /// Nothing.
+    Unknown,
+}
+
+/// A [`Breaker`] as one process knows it, for workers that take their work by themselves. All that name its system in one store share it,
+/// also consumers of queues.
+pub struct Watch {
+    breaker: SharedBreaker,
+    consumer: ConsumerName,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    meter: Meter,
+    expected: Duration,
+}
+
+impl Watch {
+    /// Returns the breaker of the worker of this name, closed; `longest` is how long one of its runs can take.
+    ///
+    /// # Errors
+    /// When its settings are out of bounds, or the store's claims end with their owners, so that no other process would see it.
+    pub fn new(
+        breaker: &Breaker,
+        consumer: &str,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        longest: Duration,
+    ) -> Result<Self, Error> {
+        let mut faults = breaker.faults();
+        if !store.claims_outlive_owners() {
+            faults.push("a breaker needs a store whose claims outlive their owners".to_owned());
+        }
+        Error::unless_empty("the worker's breaker is not usable", &faults)?;
+        let consumer = ConsumerName::new(consumer)?;
+        let breaker = SharedBreaker::new(breaker, &consumer, Duration::from_millis(SKEW_DEFAULT_MS))?;
+        Ok(Self { breaker, consumer, store, clock, meter: Meter::default(), expected: longest })
+    }
+
+    /// Returns what the failure of a run says of the system.
+    #[must_use]
+    pub fn health_in(&self, failure: &Failure) -> Health {
+        if self.breaker.is_of(failure) { Health::Away } else { Health::Unknown }
+    }
+
+    /// Returns one worker's way through it.
+    #[must_use]
+    pub fn passage(&self) -> Passage<'_> {
+        Passage { watch: self, looked: false, probe: None, wait: None, writes: FuturesUnordered::new() }
+    }
+
+    fn asker(&self, within: Duration) -> Asker<'_> {
+        let Self { consumer, store, clock, meter, expected, .. } = self;
+        let (store, clock, by) = (store.as_ref(), clock.as_ref(), Instant::now() + within);
+        Asker { consumer, store, intake: None, clock, meter, by, expected: *expected }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("consumer", &self.consumer).finish_non_exhaustive()
+    }
+}
+
+/// One worker's way through a breaker. Dropped while it probes, the breaker is open until its lease ends.
+pub struct Passage<'a> {
+    watch: &'a Watch,
+    /// Whether it has waited.
+    looked: bool,
+    /// Set while this worker probes.
+    probe: Option<Probe<'a>>,
+    /// The wait for the breaker.
+    wait: Option<BoxFuture<'a, Option<Probe<'a>>>>,
+    /// What is written to its record.
+    writes: FuturesUnordered<BoxFuture<'a, bool>>,
+}
+
+impl Passage<'_> {
+    /// Returns how many runs may begin while so many are under way.
+    #[must_use]
+    pub fn room(&self, under_way: usize) -> usize {
+        match self.probe {
+            None if !self.watch.breaker.is_closed() => 0,
+            Some(_) => 1_usize.saturating_sub(under_way),
+            None => usize::MAX,
+        }
+    }
+
+    /// Begins to wait where nothing may begin, until that has changed. With `once`, it looks once, and then returns `false` while nothing
+    /// may begin.
+    pub fn wait(&mut self, once: bool) -> bool {
+        if self.room(0) > 0 || self.wait.is_some() {
+            return true;
+        }
+        if once && self.looked {
+            return false;
+        }
+        self.looked = true;
+        let asker = self.watch.asker(WAIT_MAX);
+        let by = if once { Instant::now() + LOOK } else { asker.by };
+        self.wait = Some(Box::pin(self.watch.breaker.pass(asker, by)));
+        true
+    }
+
+    /// Takes note of a run that took so long.
+    pub fn after_run(&mut self, health: Health, took: Duration) {
+        let watch = self.watch;
+        let seen = match health {
+            Health::Answered => Seen::Answered,
+            Health::Away => Seen::Failed,
+            Health::Unknown => Seen::Nothing,
+        };
+        let asker = watch.asker(Duration::from_millis(STORE_CALL_MAX_MS));
+        match watch.breaker.after_run(seen, took, self.probe.is_some(), watch.clock.now()) {
+            Effect::Nothing => {}
+            Effect::Open => self.writes.push(Box::pin(watch.breaker.open(asker))),
+            effect => {
+                if let Some(probe) = self.probe.take() {
+                    self.writes.push(Box::pin(probe.end(asker, effect == Effect::Close)));
+                }
+            }
+        }
+    }
+
+    /// Waits until something has changed; `false` where nothing will. Cancel safe.
+    pub async fn next(&mut self) -> bool {
+        if self.wait.is_none() && self.writes.is_empty() {
+            return false;
+        }
+        let wait = async {
+            match &mut self.wait {
+                Some(wait) => wait.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(_) = self.writes.next() => {}
+            probe = wait => {
+                self.wait = None;
+                self.probe = probe.or(self.probe.take());
+            }
+        }
+        true
+    }
+
+    /// Ends the worker's way: a probe that has an answer closes the breaker, and what is under way is written.
+    pub async fn end(mut self) {
+        self.wait = None;
+        let watch = self.watch;
+        if let Some(probe) = self.probe.take().filter(|_| watch.breaker.has_answer()) {
+            let asker = watch.asker(Duration::from_millis(STORE_CALL_MAX_MS));
+            self.writes.push(Box::pin(probe.end(asker, true)));
+        }
+        while self.writes.next().await.is_some() {}
+    }
+}
+
+impl fmt::Debug for Passage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passage").field("probes", &self.probe.is_some()).finish_non_exhaustive()
+    }
+}

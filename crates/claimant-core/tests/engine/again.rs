@@ -1,0 +1,183 @@
+//! Messages that come back later than a queue can hide them: sent again by a schedule, and a success only with that confirmed.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::limits::VISIBILITY_MAX_S;
+use claimant_core::{
+    Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore, Message, Queue,
+    QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
+};
+use claimant_testkit::{Call, Fault, FaultyStore};
+
+use super::{TIMEOUT, words};
+
+const DAYS: u64 = 3 * 86_400;
+
+/// A queue with schedules.
+#[derive(Default)]
+struct Scheduling {
+    /// The messages whose schedules it does not confirm.
+    refused: Vec<usize>,
+    silent: bool,
+    asked: Mutex<Vec<SendAgain>>,
+}
+
+impl Queue for Scheduling {
+    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(std::future::ready(HideAnswer::Hidden))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        true
+    }
+
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        Box::pin(std::future::ready(vec![Confirmation::Confirmed; letters.len()]))
+    }
+
+    fn has_schedules(&self) -> bool {
+        true
+    }
+
+    fn send_again<'a>(&'a self, messages: &'a [SendAgain], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        self.asked.lock().unwrap().extend(messages);
+        if self.silent {
+            return Box::pin(std::future::pending());
+        }
+        let answer = |message: &SendAgain| match self.refused.contains(&message.index) {
+            true => Confirmation::Unconfirmed,
+            false => Confirmation::Confirmed,
+        };
+        Box::pin(std::future::ready(messages.iter().map(answer).collect()))
+    }
+}
+
+/// A consumer of bodies such as `"a 3600"`: a key, and after how many seconds its handler wants to be called again; or `reject`.
+fn consumer(name: &str) -> Consumer<String> {
+    on(name, FaultyStore::new(Arc::new(MemoryStore::new())))
+}
+
+fn on(name: &str, store: FaultyStore) -> Consumer<String> {
+    let handler = |text: String, _: Context| async move {
+        let word = text.split(' ').nth(1).unwrap_or_default();
+        match word.parse() {
+            Ok(seconds) => Err(HandlerError::retry("not yet").after(Duration::from_secs(seconds))),
+            Err(_) if word == "reject" => Err(HandlerError::terminal("never")),
+            Err(_) => Ok(()),
+        }
+    };
+    Consumer::new(name, store, handler).key_of(|text: &String| text.split(' ').next().unwrap_or_default().to_owned())
+}
+
+fn messages(bodies: &[&str]) -> Vec<Message> {
+    let message = |(number, body): (usize, &&str)| Message::new(format!("m{number}"), format!("{body:?}")).unwrap();
+    bodies.iter().enumerate().map(message).collect()
+}
+
+async fn process(consumer: Consumer<String>, batch: &[Message], queue: &Scheduling) -> Report {
+    let engine = Engine::with_defaults(consumer).unwrap().receives_max(3);
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    engine.process(batch, schedule, queue).await
+}
+
+/// For how many seconds each message is hidden, if it is.
+fn hidden(report: &Report) -> Vec<Option<u64>> {
+    report.entries().iter().map(|entry| entry.visible_after.map(|after| after.as_secs())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_a_success_once_its_schedule_is_confirmed() {
+    let queue = Scheduling { refused: vec![3], ..Scheduling::default() };
+    let most = VISIBILITY_MAX_S;
+    let bodies =
+        ["a 259200".to_owned(), format!("b {most}"), "c 77".to_owned(), "d 259200".to_owned(), "e ok".to_owned()];
+    let bodies: Vec<_> = bodies.iter().map(String::as_str).collect();
+    let report = process(consumer("c"), &messages(&bodies), &queue).await;
+    assert_eq!(words(&report), "scheduled retry retry retry completed");
+    assert_eq!(hidden(&report), [None, Some(most), Some(77), Some(most), None]);
+    assert_eq!(report.failures().len(), 3);
+    let asked = queue.asked.into_inner().unwrap();
+    assert_eq!(asked.iter().map(|message| message.index).collect::<Vec<_>>(), [0, 3]);
+    let after = asked[0].at.since(claimant_core::Clock::now(&claimant_core::SystemClock)).as_secs();
+    assert!((DAYS - 5..=DAYS).contains(&after), "{after}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_has_its_time_and_no_more() {
+    let queue = Scheduling { silent: true, ..Scheduling::default() };
+    let start = tokio::time::Instant::now();
+    let report = process(consumer("c"), &messages(&["a 259200"]), &queue).await;
+    assert!(start.elapsed() < TIMEOUT, "{:?}", start.elapsed());
+    assert_eq!((words(&report).as_str(), hidden(&report)), ("retry", vec![Some(VISIBILITY_MAX_S)]));
+}
+
+/// Its handler may have to run again at once: whether its claim was let go is not known.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_scheduled_whose_claim_is_not_known_to_be_settled() {
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    store.fail_next(Call::Settle, Fault::NotApplied(StoreErrorKind::Denied));
+    let queue = Scheduling::default();
+    let report = process(on("c", store), &messages(&["a 259200"]), &queue).await;
+    assert_eq!(words(&report), "settle_unknown");
+    assert!(queue.asked.into_inner().unwrap().is_empty());
+}
+
+/// An earlier delivery of it may do its work meanwhile, and that must be remembered until the copy comes.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_again_after_its_window() {
+    let queue = Scheduling::default();
+    let days = |days: u64| Duration::from_secs(days * 86_400);
+    for (window, wanted) in [(4, "scheduled"), (3, "retry")] {
+        let report = process(consumer("c").window(days(window)), &messages(&["a 259200"]), &queue).await;
+        assert_eq!(words(&report), wanted, "{window} days");
+    }
+    let report = process(consumer("c").at_most_once(), &messages(&["a 259200", "b 99999999999"]), &queue).await;
+    assert_eq!((words(&report).as_str(), hidden(&report)), ("scheduled retry", vec![None, Some(VISIBILITY_MAX_S)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_receives_begin_anew_so_its_last_one_does_not_matter() {
+    let queue = Scheduling::default();
+    let [last, short] = ["a 259200", "b 77"].map(|body| messages(&[body]).remove(0).with_receive_count(3));
+    let report = process(consumer("c"), &[last, short], &queue).await;
+    assert_eq!((words(&report).as_str(), hidden(&report)), ("scheduled retry", vec![None, Some(0)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_came_twice_is_scheduled_once_and_a_copy_of_its_work_for_itself() {
+    let queue = Scheduling::default();
+    let batch = messages(&["a 259200", "a 259200"]);
+    let report = process(consumer("c"), &[batch[0].clone(), batch[0].clone(), batch[1].clone()], &queue).await;
+    assert_eq!(words(&report), "scheduled scheduled scheduled");
+    let asked: Vec<_> = queue.asked.into_inner().unwrap().iter().map(|message| message.index).collect();
+    assert_eq!(asked, [0, 2]);
+}
+
+/// It leaves its group, which goes on with the next delivery.
+#[tokio::test(start_paused = true)]
+async fn what_is_behind_it_in_its_group_does_not_overtake_it_in_its_batch() {
+    let queue = Scheduling::default();
+    let batch: Vec<_> =
+        messages(&["a 259200", "b ok"]).into_iter().map(|message| message.with_ordered_group("g")).collect();
+    let report = process(consumer("c"), &batch, &queue).await;
+    assert_eq!(words(&report), "scheduled blocked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_consumer_has_it_in_its_report() {
+    let routes = Routes::by_attribute("kind").on("a", consumer("for-a")).on("b", consumer("for-b"));
+    let router = Router::new(routes, 10).unwrap();
+    let batch: Vec<_> = messages(&["k 259200", "l ok", "m 259200", "n reject"]);
+    let kind = |(number, message): (usize, Message)| {
+        let kind = if number % 2 == 0 { "a" } else { "b" };
+        message.with_attribute("kind", claimant_core::AttributeValue::text(kind))
+    };
+    let batch: Vec<_> = batch.into_iter().enumerate().map(kind).collect();
+    let queue = Scheduling { refused: vec![2], ..Scheduling::default() };
+    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let report = router.process(&batch, schedule, &queue).await;
+    assert_eq!(words(report.all()), "scheduled completed retry rejected");
+    let by_consumer: Vec<_> = report.consumers().map(|(name, report)| format!("{name}: {}", words(report))).collect();
+    assert_eq!(by_consumer, ["for-a: scheduled retry", "for-b: completed rejected"]);
+}

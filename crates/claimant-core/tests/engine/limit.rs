@@ -1,0 +1,415 @@
+//! Limits across processes: so many calls a second, or at once, whatever becomes of the processes; and none of them starves.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
+use claimant_core::{
+    Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Items, Key, Limit,
+    MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, Record, RecordId, Report, Schedule, Settled, Store,
+    StoreError, StoreErrorKind, StoreFuture,
+};
+use claimant_testkit::{FaultyStore, MovableClock};
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::words;
+
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// What handlers call, the store that they share, and when they were run, by their process.
+#[derive(Clone)]
+struct World {
+    store: FaultyStore,
+    clock: MovableClock,
+    start: Instant,
+    takes: Duration,
+    away: Arc<AtomicBool>,
+    running: Arc<AtomicUsize>,
+    at_once: Arc<AtomicUsize>,
+    runs: Arc<Mutex<Vec<(usize, Duration)>>>,
+}
+
+impl World {
+    fn new(takes: u64) -> Self {
+        Self {
+            store: FaultyStore::new(Arc::new(MemoryStore::new())),
+            clock: MovableClock::start(),
+            start: Instant::now(),
+            takes: Duration::from_millis(takes),
+            away: Arc::default(),
+            running: Arc::default(),
+            at_once: Arc::default(),
+            runs: Arc::default(),
+        }
+    }
+
+    async fn run(self, number: usize) -> Result<(), HandlerError> {
+        self.runs.lock().unwrap().push((number, self.start.elapsed()));
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.at_once.fetch_max(running, Ordering::SeqCst);
+        sleep(self.takes).await;
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        match self.away.load(Ordering::SeqCst) {
+            true => Err(HandlerError::retry("it is away").downstream("ses")),
+            false => Ok(()),
+        }
+    }
+
+    fn process(&self, number: usize, limit: Limit) -> Engine {
+        self.process_with(number, |consumer| consumer.limit(limit).concurrency(50))
+    }
+
+    fn process_with(&self, number: usize, set: impl FnOnce(Consumer<String>) -> Consumer<String>) -> Engine {
+        let world = self.clone();
+        let handler = move |_: String, _: Context| world.clone().run(number);
+        let consumer = set(Consumer::new("confirmation", self.store.clone(), handler));
+        Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
+    }
+
+    fn runs(&self) -> Vec<(usize, Duration)> {
+        self.runs.lock().unwrap().clone()
+    }
+
+    /// How many runs began between these seconds.
+    fn between(&self, from: u64, to: u64) -> usize {
+        self.runs().iter().filter(|(_, at)| (from..to).contains(&at.as_secs())).count()
+    }
+
+    /// Checks the bound that the book has: in any time W, rate × (W + 20 ms) + slots.
+    fn check(&self, rate: f64, slots: usize) {
+        let runs = self.runs();
+        for (first, (_, from)) in runs.iter().enumerate() {
+            for (more, (_, to)) in runs[first..].iter().enumerate() {
+                let most = rate * ((*to - *from).as_secs_f64() + 0.02) + slots as f64;
+                assert!((more + 1) as f64 <= most + 1e-6, "{} from {from:?} to {to:?}", more + 1);
+            }
+        }
+    }
+
+    /// One batch after the other, of as many new messages, for so long.
+    async fn work(&self, process: Engine, prefix: String, (size, timeout, seconds): (usize, u64, u64)) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        for n in 0_u64.. {
+            if Instant::now() >= end {
+                return;
+            }
+            deliver(&process, &batch(&format!("{prefix}-{n}-"), size), timeout).await;
+        }
+    }
+}
+
+fn batch(prefix: &str, count: usize) -> Vec<Message> {
+    (0..count).map(|n| Message::new(format!("{prefix}{n}"), r#""x""#).unwrap().with_receive_count(1)).collect()
+}
+
+async fn deliver(process: &Engine, batch: &[Message], seconds: u64) -> Report {
+    let now = process.now();
+    let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
+    process.process(batch, schedule, &NoQueue).await
+}
+
+fn count(report: &Report, word: &str) -> usize {
+    report.counts().get(word).copied().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_are_started_each_second_by_all_processes_together_and_nearly_as_many() {
+    let world = World::new(30);
+    let processes = (0..4).map(|n| world.process(n, Limit::new("ses").per_second(20)));
+    join_all(processes.enumerate().map(|(n, process)| world.work(process, format!("p{n}"), (25, 30, 120)))).await;
+    world.check(20.0, 10);
+    let runs = world.between(5, 120);
+    println!("{runs} of {} in 115 s", 20 * 115);
+    assert!((20 * 115 * 95 / 100..=20 * 115 + 20).contains(&runs), "{runs}");
+    for process in 0..4 {
+        let of = world.runs().iter().filter(|(number, _)| *number == process).count();
+        assert!(of > 20 * 115 / 4 / 4, "{process}: {of}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_hold_is_refused_when_it_starts() {
+    let world = World::new(10);
+    let fault = |limit: Limit| {
+        let consumer =
+            Consumer::new("c", MemoryStore::new(), |_: String, _: Context| async { Ok::<_, HandlerError>(()) });
+        Engine::with_defaults(consumer.limit(limit)).unwrap_err().to_string()
+    };
+    for (limit, wanted) in [
+        (Limit::new("ses"), "the limit allows everything"),
+        (Limit::new("s e s").per_second(1), "the limit's name \"s e s\""),
+        (Limit::new("ses").per_second(0), "the limit allows 0 calls"),
+        (Limit::new("ses").per(1, Duration::from_secs(61)), "the rate is for 61000 ms"),
+        (Limit::new("ses").at_once(1).slots(101), "the limit has 101 slots; 1 to 100"),
+    ] {
+        assert!(fault(limit.clone()).contains(wanted), "{limit:?}");
+    }
+    let consumer =
+        Consumer::new("claimant-rate", world.store, |_: String, _: Context| async { Ok::<_, HandlerError>(()) });
+    assert!(Engine::with_defaults(consumer).unwrap_err().to_string().contains("choose another one"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_costs_by_slot_and_time_and_nothing_where_none_is_set() {
+    let mut requests = Vec::new();
+    for limit in [None, Some(Limit::new("ses").per_second(20))] {
+        let world = World::new(30);
+        let process = world.process_with(1, |consumer| match limit {
+            Some(limit) => consumer.limit(limit),
+            None => consumer,
+        });
+        let mut all = 0;
+        for n in 0..20 {
+            let report = deliver(&process, &batch(&format!("b{n}-"), 100), 30).await;
+            assert_eq!(count(&report, "completed"), 100);
+            all += report.usage.requests;
+        }
+        requests.push((all, world.start.elapsed()));
+    }
+    let [(without, _), (with, took)] = requests[..] else { panic!() };
+    // 2,000 messages in 100 s, in ten slots: each claimed, renewed each 7.5 s, let go after a minute and claimed again; and the limit's
+    // own record read each half minute.
+    assert!((95..110).contains(&took.as_secs()), "{took:?}");
+    println!("{} requests more in {took:?}", with - without);
+    assert!(with > without && with - without < 10 * 100 / 6 + 10, "{without}, {with}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_run_at_once_in_all_processes_together() {
+    let world = World::new(700);
+    let processes = (0..3).map(|n| world.process(n, Limit::new("ses").at_once(7).slots(4)));
+    join_all(processes.enumerate().map(|(n, process)| world.work(process, format!("p{n}"), (20, 20, 60)))).await;
+    assert_eq!(world.at_once.load(Ordering::SeqCst), 7);
+    // Nearly all the time.
+    let runs = world.between(5, 60);
+    assert!(runs > 55 * 10 * 9 / 10, "{runs}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slots_of_a_process_that_dies_come_back_with_their_leases() {
+    let world = World::new(10);
+    let limit = || Limit::new("ses").per_second(10).slots(2);
+    let (first, second) = (world.process(1, limit()), world.process(2, limit()));
+    let batch = batch("m", 200);
+    assert!(timeout(Duration::from_secs(5), deliver(&first, &batch, 60)).await.is_err());
+    assert!(world.between(1, 5) >= 38, "it has both slots");
+    let others = self::batch("n", 60);
+    let report = deliver(&second, &others, 60).await;
+    assert_eq!(count(&report, "completed"), 60);
+    let first_of = world.runs().iter().find(|(number, _)| *number == 2).unwrap().1;
+    // The lease, and the skew.
+    assert!((16..20).contains(&first_of.as_secs()), "{first_of:?}");
+    world.check(10.0, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_stood_still_begins_nothing_in_slots_that_it_does_not_have_any_more() {
+    let world = World::new(10);
+    let limit = || Limit::new("ses").per_second(1).slots(1);
+    let (first, second) = (world.process(1, limit()), world.process(2, limit()));
+    let (mine, others) = (batch("m", 9), batch("n", 9));
+    let delivery = deliver(&first, &mine, 120);
+    tokio::pin!(delivery);
+    assert!(timeout(Duration::from_millis(3_500), &mut delivery).await.is_err());
+    let before = world.runs().len();
+    // Not polled, as in a frozen environment, while another process works.
+    world.clock.advance(Duration::from_secs(20));
+    assert!(timeout(Duration::from_millis(6_500), deliver(&second, &others, 120)).await.is_err());
+    let between = world.runs().len() - before;
+    assert!((4..=6).contains(&between), "{between}");
+    // What it was about to run waits: the other one has the slot.
+    assert!(timeout(Duration::from_secs(3), &mut delivery).await.is_err());
+    assert_eq!(world.runs().iter().filter(|(number, _)| *number == 1).count(), before);
+    world.check(1.0, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_no_turn_is_not_claimed_and_comes_back_later() {
+    let world = World::new(10);
+    let process = world.process(1, Limit::new("ses").per_second(1));
+    let mut batch = batch("m", 12);
+    batch.push(Message::new("often", r#""x""#).unwrap().with_receive_count(4));
+    let report = deliver(&process, &batch, 10).await;
+    assert_eq!((count(&report, "completed"), count(&report, "rate_limited")), (8, 5));
+    for entry in report.entries() {
+        match entry.outcome.word() {
+            "rate_limited" => {
+                let after = entry.visible_after.unwrap().as_secs();
+                assert!((4..=10).contains(&after) && entry.details.attempt.is_none(), "{entry:?}");
+            }
+            _ => assert!(entry.visible_after.is_none()),
+        }
+    }
+    assert_eq!(report.entries()[12].outcome.word(), "completed", "what was received most comes first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_start_and_has_no_room_in_its_process_waits_for_that() {
+    // Handlers take longer than the limit has them wait, and one runs at a time.
+    let world = World::new(300);
+    let process = world.process_with(1, |consumer| consumer.limit(Limit::new("ses").per_second(20)).concurrency(1));
+    let report = timeout(Duration::from_secs(20), deliver(&process, &batch("m", 30), 30)).await.unwrap();
+    assert_eq!(count(&report, "completed"), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_batch_goes_on_where_the_last_one_ended() {
+    let world = World::new(10);
+    let process = world.process(1, Limit::new("ses").per_second(50));
+    for n in 0..20 {
+        assert_eq!(count(&deliver(&process, &batch(&format!("b{n}-"), 50), 30).await, "completed"), 50);
+    }
+    // A second of the first batch is for the slots.
+    let took = world.start.elapsed();
+    assert!((19_500..22_000).contains(&took.as_millis()), "{took:?}");
+    world.check(50.0, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_more_processes_than_slots_each_of_them_has_its_turn() {
+    let world = World::new(10);
+    let processes = (0..6).map(|n| world.process(n, Limit::new("ses").per_second(10).slots(2)));
+    join_all(processes.enumerate().map(|(n, process)| world.work(process, format!("p{n}"), (10, 15, 900)))).await;
+    world.check(10.0, 2);
+    for process in 0..6 {
+        let of = world.runs().iter().filter(|(number, _)| *number == process).count();
+        assert!(of > 200, "{process}: {of}");
+    }
+    let runs = world.between(10, 900);
+    println!("{runs} of 8900 by six processes in two slots");
+    assert!(runs > 890 * 10 * 90 / 100, "{runs}");
+}
+
+/// Sets a limit as `claimant limit` does: by the result of a completed key.
+async fn set(world: &World, limit: &str) {
+    let id = RecordId::new(&ConsumerName::new("claimant-rate").unwrap(), &Key::new("ses").unwrap());
+    let meter = Meter::default();
+    let call = || Call { within: Duration::from_secs(1), meter: &meter };
+    let now = claimant_core::Clock::now(&world.clock);
+    let (owner, policy) = (OwnerToken::draw().unwrap(), ClaimPolicy::default());
+    let request = ClaimRequest {
+        id,
+        owner,
+        message_id: MessageId::new("ada").unwrap(),
+        fingerprint: Fingerprint::of_bytes(&[]),
+        now,
+        lease_until: now.plus(Duration::from_secs(10)),
+        policy,
+        first_delivery: true,
+    };
+    let ClaimAnswer::Granted(claim) = world.store.claim(&request, call()).await.unwrap() else { panic!() };
+    let ending = Ending::Completed { result: Some(limit.to_owned()) };
+    let settled = world.store.settle(claim, &Settlement { ending, now, policy }, call()).await;
+    assert!(matches!(settled, Settled::Done));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_changes_it_while_it_is_used() {
+    let world = World::new(10);
+    let process = world.process(1, Limit::new("ses").per_second(40));
+    let (changed, work) = (world.clone(), world.work(process, "p".into(), (100, 30, 120)));
+    let change = async move {
+        sleep(Duration::from_secs(20)).await;
+        set(&changed, r#"{"calls":4,"per_ms":1000}"#).await;
+    };
+    tokio::join!(work, change);
+    assert!((40 * 15 * 95 / 100..=40 * 15 + 10).contains(&world.between(5, 20)), "{}", world.between(5, 20));
+    // It is read each half minute.
+    assert!((4 * 60 * 90 / 100..=4 * 60 + 4).contains(&world.between(50, 110)), "{}", world.between(50, 110));
+}
+
+/// A store that refuses whatever is asked of limits, as a role can that names the consumer's own keys alone.
+struct Denies(MemoryStore);
+
+impl Denies {
+    fn denied(id: &RecordId) -> Option<StoreError> {
+        let is_one = id.as_str().starts_with("claimant-rate#");
+        is_one.then(|| StoreError::new(StoreErrorKind::Denied, "the role lacks a permission"))
+    }
+}
+
+impl Store for Denies {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        match Self::denied(&request.id) {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.0.claim(request, call),
+        }
+    }
+
+    claimant_testkit::pass_on!(self => self.0; renew, settle);
+
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+        match Self::denied(id) {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.0.get(id, call),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_permission_nothing_runs_and_without_the_store_nothing_for_a_while() {
+    let mut world = World::new(10);
+    world.store = FaultyStore::new(Arc::new(Denies(MemoryStore::new())));
+    let report = deliver(&world.process(1, Limit::new("ses").per_second(5)), &batch("m", 2), 20).await;
+    assert_eq!((words(&report).as_str(), world.runs().len()), ("rate_limited rate_limited", 0));
+
+    let world = World::new(10);
+    world.store.away_for(Duration::from_secs(7), StoreErrorKind::Unreachable);
+    let report = deliver(&world.process(1, Limit::new("ses").per_second(5)), &batch("m", 2), 20).await;
+    assert_eq!(words(&report), "completed completed");
+    assert!((7..10).contains(&world.runs()[0].1.as_secs()), "{:?}", world.runs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_calls_of_a_batch_handler_have_as_many_items_as_the_limit_lets_run() {
+    let world = World::new(10);
+    let called = world.clone();
+    let handler = move |items: Items<String>| {
+        let world = called.clone();
+        async move {
+            for _ in items {
+                world.runs.lock().unwrap().push((1, world.start.elapsed()));
+            }
+            Ok::<(), HandlerError>(())
+        }
+    };
+    let consumer =
+        Consumer::batch("confirmation", world.store.clone(), handler).limit(Limit::new("ses").per_second(10));
+    let process = Engine::with_defaults(consumer).unwrap().clock(Arc::new(world.clock.clone()));
+    let report = deliver(&process, &batch("m", 60), 30).await;
+    assert_eq!(count(&report, "completed"), 60);
+    world.check(10.0, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_the_rate_holds_within_five_percent() {
+    let world = World::new(20);
+    world.away.store(true, Ordering::SeqCst);
+    let away = Arc::clone(&world.away);
+    tokio::spawn(async move {
+        sleep(Duration::from_secs(120)).await;
+        away.store(false, Ordering::SeqCst);
+    });
+    let process = |n| {
+        world.process_with(n, |consumer| {
+            consumer.concurrency(20).breaker(Breaker::new("ses")).limit(Limit::new("ses").per_second(50))
+        })
+    };
+    let processes: Vec<_> = (0..5).map(process).collect();
+    let all = processes.into_iter().enumerate();
+    join_all(all.map(|(n, process)| world.work(process, format!("p{n}"), (50, 60, 400)))).await;
+    world.check(50.0, 10);
+    // From when all have what they need.
+    let back = world.runs().iter().find(|(_, at)| at.as_secs() >= 120).unwrap().1.as_secs() + 10;
+    for from in (back..340).step_by(60) {
+        let runs = world.between(from, from + 60);
+        println!("{runs} in the minute from {from} s");
+        assert!((2_850..=3_011).contains(&runs), "{runs} in the minute from {from} s");
+    }
+}

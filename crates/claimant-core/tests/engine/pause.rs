@@ -1,0 +1,353 @@
+//! An open breaker pauses the intake: by one process, not before it has failed a probe, and until a planned time at most.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::intake::{Intake, is_early_enough};
+use claimant_core::{
+    Breaker, Clock as _, Confirmation, Consumer, Context, DeadLetter, Engine, Error, ErrorKind, HandlerError,
+    HideAnswer, MemoryStore, Message, NoQueue, Queue, QueueFuture, Report, Schedule, Timestamp,
+};
+use claimant_testkit::{FaultyStore, MovableClock};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long each of its requests takes.
+const TAKES: Duration = Duration::from_millis(200);
+
+/// What the intake does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Refused,
+    Silent,
+    AnswerLost,
+}
+
+/// The intake of the processes' queue.
+#[derive(Clone)]
+struct Mapping {
+    clock: MovableClock,
+    on: Arc<AtomicBool>,
+    returns: Arc<Mutex<Vec<Timestamp>>>,
+    log: Arc<Mutex<Vec<String>>>,
+    faults: Arc<Mutex<BTreeMap<&'static str, Fault>>>,
+}
+
+impl Mapping {
+    /// Carries out what is due, and then this.
+    async fn serve<T>(&self, name: &'static str, carry_out: impl FnOnce(&Self) -> T) -> Result<T, Error> {
+        sleep(TAKES).await;
+        let fault = self.faults.lock().unwrap().get(name).copied();
+        self.log.lock().unwrap().push(name.to_owned());
+        match fault {
+            Some(Fault::Refused) => {
+                return Err(Error::new("the role lacks a permission").of_kind(ErrorKind::Refused));
+            }
+            Some(Fault::Silent) => std::future::pending().await,
+            _ => {}
+        }
+        let answer = carry_out(self);
+        assert!(self.is_letting_in() || self.has_way_back(), "off without a return to come");
+        if fault == Some(Fault::AnswerLost) { Err(Error::new("no answer")) } else { Ok(answer) }
+    }
+
+    fn is_letting_in(&self) -> bool {
+        let now = self.clock.now();
+        let mut returns = self.returns.lock().unwrap();
+        if returns.iter().any(|back| *back <= now) {
+            self.on.store(true, Ordering::SeqCst);
+            returns.retain(|back| *back > now);
+        }
+        self.on.load(Ordering::SeqCst)
+    }
+
+    fn has_way_back(&self) -> bool {
+        !self.returns.lock().unwrap().is_empty()
+    }
+
+    /// What it was asked for since the last look.
+    fn log(&self) -> String {
+        std::mem::take(&mut *self.log.lock().unwrap()).join(" ")
+    }
+}
+
+impl Intake for Mapping {
+    fn is_on(&self) -> QueueFuture<'_, Result<bool, Error>> {
+        Box::pin(self.serve("is_on", Self::is_letting_in))
+    }
+
+    fn plan_return<'a>(&'a self, at: Timestamp, why: &'a str) -> QueueFuture<'a, Result<(), Error>> {
+        assert_eq!(why, "breaker mail of confirmation");
+        Box::pin(self.serve("plan", move |mapping| mapping.returns.lock().unwrap().push(at)))
+    }
+
+    fn has_return(&self) -> QueueFuture<'_, Result<bool, Error>> {
+        Box::pin(self.serve("has_return", Self::has_way_back))
+    }
+
+    fn switch_off(&self, before: Timestamp) -> QueueFuture<'_, Result<(), Error>> {
+        assert!(is_early_enough(self.clock.now(), before));
+        Box::pin(self.serve("off", |mapping| mapping.on.store(false, Ordering::SeqCst)))
+    }
+
+    fn switch_on(&self) -> QueueFuture<'_, Result<(), Error>> {
+        Box::pin(self.serve("on", |mapping| mapping.on.store(true, Ordering::SeqCst)))
+    }
+}
+
+impl Queue for Mapping {
+    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+        Box::pin(std::future::ready(HideAnswer::Hidden))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        false
+    }
+
+    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        Some(self)
+    }
+}
+
+#[derive(Clone)]
+struct World {
+    store: FaultyStore,
+    away: Arc<AtomicBool>,
+    runs: Arc<Mutex<Vec<Duration>>>,
+    mapping: Mapping,
+}
+
+impl World {
+    fn new() -> Self {
+        let mapping = Mapping {
+            clock: MovableClock::start(),
+            on: Arc::new(AtomicBool::new(true)),
+            returns: Arc::default(),
+            log: Arc::default(),
+            faults: Arc::default(),
+        };
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+        Self { store, away: Arc::new(AtomicBool::new(true)), runs: Arc::default(), mapping }
+    }
+
+    fn process(&self) -> Engine {
+        let (world, start) = (self.clone(), Instant::now());
+        let handler = move |_: String, _: Context| {
+            let world = world.clone();
+            async move {
+                world.runs.lock().unwrap().push(start.elapsed());
+                sleep(Duration::from_millis(100)).await;
+                match world.away.load(Ordering::SeqCst) {
+                    true => Err(HandlerError::retry("it is away").downstream("mail")),
+                    false => Ok(()),
+                }
+            }
+        };
+        let consumer = Consumer::new("confirmation", self.store.clone(), handler).concurrency(1);
+        let engine = Engine::with_defaults(consumer.breaker(Breaker::new("mail"))).unwrap();
+        engine.clock(Arc::new(self.mapping.clock.clone()))
+    }
+
+    async fn deliver(&self, process: &Engine, prefix: &str, receives: u32, seconds: u64) -> Report {
+        let message = |n| Message::new(format!("{prefix}{n}"), r#""x""#).unwrap().with_receive_count(receives);
+        let batch: Vec<_> = (0..10).map(message).collect();
+        let now = process.now();
+        let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), Duration::from_millis(500));
+        process.process(&batch, schedule, &self.mapping).await
+    }
+
+    /// Lets the time of the wall clock and of timers pass.
+    fn pass(&self, seconds: u64) {
+        self.mapping.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Fails until the breaker is open, and a probe has failed.
+    async fn open(&self, process: &Engine) -> Report {
+        self.deliver(process, "a", 1, 15).await
+    }
+}
+
+fn hidden(report: &Report) -> Vec<u64> {
+    let held = report.entries().iter().filter(|entry| entry.outcome.word() == "breaker_open");
+    held.map(|entry| entry.visible_after.unwrap().as_secs()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_probe_pauses_it_and_what_waits_is_hidden_until_it_comes_back() {
+    let world = World::new();
+    let process = world.process();
+    // The first opening pauses nothing.
+    let report = world.deliver(&process, "a", 1, 5).await;
+    assert_eq!((world.mapping.log().as_str(), report.pauses), ("", 0));
+    let report = world.deliver(&process, "b", 1, 15).await;
+    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off", 1));
+    assert!(!world.mapping.is_letting_in());
+    let left = world.mapping.returns.lock().unwrap()[0].since(world.mapping.clock.now()).as_secs();
+    assert!((345..=360).contains(&left), "{left} s");
+    let hidden = hidden(&report);
+    assert_eq!(hidden.len(), 9);
+    assert!(hidden.iter().all(|s| (left..=left + 6).contains(s)), "{hidden:?} for {left} s");
+    // A message that needs its last receives waits for longer.
+    let late = self::hidden(&world.deliver(&process, "c", 4, 3).await);
+    assert!(late.iter().all(|s| *s >= 1_800), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_processes_know_it_from_the_record_and_none_pauses_it_again() {
+    let world = World::new();
+    let (first, second) = (world.process(), world.process());
+    world.open(&first).await;
+    assert_eq!(world.mapping.log(), "is_on plan off");
+    // It fails by itself, is refused as busy, and reads the record while it waits; its probe fails, too.
+    let report = world.deliver(&second, "b", 1, 50).await;
+    assert_eq!((world.mapping.log().as_str(), report.pauses), ("", 0));
+    let left = world.mapping.returns.lock().unwrap()[0].since(world.mapping.clock.now()).as_secs();
+    let hidden = hidden(&report);
+    assert!(!hidden.is_empty() && hidden.iter().all(|s| (left..=left + 6).contains(s)), "{hidden:?} for {left} s");
+    // The third one learns it after that probe's claim and renewal.
+    let third = world.process();
+    let hidden = self::hidden(&world.deliver(&third, "c", 1, 12).await);
+    assert!(!hidden.is_empty() && hidden.iter().all(|s| *s <= left + 6), "{hidden:?} for {left} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_closes_the_breaker_switches_it_on_and_the_return_stays() {
+    let world = World::new();
+    let process = world.process();
+    world.open(&process).await;
+    let _ = world.mapping.log();
+    world.away.store(false, Ordering::SeqCst);
+    let waiting = world.process();
+    // Another process, which has waited and probes: it knows the pause from the record.
+    world.away.store(true, Ordering::SeqCst);
+    let (report, ()) = tokio::join!(world.deliver(&waiting, "b", 1, 60), async {
+        sleep(Duration::from_secs(5)).await;
+        world.away.store(false, Ordering::SeqCst);
+    });
+    assert_eq!(report.counts().get("completed"), Some(&5), "{report:?}");
+    assert_eq!(world.mapping.log(), "is_on has_return on");
+    assert!(world.mapping.is_letting_in() && world.mapping.has_way_back());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_return_is_the_probe_and_if_it_fails_the_next_pause_is_longer() {
+    let world = World::new();
+    let process = world.process();
+    world.open(&process).await;
+    world.pass(400);
+    assert!(world.mapping.is_letting_in());
+    let _ = world.mapping.log();
+    let runs = world.runs.lock().unwrap().len();
+    let report = world.deliver(&process, "b", 2, 5).await;
+    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off", 1));
+    assert_eq!(world.runs.lock().unwrap().len(), runs + 1, "one probe");
+    let left = world.mapping.returns.lock().unwrap()[0].since(world.mapping.clock.now()).as_secs();
+    assert!((710..=720).contains(&left), "{left} s");
+    // A process that has just started knows nothing, and fails first.
+    world.pass(800);
+    assert!(world.mapping.is_letting_in());
+    let report = world.deliver(&world.process(), "c", 2, 5).await;
+    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_has_switched_off_is_left_alone() {
+    let world = World::new();
+    let process = world.process();
+    world.mapping.returns.lock().unwrap().push(Timestamp::from_millis(u64::MAX));
+    world.mapping.on.store(false, Ordering::SeqCst);
+    let report = world.open(&process).await;
+    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on", 0));
+    // Off while the breaker pauses it and its return is gone: by a person, who has deleted that.
+    let world = World::new();
+    let process = world.process();
+    world.open(&process).await;
+    let _ = world.mapping.log();
+    world.mapping.returns.lock().unwrap().clear();
+    world.away.store(false, Ordering::SeqCst);
+    let asked = claimant_core::intake::resume(&Off(&world.mapping)).await;
+    assert!(!asked.unwrap());
+    assert!(!world.mapping.on.load(Ordering::SeqCst));
+}
+
+/// The intake, whose return was deleted by a person.
+struct Off<'a>(&'a Mapping);
+
+impl Intake for Off<'_> {
+    fn is_on(&self) -> QueueFuture<'_, Result<bool, Error>> {
+        Box::pin(async { Ok(self.0.on.load(Ordering::SeqCst)) })
+    }
+
+    fn plan_return<'a>(&'a self, _: Timestamp, _: &'a str) -> QueueFuture<'a, Result<(), Error>> {
+        unreachable!("it is off")
+    }
+
+    fn has_return(&self) -> QueueFuture<'_, Result<bool, Error>> {
+        Box::pin(async { Ok(self.0.has_way_back()) })
+    }
+
+    fn switch_off(&self, _: Timestamp) -> QueueFuture<'_, Result<(), Error>> {
+        unreachable!("it is off")
+    }
+
+    fn switch_on(&self) -> QueueFuture<'_, Result<(), Error>> {
+        unreachable!("a person has switched it off")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_permission_or_an_answer_messages_are_held_back_as_ever() {
+    for (step, fault, asked) in [
+        ("is_on", Fault::Refused, "is_on"),
+        ("plan", Fault::Refused, "is_on plan"),
+        ("off", Fault::Refused, "is_on plan off"),
+        ("is_on", Fault::Silent, "is_on"),
+        ("plan", Fault::Silent, "is_on plan"),
+        ("plan", Fault::AnswerLost, "is_on plan"),
+        ("off", Fault::AnswerLost, "is_on plan off"),
+    ] {
+        let world = World::new();
+        world.mapping.faults.lock().unwrap().insert(step, fault);
+        let process = world.process();
+        let report = world.open(&process).await;
+        assert_eq!((world.mapping.log().as_str(), report.pauses), (asked, 0), "{step} {fault:?}");
+        let hidden = hidden(&report);
+        assert!(hidden.len() == 4 && hidden.iter().all(|s| (225..=300).contains(s)), "{hidden:?}");
+        assert!(world.mapping.is_letting_in() || world.mapping.has_way_back());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_at_any_step_leaves_it_on_or_with_its_return() {
+    let mut steps = Vec::new();
+    for ms in (11_000..12_500).step_by(50) {
+        let world = World::new();
+        let process = world.process();
+        assert!(timeout(Duration::from_millis(ms), world.open(&process)).await.is_err());
+        sleep(Duration::from_secs(5)).await;
+        assert!(world.mapping.is_letting_in() || world.mapping.has_way_back());
+        let log = world.mapping.log();
+        if steps.last() != Some(&log) {
+            steps.push(log);
+        }
+    }
+    assert_eq!(steps, ["", "is_on", "is_on plan", "is_on plan off"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_intake_nothing_changes() {
+    let world = World::new();
+    let process = world.process();
+    let message = |n| Message::new(format!("a{n}"), r#""x""#).unwrap().with_receive_count(1);
+    let batch: Vec<_> = (0..10).map(message).collect();
+    let schedule =
+        Schedule::new(process.now(), process.now().plus(Duration::from_secs(15)), Duration::from_millis(500));
+    let report = process.process(&batch, schedule, &NoQueue).await;
+    assert_eq!(report.pauses, 0);
+    assert!(hidden(&report).iter().all(|s| (225..=300).contains(s)));
+}

@@ -1,0 +1,125 @@
+//! The attributes of a dead letter: claimant's, and as many of the message's own as fit beside them.
+
+use aws_sdk_sqs::primitives::Blob;
+use aws_sdk_sqs::types::MessageAttributeValue;
+use claimant_core::{AttributeValue, Attributes, DeadLetter};
+
+/// Attributes that SQS allows on one message.
+const ATTRIBUTES_MAX: usize = 10;
+
+/// The longest error text on a dead letter.
+const ERROR_MAX_BYTES: usize = 1_024;
+
+/// The prefix of the attributes that claimant adds to a dead letter.
+const PREFIX: &str = "claimant-";
+
+/// What became of the message: whether its work may be done.
+const OUTCOME: &str = "claimant-outcome";
+/// The id that the message had in its own queue: a copy has a new one.
+const MESSAGE_ID: &str = "claimant-message-id";
+/// The id that the producer's message had, where this one is a copy that was redriven from a dead-letter queue.
+const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
+/// How often the message was redriven from there.
+const REDRIVES: &str = "claimant-redrives";
+
+/// Returns the attributes of a copy of a message that had these.
+pub(crate) fn attributes<'a>(
+    dead_letter: &DeadLetter,
+    received: &'a Attributes,
+) -> Vec<(&'a str, MessageAttributeValue)> {
+    let mut attributes: Vec<_> = our_attributes(dead_letter, received);
+    let mut theirs: Vec<_> = received.iter().filter(|(name, _)| !name.starts_with(PREFIX)).collect();
+    theirs.sort_by_key(|(name, _)| *name);
+    let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name, copied(value)?)));
+    attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
+    attributes
+}
+
+/// Returns the attributes that claimant adds to a dead letter, beside the message's own (`received`).
+///
+/// | attribute | holds |
+/// | --- | --- |
+/// | `claimant-error` | why, at most 1,024 bytes |
+/// | `claimant-outcome` | `rejected` or `conflict`: this message's work is not done; `parked`: it may be done |
+/// | `claimant-consumer` | the consumer's name |
+/// | `claimant-record` | the id of the record of its key, as the store has it |
+/// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
+/// | `claimant-attempt` | which run of the handler rejected it, if one did |
+/// | `claimant-first-message-id`, `claimant-redrives` | the producer's id, and how often it came back from a dead-letter queue, if it did |
+fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
+    let text = |name: &str| received.get(name).and_then(AttributeValue::as_sent);
+    let redriven = text(MESSAGE_ID).is_some() || text(REDRIVES).is_some();
+    let counted = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
+    // A redrive of SQS leaves a copy as it is, and counts nothing; `claimant dead redrive` counts, and removes the outcome.
+    let redrives = counted.saturating_add(u32::from(text(OUTCOME).is_some()));
+    let said = [
+        ("claimant-error", Some(dead_letter.error.clone())),
+        (OUTCOME, Some(dead_letter.reason.as_str().to_owned())),
+        ("claimant-consumer", Some(dead_letter.consumer.as_str().to_owned())),
+        // An id that SQS cannot carry as it is would name another record.
+        (
+            "claimant-record",
+            dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id),
+        ),
+        (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
+        ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
+        (FIRST_MESSAGE_ID, text(FIRST_MESSAGE_ID).or_else(|| text(MESSAGE_ID)).map(str::to_owned)),
+        (REDRIVES, redriven.then(|| redrives.to_string())),
+    ];
+    let said = said.into_iter().filter_map(|(name, value)| {
+        let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(&value?));
+        // A value with its type always builds.
+        Some((name, value.build().ok()?))
+    });
+    said.collect()
+}
+
+/// Returns what an attribute counts towards the size of its message: its name, type and value.
+pub(crate) fn bytes(name: &str, value: &MessageAttributeValue) -> usize {
+    let binary = value.binary_value().map_or(0, |bytes| bytes.as_ref().len());
+    name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
+}
+
+/// Returns an attribute as it was received; `None` if it has no value of its type, which SQS would refuse with the whole copy.
+fn copied(attribute: &AttributeValue) -> Option<MessageAttributeValue> {
+    if attribute.as_sent().is_none() && attribute.as_bytes().is_none() {
+        return None;
+    }
+    let value = MessageAttributeValue::builder()
+        .data_type(attribute.data_type())
+        .set_string_value(attribute.as_sent().map(str::to_owned))
+        .set_binary_value(attribute.as_bytes().map(Blob::new));
+    // A value with its type always builds.
+    value.build().ok()
+}
+
+/// Returns the text in a form that SQS accepts: not empty, without characters that XML 1.0 lacks, and not too long.
+fn sendable(text: &str) -> String {
+    let allowed =
+        |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let mut sendable = String::new();
+    for c in text.chars().map(|c| if allowed(c) { c } else { char::REPLACEMENT_CHARACTER }) {
+        if sendable.len() + c.len_utf8() > ERROR_MAX_BYTES {
+            break;
+        }
+        sendable.push(c);
+    }
+    if sendable.is_empty() { "none given".to_owned() } else { sendable }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attribute_values_are_what_sqs_takes() {
+        for (text, wanted) in [
+            ("no luck\t\u{e9}", "no luck\t\u{e9}".to_owned()),
+            ("a\u{0}b\u{ffff}\u{1b}", "a\u{fffd}b\u{fffd}\u{fffd}".to_owned()),
+            ("", "none given".to_owned()),
+            (&"\u{20ac}".repeat(400), "\u{20ac}".repeat(341)),
+        ] {
+            assert_eq!(sendable(text), wanted);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Limits: what an operator has set, and who has their slots.
+
+use std::time::Duration;
+
+use claimant_core::limit::{Allowed, LIMIT_CONSUMER};
+use claimant_core::limits::{LIMIT_SLOTS_MAX, WINDOW_MAX_S};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest};
+use claimant_core::{ConsumerName, Error, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Replaced, State};
+use claimant_core::{StoreErrorKind, Timestamp};
+use futures_util::future::try_join_all;
+
+use super::access::Keys;
+
+/// How often a record is read and written at most, while others write it too.
+const ROUNDS_MAX: u32 = 6;
+
+/// For how long the record of a limit is claimed that is written first.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// What is known of a limit.
+#[derive(Debug, Clone)]
+pub struct LimitState {
+    /// What an operator has set; `None` where it is as the functions set it.
+    pub set: Option<Allowed>,
+    /// Who wrote the record last, when and why.
+    pub note: Option<String>,
+    /// The slots that are held, in their order.
+    pub slots: Vec<SlotState>,
+    /// The time at which all of this holds.
+    pub now: Timestamp,
+}
+
+/// A slot that a process holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotState {
+    /// Its number, from 0.
+    pub number: u32,
+    /// The consumer whose process holds it.
+    pub consumer: String,
+    /// When its lease ends unless it is renewed.
+    pub until: Timestamp,
+}
+
+/// What an operator sets.
+#[derive(Debug, Clone)]
+pub struct LimitOrder {
+    /// The limit's name.
+    pub name: String,
+    /// What it allows from now on; `None` for what the functions set.
+    pub allowed: Option<Allowed>,
+    /// Who does it.
+    pub by: String,
+    /// Why.
+    pub why: String,
+}
+
+fn record_id(key: String) -> Result<RecordId, Error> {
+    Ok(RecordId::new(&ConsumerName::new(LIMIT_CONSUMER)?, &Key::new(key)?))
+}
+
+impl Keys {
+    /// Returns the id of a limit's own record.
+    ///
+    /// # Errors
+    /// When the name is none: letters, digits, `-` and `_`, 1 to 64 of them.
+    pub fn limit_id(name: &str) -> Result<RecordId, Error> {
+        let named = ConsumerName::new(name).map_err(|_| {
+            Error::invalid(format!("the limit's name {name:?} is not 1 to 64 letters, digits, '-' or '_'"))
+        })?;
+        record_id(named.as_str().to_owned())
+    }
+
+    /// Returns what is known of a limit: reads its record and those of all slots that it can have.
+    ///
+    /// # Errors
+    /// When the name is none, or the store did not give an answer.
+    pub async fn limit(&self, name: &str) -> Result<LimitState, Error> {
+        let own = self.store().get(&Self::limit_id(name)?, self.call()).await?;
+        let ids: Result<Vec<_>, _> = (0..LIMIT_SLOTS_MAX).map(|number| record_id(format!("{name}/{number}"))).collect();
+        let ids = ids?;
+        let records = try_join_all(ids.iter().map(|id| self.store().get(id, self.call()))).await?;
+        let (now, skew) = self.now();
+        let held = |(number, record): (u32, Option<Record>)| {
+            let record = record.filter(|record| State::of(record, now, skew) == State::Running)?;
+            Some(SlotState { number, consumer: record.message_id.as_str().to_owned(), until: record.lease_until })
+        };
+        let slots = (0..).zip(records).filter_map(held).collect();
+        let note = own.as_ref().and_then(|record| record.note.clone());
+        Ok(LimitState { set: Allowed::set_by(own.as_ref(), now), note, slots, now })
+    }
+
+    /// Sets what a limit allows, for all processes: those in which messages wait read it within half a minute. Returns the record,
+    /// or `None` where there was nothing to do.
+    ///
+    /// Cancel safe: when dropped, it is set or is not.
+    ///
+    /// # Errors
+    /// When it is out of bounds, the store gave no answer, or others write the record all the time. Doing it again is safe.
+    pub async fn set_limit(&self, order: &LimitOrder) -> Result<Option<Record>, Error> {
+        Error::unless_empty(
+            "the limit cannot be set",
+            &order.allowed.map(|allowed| allowed.faults()).unwrap_or_default(),
+        )?;
+        let id = Self::limit_id(&order.name)?;
+        for _ in 0..ROUNDS_MAX {
+            let Some(seen) = self.store().get(&id, self.call()).await? else {
+                if order.allowed.is_none() {
+                    return Ok(None);
+                }
+                self.claim_limit(&id).await?;
+                continue;
+            };
+            let (now, _) = self.now();
+            if order.allowed.is_none() && Allowed::set_by(Some(&seen), now).is_none() {
+                return Ok(None);
+            }
+            let next = Allowed::record(&id, (&seen, order.allowed), OwnerToken::draw()?, (now, &order.by, &order.why));
+            match self.store().replace(&id, &seen, &next, self.call()).await {
+                Ok(Replaced::Done) => return Ok(Some(next)),
+                Ok(Replaced::Changed) => {}
+                Err(error) if error.kind() == StoreErrorKind::Throttled => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::new(format!("the limit's record changed {ROUNDS_MAX} times while it was to be written: try again")))
+    }
+
+    /// Writes a first record, which the next write replaces.
+    async fn claim_limit(&self, id: &RecordId) -> Result<(), Error> {
+        let (now, skew) = self.now();
+        let request = ClaimRequest {
+            id: id.clone(),
+            owner: OwnerToken::draw()?,
+            message_id: MessageId::new("claimant limit")?,
+            fingerprint: Fingerprint::of_bytes(&[]),
+            now,
+            lease_until: now.plus(LEASE),
+            policy: ClaimPolicy { skew, window: Duration::from_secs(WINDOW_MAX_S), ..ClaimPolicy::default() },
+            first_delivery: true,
+        };
+        // Refused, another one writes it; that is read next.
+        self.store().claim(&request, self.call()).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use claimant_core::MemoryStore;
+
+    use super::*;
+
+    fn order(allowed: Option<Allowed>) -> LimitOrder {
+        LimitOrder { name: "ses".into(), allowed, by: "ada".into(), why: "half\nthe quota".into() }
+    }
+
+    #[tokio::test]
+    async fn a_limit_is_set_changed_and_taken_back() {
+        let keys = Keys::new(Arc::new(MemoryStore::new()));
+        assert!(keys.set_limit(&order(None)).await.unwrap().is_none());
+        let state = keys.limit("ses").await.unwrap();
+        assert!(state.set.is_none() && state.note.is_none() && state.slots.is_empty());
+        let twenty = Allowed { calls: Some(20), ..Allowed::default() };
+        for allowed in [twenty, Allowed { at_once: Some(3), ..twenty }] {
+            assert!(keys.set_limit(&order(Some(allowed))).await.unwrap().is_some());
+            let state = keys.limit("ses").await.unwrap();
+            assert_eq!(state.set, Some(allowed));
+            assert!(state.note.unwrap().ends_with("ada limit: half the quota"));
+        }
+        assert!(keys.set_limit(&order(None)).await.unwrap().is_some());
+        assert!(keys.limit("ses").await.unwrap().set.is_none());
+        assert!(keys.set_limit(&order(None)).await.unwrap().is_none(), "it is so already");
+        let none = keys.set_limit(&order(Some(Allowed { calls: Some(0), ..twenty }))).await.unwrap_err();
+        assert!(none.to_string().contains("allows 0 calls"), "{none}");
+        assert!(keys.limit("s/0").await.unwrap_err().to_string().contains("letters, digits"));
+    }
+
+    #[tokio::test]
+    async fn who_has_a_slot_is_seen() {
+        let store = Arc::new(MemoryStore::new());
+        let keys = Keys::new(store);
+        let (now, _) = keys.now();
+        let request = ClaimRequest {
+            id: record_id("ses/3".into()).unwrap(),
+            owner: OwnerToken::draw().unwrap(),
+            message_id: MessageId::new("confirmation").unwrap(),
+            fingerprint: Fingerprint::of_bytes(&[]),
+            now,
+            lease_until: now.plus(LEASE),
+            policy: ClaimPolicy::default(),
+            first_delivery: true,
+        };
+        keys.store().claim(&request, keys.call()).await.unwrap();
+        let held = SlotState { number: 3, consumer: "confirmation".into(), until: now.plus(LEASE) };
+        assert_eq!(keys.limit("ses").await.unwrap().slots, [held]);
+    }
+}

@@ -1,0 +1,27 @@
+//! A queue whose consumer's downstream is away for half an hour, on virtual time: the real engine, many processes of it, and a model of
+//! what is around it.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `setting` | how much of everything, and which means against the outage are there |
+//! | `queue` | SQS: visibility, receives, what may be in flight, the dead-letter queue |
+//! | `mapping` | the event source mapping, and the schedule that switches it on again |
+//! | `store` | the lock table, which takes its time, and counts what breakers and rates ask of it |
+//! | `world` | what is called, who sends, the processes |
+//! | `seen` | what is measured, each second and at the end |
+//! | `table`, `plot` | what was measured, for the book |
+
+mod mapping;
+mod plot;
+mod queue;
+mod seen;
+mod setting;
+mod store;
+mod table;
+mod world;
+
+pub use plot::plot;
+pub use seen::{Sample, Seen};
+pub use setting::{Means, Setting};
+pub use table::table;
+pub use world::run;

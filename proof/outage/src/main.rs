@@ -1,0 +1,46 @@
+//! `make outage`: runs the outage with each means against it, prints the table, and writes it and the plot into the book.
+//! With a number, everything is divided by that, and nothing is written but the plot, into `target/outage.svg`.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+use claimant_outage::{Means, Seen, Setting, plot, table};
+
+/// The chapter, and what is around its table.
+const CHAPTER: &str = "docs/breaker.md";
+const FROM: &str = "<!-- by make outage -->\n\n";
+const TO: &str = "\n\n<!-- to here -->";
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    let by = std::env::args().nth(1).map(|by| by.parse()).transpose()?;
+    let setting = Setting::whole().divided(by.unwrap_or(1));
+    let runs = all(&setting)?;
+    let table = table(&setting, &runs);
+    println!("{table}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    if by.is_some() {
+        return Ok(std::fs::write(root.join("target/outage.svg"), plot(&setting, &runs))?);
+    }
+    std::fs::write(root.join("docs/outage.svg"), plot(&setting, &runs))?;
+    let chapter = std::fs::read_to_string(root.join(CHAPTER))?;
+    let (before, rest) = chapter.split_once(FROM).ok_or_else(|| format!("{CHAPTER} lacks {FROM:?}"))?;
+    let (_, after) = rest.split_once(TO).ok_or_else(|| format!("{CHAPTER} lacks {TO:?}"))?;
+    Ok(std::fs::write(root.join(CHAPTER), format!("{before}{FROM}{table}{TO}{after}"))?)
+}
+
+/// Runs them side by side: each has its own time.
+fn all(setting: &Setting) -> Result<Vec<(Means, Seen)>, Failure> {
+    std::thread::scope(|scope| {
+        let run = |means: Means| {
+            let start = Instant::now();
+            let seen = claimant_outage::run(setting, means)?;
+            println!("{}: {} s", means.name(), start.elapsed().as_secs());
+            Ok((means, seen))
+        };
+        let threads: Vec<_> = Means::ALL.map(|means| scope.spawn(move || run(means))).into();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a run has panicked".into()))).collect()
+    })
+}

@@ -1,0 +1,59 @@
+//! The outage at a fiftieth of its size: twenty messages a second.
+
+use std::time::Duration;
+
+use claimant_outage::{Means, Seen, Setting};
+
+fn run(means: Means) -> (Setting, Seen) {
+    let setting = Setting::whole().divided(50);
+    let seen = claimant_outage::run(&setting, means).expect("the runtime and the consumer are made");
+    assert_eq!((seen.lost(), seen.doubled()), (0, 0), "{means:?}");
+    assert!(seen.in_flight_most() <= setting.in_flight_max);
+    (setting, seen)
+}
+
+#[test]
+fn backoff_alone_fills_the_queue_and_dead_letters() {
+    let (setting, seen) = run(Means::Backoff);
+    assert!(seen.dead > seen.sent / 4, "{}", seen.dead);
+    assert!(seen.full(setting.in_flight_max) > Duration::from_secs(20 * 60), "{:?}", seen.full(setting.in_flight_max));
+    assert_eq!(seen.asked, (0, 0));
+}
+
+#[test]
+fn an_outage_of_half_an_hour_dead_letters_nothing() {
+    let (setting, seen) = run(Means::Hold);
+    assert_eq!(seen.dead, 0);
+    assert_eq!(seen.full(setting.in_flight_max), Duration::ZERO);
+    // Each process fails five to ten times before it knows, with all that runs at once, and then there is a probe a minute.
+    let processes = setting.invocations as u64;
+    assert!(seen.calls_away <= 10 * processes + 30 + 5, "{}", seen.calls_away);
+    // What the book says of costs: a read of each process every 5 s and before each probe, and few writes.
+    let (reads, writes) = seen.asked;
+    assert!(reads <= processes * (30 * 60 / 5 + 60), "{reads}");
+    assert!(writes <= processes + 30 * (2 + processes), "{writes}");
+}
+
+#[test]
+fn a_pause_keeps_nearly_all_in_the_queue_and_nothing_is_late() {
+    let (setting, seen) = run(Means::Pause);
+    assert_eq!(seen.dead, 0);
+    assert!((2..=5).contains(&seen.pauses), "{}", seen.pauses);
+    // Batches of all processes, a few times: each pause begins and ends with some.
+    assert!(seen.in_flight_most() <= 4 * setting.invocations * Setting::BATCH, "{}", seen.in_flight_most());
+    // They are sent until ten minutes after the outage: by then all is as ever.
+    let late = seen.empty.saturating_sub(setting.sent_for);
+    assert!(late < Duration::from_secs(120), "{late:?}");
+}
+
+#[test]
+fn with_a_limit_the_backlog_is_worked_off_at_its_rate() {
+    let (setting, seen) = run(Means::Rate);
+    assert_eq!(seen.dead, 0);
+    let limit = u64::from(setting.limit_per_s);
+    let (least, most) = seen.pace(setting.sent_per_s, 60).expect("there is a backlog");
+    assert!(least * 100 >= limit * 95 && most * 100 <= limit * 105, "{least} to {most} of {limit}");
+    // What `docs/rate.md` promises of each second: 2 % and the slots.
+    let bound = limit + limit / 50 + setting.invocations as u64;
+    assert!(seen.samples.iter().all(|sample| u64::from(sample.calls) <= bound), "{}", seen.calls_most());
+}

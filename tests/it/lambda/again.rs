@@ -1,0 +1,138 @@
+//! Messages that come back later than SQS can hide them: sent again by the local scheduler, at a time of their own.
+
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_config::retry::RetryConfig;
+use aws_sdk_sqs::config::{Credentials, Region};
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+use claimant::{Clock, Consumer, Context, HandlerError, SystemClock};
+use claimant_local::scheduler::Scheduler;
+use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
+use claimant_tests::wire::Loss;
+use tokio::net::TcpListener;
+
+use super::world::{QUEUE, Work, World, body, failures, invoke};
+
+const DAYS: Duration = Duration::from_secs(3 * 86_400);
+const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
+
+/// Where SQS and the scheduler are.
+#[derive(Debug)]
+struct Endpoints {
+    sqs: String,
+    scheduler: String,
+}
+
+impl LoadServiceConfig for Endpoints {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        Some(if key.service_id().eq_ignore_ascii_case("sqs") { self.sqs.clone() } else { self.scheduler.clone() })
+    }
+}
+
+/// A handler that wants to be called again in three days, the first two times.
+async fn work(work: Work, cx: Context) -> Result<(), HandlerError> {
+    match work.action.as_str() {
+        "later" if cx.attempt() < 3 => Err(HandlerError::retry("not yet").after(DAYS)),
+        _ => Ok(()),
+    }
+}
+
+async fn start(queues: &[&str]) -> (World, Scheduler) {
+    let mut world = World::start(queues).await;
+    let scheduler = Scheduler::new(world.sqs.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoints = Endpoints {
+        sqs: world.config.endpoint_url().unwrap().to_owned(),
+        scheduler: format!("http://{}", listener.local_addr().unwrap()),
+    };
+    tokio::spawn(scheduler.clone().serve(listener, std::future::pending()));
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
+        .http_client(world.wire.clone())
+        .retry_config(RetryConfig::disabled())
+        .load()
+        .await;
+    world.config = config.into_builder().service_config(endpoints).build();
+    (world, scheduler)
+}
+
+fn service(world: &World) -> claimant::lambda::Service {
+    let variables = [
+        ("CLAIMANT_SCHEDULE_ROLE_ARN", "arn:aws:iam::000000000000:role/schedules"),
+        ("CLAIMANT_SCHEDULE_DEAD_LETTER_ARN", "arn:aws:sqs:us-east-1:000000000000:unsent"),
+    ];
+    world.service_of(&variables, Consumer::new("c", world.store.clone(), work).key(|work: &Work| &work.id))
+}
+
+/// Lets so much time pass for the scheduler, and receives what is there then.
+async fn after(world: &World, scheduler: &Scheduler, queue: &str, time: Duration) -> Vec<Received> {
+    scheduler.run_due(SystemClock.now().plus(time).as_millis());
+    world.sqs.receive(queue, 10, Duration::ZERO).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_message_comes_back_after_days_as_it_was() {
+    let (world, scheduler) = start(&["orders.fifo", "as-if.fifo"]).await;
+    let service = service(&world);
+    // The second one is received from another queue than it comes back to: for five minutes its own would take no copy of it.
+    for (source, queue) in [(QUEUE, QUEUE), ("as-if.fifo", "orders.fifo")] {
+        let fifo = queue != QUEUE;
+        let attribute = MessageAttribute { data_type: "Number".into(), value: AttributeValue::Text("7".into()) };
+        let message = NewMessage {
+            message_attributes: [("n".to_owned(), attribute)].into(),
+            group_id: Some("tenant".to_owned()),
+            deduplication_id: fifo.then(|| "of-its-own".to_owned()),
+            trace_header: Some(TRACE.to_owned()),
+            ..NewMessage::new(body(queue, "later"))
+        };
+        let batch = world.batch(source, vec![message]).await;
+        let response = invoke(&service, world.event(queue, &batch)).await.unwrap();
+        assert!(failures(&response).is_empty() && scheduler.len() == 1, "{queue}");
+        let record = world.metrics.lock().unwrap().pop().unwrap();
+        assert_eq!((&record["scheduled"], &record["retry"], &record["failed"]), (&1.into(), &0.into(), &0.into()));
+
+        // Its deletion was lost, and it wants the same as before: there is no second schedule.
+        let response = invoke(&service, world.event(queue, &batch)).await.unwrap();
+        assert!(failures(&response).is_empty() && scheduler.len() == 1, "{queue}");
+        world.sqs.delete(source, &batch[0].receipt_handle).unwrap();
+
+        assert!(after(&world, &scheduler, queue, DAYS - Duration::from_secs(60)).await.is_empty(), "{queue}");
+        let [again] = &after(&world, &scheduler, queue, DAYS + Duration::from_secs(60)).await[..] else {
+            panic!("{queue}: one message")
+        };
+        assert!(scheduler.is_empty() && again.message_id != batch[0].message_id, "{queue}");
+        assert_eq!((&again.body, &again.message_attributes), (&batch[0].body, &batch[0].message_attributes), "{queue}");
+        for attribute in ["MessageGroupId", "AWSTraceHeader", "MessageDeduplicationId"] {
+            assert_eq!(again.attributes.get(attribute), batch[0].attributes.get(attribute), "{queue}: {attribute}");
+        }
+        assert_eq!(again.attributes["ApproximateReceiveCount"], "1");
+        let response = invoke(&service, world.event(queue, std::slice::from_ref(again))).await.unwrap();
+        assert!(failures(&response).is_empty(), "{queue}");
+        assert_eq!(world.metrics.lock().unwrap().pop().unwrap()["completed"], 1, "{queue}: its third attempt");
+    }
+}
+
+#[tokio::test]
+async fn without_a_confirmed_schedule_it_is_hidden_as_long_as_it_can_be() {
+    const DENIED: Loss = Loss::Instead(403, r#"{"__type":"AccessDeniedException","Message":"secret"}"#);
+    for (name, losses, bytes, schedules) in [
+        ("the request is lost", &[Loss::Request][..], 9, 0),
+        ("the answer is lost", &[Loss::Answer], 9, 1),
+        ("no permission", &[DENIED], 9, 0),
+        ("too large", &[], 262_144, 0),
+    ] {
+        let (world, scheduler) = start(&[]).await;
+        let service = service(&world);
+        world.wire.script(losses);
+        let text = body("a", "later").replace('}', &format!(r#","rest":"{}"}}"#, "x".repeat(bytes)));
+        let batch = world.batch(QUEUE, vec![NewMessage::new(text)]).await;
+        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        assert_eq!(failures(&response), [batch[0].message_id.as_str()], "{name}");
+        assert_eq!(scheduler.len(), schedules, "{name}");
+        assert_eq!(world.wire.take_requests().last().unwrap(), "ChangeMessageVisibilityBatch", "{name}");
+        let depth = world.sqs.depth(QUEUE).unwrap();
+        assert_eq!((depth.visible, depth.in_flight), (0, 1), "{name}");
+    }
+}
