@@ -8,6 +8,7 @@ mod breakers;
 mod cloud;
 mod console;
 mod contract;
+mod cost;
 mod demo;
 mod downstream;
 mod inbox;

@@ -8,6 +8,7 @@ use claimant_local::workload::COUNT_MAX;
 use clap::{Parser, Subcommand};
 
 use crate::console::ConsoleOptions;
+use crate::cost::Cost;
 use crate::deployed::DeployedConsole;
 use crate::doctor::Doctor;
 use crate::new::{Guarantee, Name};
@@ -34,6 +35,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Console(Box<DeployedConsole>),
+    Cost(Box<Cost>),
     Doctor(Doctor),
     Local(Local),
     New(New),

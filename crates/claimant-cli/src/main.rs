@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod console;
+mod cost;
 mod deployed;
 mod doctor;
 mod exit;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {
     let ended = match command {
         Command::Console(options) => block_on(deployed::run(*options))??,
+        Command::Cost(options) => cost::run(&options)?,
         Command::Doctor(options) => block_on(doctor::run(&options))??,
         Command::New(options) => {
             new::run(&options)?;

@@ -27,6 +27,17 @@ pub struct System {
     pub database_connections: Fact<Option<u64>>,
     /// What the last day's metrics say; nothing without an account.
     pub history: Option<History>,
+    /// What watches it, counted for its price; nothing in an account.
+    pub watching: Watching,
+}
+
+/// What a template has of CloudWatch that is paid by the month.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Watching {
+    /// Metrics that alarms look at.
+    pub alarm_metrics: usize,
+    /// Dashboards.
+    pub dashboards: usize,
 }
 
 /// Where something stands, and which checks its owner has answered.
@@ -132,6 +143,8 @@ pub struct Function {
     pub logs: Logs,
     /// Whether it runs on arm64.
     pub arm64: Fact<bool>,
+    /// Its memory, in MB.
+    pub memory_mb: Fact<u64>,
 }
 
 /// A function's logs.
@@ -190,6 +203,8 @@ pub struct Table {
 /// What a table can take.
 #[derive(Debug, Clone, Default)]
 pub struct Capacity {
+    /// Whether it is provisioned, scaling by itself or not.
+    pub provisioned: Fact<bool>,
     /// Whether it is provisioned without scaling by itself.
     pub fixed: Fact<bool>,
     /// Write units a second that it is warm for, if known.

@@ -92,6 +92,10 @@ async fn a_batch_is_shown_in_numbers() {
     assert_eq!(record["consumer"], "c");
     let directive = &record["_aws"]["CloudWatchMetrics"][0];
     assert_eq!(directive["Dimensions"], json!([["consumer", "function"]]));
+    // What `claimant cost` counts.
+    assert_eq!(directive["Metrics"].as_array().unwrap().len() as f64, claimant_cost::METRICS);
+    let bytes = record.to_string().len() as f64;
+    assert!((0.9..1.1).contains(&(bytes / claimant_cost::RECORD_LOG_BYTES)), "{bytes}");
     // The log line shows the same.
     let logs = logs.text();
     let line = logs.lines().find(|line| line.contains("batch done")).unwrap();

@@ -60,6 +60,7 @@ pub(super) async fn read<A: Account>(
             retention: Fact::Unknown,
         },
         arm64: Fact::Known(found["Architectures"][0] == "arm64"),
+        memory_mb: found["MemorySize"].as_u64().into(),
     });
     let group = text(logging, "LogGroup").map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned);
     let retention = watching::expires(asker, &group).await;

@@ -40,6 +40,7 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
         // The policies of its stack are not seen from here.
         protected: if found["DeletionProtectionEnabled"] == true { Fact::Known(true) } else { Fact::Unknown },
         capacity: Capacity {
+            provisioned: Fact::Known(is_fixed),
             // Whether something scales it is another service's knowledge.
             fixed: if is_fixed { Fact::Unknown } else { Fact::Known(false) },
             warm_write_units: found["WarmThroughput"]["WriteUnitsPerSecond"].as_u64().into(),

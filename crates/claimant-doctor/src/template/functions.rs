@@ -14,6 +14,8 @@ pub(super) const FUNCTION: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda
 
 const TIMEOUT_S: u64 = 3;
 
+const MEMORY_MB: u64 = 128;
+
 /// What a function's log group is called, unless it says otherwise.
 const LOG_GROUP: &str = "/aws/lambda/";
 
@@ -47,6 +49,7 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
             retention: retention(resources, resource, &logging("LogGroup")),
         },
         arm64: architecture(&property("Architectures")),
+        memory_mb: property("MemorySize").number_or(MEMORY_MB),
     }
 }
 

@@ -50,6 +50,7 @@ pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Err
         account: Fact::Unknown,
         database_connections: tables::connections(&resources),
         history: None,
+        watching: watching::watching(&resources),
     };
     Ok((system, not_looked_at))
 }

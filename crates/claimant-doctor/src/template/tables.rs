@@ -30,14 +30,7 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         ttl: ttl(&properties.at("TimeToLiveSpecification")),
         recovery,
         protected: if retained.contains(&true) { Fact::Known(true) } else { protection },
-        capacity: Capacity {
-            fixed: if is_simple {
-                properties.at("ProvisionedThroughput").is_given()
-            } else {
-                fixed(resources, &properties, is_global)
-            },
-            ..Capacity::default()
-        },
+        capacity: capacity(resources, &properties, is_simple, is_global),
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
     }
 }
@@ -83,12 +76,17 @@ fn ttl(specification: &Part<'_>) -> Fact<Option<String>> {
     }
 }
 
-/// Whether the capacity is provisioned and nothing scales it.
-fn fixed(resources: &Resources<'_>, properties: &Part<'_>, is_global: bool) -> Fact<bool> {
-    let on_demand = properties.at("BillingMode").text_is("PAY_PER_REQUEST", "PROVISIONED");
+/// Whether the capacity is provisioned, and whether nothing scales it then.
+fn capacity(resources: &Resources<'_>, properties: &Part<'_>, is_simple: bool, is_global: bool) -> Capacity {
+    let provisioned = if is_simple {
+        properties.at("ProvisionedThroughput").is_given()
+    } else {
+        properties.at("BillingMode").text_is("PROVISIONED", "PROVISIONED")
+    };
     // A global table that is provisioned has to scale; others may by a target of this template.
     let scales = is_global || resources.of(&["AWS::ApplicationAutoScaling::ScalableTarget"]).next().is_some();
-    on_demand.map(|on_demand| !on_demand && !scales)
+    let fixed = provisioned.map(|provisioned| provisioned && (is_simple || !scales));
+    Capacity { provisioned, fixed, ..Capacity::default() }
 }
 
 fn eventual(properties: &Part<'_>) -> Fact<bool> {

@@ -1,10 +1,10 @@
-//! The alarms of a template.
+//! The alarms of a template, and its dashboards.
 
 use super::part::Part;
 use super::queues::QUEUE;
-use super::resources::Resources;
+use super::resources::{Resource, Resources};
 use crate::fact::Fact;
-use crate::model::{Alarm, Link};
+use crate::model::{Alarm, Link, Watching};
 
 /// All alarms; not known if one of them is about something that is not known.
 pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
@@ -39,4 +39,19 @@ fn alarm(resources: &Resources<'_>, part: &Part<'_>) -> Option<Alarm> {
         of.extend(link);
     }
     Some(Alarm { metric, of })
+}
+
+/// How many metrics are watched by alarms, and how many dashboards there are.
+pub(super) fn watching(resources: &Resources<'_>) -> Watching {
+    let metrics = |alarm: &Resource<'_>| {
+        let parts = alarm.properties().at("Metrics").items();
+        let stats =
+            parts.known().into_iter().flatten().filter(|part| part.at("MetricStat").is_given() != Fact::Known(false));
+        stats.count().max(1)
+    };
+    let certain = |kind| resources.of(kind).filter(|resource| resource.certain);
+    Watching {
+        alarm_metrics: certain(&["AWS::CloudWatch::Alarm"]).map(metrics).sum(),
+        dashboards: certain(&["AWS::CloudWatch::Dashboard"]).count(),
+    }
 }

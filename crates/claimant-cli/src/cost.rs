@@ -1,0 +1,297 @@
+//! `claimant cost`: what a deployment costs a month.
+
+use std::path::PathBuf;
+
+use claimant_core::Error;
+use claimant_cost::{Choice, Guarantee, Load, Prices, Store, Traffic, Work};
+
+use crate::exit::Ended;
+use crate::output;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  The bill was printed.
+  2  Wrong usage, or the template or the prices cannot be read.";
+
+/// Compute what a template's consumers cost a month, at a rate, and which limit they meet first.
+///
+/// From what the template says (memory, architecture, batch size, window, concurrency, table, alarms), what the options say, and list
+/// prices with their date, which may have changed. Nothing is asked of AWS. How many requests and units a message takes is what the
+/// runtime makes; how full batches are is an estimate, unless --filled is given.
+///
+/// Several functions are a table; one, or one of --function, has its lines, what would lower its bill, its limits, and its bill by
+/// guarantee and store. The rate is that of each function.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Cost {
+    #[command(flatten)]
+    deployment: DeploymentOptions,
+
+    #[command(flatten)]
+    traffic: TrafficOptions,
+
+    #[command(flatten)]
+    work: WorkOptions,
+
+    #[command(flatten)]
+    plan: PlanOptions,
+
+    #[command(flatten)]
+    prices: PriceOptions,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct DeploymentOptions {
+    /// The template
+    #[arg(long, value_name = "FILE", default_value = "template.yaml")]
+    template: PathBuf,
+
+    /// A value for a parameter of the template; may be given several times
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
+    parameters: Vec<(String, String)>,
+
+    /// Only this function, by its logical id; may be given several times
+    #[arg(long = "function", value_name = "NAME")]
+    functions: Vec<String>,
+
+    /// Try another BatchSize than the template's
+    #[arg(long, value_name = "N", value_parser = times)]
+    batch_size: Option<f64>,
+
+    /// Try another MaximumBatchingWindowInSeconds than the template's; FIFO queues have none
+    #[arg(long, value_name = "SECONDS", value_parser = number)]
+    batching_window: Option<f64>,
+}
+
+#[derive(Debug, clap::Args)]
+struct TrafficOptions {
+    /// Messages that come in a day, copies included
+    #[arg(long, value_name = "N", value_parser = positive, required_unless_present = "per_second")]
+    per_day: Option<f64>,
+
+    /// Messages that come in a second, instead
+    #[arg(long, value_name = "N", value_parser = positive, conflicts_with = "per_day")]
+    per_second: Option<f64>,
+
+    /// The busiest second over the mean one, for the limits
+    #[arg(long, value_name = "TIMES", default_value_t = 2.0, value_parser = times)]
+    peak: f64,
+
+    /// Of 100 messages, how many are copies of completed work
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    duplicates: f64,
+
+    /// Of 100 messages, how many fail and come again once
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    retries: f64,
+
+    /// Messages of a batch on the mean, if you know [default: estimated from rate, window and duration]
+    #[arg(long, value_name = "N", value_parser = times)]
+    filled: Option<f64>,
+
+    /// Count sending too, with so many messages in one request
+    #[arg(long, value_name = "N", value_parser = sent_in)]
+    sent_in: Option<f64>,
+}
+
+#[derive(Debug, clap::Args)]
+struct WorkOptions {
+    /// Milliseconds that the handler takes for a message
+    #[arg(long, value_name = "MS", default_value_t = 20.0, value_parser = number)]
+    handler_ms: f64,
+
+    /// Milliseconds that the store takes for an answer
+    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = number)]
+    store_ms: f64,
+
+    /// Bytes of a message with its attributes
+    #[arg(long, value_name = "N", default_value_t = 1_024.0, value_parser = number)]
+    body_bytes: f64,
+
+    /// Bytes of what a handler returns, which its record keeps
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = number)]
+    result_bytes: f64,
+
+    /// Write units of a transactional handler's own writes, as if they stood alone
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = number)]
+    writes: f64,
+
+    /// Bytes that the handler logs for a message
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = number)]
+    log_bytes: f64,
+
+    /// The lease of consumers that renew it, in seconds [default: none is renewed]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    renewed_lease: Option<f64>,
+
+    /// Days that a completed key keeps duplicates out
+    #[arg(long, value_name = "N", default_value_t = 15.0, value_parser = positive)]
+    window_days: f64,
+}
+
+#[derive(Debug, clap::Args)]
+struct PlanOptions {
+    /// The guarantee of the consumers, which no template says
+    #[arg(long, value_name = "GUARANTEE", default_value = "at-least-once")]
+    guarantee: GuaranteeOption,
+
+    /// The store [default: as the template says]
+    #[arg(long, value_name = "STORE")]
+    store: Option<StoreOption>,
+
+    /// What the PostgreSQL, MySQL or Redis costs a month, for a consumer with its records there
+    #[arg(long, value_name = "USD", value_parser = number)]
+    instance_usd: Option<f64>,
+}
+
+#[derive(Debug, clap::Args)]
+struct PriceOptions {
+    /// Your own prices: YAML, only what differs. crates/claimant-cost/src/prices.yaml has the form
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+
+    /// The Region; another one than us-east-1 needs --prices
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+
+    /// Take off what an account has for nothing each month
+    #[arg(long)]
+    free_tier: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum GuaranteeOption {
+    AtLeastOnce,
+    AtMostOnce,
+    Transactional,
+    /// Transactional, without a claim
+    Optimistic,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum StoreOption {
+    OnDemand,
+    Provisioned,
+    /// PostgreSQL, MySQL or Redis
+    Database,
+}
+
+fn at_least(text: &str, least: f64, what: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (least..=1e12).contains(number));
+    number.ok_or_else(|| format!("give a number {what}"))
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    at_least(text, 0.0, "from 0 on")
+}
+
+fn times(text: &str) -> Result<f64, String> {
+    at_least(text, 1.0, "from 1 on")
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    at_least(text, 1e-6, "above 0")
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    number(text).ok().filter(|percent| *percent <= 100.0).ok_or_else(|| "give a number from 0 to 100".to_owned())
+}
+
+fn sent_in(text: &str) -> Result<f64, String> {
+    times(text).ok().filter(|each| *each <= 10.0).ok_or_else(|| "give a number from 1 to 10".to_owned())
+}
+
+/// Computes the bill and prints it.
+///
+/// # Errors
+/// When the template or the prices cannot be read.
+pub(crate) fn run(options: &Cost) -> Result<Ended, Error> {
+    let prices = prices(&options.prices)?;
+    let known = claimant_doctor::Options {
+        parameters: options.deployment.parameters.iter().cloned().collect(),
+        region: Some(prices.region.clone()),
+    };
+    let template = &options.deployment.template;
+    let read = claimant_doctor::read(template, &known);
+    let (system, not_looked_at) = read.map_err(|e| Error::invalid(e.to_string()))?;
+    for what in not_looked_at {
+        output::note(format!("not looked at: {what}"));
+    }
+    let report = claimant_cost::report(&system, load(options), prices, &choice(options));
+    let report = report.map_err(|e| Error::invalid(format!("{}: {e}", template.display())))?;
+    if options.json {
+        output::say_json(&claimant_cost::json(&report));
+    } else {
+        output::say(claimant_cost::text(&report).trim_end());
+    }
+    Ok(Ended::Well)
+}
+
+fn prices(options: &PriceOptions) -> Result<Prices, Error> {
+    let mut prices = Prices::list();
+    if let Some(path) = &options.prices {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|e| Error::invalid(format!("the prices {shown} cannot be read: {e}")))?;
+        prices = prices.with(&text).map_err(|e| Error::invalid(format!("the prices {shown}: {e}")))?;
+    }
+    match &options.region {
+        Some(region) if *region != prices.region => Err(Error::invalid(format!(
+            "the prices are those of {}, not of {region}: give a file with --prices whose region is {region}",
+            prices.region
+        ))),
+        _ => Ok(prices),
+    }
+}
+
+fn load(options: &Cost) -> Load {
+    let (traffic, work) = (&options.traffic, &options.work);
+    let per_day = traffic.per_day.map(|per_day| per_day / 86_400.0);
+    Load {
+        traffic: Traffic {
+            // One of the two is there: clap has seen to it.
+            per_second: traffic.per_second.or(per_day).unwrap_or_default(),
+            peak: traffic.peak,
+            duplicates: traffic.duplicates / 100.0,
+            retries: traffic.retries / 100.0,
+            sent_in: traffic.sent_in,
+        },
+        work: Work {
+            handler_ms: work.handler_ms,
+            store_ms: work.store_ms,
+            body_bytes: work.body_bytes,
+            result_bytes: work.result_bytes,
+            writes: work.writes,
+            log_bytes: work.log_bytes,
+            lease_s: work.renewed_lease,
+        },
+        filled: traffic.filled,
+        window_days: work.window_days,
+    }
+}
+
+fn choice(options: &Cost) -> Choice {
+    let plan = &options.plan;
+    Choice {
+        functions: options.deployment.functions.clone(),
+        guarantee: match plan.guarantee {
+            GuaranteeOption::AtLeastOnce => Guarantee::AtLeastOnce,
+            GuaranteeOption::AtMostOnce => Guarantee::AtMostOnce,
+            GuaranteeOption::Transactional => Guarantee::Transactional,
+            GuaranteeOption::Optimistic => Guarantee::Optimistic,
+        },
+        batch: options.deployment.batch_size,
+        window_s: options.deployment.batching_window,
+        store: plan.store.map(|store| match store {
+            StoreOption::OnDemand => Store::OnDemand,
+            StoreOption::Provisioned => Store::Provisioned,
+            StoreOption::Database => Store::Instance(plan.instance_usd),
+        }),
+        instance_usd: plan.instance_usd,
+        free_tier: options.prices.free_tier,
+    }
+}

@@ -1,0 +1,170 @@
+//! `claimant cost` as people call it, and what the book shows of it.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The pages whose blocks of commands are what the command prints.
+const PAGES: [&str; 1] = ["docs/scale.md"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs the command at the top of the repository.
+fn cost(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_claimant")).arg("cost").args(args).current_dir(root()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = cost(&[args, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn file(name: &str, content: &str) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// One function that is as simple to compute by hand as can be: 1,000,000 messages in batches of 10, none twice.
+const PLAIN: [&str; 12] = [
+    "--per-day",
+    "1000000",
+    "--filled",
+    "10",
+    "--duplicates",
+    "0",
+    "--retries",
+    "0",
+    "--function",
+    "OrderConfirmationFunction",
+    "--window-days",
+    "15",
+];
+
+fn lines(bill: &Value) -> Vec<(String, f64, f64)> {
+    let lines = bill["functions"][0]["lines"].as_array().unwrap().iter();
+    let line = |line: &Value| {
+        (line["what"].as_str().unwrap().to_owned(), line["quantity"].as_f64().unwrap(), line["usd"].as_f64().unwrap())
+    };
+    lines.map(line).collect()
+}
+
+#[test]
+fn a_bill_is_what_one_computes_by_hand() {
+    let bill = json(&PLAIN);
+    let found = lines(&bill);
+    for (what, quantity, usd) in [
+        ("Receives", 3e6, 1.2),
+        ("Deletes", 3e6, 1.2),
+        ("Invocations", 3e6, 0.6),
+        ("Write units", 60e6, 37.5),
+        // 43 ms: handlers 20, two answers 10, 1.8 ms of a core at 256 / 1,769 of it. A quarter of a GB.
+        ("Duration", 3e6 * 0.043 / 4.0, 3e6 * 0.043 / 4.0 * 13.3334e-6),
+        // 17 days of a million records of 400 bytes.
+        ("Storage", 17.0 * 4e8 / 1_073_741_824.0, 17.0 * 4e8 / 1_073_741_824.0 / 4.0),
+        ("Metrics", 28.0, 8.4),
+    ] {
+        let line = found.iter().find(|line| line.0 == what).unwrap_or_else(|| panic!("no {what} in {found:?}"));
+        assert!((line.1 - quantity).abs() < 0.01 * quantity && (line.2 - usd).abs() < 0.01 * usd, "{line:?}");
+    }
+    let sum: f64 = found.iter().map(|line| line.2).sum();
+    assert!((bill["usd"].as_f64().unwrap() - sum).abs() < 0.01);
+}
+
+#[test]
+fn options_change_what_they_say() {
+    let usd = |more: &[&str]| json(&[&PLAIN[..], more].concat())["usd"].as_f64().unwrap();
+    let plain = usd(&[]);
+    let transactional = usd(&["--guarantee", "transactional"]);
+    assert!((transactional - plain - 90e6 * 0.625e-6).abs() < 0.5, "a unit more for the completion, two for its write");
+    assert!(usd(&["--guarantee", "optimistic"]) < transactional);
+    assert!((usd(&["--guarantee", "at-most-once"]) - plain).abs() < 1e-6);
+    let database = ["--store", "database", "--instance-usd", "100"];
+    let without: f64 = lines(&json(&PLAIN)).iter().filter(|line| line.0.starts_with("Write")).map(|line| line.2).sum();
+    assert!(usd(&database) > plain - without && usd(&database) < plain + 100.0);
+    assert!(usd(&["--store", "provisioned"]) < plain);
+    assert!(usd(&["--free-tier"]) < plain - 8.0);
+    assert!((usd(&["--sent-in", "10"]) - plain - 1.2).abs() < 1e-6);
+    assert!((usd(&["--result-bytes", "1500"]) - plain) > 30e6 * 0.625e-6, "a record above 1 KB takes two units");
+    let prices = file("prices.yaml", "region: eu-west-1\nprices: {dynamodb_write: {usd: 1.25}}\n");
+    let own = usd(&["--prices", &prices, "--region", "eu-west-1"]);
+    assert!((own - plain - 37.5).abs() < 1e-6, "{own} {plain}");
+    let rate = json(&["--per-second", "10", "--parameter", "MaximumConcurrency=20"]);
+    assert_eq!(rate["functions"].as_array().unwrap().len(), 5);
+    assert_eq!(rate["functions"][0]["limits"].as_array().unwrap().iter().filter(|l| l["limit"] == 20.0).count(), 1);
+}
+
+#[test]
+fn what_cannot_be_computed_is_refused() {
+    for (wrong, says) in [
+        (&[][..], "--per-day"),
+        (&["--per-day", "0"], "above 0"),
+        (&["--per-day", "1", "--per-second", "1"], "cannot be used with"),
+        (&["--per-day", "1", "--duplicates", "101"], "from 0 to 100"),
+        (&["--per-day", "1", "--template", "/none/there.yaml"], "check that it exists"),
+        (&["--per-day", "1", "--function", "Nobody"], "those that do: OrderConfirmationFunction"),
+        (&["--per-day", "1", "--region", "eu-west-1"], "the prices are those of us-east-1"),
+        (&["--per-day", "1", "--prices", "/none/there.yaml"], "cannot be read"),
+        (&["--per-day", "1", "--template", "infra/alarms.yaml"], "no function that reads a queue"),
+        (&["--per-day", "1", "--store", "database", "--guarantee", "optimistic"], "is for DynamoDB"),
+    ] {
+        let output = cost(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(text(&output.stderr).contains(says), "{wrong:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn text_fits_the_terminal() {
+    for rate in ["10", "1000", "1000000", "1000000000", "100000000000"] {
+        for more in [
+            &[][..],
+            &["--function", "LoyaltyFunction"],
+            &["--function", "AuditFunction", "--guarantee", "transactional"],
+        ] {
+            let output = cost(&[&["--per-day", rate][..], more].concat());
+            let shown = text(&output.stdout);
+            assert!(shown.lines().all(|line| line.chars().count() <= 120), "{shown}");
+            assert!(shown.contains("they may have changed") && shown.contains("Not counted"), "{shown}");
+        }
+    }
+}
+
+/// Blocks of the book that begin with `$ claimant cost …` hold what it prints. `CLAIMANT_WRITE_BOOK=yes` writes them instead.
+#[test]
+fn the_book_has_what_the_command_prints() {
+    for page in PAGES {
+        let path = root().join(page);
+        let book = fs::read_to_string(&path).unwrap();
+        let (mut written, mut rest, mut seen) = (String::new(), book.as_str(), 0);
+        while let Some((before, block)) = rest.split_once("```console\n$ claimant cost ") {
+            let (command, shown) = block.split_once('\n').unwrap();
+            let (_, after) = shown.split_once("```\n").unwrap();
+            let args: Vec<_> = command.split_whitespace().collect();
+            let output = text(&cost(&args).stdout);
+            written += &format!("{before}```console\n$ claimant cost {command}\n{output}```\n");
+            (rest, seen) = (after, seen + 1);
+        }
+        written += rest;
+        assert!(seen >= 3, "{page} shows commands");
+        if std::env::var_os("CLAIMANT_WRITE_BOOK").is_some() {
+            fs::write(&path, written).unwrap();
+        } else {
+            assert!(
+                written == book,
+                "{page} is not what the command prints: CLAIMANT_WRITE_BOOK=yes cargo test writes it"
+            );
+        }
+    }
+}

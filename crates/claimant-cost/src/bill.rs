@@ -1,0 +1,222 @@
+//! The bill of a month: lines for each function, and for what its stack shares.
+
+use std::collections::BTreeMap;
+
+use crate::batches::Batches;
+use crate::deployed::{Deployed, Records};
+use crate::load::{Load, MONTH_DAYS};
+use crate::plan::{Guarantee, Store};
+use crate::prices::Prices;
+use crate::units::{Units, stored_bytes};
+
+/// Metrics of a batch's metric record, each of one consumer in one function: those that are in it whatever happens.
+pub const METRICS: f64 = 28.0;
+
+/// Bytes of that record.
+pub const RECORD_LOG_BYTES: f64 = 1_700.0;
+
+/// Bytes that an invocation logs besides: the line "batch done" in JSON, and, not measured here, Lambda's own.
+const LINE_LOG_BYTES: f64 = 950.0;
+const LAMBDA_LOG_BYTES: f64 = 800.0;
+
+/// Bytes that a message logs with `CLAIMANT_LOG_MESSAGES`: half a gigabyte for a million.
+const MESSAGE_LOG_BYTES: f64 = 500.0;
+
+/// Of provisioned capacity, how much is used where it follows the load: DynamoDB's default target.
+const UTILIZATION: f64 = 0.7;
+
+/// Days that DynamoDB takes at most, about, to delete what has expired.
+const TTL_DAYS: f64 = 2.0;
+
+const GB: f64 = 1_073_741_824.0;
+
+/// Something that is paid for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// In words.
+    pub what: &'static str,
+    /// The service.
+    pub service: &'static str,
+    /// The price's name.
+    pub price: &'static str,
+    /// How much of it in a month.
+    pub quantity: f64,
+    /// What that costs.
+    pub usd: f64,
+}
+
+/// What one function costs a month.
+#[derive(Debug, Clone)]
+pub struct FunctionBill {
+    /// The function's logical id.
+    pub name: String,
+    /// Its guarantee.
+    pub guarantee: Guarantee,
+    /// Its store.
+    pub store: Store,
+    /// Its batches at the mean rate.
+    pub batches: Batches,
+    /// What it asks of the table a second; of an instance, nothing is counted.
+    pub units: Units,
+    /// What is paid.
+    pub lines: Vec<Line>,
+}
+
+impl FunctionBill {
+    /// Returns the sum of its lines; an instance without a price counts as nothing.
+    pub fn usd(&self) -> f64 {
+        self.lines.iter().map(|line| line.usd).sum()
+    }
+
+    /// Returns what each service costs.
+    pub fn services(&self) -> BTreeMap<&'static str, f64> {
+        let mut services = BTreeMap::new();
+        for line in &self.lines {
+            *services.entry(line.service).or_insert(0.0) += line.usd;
+        }
+        services
+    }
+
+    /// Returns what its store costs a month for a million messages.
+    pub fn per_million(&self, load: &Load) -> f64 {
+        self.usd() / (load.traffic.per_second * MONTH_DAYS * 86_400.0) * 1e6
+    }
+}
+
+/// Returns the store that the template says.
+pub(crate) fn store_of(deployed: &Deployed, instance_usd: Option<f64>) -> Store {
+    match deployed.records {
+        Records::Table { provisioned: false, .. } => Store::OnDemand,
+        Records::Table { provisioned: true, .. } => Store::Provisioned,
+        Records::Instance => Store::Instance(instance_usd),
+    }
+}
+
+/// Returns the bill of a function.
+pub(crate) fn bill(
+    deployed: &Deployed,
+    load: &Load,
+    guarantee: Guarantee,
+    store: Store,
+    prices: &Prices,
+) -> FunctionBill {
+    let batches = Batches::of(deployed, load, guarantee, 1.0);
+    let units = Units::a_second(guarantee, load, batches.fill);
+    let mut lines = Lines { prices, lines: Vec::new() };
+    sqs(&mut lines, deployed, &batches);
+    lambda(&mut lines, deployed, &batches);
+    match store {
+        Store::Instance(usd) => lines.lines.push(Line {
+            what: if usd.is_some() { "The database, as given" } else { "The database: --instance-usd" },
+            service: "store",
+            price: "instance",
+            quantity: 1.0,
+            usd: usd.unwrap_or(0.0),
+        }),
+        Store::OnDemand | Store::Provisioned => dynamodb(&mut lines, deployed, load, store, units),
+    }
+    cloudwatch(&mut lines, deployed, load, &batches);
+    let lines = lines.lines;
+    FunctionBill { name: deployed.name.clone(), guarantee, store, batches, units, lines }
+}
+
+/// Lines that are being written.
+struct Lines<'a> {
+    prices: &'a Prices,
+    lines: Vec<Line>,
+}
+
+impl Lines<'_> {
+    fn add(&mut self, service: &'static str, what: &'static str, price: &'static str, quantity: f64) {
+        // What rounds to nothing of anything is left out.
+        if quantity > 0.005 {
+            let usd = self.prices.of(price).of(quantity);
+            self.lines.push(Line { what, service, price, quantity, usd });
+        }
+    }
+}
+
+/// A month of so many a second.
+fn month(a_second: f64) -> f64 {
+    a_second * 86_400.0 * MONTH_DAYS
+}
+
+fn sqs(lines: &mut Lines<'_>, deployed: &Deployed, batches: &Batches) {
+    let price = if deployed.polled.fifo { "sqs_fifo" } else { "sqs_standard" };
+    let requests = &batches.requests;
+    for (what, a_second) in [
+        ("Sends", requests.sends),
+        ("Receives", requests.receives),
+        ("Receives of an empty queue", requests.empty),
+        ("Deletes", requests.deletes),
+        ("Changes of visibility", requests.visibility),
+    ] {
+        lines.add("SQS", what, price, month(a_second));
+    }
+}
+
+fn lambda(lines: &mut Lines<'_>, deployed: &Deployed, batches: &Batches) {
+    let price = if deployed.function.arm64 { "lambda_arm64" } else { "lambda_x86" };
+    lines.add("Lambda", "Invocations", "lambda_request", month(batches.a_second));
+    lines.add("Lambda", "Duration", price, month(batches.at_once()) * deployed.function.memory_mb / 1_024.0);
+}
+
+fn dynamodb(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, store: Store, units: Units) {
+    if store == Store::Provisioned {
+        // Capacity follows the mean of minutes, not of seconds: what a peak takes is the target's headroom.
+        let hours = MONTH_DAYS * 24.0;
+        let capacity = |a_second: f64| (a_second / UTILIZATION).ceil().max(1.0) * hours;
+        lines.add("DynamoDB", "Write capacity", "dynamodb_provisioned_write", capacity(units.writes));
+        lines.add("DynamoDB", "Read capacity", "dynamodb_provisioned_read", capacity(units.reads));
+    } else {
+        lines.add("DynamoDB", "Write units", "dynamodb_write", month(units.writes));
+        lines.add("DynamoDB", "Read units", "dynamodb_read", month(units.reads));
+    }
+    let stored = stored_gb(load);
+    lines.add("DynamoDB", "Storage", "dynamodb_storage", stored);
+    let recovery = matches!(deployed.records, Records::Table { recovery: true, .. });
+    lines.add("DynamoDB", "Point-in-time recovery", "dynamodb_recovery", if recovery { stored } else { 0.0 });
+}
+
+/// Gigabytes of the records that are there when as many go as come.
+pub fn stored_gb(load: &Load) -> f64 {
+    let keys = load.traffic.per_second * (1.0 - load.traffic.duplicates) * 86_400.0;
+    keys * (load.window_days + TTL_DAYS) * stored_bytes(load) / GB
+}
+
+fn cloudwatch(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, batches: &Batches) {
+    let runs = &deployed.function;
+    let record = if runs.metrics { RECORD_LOG_BYTES } else { 0.0 };
+    let own = load.work.log_bytes + if runs.message_lines { MESSAGE_LOG_BYTES } else { 0.0 };
+    let bytes = batches.a_second * (record + LINE_LOG_BYTES + LAMBDA_LOG_BYTES) + load.traffic.deliveries() * own;
+    lines.add("CloudWatch", "Logs", "logs", month(bytes) / GB);
+    // A metric is paid by the hour in which it has a value.
+    let hours_with_some = 1.0 - (-load.traffic.deliveries() * 3_600.0).exp();
+    lines.add("CloudWatch", "Metrics", "metrics", if runs.metrics { METRICS * hours_with_some } else { 0.0 });
+}
+
+/// Returns the lines of what a stack has once: its alarms and dashboards.
+pub(crate) fn shared(alarm_metrics: usize, dashboards: usize, prices: &Prices) -> Vec<Line> {
+    let mut lines = Lines { prices, lines: Vec::new() };
+    // OK because a template has 500 resources at most.
+    lines.add("CloudWatch", "Alarms", "alarms", alarm_metrics as f64);
+    lines.add("CloudWatch", "Dashboards", "dashboards", dashboards as f64);
+    lines.lines
+}
+
+/// Takes the free tier off the lines, in their order.
+pub(crate) fn take_free<'a>(lines: impl Iterator<Item = &'a mut Line>, prices: &Prices) {
+    // One allowance for both kinds of queues, and one for both architectures.
+    let allowance = |name: &'static str| match name {
+        "sqs_fifo" => "sqs_standard",
+        "lambda_arm64" => "lambda_x86",
+        name => name,
+    };
+    let mut left = BTreeMap::new();
+    for line in lines.filter(|line| line.price != "instance") {
+        let left = left.entry(allowance(line.price)).or_insert_with(|| prices.of(allowance(line.price)).free);
+        let taken = left.min(line.quantity);
+        *left -= taken;
+        line.usd -= prices.of(line.price).of(taken);
+    }
+}

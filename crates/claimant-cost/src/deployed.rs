@@ -1,0 +1,141 @@
+//! What a template says of each function, with defaults in place of what it does not.
+
+use claimant_doctor::fact::Fact;
+use claimant_doctor::model::{Function, Mapping, System};
+
+/// A function with what invokes it and where its records are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deployed {
+    /// Its logical id.
+    pub name: String,
+    /// What the function is.
+    pub function: Runs,
+    /// What invokes it.
+    pub polled: Polled,
+    /// Where its records are.
+    pub records: Records,
+    /// What of this the template does not say, and what is assumed.
+    pub assumed: Vec<String>,
+}
+
+/// What a function is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Runs {
+    /// Its memory.
+    pub memory_mb: f64,
+    /// Whether it runs on arm64.
+    pub arm64: bool,
+    /// Messages that a process works on at once.
+    pub at_once: f64,
+    /// Whether it writes a metric record for each batch.
+    pub metrics: bool,
+    /// Whether it logs lines for each message.
+    pub message_lines: bool,
+}
+
+/// An event source mapping and its queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Polled {
+    /// Whether the queue is FIFO.
+    pub fifo: bool,
+    /// Whether its throughput is by group.
+    pub by_group: bool,
+    /// The visibility timeout.
+    pub visibility_s: f64,
+    /// Messages of a batch at most.
+    pub batch: f64,
+    /// How long a batch is waited for.
+    pub window_s: f64,
+    /// `MaximumConcurrency`, if set.
+    pub concurrency: Option<f64>,
+    /// Whether it has provisioned pollers.
+    pub provisioned: bool,
+}
+
+/// Where records are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Records {
+    /// A table of DynamoDB.
+    Table {
+        /// Whether its capacity is provisioned.
+        provisioned: bool,
+        /// Whether it has point-in-time recovery.
+        recovery: bool,
+    },
+    /// PostgreSQL, MySQL or Redis.
+    Instance,
+}
+
+/// Takes facts, and notes the assumption where one is not known.
+struct Noting(Vec<String>);
+
+impl Noting {
+    fn or<T: Clone + std::fmt::Display>(&mut self, what: &str, fact: &Fact<T>, default: T) -> T {
+        fact.known().cloned().unwrap_or_else(|| {
+            self.0.push(format!("{what}: {default}"));
+            default
+        })
+    }
+}
+
+/// Returns the functions of a system that read a queue, one for each event source mapping.
+pub fn deployed(system: &System) -> Vec<Deployed> {
+    let of = |mapping: &Mapping| {
+        let function = system.function(mapping.function.known()?)?;
+        let is_there = mapping.place.certain && mapping.enabled.known() != Some(&false);
+        is_there.then(|| one(system, function, mapping))
+    };
+    system.mappings.iter().filter_map(of).collect()
+}
+
+fn one(system: &System, function: &Function, mapping: &Mapping) -> Deployed {
+    let mut noting = Noting(Vec::new());
+    let environment = |name: &str| function.environment.get(name).and_then(Fact::known).map(|link| link.text());
+    let function_is = Runs {
+        memory_mb: noting.or("MemorySize", &function.memory_mb, 128) as f64,
+        arm64: noting.or("arm64", &function.arm64, false),
+        at_once: environment("CLAIMANT_CONCURRENCY").and_then(|text| text.parse().ok()).unwrap_or(10.0),
+        metrics: !function.is_set("CLAIMANT_METRICS", "off") && function.is_consumer(),
+        message_lines: function.is_set("CLAIMANT_LOG_MESSAGES", "on"),
+    };
+    let records = records(system, function, &mut noting);
+    Deployed {
+        name: function.place.id.to_string(),
+        function: function_is,
+        polled: polled(system, mapping, &mut noting),
+        records,
+        assumed: noting.0,
+    }
+}
+
+fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
+    let queue = mapping.queue.known().and_then(|link| system.queue(link));
+    let unknown = (Fact::Unknown, Fact::Unknown, Fact::Unknown);
+    let (fifo, by_group, visibility) = queue.map_or(unknown, |queue| (queue.fifo, queue.by_group, queue.visibility_s));
+    Polled {
+        fifo: noting.or("FifoQueue", &fifo, false),
+        by_group: by_group.known() == Some(&(true, true)),
+        // OK, as below, because these are small numbers.
+        visibility_s: noting.or("VisibilityTimeout", &visibility, 30) as f64,
+        batch: noting.or("BatchSize", &mapping.batch.0, 10) as f64,
+        window_s: noting.or("MaximumBatchingWindowInSeconds", &mapping.batch.1, 0) as f64,
+        concurrency: mapping.concurrency.known().copied().flatten().map(|limit| limit as f64),
+        provisioned: mapping.pollers.known().copied().flatten().is_some(),
+    }
+}
+
+fn records(system: &System, function: &Function, noting: &mut Noting) -> Records {
+    let table = system.tables.iter().find(|table| system.consumers_of(table).any(|one| one.place == function.place));
+    let Some(table) = table else {
+        let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
+        if elsewhere.iter().any(|variable| function.environment.contains_key(*variable)) {
+            return Records::Instance;
+        }
+        noting.0.push("its table: on demand, with point-in-time recovery".to_owned());
+        return Records::Table { provisioned: false, recovery: true };
+    };
+    Records::Table {
+        provisioned: noting.or("provisioned capacity", &table.capacity.provisioned, false),
+        recovery: noting.or("point-in-time recovery", &table.recovery, false),
+    }
+}

@@ -1,0 +1,93 @@
+//! Which limit is met first, at the busiest second.
+
+use crate::batches::Batches;
+use crate::deployed::Deployed;
+use crate::load::Load;
+use crate::plan::{Guarantee, Store};
+use crate::units::Units;
+
+/// Invocations at once: what an account has at first, and what one event source mapping works up to.
+const ACCOUNT_CONCURRENCY: f64 = 1_000.0;
+const MAPPING_CONCURRENCY: f64 = 1_250.0;
+
+/// Invocations at once that a mapping begins with, and that it adds in a minute.
+const AT_FIRST: f64 = 5.0;
+const ADDED_PER_MINUTE: f64 = 300.0;
+
+/// Messages in flight of a queue.
+const IN_FLIGHT: f64 = 120_000.0;
+
+/// Messages a second of a FIFO queue without high throughput, by ten.
+const FIFO_A_SECOND: f64 = 3_000.0;
+
+/// Write units a second of a new table on demand, and of a table in an account at first.
+const NEW_TABLE_WRITES: f64 = 4_000.0;
+const TABLE_WRITES: f64 = 40_000.0;
+
+/// A limit, and how much of it is needed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// Of what.
+    pub what: &'static str,
+    /// At the busiest second.
+    pub needed: f64,
+    /// How much there is.
+    pub limit: f64,
+    /// What happens beyond it, and what raises it.
+    pub then: &'static str,
+}
+
+impl Limit {
+    /// Returns how many times the limit is needed.
+    pub fn share(&self) -> f64 {
+        self.needed / self.limit
+    }
+}
+
+/// Returns the limits of a function under its load, the nearest first.
+pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, store: Store) -> Vec<Limit> {
+    let peak = load.traffic.peak;
+    let batches = Batches::of(deployed, load, guarantee, peak);
+    let deliveries = load.traffic.deliveries() * peak;
+    let polled = &deployed.polled;
+    let mut limits = Vec::new();
+    let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
+    if let Some(limit) = polled.concurrency {
+        add("MaximumConcurrency", batches.at_once(), limit, "messages wait in the queue, unharmed: raise it");
+    } else if !polled.provisioned {
+        add(
+            "invocations at once, of a mapping",
+            batches.at_once(),
+            MAPPING_CONCURRENCY,
+            "messages wait: provisioned pollers",
+        );
+    }
+    add(
+        "invocations at once, of the account",
+        batches.at_once(),
+        ACCOUNT_CONCURRENCY,
+        "throttled, receives are spent: raise the quota",
+    );
+    let held_s = batches.duration_ms / 1_000.0 + polled.window_s;
+    add("messages in flight", deliveries * held_s, IN_FLIGHT, "nothing is received: shorter work, more queues");
+    let all_hidden = deliveries * polled.visibility_s;
+    add("in flight while nothing succeeds", all_hidden, IN_FLIGHT, "nothing is received: a breaker pauses the intake");
+    if polled.fifo && !polled.by_group {
+        add("messages a second, FIFO", deliveries, FIFO_A_SECOND, "throttled: high throughput mode, by group");
+    }
+    if matches!(store, Store::OnDemand | Store::Provisioned) {
+        let writes = Units::a_second(guarantee, load, batches.fill).writes * peak;
+        if store == Store::OnDemand {
+            add("write units a second, new table", writes, NEW_TABLE_WRITES, "throttled at first: set warm throughput");
+        }
+        add("write units a second, of a table", writes, TABLE_WRITES, "throttled: raise the table's quota");
+    }
+    limits.sort_by(|a, b| b.share().total_cmp(&a.share()));
+    limits
+}
+
+/// Returns how long Lambda takes until enough invocations run at once, in seconds.
+pub(crate) fn scaling_s(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
+    let needed = Batches::of(deployed, load, guarantee, load.traffic.peak).at_once();
+    (needed - AT_FIRST).max(0.0) / ADDED_PER_MINUTE * 60.0
+}

@@ -1,0 +1,192 @@
+//! Text for a terminal: no line is wider than 100 columns, names aside.
+
+use std::fmt::Write as _;
+
+use super::figures::{number, rate, usd};
+use crate::bill::Line;
+use crate::plan::Store;
+use crate::prices::Prices;
+use crate::report::{Detail, Report};
+
+/// The services that a table has a column for, and `store` for a database.
+const SERVICES: [&str; 4] = ["SQS", "Lambda", "DynamoDB", "CloudWatch"];
+
+/// A text that grows by lines. Nothing can go wrong: a text takes what is written to it.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn line(&mut self, line: impl AsRef<str>) {
+        let _ = writeln!(self.0, "{}", line.as_ref().trim_end());
+    }
+}
+
+/// Returns the report as text: of one function its lines, of several a table.
+pub fn text(report: &Report) -> String {
+    let mut out = Text::default();
+    head(&mut out, report);
+    match &report.functions[..] {
+        [one] => whole(&mut out, report, one),
+        several => table(&mut out, report, several),
+    }
+    for (index, what) in report.not_counted.iter().enumerate() {
+        let label = if index == 0 { "Not counted: " } else { "             " };
+        out.line(format!("{label}{what}"));
+    }
+    out.0
+}
+
+fn head(out: &mut Text, report: &Report) {
+    let Prices { date, region, .. } = &report.prices;
+    let traffic = &report.load.traffic;
+    let share = |share: f64| number(share * 100.0, 2);
+    let each = if report.functions.len() > 1 { " to each function" } else { "" };
+    out.line(format!("{}{each}; USD for a month of 30 days", rate(traffic.per_second)));
+    let free = if report.free_tier { "after the free tier" } else { "without the free tier" };
+    out.line(format!("List prices of {region}, {date}, {free}; they may have changed: --prices FILE"));
+    let work = &report.load.work;
+    out.line(format!(
+        "Assumed: {} % copies of completed work, {} % fail once, handlers of {} ms, messages of {} KB",
+        share(traffic.duplicates),
+        share(traffic.retries),
+        number(work.handler_ms, 1),
+        number(work.body_bytes / 1_024.0, 1)
+    ));
+    out.line("");
+}
+
+fn table(out: &mut Text, report: &Report, several: &[Detail]) {
+    let names = several.iter().map(|one| one.bill.name.chars().count()).max().unwrap_or(0).max(12);
+    let row = |name: &str, cells: &[String]| {
+        cells.iter().fold(format!("{name:<names$}"), |line, cell| format!("{line}{cell:>13}"))
+    };
+    let titles = SERVICES.iter().chain(&["database", "total"]).map(|title| (*title).to_owned());
+    out.line(row("", &titles.collect::<Vec<_>>()));
+    for one in several {
+        let services = one.bill.services();
+        let of = |service: &str| services.get(service).copied().unwrap_or(0.0);
+        let mut cells: Vec<_> = SERVICES.iter().map(|service| usd(of(service))).collect();
+        cells.push(match one.bill.store {
+            Store::Instance(Some(price)) => usd(price),
+            Store::Instance(None) => "yours".to_owned(),
+            _ => String::new(),
+        });
+        cells.push(usd(one.bill.usd()));
+        out.line(row(&one.bill.name, &cells));
+    }
+    for line in &report.shared {
+        let mut cells = vec![String::new(); 5];
+        cells[3] = usd(line.usd);
+        cells.push(usd(line.usd));
+        out.line(row(line.what, &cells));
+    }
+    let mut cells = vec![String::new(); 5];
+    cells.push(usd(report.usd()));
+    out.line(row("total", &cells));
+    out.line("");
+    out.line("--function NAME has the lines of one of them, its limits, and what would lower its bill.");
+    out.line("");
+}
+
+fn whole(out: &mut Text, report: &Report, detail: &Detail) {
+    let bill = &detail.bill;
+    out.line(format!("{}: {}, {}", bill.name, bill.guarantee.name(), bill.store.name()));
+    out.line(format!(
+        "Batches of {} message{}, {} ms each; {} invocations at once",
+        number(bill.batches.fill, 1),
+        if bill.batches.fill < 1.05 { "" } else { "s" },
+        number(bill.batches.duration_ms, 0),
+        number(bill.batches.at_once(), 2)
+    ));
+    out.line("");
+    out.line(format!("{:<12}{:<30}{:>18}  {:<26}{:>12}", "", "", "a month", "at", "USD"));
+    for line in bill.lines.iter().chain(&report.shared) {
+        out.line(bill_line(line, &report.prices));
+    }
+    out.line(format!("{:<12}{:<76}{:>12}", "total", "", usd(report.usd())));
+    out.line(format!("{:<12}{:<76}{:>12}", "", "for a million messages", usd(bill.per_million(&report.load))));
+    out.line("");
+    most(out, detail);
+    limits(out, report, detail);
+    compared(out, report, detail);
+    for (index, what) in detail.assumed.iter().enumerate() {
+        out.line(format!(
+            "{}{what}",
+            if index == 0 { "Not in the template, assumed: " } else { "                              " }
+        ));
+    }
+}
+
+fn bill_line(line: &Line, prices: &Prices) -> String {
+    let price = prices.of(line.price);
+    let at = match price.per {
+        _ if line.price == "instance" => String::new(),
+        per if per >= 1e6 => format!("{} a million", number(price.usd, 4)),
+        _ => number(price.usd, 5),
+    };
+    let quantity =
+        if line.price == "instance" { String::new() } else { format!("{} {}", number(line.quantity, 2), price.unit) };
+    format!("{:<12}{:<26}{quantity:>28}  {at:<20}{:>12}", line.service, line.what, usd(line.usd))
+}
+
+fn most(out: &mut Text, detail: &Detail) {
+    let bill = &detail.bill;
+    let Some(most) = bill.lines.iter().max_by(|a, b| a.usd.total_cmp(&b.usd)).filter(|line| line.usd > 0.0) else {
+        return;
+    };
+    let share = most.usd / bill.usd() * 100.0;
+    out.line(format!(
+        "Most of it: {}, {} ({} %). What would lower it, each alone:",
+        most.service,
+        most.what,
+        number(share, 0)
+    ));
+    for one in &detail.advice {
+        out.line(format!("  {:<58}saves {:>10}", one.setting, usd(one.saves_usd)));
+        out.line(format!("    for {}", one.price));
+    }
+    if detail.advice.is_empty() {
+        out.line("  nothing that this command knows");
+    }
+    out.line("");
+}
+
+fn limits(out: &mut Text, report: &Report, detail: &Detail) {
+    out.line(format!("Limits, at {} times the mean rate, the nearest first", number(report.load.traffic.peak, 1)));
+    for limit in &detail.limits {
+        let mark = if limit.share() > 1.0 { "over" } else { "" };
+        out.line(format!(
+            "  {:<38}{:>12} of {:>8}  {mark:<6}",
+            limit.what,
+            number(limit.needed, 1),
+            number(limit.limit, 0)
+        ));
+        if limit.share() > 0.5 {
+            out.line(format!("    beyond it {}", limit.then));
+        }
+    }
+    if detail.scaling_s >= 60.0 {
+        out.line(format!(
+            "  Lambda adds 300 invocations a minute: {} s until there are enough",
+            number(detail.scaling_s, 0)
+        ));
+    }
+    out.line("");
+}
+
+fn compared(out: &mut Text, report: &Report, detail: &Detail) {
+    let row = |name: &str, cells: [String; 3]| {
+        let [on_demand, provisioned, instance] = cells;
+        format!("{name:<31}{on_demand:>20}{provisioned:>23}{instance:>26}")
+    };
+    let titles = ["DynamoDB on demand", "DynamoDB provisioned", "PostgreSQL, MySQL, Redis"];
+    out.line(row("By guarantee and store", titles.map(str::to_owned)));
+    for (guarantee, cells) in &detail.compared {
+        out.line(row(guarantee.name(), cells.map(|cell| cell.map_or("–".to_owned(), usd))));
+    }
+    match report.instance_usd {
+        Some(price) => out.line(format!("The last column has {} for the database.", usd(price))),
+        None => out.line("The last column is without the database itself: --instance-usd. Redis has no transactions."),
+    }
+    out.line("");
+}
