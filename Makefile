@@ -16,7 +16,7 @@ PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
 .PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage fuzz storm mutants package msrv clean tools binaries \
-	tests test-alone test-servers test-lambda test-seeds test-storm test-new test-templates test-licences
+	tests test-alone test-servers test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +35,8 @@ test: ## Everything: lints, unit and integration tests, the template, a round of
 	cargo fmt --all --check
 	@$(MAKE) -j2 tools tests
 	@# While one waits, another computes. The longest come first.
-	@$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		test-servers test-new test-alone test-seeds test-storm test-licences test-templates
+	@$(MAKE) -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		test-servers test-functions test-new test-alone test-seeds test-storm test-licences test-templates
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
 # would compile every dependency once more.
@@ -52,9 +52,12 @@ test-alone:
 	cargo test --workspace --locked
 
 # Always of the whole workspace: with -p, the SDKs would be built again for fewer features. These tests wait more than they
-# compute.
+# compute: more at once than there are cores.
 test-servers:
-	RUST_TEST_THREADS=4 cargo test --workspace --locked --test it --test function --test servers --bin example -- --ignored --skip lambda_round
+	RUST_TEST_THREADS=8 cargo test --workspace --locked --test it -- --ignored --skip lambda_round
+
+test-functions:
+	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test servers --bin example -- --ignored
 
 test-lambda:
 	cargo test --workspace --locked --test it -- --ignored lambda_round

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use claimant_core::protocol::Ending;
 use claimant_core::{Meter, Store};
+use futures_util::future::{try_join, try_join_all};
 
 use super::reference::{NAMES, Random, SEED_VARIABLE, STRIDE_MAX_MS, seed};
 use super::scene::{answer, answers, call, fresh_id};
@@ -70,11 +71,12 @@ async fn play(left: Side<'_>, right: Side<'_>, random: &mut Random) -> Result<us
         now = random.later(now);
         let round = next(random, &ours, now);
         history.push(format!("at {now}: {round:?}"));
-        let seen = [show(left, &mut ours, &round, now).await?, show(right, &mut theirs, &round, now).await?];
-        if seen[0] != seen[1] {
-            return Err(format!("{:?}, but {:?}, after\n  {}", seen[0], seen[1], history.join("\n  ")));
+        let (seen, wanted) =
+            try_join(show(left, &mut ours, &round, now), show(right, &mut theirs, &round, now)).await?;
+        if seen != wanted {
+            return Err(format!("{seen:?}, but {wanted:?}, after\n  {}", history.join("\n  ")));
         }
-        compared += seen[0].len();
+        compared += seen.len();
     }
     Ok(compared)
 }
@@ -107,9 +109,7 @@ async fn show(side: Side<'_>, players: &mut [Player<'_>], round: &Round, now: u6
         Round::Settlements(settlements) => settle(side, players, settlements, now).await?,
         Round::One(key, step) => vec![players[*key].step(step).await?],
     };
-    for player in players {
-        seen.push(player.step(&Step::Look).await?);
-    }
+    seen.extend(try_join_all(players.iter_mut().map(|player| player.step(&Step::Look))).await?);
     Ok(seen)
 }
 

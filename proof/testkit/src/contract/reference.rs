@@ -3,6 +3,7 @@
 use claimant_core::protocol::{Abandoned, Ending};
 use claimant_core::{Conflicts, MemoryStore, Store};
 use fastrand::Rng;
+use futures_util::stream::{self, StreamExt as _};
 
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{fresh_id, play};
@@ -13,6 +14,9 @@ use crate::script::{
 
 /// The environment variable that names the seed of the random calls, to play those of another run again.
 pub const SEED_VARIABLE: &str = "CLAIMANT_CONTRACT_SEED";
+
+/// How many scripts are played at once, each on a key of its own: most of their time they wait for the store.
+const SIDE_BY_SIDE: usize = 8;
 
 /// How many random sequences are played, and how long each is.
 const SEQUENCES: u64 = 20;
@@ -27,8 +31,12 @@ pub(super) async fn check(examiner: &mut Examiner) {
     let store = examiner.store.clone();
     for batched in [false, true] {
         let company = if batched { ", batched" } else { "" };
-        for (name, steps) in variations() {
-            let finding = same(store.as_ref(), &steps, batched).await;
+        let mut findings = stream::iter(variations().into_iter().map(|(name, steps)| {
+            let store = store.clone();
+            async move { (name, same(store.as_ref(), &steps, batched).await) }
+        }))
+        .buffered(SIDE_BY_SIDE);
+        while let Some((name, finding)) = findings.next().await {
             examiner.hold(1, format!("{name}{company}"), finding);
         }
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::{Consumer, Status, Store};
+use futures_util::future::join_all;
 
 use crate::faulty::{Call, Fault};
 use crate::queue::DeadLetterQueue;
@@ -87,11 +88,8 @@ pub async fn check(store: Arc<dyn Store>, timeout: Duration) -> usize {
 /// # Panics
 /// As there.
 pub async fn check_where(store: Arc<dyn Store>, timeout: Duration, applies: fn(&Case) -> bool) -> usize {
-    let all = || one_message().chain(calls::CASES).chain(events::CASES).filter(|case| applies(case));
-    for case in all() {
-        play(&store, timeout, case).await;
-    }
-    all().count()
+    let all = one_message().chain(calls::CASES).chain(events::CASES).filter(|case| applies(case));
+    play_all(&store, timeout, &all.copied().collect::<Vec<_>>()).await
 }
 
 /// As [`check_where`], with the cases of handlers of one message, each played with a batch handler of calls of so many.
@@ -104,16 +102,24 @@ pub async fn check_in_calls(
     calls: usize,
     applies: fn(&Case) -> bool,
 ) -> usize {
-    let all = || one_message().filter(|case| applies(case));
-    for case in all() {
-        play(&store, timeout, &Case { calls: Some(calls), ..*case }).await;
-    }
-    all().count()
+    let all = one_message().filter(|case| applies(case)).map(|case| Case { calls: Some(calls), ..*case });
+    play_all(&store, timeout, &all.collect::<Vec<_>>()).await
 }
 
 /// The cases of handlers of one message.
 fn one_message() -> impl Iterator<Item = &'static Case> {
     cases::CASES.iter().chain(ends::CASES)
+}
+
+/// Plays these cases one after the other, those in which something hangs side by side: they share nothing, and mostly wait.
+/// Gives their number.
+async fn play_all(store: &Arc<dyn Store>, timeout: Duration, cases: &[Case]) -> usize {
+    let (hanging, others): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.hangs());
+    for case in others {
+        play(store, timeout, case).await;
+    }
+    join_all(hanging.into_iter().map(|case| play(store, timeout, case))).await;
+    cases.len()
 }
 
 /// Plays a case, and gives no slow machine a say in it: where nothing hangs, an invocation ends when its work is done, so it may
