@@ -39,6 +39,10 @@ pub(crate) struct Cost {
     #[command(flatten)]
     prices: PriceOptions,
 
+    /// Write a chart, too, as SVG: the bill of the first function against the rate, from a thousand to a billion a day
+    #[arg(long, value_name = "FILE")]
+    chart: Option<PathBuf>,
+
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -221,8 +225,14 @@ pub(crate) fn run(options: &Cost) -> Result<Ended, Error> {
     for what in not_looked_at {
         output::note(format!("not looked at: {what}"));
     }
-    let report = claimant_cost::report(&system, load(options), prices, &choice(options));
-    let report = report.map_err(|e| Error::invalid(format!("{}: {e}", template.display())))?;
+    let (load, choice) = (load(options), choice(options));
+    let of_template = |e: String| Error::invalid(format!("{}: {e}", template.display()));
+    if let Some(path) = &options.chart {
+        let chart = claimant_cost::chart(&system, &load, &prices, &choice).map_err(of_template)?;
+        let written = std::fs::write(path, chart);
+        written.map_err(|e| Error::invalid(format!("the chart {} cannot be written: {e}", path.display())))?;
+    }
+    let report = claimant_cost::report(&system, load, prices, &choice).map_err(of_template)?;
     if options.json {
         output::say_json(&claimant_cost::json(&report));
     } else {

@@ -52,6 +52,9 @@ const PLAIN: [&str; 12] = [
     "15",
 ];
 
+/// What the page's chart is made with.
+const PLAIN_RATE: [&str; 4] = ["--per-day", "1000000", "--function", "OrderConfirmationFunction"];
+
 fn lines(bill: &Value) -> Vec<(String, f64, f64)> {
     let lines = bill["functions"][0]["lines"].as_array().unwrap().iter();
     let line = |line: &Value| {
@@ -167,4 +170,22 @@ fn the_book_has_what_the_command_prints() {
             );
         }
     }
+}
+
+/// The picture of the page. `CLAIMANT_WRITE_BOOK=yes` writes it instead.
+#[test]
+fn the_book_has_the_chart_of_the_command() {
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cost.svg");
+    let output = cost(&[&PLAIN_RATE[..], &["--chart", made.to_str().unwrap()]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (made, kept) = (fs::read_to_string(made).unwrap(), root().join("docs/cost.svg"));
+    if std::env::var_os("CLAIMANT_WRITE_BOOK").is_some() {
+        fs::write(&kept, &made).unwrap();
+    }
+    assert!(
+        made == fs::read_to_string(kept).unwrap(),
+        "docs/cost.svg is not what the command makes: CLAIMANT_WRITE_BOOK=yes"
+    );
+    let output = cost(&[&PLAIN_RATE[..], &["--chart", "/none/there.svg"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
 }

@@ -14,11 +14,13 @@
 //! | `limits` | which limit is met first |
 //! | `advice` | which settings lower the bill |
 //! | `report` | all of it for one deployment |
+//! | `chart` | a picture of a bill against the rate |
 //! | `output` | a report as text and as JSON |
 
 mod advice;
 mod batches;
 mod bill;
+mod chart;
 mod deployed;
 mod limits;
 mod load;
@@ -31,6 +33,7 @@ mod units;
 pub use advice::Advice;
 pub use batches::{Batches, Requests, duration_ms};
 pub use bill::{FunctionBill, Line, METRICS, RECORD_LOG_BYTES, stored_gb};
+pub use chart::chart;
 pub use deployed::{Deployed, Polled, Records, Runs, deployed};
 pub use limits::Limit;
 pub use load::{Load, MONTH_DAYS, Traffic, Work};

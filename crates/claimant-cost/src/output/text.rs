@@ -142,7 +142,7 @@ fn most(out: &mut Text, detail: &Detail) {
         number(share, 0)
     ));
     for one in &detail.advice {
-        out.line(format!("  {:<58}saves {:>10}", one.setting, usd(one.saves_usd)));
+        out.line(format!("  {:<61}saves {:>10}", one.setting, usd(one.saves_usd)));
         out.line(format!("    for {}", one.price));
     }
     if detail.advice.is_empty() {
