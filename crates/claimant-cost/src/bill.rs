@@ -15,9 +15,11 @@ pub const METRICS: f64 = 28.0;
 /// Bytes of that record.
 pub const RECORD_LOG_BYTES: f64 = 1_700.0;
 
-/// Bytes that an invocation logs besides: the line "batch done" in JSON, and, not measured here, Lambda's own.
-const LINE_LOG_BYTES: f64 = 950.0;
+/// Bytes that an invocation logs besides: the line "batch done" in JSON; not measured here, Lambda's three lines; and what CloudWatch
+/// adds to each of five.
+const LINE_LOG_BYTES: f64 = 820.0;
 const LAMBDA_LOG_BYTES: f64 = 800.0;
+const EVENT_LOG_BYTES: f64 = 5.0 * 26.0;
 
 /// Bytes that a message logs with `CLAIMANT_LOG_MESSAGES`: half a gigabyte for a million.
 const MESSAGE_LOG_BYTES: f64 = 500.0;
@@ -188,7 +190,8 @@ fn cloudwatch(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, batches: 
     let runs = &deployed.function;
     let record = if runs.metrics { RECORD_LOG_BYTES } else { 0.0 };
     let own = load.work.log_bytes + if runs.message_lines { MESSAGE_LOG_BYTES } else { 0.0 };
-    let bytes = batches.a_second * (record + LINE_LOG_BYTES + LAMBDA_LOG_BYTES) + load.traffic.deliveries() * own;
+    let bytes = batches.a_second * (record + LINE_LOG_BYTES + LAMBDA_LOG_BYTES + EVENT_LOG_BYTES)
+        + load.traffic.deliveries() * own;
     lines.add("CloudWatch", "Logs", "logs", month(bytes) / GB);
     // A metric is paid by the hour in which it has a value.
     let hours_with_some = 1.0 - (-load.traffic.deliveries() * 3_600.0).exp();
