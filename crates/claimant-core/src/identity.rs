@@ -1,6 +1,7 @@
 //! What a message's work is: its record, its key, and the fingerprint of its payload.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use crate::fingerprint::Fingerprint;
 use crate::key::{ConsumerName, Key, RecordId};
@@ -9,6 +10,10 @@ use crate::payload::Payload;
 use crate::rejection::Rejection;
 
 type KeyRule = Box<dyn Fn(&Payload, &Message) -> Result<String, Rejection> + Send + Sync>;
+/// Whose work a message is, in the words of the consumer's rule.
+pub(crate) type Tenant = Arc<str>;
+
+type TenantRule = Box<dyn Fn(&Payload, &Message) -> Tenant + Send + Sync>;
 type FingerprintRule = Box<dyn Fn(&Payload, &Message) -> Fingerprint + Send + Sync>;
 
 /// What a message's work is.
@@ -17,6 +22,8 @@ pub(crate) struct Identity {
     pub(crate) record_id: RecordId,
     pub(crate) key: Key,
     pub(crate) fingerprint: Fingerprint,
+    /// Where there is a rule for it.
+    pub(crate) tenant: Option<Tenant>,
 }
 
 /// How a consumer distinguishes one piece of work from another.
@@ -24,6 +31,7 @@ pub(crate) struct Identity {
 pub(crate) struct IdentityRules {
     key: Option<KeyRule>,
     fingerprint: Option<(u32, FingerprintRule)>,
+    tenant: Option<TenantRule>,
     pub(crate) hashed_keys: bool,
 }
 
@@ -41,6 +49,13 @@ impl IdentityRules {
         rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
     ) {
         self.fingerprint = Some((version, Box::new(move |payload, message| rule(payload.get(), message))));
+    }
+
+    pub(crate) fn set_tenant<T: 'static, K: Display>(
+        &mut self,
+        rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static,
+    ) {
+        self.tenant = Some(Box::new(move |payload, message| rule(payload.get(), message).to_string().into()));
     }
 
     /// Returns whether keys come from payloads, not from message ids.
@@ -75,7 +90,8 @@ impl IdentityRules {
         };
         let key = Key::new(key)?;
         let record_id = if self.hashed_keys { RecordId::hashed(consumer, &key) } else { RecordId::new(consumer, &key) };
-        Ok(Identity { record_id, key, fingerprint })
+        let tenant = self.tenant.as_ref().map(|rule| rule(payload, message));
+        Ok(Identity { record_id, key, fingerprint, tenant })
     }
 }
 

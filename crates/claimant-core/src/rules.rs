@@ -1,4 +1,4 @@
-//! The rules of a consumer: what its keys and fingerprints are made of.
+//! The rules of a consumer: what its keys, fingerprints and tenants are made of.
 
 use std::fmt::Display;
 
@@ -121,6 +121,49 @@ impl<T: Send + 'static> Consumer<T> {
         rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
     ) -> Self {
         self.definition.reader.identity.set_fingerprint(version, rule);
+        self
+    }
+
+    /// Sets where it is in the payload whose work a message is: a shop, an account, a customer. Where messages have to wait, for a free
+    /// slot or for the [`limit`](Self::limit), these tenants take turns: the next message is of the one with the fewest in hand in this
+    /// process, so one with ten thousand messages or slow ones holds up no other one that is in the batch. What is on its last
+    /// receive comes first, whose ever it is. Without a rule, messages go in their order.
+    ///
+    /// Which messages a process receives is up to the queue: its own fairness (`MessageGroupId` on a standard queue) goes well with this
+    /// one. The tenant is kept nowhere.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Order { order_id: String, shop: String }
+    /// # async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("order-confirmation", MemoryStore::new(), confirm)
+    ///     .key(|order| &order.order_id)
+    ///     .tenant(|order| &order.shop);
+    /// ```
+    #[must_use]
+    pub fn tenant<K>(mut self, rule: impl for<'a> Fn(&'a T) -> &'a K + Send + Sync + 'static) -> Self
+    where
+        K: Display + ?Sized,
+    {
+        self.definition.reader.identity.set_tenant(move |payload: &T, _| rule(payload).to_string());
+        self
+    }
+
+    /// Sets whose work a message is from the payload and the message, such as its group. Otherwise as [`tenant`](Self::tenant).
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
+    ///     .key(|order| order)
+    ///     .tenant_of_message(|_, message| message.group().unwrap_or("none").to_owned());
+    /// ```
+    #[must_use]
+    pub fn tenant_of_message<K: Display>(mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) -> Self {
+        self.definition.reader.identity.set_tenant(rule);
         self
     }
 

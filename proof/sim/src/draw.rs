@@ -54,6 +54,8 @@ pub fn draw(seed: u64) -> Scenario {
     outages::apply(&mut Rng::with_seed(seed.rotate_left(32)), &mut scenario);
     delays::apply(&mut Rng::with_seed(seed.rotate_left(16)), &mut scenario);
     limits::apply(&mut Rng::with_seed(seed.rotate_left(48)), &mut scenario);
+    let mut rng = Rng::with_seed(seed.rotate_left(8));
+    scenario.consumer.tenants = rarely(&mut rng, 4).then(|| rng.u32(1..=3));
     scenario
 }
 
@@ -91,6 +93,7 @@ fn consumer(rng: &mut Rng) -> ConsumerSpec {
         busy_wait_ms: None,
         breaker: None,
         limit: None,
+        tenants: None,
     }
 }
 

@@ -183,11 +183,18 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
         let limit = per_second.into_iter().fold(limit, Limit::per_second);
         consumer = consumer.limit(at_once.into_iter().fold(limit, Limit::at_once));
     }
+    if let Some(tenants) = spec.tenants {
+        consumer = consumer.tenant_of_message(move |payload: &Payload, _| tenant(&payload.key, tenants));
+    }
     if let Some(ms) = spec.timeout_ms {
         consumer = consumer.timeout(Duration::from_millis(ms));
     }
     let window = if world.mutant == Some(Mutant::WindowForgotten) { Some(60) } else { spec.window_s };
     window.into_iter().fold(consumer, |consumer, s| consumer.window(Duration::from_secs(s)))
+}
+
+fn tenant(key: &str, tenants: u32) -> u32 {
+    key.bytes().map(u32::from).sum::<u32>() % tenants
 }
 
 /// The rule of this deployment: the whole body at first, then the variant, then that and the key.

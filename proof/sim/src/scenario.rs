@@ -81,6 +81,9 @@ pub struct ConsumerSpec {
     /// The limit of what its handlers call, if it has one.
     #[serde(default)]
     pub limit: Option<LimitSpec>,
+    /// Of how many tenants its keys are, where it has a rule for that.
+    #[serde(default)]
+    pub tenants: Option<u32>,
 }
 
 /// A limit's settings.

@@ -42,7 +42,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 23] = [
+    let all: [fn(&mut Scenario); 24] = [
         |s| s.consumer.items = None,
         |s| s.messages.iter_mut().for_each(|message| message.large = false),
         |s| {
@@ -68,6 +68,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.consumer.breaker = None,
         |s| s.function.pauses = false,
         |s| s.consumer.limit = None,
+        |s| s.consumer.tenants = None,
         |s| s.messages.iter_mut().for_each(|message| message.more.clear()),
         plain,
     ];

@@ -8,11 +8,12 @@ use crate::limits::{CLAIM_AHEAD_MAX, CLAIM_AHEAD_MAX_MS, START_MIN_MS, STORE_BAT
 /// Returns how many keys to claim now.
 ///
 /// `in_hand` counts the claims that are under way, waiting for a slot or running; `ahead` is how many may wait for a
-/// slot. Where some may, claims are taken in whole requests; where none may, only as slots become free, so that no lease
-/// runs while its message waits.
-pub(crate) fn to_claim(waiting: usize, in_hand: usize, concurrency: usize, ahead: usize) -> usize {
+/// slot. Where some may, claims are taken in whole requests, unless it is `urgent`; where none may, only as slots become free, so
+/// that no lease runs while its message waits.
+pub(crate) fn to_claim(waiting: usize, in_hand: usize, (concurrency, ahead): (usize, usize), urgent: bool) -> usize {
     let room = (concurrency + ahead).saturating_sub(in_hand);
-    if waiting <= room || ahead == 0 { waiting.min(room) } else { room / STORE_BATCH_MAX * STORE_BATCH_MAX }
+    let all = urgent || waiting <= room || ahead == 0;
+    if all { waiting.min(room) } else { room / STORE_BATCH_MAX * STORE_BATCH_MAX }
 }
 
 /// Returns how many of the claims that are ready a call gets that has room for so many: none where it is better to wait for
@@ -126,8 +127,10 @@ mod tests {
         ];
         for (waiting, in_hand, concurrency, ahead, wanted) in rows {
             let row = (waiting, in_hand, concurrency, ahead);
-            assert_eq!(to_claim(waiting, in_hand, concurrency, ahead), wanted, "{row:?}");
+            assert_eq!(to_claim(waiting, in_hand, (concurrency, ahead), false), wanted, "{row:?}");
         }
+        assert_eq!(to_claim(1_000, 12, (4, 25), true), 17);
+        assert_eq!(to_claim(5, 12, (4, 25), true), 5);
     }
 
     #[test]

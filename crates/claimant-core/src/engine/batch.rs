@@ -20,7 +20,7 @@ use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
 use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
-use crate::limits::UNSETTLED_MAX;
+use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::report::{Latencies, Outcome, Report};
 use crate::store::StoreError;
 
@@ -171,8 +171,10 @@ impl<'a> Batch<'a> {
         // Where claims are scarce, those on their way to be settled still count.
         let ending = if cx.store().claims_max().is_some() { unsettled } else { 0 };
         let in_hand = self.claiming.in_flight() + self.running.len() + ending;
-        let ahead = cx.shared.ahead();
-        let count = admission::to_claim(self.claiming.waiting(), in_hand, cx.shared.concurrency, ahead)
+        let (ahead, urgent) = (cx.shared.ahead(), self.claiming.next_has_little());
+        // As many as while nothing is known: others may have all that were taken then.
+        let ahead = if urgent && cx.shared.claims_early() { ahead.max(STORE_BATCH_MAX) } else { ahead };
+        let count = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.concurrency, ahead), urgent)
             .min(self.gate.room(in_hand))
             .min(self.starts.limit.room(self.claiming.in_flight() + self.running.waiting()));
         // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
@@ -187,9 +189,10 @@ impl<'a> Batch<'a> {
                 true => self.starts.slots.take(cx.slot_by()),
                 false => self.starts.slots.take_ahead(in_hand + admitted.len(), cx.slot_by()),
             };
-            let Some(held) = held else { break };
+            let Some(mut held) = held else { break };
             let work = if self.gate.probes() { self.claiming.pop_for_probe() } else { self.claiming.pop() };
             let Some(work) = work else { break };
+            held.in_hand = work.identity.tenant.as_ref().map(|tenant| cx.shared.slots.tenants.hold(tenant));
             admitted.push((work, held));
         }
         let failed = self.claiming.start(admitted);

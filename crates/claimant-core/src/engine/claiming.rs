@@ -1,6 +1,5 @@
 //! Claiming: keys are claimed in requests for many; where the store gives no answer, again as long as a handler could start.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::context::{BatchContext, store_time};
 use super::slots::Held;
 use super::spans::{self, Within};
+use super::tenants::Turns;
 use super::work::{Claimed, Delivery, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
@@ -51,7 +51,7 @@ enum CallEnd {
 
 pub(crate) struct Claiming<'a> {
     cx: BatchContext<'a>,
-    waiting: VecDeque<Work<Payload>>,
+    waiting: Turns<Work<Payload>>,
     /// Messages that wait until their keys, which others hold, are asked for again. They hold no slot.
     busy: FuturesUnordered<BoxFuture<'a, Work<Payload>>>,
     /// Messages whose claims are on their way, or wait for their next try.
@@ -65,7 +65,7 @@ impl<'a> Claiming<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
-            waiting: VecDeque::new(),
+            waiting: Turns::new(),
             busy: FuturesUnordered::new(),
             in_flight: 0,
             calls: FuturesUnordered::new(),
@@ -74,18 +74,29 @@ impl<'a> Claiming<'a> {
     }
 
     pub(crate) fn push(&mut self, work: Work<Payload>) {
-        self.waiting.push_back(work);
+        match work.identity.tenant.clone() {
+            Some(_) if self.cx.is_last_receive(&work.delivery.message) => self.waiting.push_first(work),
+            tenant => self.waiting.push_back(tenant, work),
+        }
     }
 
+    /// Returns the next message: of the tenant whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<Work<Payload>> {
-        self.waiting.pop_front()
+        self.waiting.take(self.waiting.next_claim(&self.cx.shared.slots.tenants)?)
+    }
+
+    /// Returns whether the next message is of a tenant that has far less in hand than others: slots would go to those.
+    pub(crate) fn next_has_little(&self) -> bool {
+        self.waiting.next_has_little(&self.cx.shared.slots.tenants)
     }
 
     /// Returns the message to see with whether a system is back: one on its last receive, which has nothing to lose, else the one
     /// with the fewest.
     pub(crate) fn pop_for_probe(&mut self) -> Option<Work<Payload>> {
-        let is_last = |work: &Work<_>| work.delivery.message.receive_count() >= self.cx.receives_max();
-        if self.waiting.front().is_some_and(is_last) { self.waiting.pop_front() } else { self.waiting.pop_back() }
+        let next = self.waiting.next_claim(&self.cx.shared.slots.tenants)?;
+        let next_is_last =
+            self.waiting.get_mut(next).is_some_and(|work| self.cx.is_last_receive(&work.delivery.message));
+        if next_is_last { self.waiting.take(next) } else { self.waiting.take_last() }
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -138,7 +149,7 @@ impl<'a> Claiming<'a> {
             biased;
             Some(end) = self.calls.next() => end,
             Some(work) = self.busy.next() => {
-                self.waiting.push_front(work);
+                self.waiting.push_front(work.identity.tenant.clone(), work);
                 return Some(Vec::new());
             }
             else => return None,

@@ -23,6 +23,7 @@
 //! | `watch` | a breaker for what takes its work by itself and not in batches |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
 //! | `limiting`, `shared_limit` | nothing is claimed or started beyond a limit; the limit as a process knows it, and its slots |
+//! | `tenants` | whose turn it is, where messages wait |
 //! | `suspects` | what an earlier owner may have died of, run last and alone |
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and when suspects may run |
@@ -60,6 +61,7 @@ mod slots;
 mod spans;
 mod suspects;
 mod task;
+mod tenants;
 pub(crate) mod watch;
 mod work;
 

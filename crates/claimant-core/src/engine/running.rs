@@ -12,10 +12,12 @@ use super::call::{self, AfterCall, CallRan};
 use super::context::BatchContext;
 use super::limiting::Starts;
 use super::run::{Ran, Run, RunEnd};
+use super::tenants::Turns;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
 use crate::deadline::until;
 use crate::handler::AnyHandler;
+use crate::identity::Identity;
 use crate::limits::CALL_LINGER_MS;
 
 #[expect(clippy::large_enum_variant, reason = "a box for each message costs more than the room in a few futures")]
@@ -28,7 +30,9 @@ enum Ended {
 pub(crate) struct Running<'a> {
     cx: BatchContext<'a>,
     /// Claims that wait for a slot, and with a batch handler for others.
-    ready: VecDeque<Claimed>,
+    ready: Turns<Claimed>,
+    /// Those for which a batch handler is called alone.
+    alone: VecDeque<Claimed>,
     /// When those have waited long enough for others.
     linger_until: Option<Instant>,
     runs: FuturesUnordered<BoxFuture<'a, Ended>>,
@@ -44,7 +48,8 @@ impl<'a> Running<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
-            ready: VecDeque::new(),
+            ready: Turns::new(),
+            alone: VecDeque::new(),
             linger_until: None,
             runs: FuturesUnordered::new(),
             in_runs: 0,
@@ -54,32 +59,38 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed) {
-        self.ready.push_back(claimed);
+        let Identity { tenant, .. } = &claimed.work.identity;
+        match (&self.cx.shared.consumer.handler, tenant.clone()) {
+            (Runner::Batch(_), _) if claimed.is_alone() => self.alone.push_back(claimed),
+            (_, Some(_)) if self.cx.is_last_receive(&claimed.work.delivery.message) => self.ready.push_first(claimed),
+            (_, tenant) => self.ready.push_back(tenant, claimed),
+        }
     }
 
     /// Returns how many claims are here: their handlers run, or wait for a slot.
     pub(crate) fn len(&self) -> usize {
-        self.ready.len() + self.in_runs + self.ended.len()
+        self.waiting() + self.in_runs + self.ended.len()
     }
 
     /// Takes the claims that wait for a slot.
     pub(crate) fn take_waiting(&mut self) -> Vec<Claimed> {
-        self.ready.drain(..).collect()
+        let ready = std::mem::replace(&mut self.ready, Turns::new());
+        ready.into_iter().chain(self.alone.drain(..)).collect()
     }
 
     /// Returns how many claims wait for a slot, or for the limit.
     pub(crate) fn waiting(&self) -> usize {
-        self.ready.len()
+        self.ready.len() + self.alone.len()
     }
 
     /// Returns whether no claim waits for a slot.
     pub(crate) fn none_waits(&self) -> bool {
-        self.ready.is_empty()
+        self.waiting() == 0
     }
 
     /// Returns whether a claim that was taken ahead of the slots waits for one.
     pub(crate) fn waits_for_slot(&self) -> bool {
-        self.ready.iter().any(|claimed| !claimed.held.has_slot())
+        self.ready.iter().chain(&self.alone).any(|claimed| !claimed.held.has_slot())
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -98,7 +109,7 @@ impl<'a> Running<'a> {
     /// Starts handlers in free slots, until they run for `max` messages; a call waits a moment for others, where more claims
     /// are on their way. The claims whose handlers no longer fit into the time come back.
     pub(crate) fn start(&mut self, max: usize, starts: &mut Starts<'a>, more: bool) -> Vec<Claimed> {
-        self.linger_until = self.linger_until.filter(|_| !self.ready.is_empty());
+        self.linger_until = self.linger_until.filter(|_| !self.none_waits());
         if !self.cx.fits() {
             self.linger_until = None;
             return self.take_waiting();
@@ -113,7 +124,7 @@ impl<'a> Running<'a> {
 
     fn start_each(&mut self, handler: &'a AnyHandler, max: usize, starts: &mut Starts<'a>) {
         while self.in_runs < max {
-            let Some(claimed) = self.take(0, starts) else { break };
+            let Some(claimed) = self.take(starts) else { break };
             self.in_runs += 1;
             self.runs.push(Box::pin(run(self.cx, handler, claimed)));
         }
@@ -123,11 +134,11 @@ impl<'a> Running<'a> {
         let items_max = self.cx.shared.consumer.options.items_max();
         while self.in_runs < max {
             // What may have failed a call before fails no other item now.
-            let alone = self.ready.iter().position(Claimed::is_alone);
+            let alone = !self.alone.is_empty();
             let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
             let room = items_max.min(max - self.in_runs);
-            let count = if alone.is_some() { 1 } else { admission::to_call(self.ready.len(), room, more && !lingered) };
-            let items: Vec<_> = (0..count).map_while(|_| self.take(alone.unwrap_or(0), starts)).collect();
+            let count = if alone { 1 } else { admission::to_call(self.ready.len(), room, more && !lingered) };
+            let items: Vec<_> = (0..count).map_while(|_| self.take(starts)).collect();
             if items.is_empty() {
                 break;
             }
@@ -135,19 +146,32 @@ impl<'a> Running<'a> {
             let call = call::call(self.cx, handler, items);
             self.runs.push(Box::pin(async { Ended::Call(call.await) }));
         }
-        let waits = !self.ready.is_empty() && self.in_runs < max && more;
+        let waits = !self.none_waits() && self.in_runs < max && more;
         let linger = || Instant::now() + Duration::from_millis(CALL_LINGER_MS);
         self.linger_until = waits.then(|| self.linger_until.unwrap_or_else(linger));
     }
 
     /// Takes a claim that waits, with a slot, within the limit; `None` where there is none of either.
-    fn take(&mut self, at: usize, starts: &mut Starts<'a>) -> Option<Claimed> {
-        let claimed = self.ready.get_mut(at)?;
+    fn take(&mut self, starts: &mut Starts<'a>) -> Option<Claimed> {
+        let tenants = &self.cx.shared.slots.tenants;
+        let (place, claimed) = match self.alone.front_mut() {
+            Some(alone) => (None, alone),
+            None => {
+                let place = self.ready.next_start(tenants)?;
+                (Some(place), self.ready.get_mut(place)?)
+            }
+        };
         if !claimed.held.has_slot() {
-            claimed.held = starts.slots.take(self.cx.slot_by())?;
+            claimed.held.take_slot_of(starts.slots.take(self.cx.slot_by())?);
         }
-        claimed.held.permit = starts.limit.begin()?;
-        self.ready.remove(at)
+        claimed.held.permit = starts.limit.begin()?.map(Box::new);
+        if let Some(in_hand) = &mut claimed.held.in_hand {
+            tenants.start(in_hand);
+        }
+        match place {
+            Some(place) => self.ready.take(place),
+            None => self.alone.pop_front(),
+        }
     }
 
     /// Waits until a handler ends; `None` where none runs. Cancel safe.

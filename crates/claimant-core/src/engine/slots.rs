@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::shared_limit::{Permit, SharedLimit};
+use super::tenants::{InHand, Tenants};
 use crate::limits::{CLAIM_AHEAD_MAX, STORE_BATCH_MAX};
 
 /// The slots of one engine. Who waits for one is served in the order of coming, so no invocation starves another.
@@ -21,6 +22,8 @@ pub(crate) struct Slots {
     invocations: AtomicUsize,
     /// That across processes.
     pub(crate) limit: Option<Arc<SharedLimit>>,
+    /// What each tenant has of them.
+    pub(crate) tenants: Tenants,
 }
 
 /// What a message holds: each is free again when it is dropped.
@@ -32,7 +35,9 @@ pub(crate) struct Held {
     /// of these.
     pub(crate) _claim: Option<OwnedSemaphorePermit>,
     /// From the start of its handler to its end, where a limit counts calls at once.
-    pub(crate) permit: Option<Permit>,
+    pub(crate) permit: Option<Box<Permit>>,
+    /// From the claim to the end of its handler, where the message has a tenant.
+    pub(crate) in_hand: Option<Box<InHand>>,
 }
 
 impl Held {
@@ -40,9 +45,14 @@ impl Held {
         self.slot.is_some()
     }
 
+    /// Takes the slot that another one holds, and what that holds of claims.
+    pub(crate) fn take_slot_of(&mut self, other: Self) {
+        (self.slot, self._claim) = (other.slot, other._claim);
+    }
+
     /// Its handler has ended: the slot is free for another one.
     pub(crate) fn free_slot(&mut self) {
-        (self.slot, self.permit) = (None, None);
+        (self.slot, self.permit, self.in_hand) = (None, None, None);
     }
 }
 
@@ -52,7 +62,8 @@ impl Slots {
         let (invocations, limit) = (AtomicUsize::new(0), limit.map(Arc::new));
         // As many as one invocation alone would take, in whole requests.
         let ahead = Arc::new(Semaphore::new(handlers + CLAIM_AHEAD_MAX + STORE_BATCH_MAX));
-        Self { handlers: Arc::new(Semaphore::new(handlers)), claims, ahead, invocations, limit }
+        let handlers = Arc::new(Semaphore::new(handlers));
+        Self { handlers, claims, ahead, invocations, limit, tenants: Tenants::default() }
     }
 
     /// Takes a free slot, with a claim if claims are scarce.

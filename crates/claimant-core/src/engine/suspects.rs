@@ -96,10 +96,6 @@ impl<'a> Suspects<'a> {
         self.cx.receives_end(suspect.work.delivery.message.receive_count())
     }
 
-    fn is_last_receive(&self, suspect: &Suspect) -> bool {
-        suspect.work.delivery.message.receive_count() >= self.cx.receives_max()
-    }
-
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
     pub(crate) fn end_turn(&mut self) -> bool {
         if self.turn {
@@ -167,8 +163,9 @@ impl<'a> Suspects<'a> {
             return Vec::new();
         }
         let suspects = std::mem::take(&mut self.waiting).into_iter();
-        let (deferred, rest) =
-            suspects.partition(|suspect| suspect.attempt >= ATTEMPTS_POISON && !self.is_last_receive(suspect));
+        let (deferred, rest) = suspects.partition(|suspect| {
+            suspect.attempt >= ATTEMPTS_POISON && !self.cx.is_last_receive(&suspect.work.delivery.message)
+        });
         self.waiting = rest;
         deferred
     }

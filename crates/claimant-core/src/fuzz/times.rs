@@ -66,7 +66,7 @@ fn pace() {
     let took = prop::collection::vec((0..=2 * LEASE_MAX_MS).prop_map(MS), 0..8);
     let time = (any_duration(), any_duration(), any_duration());
     hold("the pace", file!(), (batch, took, time), |((waiting, in_hand, concurrency, ahead), took, time)| {
-        let claimed = to_claim(waiting, in_hand, concurrency, ahead);
+        let claimed = to_claim(waiting, in_hand, (concurrency, ahead), false);
         assert!(claimed <= waiting && (claimed == 0 || in_hand + claimed <= concurrency + ahead));
         assert!(in_hand > 0 || waiting == 0 || claimed > 0 || (ahead > 0 && concurrency + ahead < STORE_BATCH_MAX));
         for (others, lingered) in [(false, false), (true, false), (false, true), (true, true)] {
