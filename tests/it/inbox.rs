@@ -4,6 +4,7 @@ mod attempts;
 mod breaker;
 mod crashes;
 mod intake;
+mod limit;
 mod operate;
 mod order;
 mod world;

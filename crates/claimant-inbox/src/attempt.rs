@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use claimant_core::backoff;
 use claimant_core::breaker::Health;
+use claimant_core::limit::Turn;
 use claimant_core::limits::CANCEL_GRACE_MS;
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
@@ -52,6 +53,12 @@ pub(crate) struct Attempt {
     pub(crate) took: Duration,
 }
 
+/// What was seen of the system that a handler calls, since its run began.
+struct Seen {
+    began: Instant,
+    health: Health,
+}
+
 /// How a handler's run ended.
 enum HandlerRun {
     Returned(Result<(), Failure>),
@@ -67,19 +74,19 @@ struct LockedRow {
 }
 
 impl Worker {
-    /// Makes one attempt at a row. Dropping the future cancels the handler and rolls back its work.
-    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken) -> Attempt {
-        let (taken, began) = (Arc::new(taken), Instant::now());
+    /// Makes one attempt at a row, when it has its turn. Dropping the future cancels the handler and rolls back its work.
+    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Option<Turn>) -> Attempt {
+        let taken = Arc::new(taken);
         let span = tracing::info_span!(
             "message", consumer = %taken.consumer, message_id = %taken.message_id, inbox_id = taken.id,
             attempt = taken.attempt, trace = taken.message.trace.as_deref()
         );
-        let mut health = Health::Unknown;
-        let outcome = self.work(&taken, &mut health).instrument(span).await;
-        Attempt { outcome, health, took: began.elapsed() }
+        let mut seen = Seen { began: Instant::now(), health: Health::Unknown };
+        let outcome = self.work(&taken, turn, &mut seen).instrument(span).await;
+        Attempt { outcome, health: seen.health, took: seen.began.elapsed() }
     }
 
-    async fn work(&self, taken: &Arc<Taken>, health: &mut Health) -> AttemptOutcome {
+    async fn work(&self, taken: &Arc<Taken>, mut turn: Option<Turn>, seen: &mut Seen) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
             return self.mark_dead(taken, why).await;
@@ -92,14 +99,20 @@ impl Worker {
             }
             Err(error) => return self.give_back(taken, &error).await,
         };
+        if !self.shared.downstream.may_begin(turn.as_mut()).await {
+            transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
+            let error =
+                StoreError::new(StoreErrorKind::Throttled, "the limit or the breaker of what it calls gave it no turn");
+            return self.give_back(taken, &error).await;
+        }
         let slot = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
+        seen.began = Instant::now();
         let ran = self.run(taken, &slot).await;
+        drop(turn);
         let transaction = slot.take().and_then(AnyTransaction::unpack::<Transaction>);
-        *health = match &ran {
+        seen.health = match &ran {
             HandlerRun::Returned(Ok(())) => Health::Answered,
-            HandlerRun::Returned(Err(failure)) => {
-                self.shared.watch().map_or(Health::Unknown, |watch| watch.health_in(failure))
-            }
+            HandlerRun::Returned(Err(failure)) => self.shared.downstream.health_in(failure),
             HandlerRun::TimedOut | HandlerRun::StillRunning => Health::Away,
         };
         let ran = match ran {
@@ -134,7 +147,8 @@ impl Worker {
     /// that takes rows, or if the row is no longer this attempt's; giving the attempt back then writes nothing.
     async fn lock_row(&self, taken: &Taken) -> Result<Option<LockedRow>, StoreError> {
         let until = end_of(BEGIN_MAX);
-        let mut transaction = transaction::begin(&self.pool, self.timeout + SERVER_GRACE, until).await?;
+        let within = self.shared.downstream.turn_max() + self.timeout + SERVER_GRACE;
+        let mut transaction = transaction::begin(&self.pool, within, until).await?;
         let lock = rows::lock(taken.id, taken.fence);
         let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;
         match rows.first() {

@@ -6,6 +6,7 @@
 //! | `inbox`, `operate`, `status` | [`Inbox`]: opens it; what operators do with it |
 //! | `intake`, `pending`, `offer` | a consumer whose store is the inbox; what is stored of a message; the statement that stores it |
 //! | `worker`, `run` | [`Worker`]: its settings; when it polls for messages, and how many it takes |
+//! | `downstream` | the breaker and the limit of what handlers call |
 //! | `attempt`, `handlers`, `context` | one attempt, from its transaction to its end; handlers by event type; their context |
 //! | `rows` | every statement of the worker, and how the order is kept |
 //! | `transaction`, `link` | [`Transaction`]; one statement within its time |
@@ -79,7 +80,7 @@
 //! | storing | 1 for up to 25 messages of a batch; in a FIFO queue, 1 for each position within its groups |
 //! | processing | 4 for each message, with `BEGIN` and `COMMIT`, and 1 for all that are taken together: up to the concurrency |
 //! | a failed attempt | 4, and its share of the 1 for all that are taken together; 7 if the message is then dead |
-//! | an idle worker | 1 for each poll |
+//! | an idle worker, or one that waits for its limit | 1 for each poll |
 //!
 //! Connections that return to the pool are also tested, by 2 empty queries that no caller waits for. Workers poll for
 //! messages and do not use `LISTEN`: it takes a connection for itself, does not work through poolers, and a
@@ -97,6 +98,7 @@
 
 mod attempt;
 mod context;
+mod downstream;
 mod error;
 mod handlers;
 mod inbox;

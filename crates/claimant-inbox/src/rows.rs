@@ -31,6 +31,8 @@ pub(crate) struct Taken {
 /// What a [`TakeQuery`] returned.
 pub(crate) struct TakeAnswer {
     pub(crate) taken: Vec<Taken>,
+    /// How many could be taken before that.
+    pub(crate) ready: usize,
     /// There may be more due rows than were read.
     pub(crate) more: bool,
     /// A row whose last attempt ended its worker is due and was not taken.
@@ -44,7 +46,7 @@ pub(crate) struct TakeQuery<'a> {
     pub(crate) now: Timestamp,
     /// How many due rows are read.
     pub(crate) window: u32,
-    /// How many are taken at most.
+    /// How many are taken at most: none to look only.
     pub(crate) rows: usize,
     /// Whether to take rows whose last attempt did not write how it ended, or the others.
     pub(crate) suspects: bool,
@@ -66,7 +68,7 @@ const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FRO
     taken AS (UPDATE claimant_inbox i SET attempts = i.attempts + 1, fence = i.fence + 1, cut_off = true, updated_at = $2, \
     next_attempt_at = $2 + least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint \
     FROM locked WHERE i.id = locked.id RETURNING i.*) \
-    SELECT (SELECT count(*) FROM due) AS looked_at, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.* \
+    SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.* \
     FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id";
 
 /// Marks due rows that wait for a predecessor as waiting. The predecessor is locked meanwhile, so that no transaction that
@@ -205,7 +207,9 @@ pub(crate) fn found(rows: &[PgRow], window: u32) -> Result<TakeAnswer, StoreErro
         }
     }
     let more = number(first, "looked_at")? >= u64::from(window);
-    Ok(TakeAnswer { taken, more, suspects: column(first, "suspects")? })
+    // OK because it is no more than the window.
+    let ready = number(first, "ready")? as usize;
+    Ok(TakeAnswer { taken, ready, more, suspects: column(first, "suspects")? })
 }
 
 fn read(row: &PgRow) -> Result<Taken, StoreError> {

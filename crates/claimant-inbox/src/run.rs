@@ -5,12 +5,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::breaker::{Passage, Watch};
 use claimant_core::{Error, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::attempt::{Attempt, AttemptOutcome};
+use crate::downstream::Way;
 use crate::error;
 use crate::limits::{AROUND_ATTEMPT_MAX_MS, GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
@@ -69,8 +69,7 @@ impl Summary {
 /// The state of a running worker.
 struct WorkerLoop<'a> {
     worker: Arc<Worker>,
-    /// Its way through the breaker, if it has one.
-    passage: Option<Passage<'a>>,
+    way: Way<'a>,
     in_flight: JoinSet<Attempt>,
     summary: Summary,
     /// How many messages may still be taken.
@@ -97,7 +96,9 @@ impl Worker {
     /// when the database refuses or gives no answer. Returns after the attempts in flight have ended.
     pub async fn run_once(&self, limits: Limits) -> Result<Summary, Error> {
         let worker = self.checked()?;
-        let needed = worker.timeout + Duration::from_millis(AROUND_ATTEMPT_MAX_MS);
+        let shared = Arc::clone(&worker.shared);
+        let around = Duration::from_millis(AROUND_ATTEMPT_MAX_MS) + shared.downstream.turn_max();
+        let needed = worker.timeout + around;
         if limits.within <= needed {
             return Err(Error::invalid(format!(
                 "the inbox is to be processed within {} ms, and one attempt can take {} ms with its beginning and its end: give \
@@ -107,7 +108,6 @@ impl Worker {
             )));
         }
         let until = end_of(limits.within - needed);
-        let shared = Arc::clone(&worker.shared);
         WorkerLoop::new(worker, &shared, limits.messages, Some(until)).work(pending()).await
     }
 
@@ -128,7 +128,7 @@ impl<'a> WorkerLoop<'a> {
     fn new(worker: Arc<Worker>, shared: &'a Shared, rest: u64, until: Option<Instant>) -> Self {
         Self {
             worker,
-            passage: shared.watch().map(Watch::passage),
+            way: shared.downstream.way(),
             in_flight: JoinSet::new(),
             summary: Summary::default(),
             rest,
@@ -147,6 +147,9 @@ impl<'a> WorkerLoop<'a> {
         loop {
             open &= self.rest > 0 && self.until.is_none_or(|until| Instant::now() < until);
             open &= !self.is_held_back();
+            if self.way.go_on(open.then(|| self.room())) {
+                self.next_take = Instant::now();
+            }
             if open && self.may_take() {
                 if let Err(error) = self.take_due().await {
                     open = !self.once() && error::is_transient(&error);
@@ -160,16 +163,15 @@ impl<'a> WorkerLoop<'a> {
             if self.in_flight.is_empty() && (!open || (self.once() && self.idle)) {
                 break;
             }
+            let wake_at = self.wake_at(open);
             tokio::select! {
                 Some(ended) = self.in_flight.join_next() => self.end(ended),
-                true = next(&mut self.passage) => {}
-                () = sleep_until(self.next_take), if open && self.has_room() && !(self.once() && self.idle) => {}
+                () = self.way.next() => {}
+                () = sleep_until(wake_at.unwrap_or(self.next_take)), if wake_at.is_some() => {}
                 () = &mut shutdown, if open => open = false,
             }
         }
-        if let Some(passage) = self.passage {
-            passage.end().await;
-        }
+        self.way.end().await;
         let Some(error) = broken.map(Error::from) else { return Ok(self.summary) };
         let what = format!("the inbox of {} cannot be processed", self.worker.consumer);
         Err(Error::new(what).of_kind(error.kind()).caused_by(error))
@@ -184,7 +186,7 @@ impl<'a> WorkerLoop<'a> {
     /// run looks again.
     fn is_held_back(&mut self) -> bool {
         let once = self.once();
-        let ends = self.passage.as_mut().is_some_and(|passage| !passage.wait(once));
+        let ends = !self.way.wait(once);
         if ends {
             tracing::info!(
                 consumer = self.worker.consumer,
@@ -194,11 +196,11 @@ impl<'a> WorkerLoop<'a> {
         ends
     }
 
-    /// Returns how many messages may be taken.
+    /// Returns how many messages may be taken, but for the limit.
     fn room(&self) -> usize {
         let under_way = self.in_flight.len();
         let most = if self.suspects { 1_usize.saturating_sub(under_way) } else { self.worker.concurrency - under_way };
-        most.min(self.passage.as_ref().map_or(usize::MAX, |passage| passage.room(under_way)))
+        most.min(self.way.room(under_way))
     }
 
     /// Returns whether there is a free slot.
@@ -210,28 +212,36 @@ impl<'a> WorkerLoop<'a> {
         self.has_room() && self.next_take <= Instant::now() && !(self.once() && self.idle)
     }
 
+    /// Returns when there may be something to be done.
+    fn wake_at(&self, open: bool) -> Option<Instant> {
+        let next_take = Some(self.next_take).filter(|_| open && self.has_room() && !(self.once() && self.idle));
+        let until = self.until.filter(|_| open);
+        [next_take, until, self.way.wake_at()].into_iter().flatten().min()
+    }
+
     /// Handles the end of an attempt: its slot is free, and another message of its group may be due.
     fn end(&mut self, ended: Result<Attempt, tokio::task::JoinError>) {
         // One that panicked or was aborted has not written how it ended.
         self.summary.count(ended.as_ref().map_or(AttemptOutcome::Unknown, |attempt| attempt.outcome));
-        if let (Some(passage), Ok(attempt)) = (&mut self.passage, &ended) {
-            passage.after_run(attempt.health, attempt.took);
+        if let Ok(attempt) = &ended {
+            self.way.after_run(attempt.health, attempt.took);
         }
         let soon = Instant::now() + Duration::from_millis(GATHER_MS);
-        // The first of several that end together sets the time.
-        if self.idle || self.next_take > soon || self.next_take <= Instant::now() {
+        // The first of several that end together sets the time; what waits for the limit is known to wait.
+        let is_first = self.idle || self.next_take > soon || self.next_take <= Instant::now();
+        if is_first && !self.way.is_short() {
             self.next_take = soon;
         }
         self.idle = false;
     }
 
-    /// Takes due messages once, and begins their attempts.
+    /// Takes due messages once, and begins their attempts. While the limit lets none run soon, it only looks whether there are some.
     async fn take_due(&mut self) -> Result<(), StoreError> {
-        let worker = Arc::clone(&self.worker);
+        let (worker, soon) = (Arc::clone(&self.worker), self.way.soon());
         // OK because the smaller of the two fits a usize.
-        let mut slots = worker.shared.take(self.rest.min(self.room() as u64) as usize);
+        let mut slots = worker.shared.take(self.rest.min(self.room().min(soon) as u64) as usize);
         let rows = slots.len();
-        if rows == 0 {
+        if rows == 0 && soon > 0 {
             // Other runs of this process have them all.
             (self.idle, self.next_take) = (self.once(), Instant::now() + worker.poll);
             return Ok(());
@@ -241,27 +251,36 @@ impl<'a> WorkerLoop<'a> {
         let window = self.window + rows as u32;
         let wanted = TakeQuery { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
         let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
-        let TakeAnswer { taken, more, suspects } = rows::found(&answer, window)?;
+        let TakeAnswer { taken, ready, more, suspects } = rows::found(&answer, window)?;
         let found = taken.len();
         // OK because usize is at most 64 bits wide.
         self.rest -= found as u64;
         for (row, slot) in taken.into_iter().zip(slots.drain(..)) {
-            let attempt = Arc::clone(&worker).attempt(row);
+            let attempt = Arc::clone(&worker).attempt(row, self.way.turn());
             self.in_flight.spawn(async move {
                 let attempt = attempt.await;
                 drop(slot);
                 attempt
             });
         }
-        let (alone, some_left) = (self.suspects, found == rows);
-        self.suspects = suspects || (alone && found > 0);
+        let (alone, some_left) = (self.suspects, if rows > 0 { found == rows } else { ready > 0 });
+        self.suspects = suspects || (alone && some_left);
         // Fewer than wanted, though more are due: the first ones are being processed, or wait for others.
         let again = more && !some_left && !alone && self.park_blocked(wanted).await?;
         if !again {
             self.window = WINDOW_SPARE;
         }
         self.idle = !(some_left || again || alone || suspects);
-        self.next_take = Instant::now() + if self.idle { worker.poll } else { Duration::ZERO };
+        self.way.found(match some_left {
+            true if more => usize::MAX,
+            true => ready.saturating_sub(found),
+            false => 0,
+        });
+        let waits = self.idle || self.way.is_short();
+        self.next_take = Instant::now() + if waits { worker.poll } else { Duration::ZERO };
+        if self.idle {
+            self.way.rest();
+        }
         Ok(())
     }
 
@@ -275,13 +294,5 @@ impl<'a> WorkerLoop<'a> {
             self.window = looked_at.saturating_mul(4).min(WINDOW_MAX);
         }
         Ok(parked > 0 || self.window > looked_at)
-    }
-}
-
-/// Waits for a change of the breaker, for ever without one; `false` where there will be none.
-async fn next(passage: &mut Option<Passage<'_>>) -> bool {
-    match passage {
-        Some(passage) => passage.next().await,
-        None => pending().await,
     }
 }

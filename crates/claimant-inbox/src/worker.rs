@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use claimant_core::breaker::Watch;
 use claimant_core::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, LEASE_MAX_MS};
-use claimant_core::{Breaker, Clock, ConsumerName, Error, Store, SystemClock, TransactionalHandler};
+use claimant_core::{Breaker, Clock, ConsumerName, Error, Limit, Store, SystemClock, TransactionalHandler};
 use serde::de::DeserializeOwned;
 use sqlx::PgPool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::context::InboxContext;
+use crate::downstream::Downstream;
 use crate::handlers::Handlers;
 use crate::limits::{self, EVENT_TYPE_MAX_BYTES, POLL_MAX_MS, POLL_MIN_MS};
 use crate::transaction::Transaction;
@@ -69,8 +69,7 @@ pub struct Worker {
 /// What all clones of a worker share, and all of its runs in this process.
 #[derive(Default)]
 pub(crate) struct Shared {
-    breaker: Option<(Breaker, Arc<dyn Store>)>,
-    watch: OnceLock<Watch>,
+    pub(crate) downstream: Downstream,
     slots: OnceLock<Arc<Semaphore>>,
 }
 
@@ -79,11 +78,6 @@ impl Shared {
     pub(crate) fn take(&self, wanted: usize) -> Vec<OwnedSemaphorePermit> {
         let slots = self.slots.get().into_iter();
         slots.flat_map(|slots| (0..wanted).map_while(|_| Arc::clone(slots).try_acquire_owned().ok())).collect()
-    }
-
-    /// Returns the breaker, if there is one.
-    pub(crate) fn watch(&self) -> Option<&Watch> {
-        self.watch.get()
     }
 }
 
@@ -161,8 +155,24 @@ impl Worker {
     /// All that name the same system in this store share the breaker, also consumers of queues. The store's own table has to be there: for a
     /// [`PostgresStore`](claimant_sql::PostgresStore) on the inbox's pool, by its `migrate`.
     #[must_use]
-    pub fn breaker(mut self, breaker: Breaker, store: impl Store + 'static) -> Self {
-        self.shared = Arc::new(Shared { breaker: Some((breaker, Arc::new(store))), ..Shared::default() });
+    pub fn breaker(self, breaker: Breaker, store: impl Store + 'static) -> Self {
+        self.with(|downstream| downstream.breaker = Some((breaker, Arc::new(store))))
+    }
+
+    /// Begins no more messages than a limit across all processes allows, see [`Limit`]. Those that have no turn yet stay in the table, due
+    /// all the same, and none of their attempts is spent.
+    ///
+    /// All that name the same system in this store share the limit, also consumers of queues; its slots are free again when the worker ends.
+    /// The store's own table has to be there, as for a [`breaker`](Self::breaker).
+    #[must_use]
+    pub fn limit(self, limit: Limit, store: impl Store + 'static) -> Self {
+        self.with(|downstream| downstream.limit = Some((limit, Arc::new(store))))
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Downstream)) -> Self {
+        let mut downstream = self.shared.downstream.fresh();
+        set(&mut downstream);
+        self.shared = Arc::new(Shared { downstream, ..Shared::default() });
         self
     }
 
@@ -203,11 +213,7 @@ impl Worker {
             }
         }
         Error::unless_empty("the worker's settings are not usable", &faults)?;
-        if let Some((breaker, store)) = &self.shared.breaker {
-            let (store, clock) = (Arc::clone(store), Arc::clone(&self.clock));
-            let watch = Watch::new(breaker, &self.consumer, store, clock, self.timeout)?;
-            self.shared.watch.get_or_init(|| watch);
-        }
+        self.shared.downstream.begin(&self.consumer, &self.clock, self.timeout)?;
         // OK because a u32 fits any usize.
         let connections = self.pool.options().get_max_connections() as usize;
         let concurrency = self.concurrency.min(connections).max(1);

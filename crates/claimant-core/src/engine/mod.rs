@@ -20,10 +20,10 @@
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
 //! | `again` | messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
-//! | `watch` | a breaker for what takes its work by itself and not in batches |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
-//! | `limiting`, `shared_limit` | nothing is claimed or started beyond a limit; the limit as a process knows it, and its slots |
+//! | `limiting`, `slot_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
 //! | `tenants` | whose turn it is, where messages wait |
+//! | `watch`, `share` | a breaker and a limit for what takes its work by itself and not in batches |
 //! | `suspects` | what an earlier owner may have died of, run last and alone |
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and when suspects may run |
@@ -55,8 +55,10 @@ mod run;
 mod running;
 mod settlement;
 mod settling;
+pub(crate) mod share;
 mod shared_breaker;
 mod shared_limit;
+mod slot_calls;
 mod slots;
 mod spans;
 mod suspects;

@@ -86,6 +86,11 @@ impl SharedBreaker {
         self.state().known.is_closed()
     }
 
+    /// Returns whether nothing is run at all, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state().known, Known::Open { .. })
+    }
+
     /// Returns for how long the intake is still paused, as far as is known.
     pub(crate) fn paused(&self, now: Timestamp) -> Option<Duration> {
         self.pauses.back(now).map(|back| back.since(now))

@@ -53,7 +53,7 @@ pub(crate) struct Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.limit.state().slots.end(self.number, self.since);
-        self.limit.changed.notify_waiters();
+        self.limit.tell();
     }
 }
 
@@ -114,6 +114,11 @@ impl SharedLimit {
         self.changed.notified()
     }
 
+    /// Wakes who waits for a change.
+    pub(crate) fn tell(&self) {
+        self.changed.notify_waiters();
+    }
+
     /// Begins a call, if one may begin now; what it returns is kept as long as it runs.
     pub(crate) fn begin(self: &Arc<Self>, now: Now) -> Option<Option<Permit>> {
         let mut state = self.state();
@@ -135,7 +140,7 @@ impl SharedLimit {
             Step::Renew(number) => self.renew(number, asker).await,
             Step::Release(number) => self.release(number, asker).await,
         }
-        self.changed.notify_waiters();
+        self.tell();
     }
 
     async fn read(&self, asker: Asker<'_>) {

@@ -8,15 +8,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
-use super::asker::Asker;
+use super::asker::Worker;
 use super::shared_breaker::{Probe, SharedBreaker};
 use crate::breaker::Breaker;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::key::ConsumerName;
 use crate::limits::{SKEW_DEFAULT_MS, STORE_CALL_MAX_MS};
-use crate::meter::Meter;
 use crate::protocol::breaker::{Effect, Seen};
 use crate::store::Store;
 
@@ -41,11 +39,7 @@ pub enum Health {
 /// also consumers of queues.
 pub struct Watch {
     breaker: SharedBreaker,
-    consumer: ConsumerName,
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    meter: Meter,
-    expected: Duration,
+    worker: Worker,
 }
 
 impl Watch {
@@ -60,14 +54,15 @@ impl Watch {
         clock: Arc<dyn Clock>,
         longest: Duration,
     ) -> Result<Self, Error> {
-        let mut faults = breaker.faults();
-        if !store.claims_outlive_owners() {
-            faults.push("a breaker needs a store whose claims outlive their owners".to_owned());
-        }
-        Error::unless_empty("the worker's breaker is not usable", &faults)?;
-        let consumer = ConsumerName::new(consumer)?;
-        let breaker = SharedBreaker::new(breaker, &consumer, Duration::from_millis(SKEW_DEFAULT_MS))?;
-        Ok(Self { breaker, consumer, store, clock, meter: Meter::default(), expected: longest })
+        let worker = Worker::new((consumer, "breaker", breaker.faults()), store, clock, longest)?;
+        let breaker = SharedBreaker::new(breaker, &worker.name, Duration::from_millis(SKEW_DEFAULT_MS))?;
+        Ok(Self { breaker, worker })
+    }
+
+    /// Returns whether nothing may begin that is not a probe.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.breaker.is_open()
     }
 
     /// Returns what the failure of a run says of the system.
@@ -81,17 +76,11 @@ impl Watch {
     pub fn passage(&self) -> Passage<'_> {
         Passage { watch: self, looked: false, probe: None, wait: None, writes: FuturesUnordered::new() }
     }
-
-    fn asker(&self, within: Duration) -> Asker<'_> {
-        let Self { consumer, store, clock, meter, expected, .. } = self;
-        let (store, clock, by) = (store.as_ref(), clock.as_ref(), Instant::now() + within);
-        Asker { consumer, store, intake: None, clock, meter, by, expected: *expected }
-    }
 }
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("consumer", &self.consumer).finish_non_exhaustive()
+        f.debug_struct("Watch").field("consumer", &self.worker.name).finish_non_exhaustive()
     }
 }
 
@@ -129,7 +118,7 @@ impl Passage<'_> {
             return false;
         }
         self.looked = true;
-        let asker = self.watch.asker(WAIT_MAX);
+        let asker = self.watch.worker.asker(WAIT_MAX);
         let by = if once { Instant::now() + LOOK } else { asker.by };
         self.wait = Some(Box::pin(self.watch.breaker.pass(asker, by)));
         true
@@ -143,8 +132,8 @@ impl Passage<'_> {
             Health::Away => Seen::Failed,
             Health::Unknown => Seen::Nothing,
         };
-        let asker = watch.asker(Duration::from_millis(STORE_CALL_MAX_MS));
-        match watch.breaker.after_run(seen, took, self.probe.is_some(), watch.clock.now()) {
+        let asker = watch.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
+        match watch.breaker.after_run(seen, took, self.probe.is_some(), watch.worker.clock.now()) {
             Effect::Nothing => {}
             Effect::Open => self.writes.push(Box::pin(watch.breaker.open(asker))),
             effect => {
@@ -182,7 +171,7 @@ impl Passage<'_> {
         self.wait = None;
         let watch = self.watch;
         if let Some(probe) = self.probe.take().filter(|_| watch.breaker.has_answer()) {
-            let asker = watch.asker(Duration::from_millis(STORE_CALL_MAX_MS));
+            let asker = watch.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
             self.writes.push(Box::pin(probe.end(asker, true)));
         }
         while self.writes.next().await.is_some() {}

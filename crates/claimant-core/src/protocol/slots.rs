@@ -311,9 +311,11 @@ impl Slots {
     /// nothing, and a call in them waits for nothing.
     pub(crate) fn leave(&mut self, now: Now) -> Vec<u32> {
         let keeps = self.used() > 1 && self.contended_until <= now.mono;
-        if std::mem::take(&mut self.short) || keeps {
-            return Vec::new();
-        }
+        if std::mem::take(&mut self.short) || keeps { Vec::new() } else { self.leave_all() }
+    }
+
+    /// Returns all slots that are not used, which are let go where the process ends.
+    pub(crate) fn leave_all(&mut self) -> Vec<u32> {
         let is_idle = |slot: &mut Slot| slot.running == 0 && !slot.renewing;
         self.held.extract_if(.., is_idle).map(|slot| slot.number).collect()
     }

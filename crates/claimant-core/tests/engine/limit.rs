@@ -20,19 +20,19 @@ const MARGIN: Duration = Duration::from_millis(500);
 
 /// What handlers call, the store that they share, and when they were run, by their process.
 #[derive(Clone)]
-struct World {
-    store: FaultyStore,
-    clock: MovableClock,
+pub(crate) struct World {
+    pub(crate) store: FaultyStore,
+    pub(crate) clock: MovableClock,
     start: Instant,
     takes: Duration,
     away: Arc<AtomicBool>,
     running: Arc<AtomicUsize>,
-    at_once: Arc<AtomicUsize>,
+    pub(crate) at_once: Arc<AtomicUsize>,
     runs: Arc<Mutex<Vec<(usize, Duration)>>>,
 }
 
 impl World {
-    fn new(takes: u64) -> Self {
+    pub(crate) fn new(takes: u64) -> Self {
         Self {
             store: FaultyStore::new(Arc::new(MemoryStore::new())),
             clock: MovableClock::start(),
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    async fn run(self, number: usize) -> Result<(), HandlerError> {
+    pub(crate) async fn run(self, number: usize) -> Result<(), HandlerError> {
         self.runs.lock().unwrap().push((number, self.start.elapsed()));
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.at_once.fetch_max(running, Ordering::SeqCst);
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    fn process(&self, number: usize, limit: Limit) -> Engine {
+    pub(crate) fn process(&self, number: usize, limit: Limit) -> Engine {
         self.process_with(number, |consumer| consumer.limit(limit).concurrency(50))
     }
 
@@ -68,17 +68,17 @@ impl World {
         Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
     }
 
-    fn runs(&self) -> Vec<(usize, Duration)> {
+    pub(crate) fn runs(&self) -> Vec<(usize, Duration)> {
         self.runs.lock().unwrap().clone()
     }
 
     /// How many runs began between these seconds.
-    fn between(&self, from: u64, to: u64) -> usize {
+    pub(crate) fn between(&self, from: u64, to: u64) -> usize {
         self.runs().iter().filter(|(_, at)| (from..to).contains(&at.as_secs())).count()
     }
 
     /// Checks the bound that the book has: in any time W, rate × (W + 20 ms) + slots.
-    fn check(&self, rate: f64, slots: usize) {
+    pub(crate) fn check(&self, rate: f64, slots: usize) {
         let runs = self.runs();
         for (first, (_, from)) in runs.iter().enumerate() {
             for (more, (_, to)) in runs[first..].iter().enumerate() {
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// One batch after the other, of as many new messages, for so long.
-    async fn work(&self, process: Engine, prefix: String, (size, timeout, seconds): (usize, u64, u64)) {
+    pub(crate) async fn work(&self, process: Engine, prefix: String, (size, timeout, seconds): (usize, u64, u64)) {
         let end = Instant::now() + Duration::from_secs(seconds);
         for n in 0_u64.. {
             if Instant::now() >= end {

@@ -24,6 +24,7 @@ mod transaction;
 mod turns;
 mod unpacking;
 mod way_back;
+mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,209 @@
+//! A limit for what takes its work by itself and not in batches, such as the workers of an inbox.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::asker::{Asker, Worker};
+use super::shared_limit::{Permit, SharedLimit, now};
+use super::slot_calls::SlotCalls;
+use crate::backoff;
+use crate::claim::OwnerToken;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::key::MessageId;
+use crate::limit::Limit;
+use crate::limits::{LIMIT_AHEAD_MS, SKEW_DEFAULT_MS, STORE_CALL_MAX_MS};
+use crate::store::Store;
+
+/// Messages are taken for runs that begin within this time.
+const AHEAD: Duration = Duration::from_millis(LIMIT_AHEAD_MS);
+
+/// A [`Limit`] as one process knows it, for workers that take their work by themselves. All that name its system in one store share it,
+/// also consumers of queues.
+pub struct Share {
+    known: Arc<Known>,
+    worker: Worker,
+    /// Where this process begins to look for a slot.
+    seed: u64,
+}
+
+/// What is known of it in this process.
+struct Known {
+    limit: Arc<SharedLimit>,
+    clock: Arc<dyn Clock>,
+    /// Messages that are taken and have not had their turn.
+    unstarted: AtomicUsize,
+    /// Held by the one whose turn is next, so that they have theirs in the order of coming.
+    next: Mutex<()>,
+    lines: AtomicUsize,
+}
+
+impl Share {
+    /// Returns the limit of the worker of this name, with nothing of it held.
+    ///
+    /// # Errors
+    /// When its settings are out of bounds, or the store's claims end with their owners, so that no other process would keep to it.
+    pub fn new(limit: &Limit, consumer: &str, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let worker = Worker::new((consumer, "limit", limit.faults()), store, Arc::clone(&clock), Duration::ZERO)?;
+        let limit = Arc::new(SharedLimit::new(limit, &worker.name, Duration::from_millis(SKEW_DEFAULT_MS))?);
+        let (unstarted, next, lines) = (AtomicUsize::new(0), Mutex::new(()), AtomicUsize::new(0));
+        let seed = backoff::seed(&MessageId::new(OwnerToken::draw()?.as_str())?);
+        Ok(Self { seed, known: Arc::new(Known { limit, clock, unstarted, next, lines }), worker })
+    }
+
+    /// Returns one worker's way to its turns.
+    #[must_use]
+    pub fn line(&self) -> Line<'_> {
+        self.known.lines.fetch_add(1, Ordering::SeqCst);
+        let slots = SlotCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
+        Line { share: self, slots }
+    }
+
+    fn asker(&self) -> Asker<'_> {
+        self.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS))
+    }
+}
+
+impl fmt::Debug for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Share").field("consumer", &self.worker.name).finish_non_exhaustive()
+    }
+}
+
+/// One worker's way to its turns. Dropped before it has [ended](Self::end), the slots that it holds end with their leases.
+pub struct Line<'a> {
+    share: &'a Share,
+    slots: SlotCalls<'a>,
+}
+
+impl Line<'_> {
+    fn unstarted(&self) -> usize {
+        self.share.known.unstarted.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many messages may be taken, since their turns are soon.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.slots.room(self.unstarted(), AHEAD)
+    }
+
+    /// Asks the store for what is needed where so many messages wait that are not taken, and for those that are; `free` is how many more
+    /// the worker can have in hand.
+    pub fn go_on(&mut self, waiting: usize, free: usize) {
+        let (share, unstarted) = (self.share, self.unstarted());
+        // While a call can begin, or all that the worker has in hand run, it is not the limit that the others wait for.
+        let is_short = self.slots.limit.is_short(share.worker.clock.as_ref()) && unstarted.max(free) > 0;
+        let needed = if is_short { waiting.saturating_add(unstarted) } else { unstarted };
+        self.slots.go_on(needed, || share.asker(), |_| waiting + unstarted > 0);
+    }
+
+    /// Returns the turn of a message that is taken, which it waits for.
+    #[must_use]
+    pub fn turn(&self) -> Turn {
+        self.share.known.unstarted.fetch_add(1, Ordering::SeqCst);
+        Turn { known: Arc::clone(&self.share.known), waits: true, permit: None }
+    }
+
+    /// Returns when there may be something to be done.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.slots.wake_at(AHEAD)
+    }
+
+    /// Waits until something has changed; for ever where nothing will. Cancel safe.
+    pub async fn next(&mut self) {
+        self.slots.next().await;
+    }
+
+    /// Lets slots go as at the end of an invocation, where nothing waits to be taken.
+    pub fn rest(&mut self) {
+        if self.unstarted() == 0 && self.is_last() {
+            self.slots.leave(|known, now| known.leave(now), || self.share.asker());
+        }
+    }
+
+    /// Returns whether no other worker of the process uses the limit.
+    fn is_last(&self) -> bool {
+        self.share.known.lines.load(Ordering::SeqCst) == 1
+    }
+
+    /// Ends the worker's way: slots that no other one of its process uses are free for other processes.
+    pub async fn end(mut self) {
+        // What is renewed cannot be let go.
+        self.slots.finish().await;
+        if self.is_last() {
+            self.slots.leave(|known, _| known.leave_all(), || self.share.asker());
+        }
+        self.slots.finish().await;
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        self.share.known.lines.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").field("unstarted", &self.unstarted()).finish_non_exhaustive()
+    }
+}
+
+/// The turn of a message that is taken. Dropped, its run has ended.
+pub struct Turn {
+    known: Arc<Known>,
+    waits: bool,
+    /// Set while it runs, where a limit counts runs at once.
+    permit: Option<Permit>,
+}
+
+impl Turn {
+    /// Waits until it has come, not longer than this; returns whether it has. Turns come in the order of waiting. Cancel safe.
+    pub async fn begin(&mut self, within: Duration) -> bool {
+        let (known, by) = (Arc::clone(&self.known), Instant::now() + within);
+        let Ok(_next) = timeout_at(by, known.next.lock()).await else { return false };
+        loop {
+            // Before the state is read, so that no change is missed.
+            let changed = known.limit.changed();
+            let now = now(known.clock.as_ref());
+            if let Some(permit) = known.limit.begin(now) {
+                self.permit = permit;
+                self.wait_no_more();
+                return true;
+            }
+            if now.mono >= by {
+                return false;
+            }
+            let call_at = known.limit.with(|slots| slots.next_call_at(now));
+            tokio::select! {
+                () = changed => {}
+                () = sleep_until(call_at.map_or(by, |at| at.min(by))) => {}
+            }
+        }
+    }
+
+    fn wait_no_more(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.known.unstarted.fetch_sub(1, Ordering::SeqCst);
+            self.known.limit.tell();
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.wait_no_more();
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("waits", &self.waits).finish_non_exhaustive()
+    }
+}

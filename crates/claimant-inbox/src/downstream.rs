@@ -1,0 +1,165 @@
+//! The system that handlers call: its breaker, and its limit.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use claimant_core::breaker::{Health, Passage, Watch};
+use claimant_core::limit::{Line, Share, Turn};
+use claimant_core::{Breaker, Clock, Error, Failure, Limit, Store};
+use tokio::time::Instant;
+
+use crate::limits::TURN_MAX_MS;
+
+/// The breaker and the limit of a worker, if it has them, with the stores that they are shared in. Its clones share what is known of them.
+#[derive(Default)]
+pub(crate) struct Downstream {
+    pub(crate) breaker: Option<(Breaker, Arc<dyn Store>)>,
+    pub(crate) limit: Option<(Limit, Arc<dyn Store>)>,
+    watch: OnceLock<Watch>,
+    share: OnceLock<Share>,
+}
+
+impl Downstream {
+    /// Returns the same settings, of which nothing is known yet.
+    pub(crate) fn fresh(&self) -> Self {
+        Self { breaker: self.breaker.clone(), limit: self.limit.clone(), ..Self::default() }
+    }
+
+    /// Checks the settings for the worker of this consumer, and begins with them.
+    pub(crate) fn begin(&self, consumer: &str, clock: &Arc<dyn Clock>, timeout: Duration) -> Result<(), Error> {
+        if let Some((breaker, store)) = &self.breaker {
+            let watch = Watch::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), timeout)?;
+            self.watch.get_or_init(|| watch);
+        }
+        if let Some((limit, store)) = &self.limit {
+            let share = Share::new(limit, consumer, Arc::clone(store), Arc::clone(clock))?;
+            self.share.get_or_init(|| share);
+        }
+        Ok(())
+    }
+
+    /// Returns how long a message that is taken can wait for its turn.
+    pub(crate) fn turn_max(&self) -> Duration {
+        if self.limit.is_some() { Duration::from_millis(TURN_MAX_MS) } else { Duration::ZERO }
+    }
+
+    /// Waits for the turn of a message that is taken; returns whether it has come, and the breaker is not open.
+    pub(crate) async fn may_begin(&self, turn: Option<&mut Turn>) -> bool {
+        let Some(turn) = turn else { return true };
+        turn.begin(self.turn_max()).await && self.watch.get().is_none_or(|watch| !watch.is_open())
+    }
+
+    /// Returns what a failure says of the system.
+    pub(crate) fn health_in(&self, failure: &Failure) -> Health {
+        self.watch.get().map_or(Health::Unknown, |watch| watch.health_in(failure))
+    }
+
+    /// Returns a run's way through both.
+    pub(crate) fn way(&self) -> Way<'_> {
+        let (passage, line) = (self.watch.get().map(Watch::passage), self.share.get().map(Share::line));
+        Way { passage, line, waiting: 0, is_short: false }
+    }
+}
+
+/// A run's way through the breaker and the limit.
+pub(crate) struct Way<'a> {
+    passage: Option<Passage<'a>>,
+    line: Option<Line<'a>>,
+    /// Messages that are known to wait.
+    waiting: usize,
+    /// Whether it is the limit that they wait for.
+    is_short: bool,
+}
+
+impl Way<'_> {
+    /// Waits where the breaker is open, see [`Passage::wait`].
+    pub(crate) fn wait(&mut self, once: bool) -> bool {
+        self.passage.as_mut().is_none_or(|passage| passage.wait(once))
+    }
+
+    /// Returns how many messages the breaker lets begin while so many are under way.
+    pub(crate) fn room(&self, under_way: usize) -> usize {
+        self.passage.as_ref().map_or(usize::MAX, |passage| passage.room(under_way))
+    }
+
+    /// Returns how many messages may be taken, since the limit lets them run soon.
+    pub(crate) fn soon(&self) -> usize {
+        self.line.as_ref().map_or(usize::MAX, Line::room)
+    }
+
+    /// Takes note that so many messages wait.
+    pub(crate) fn found(&mut self, waiting: usize) {
+        (self.waiting, self.is_short) = (waiting, waiting > 0 && self.soon() == 0);
+    }
+
+    /// Returns whether messages wait for the limit.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short
+    }
+
+    /// Asks for what is needed of the limit where the worker can take so many messages more, or takes none; returns whether the limit lets
+    /// messages run soon that have waited for it.
+    pub(crate) fn go_on(&mut self, free: Option<usize>) -> bool {
+        let waiting = if free.is_some() && self.room(0) > 0 { self.waiting } else { 0 };
+        if let Some(line) = &mut self.line {
+            line.go_on(waiting, free.unwrap_or(0));
+        }
+        let has_come = self.is_short && self.soon() > 0;
+        self.is_short &= !has_come;
+        has_come
+    }
+
+    /// Lets go what is held of the limit where nothing waits.
+    pub(crate) fn rest(&mut self) {
+        if let Some(line) = &mut self.line {
+            line.rest();
+        }
+    }
+
+    /// Returns the turn of a message that is taken.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        self.line.as_ref().map(Line::turn)
+    }
+
+    /// Takes note of a run that took so long.
+    pub(crate) fn after_run(&mut self, health: Health, took: Duration) {
+        if let Some(passage) = &mut self.passage {
+            passage.after_run(health, took);
+        }
+    }
+
+    /// Returns when there may be something to be done.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.line.as_ref().and_then(Line::wake_at)
+    }
+
+    /// Waits until something has changed; for ever where nothing will. Cancel safe.
+    pub(crate) async fn next(&mut self) {
+        let passage = async {
+            match &mut self.passage {
+                Some(passage) => passage.next().await,
+                None => false,
+            }
+        };
+        let line = async {
+            match &mut self.line {
+                Some(line) => line.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            true = passage => {}
+            () = line => {}
+        }
+    }
+
+    /// Ends it: what is under way is written, and what is held of the limit is free for others.
+    pub(crate) async fn end(self) {
+        if let Some(passage) = self.passage {
+            passage.end().await;
+        }
+        if let Some(line) = self.line {
+            line.end().await;
+        }
+    }
+}
