@@ -4,8 +4,8 @@
 //! come back when. Its description says who wanted it.
 
 use aws_config::SdkConfig;
-use claimant_core::intake::is_early_enough;
-use claimant_core::{Clock, Error, Intake, QueueFuture, Timestamp};
+use claimant_core::intake::{IntakeFuture, is_early_enough};
+use claimant_core::{Clock, Error, Intake, Timestamp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -49,6 +49,16 @@ impl std::fmt::Debug for Api<'_> {
 }
 
 impl Api<'_> {
+    /// Lists the event source mappings of this function and this event source, by their ARNs, or the function's name: a page of
+    /// `ListEventSourceMappings`.
+    ///
+    /// # Errors
+    /// When no answer comes. A refusal is an answer.
+    pub async fn list_mappings(&self, function: &str, source: &str) -> Result<Answer, Error> {
+        let path = format!("{MAPPINGS}?EventSourceArn={}&FunctionName={}", encoded(source), encoded(function));
+        self.ask(Service::Lambda, "GET", path, Value::Null).await
+    }
+
     async fn ask(&self, service: Service, method: &'static str, path: String, body: Value) -> Result<Answer, Error> {
         self.ask_at(service, (method, path, body), || Ok(self.clock.now())).await
     }
@@ -146,8 +156,7 @@ impl<'a> Mapping<'a> {
     }
 
     async fn find(&self) -> Result<Found, Error> {
-        let path = format!("{MAPPINGS}?EventSourceArn={}&FunctionName={}", encoded(self.queue), encoded(self.function));
-        let answer = self.api.ask(Service::Lambda, "GET", path, Value::Null).await?;
+        let answer = self.api.list_mappings(self.function, self.queue).await?;
         if !answer.is_good() {
             return Err(answer.error("the event source mapping cannot be found", "lambda:ListEventSourceMappings"));
         }
@@ -231,26 +240,26 @@ impl<'a> Mapping<'a> {
 }
 
 impl Intake for Mapping<'_> {
-    fn is_on(&self) -> QueueFuture<'_, Result<bool, Error>> {
+    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
         Box::pin(async { Ok(!matches!(self.find().await?.state.as_str(), "Disabled" | "Disabling")) })
     }
 
-    fn plan_return<'b>(&'b self, at: Timestamp, why: &'b str) -> QueueFuture<'b, Result<(), Error>> {
+    fn plan_return<'b>(&'b self, at: Timestamp, why: &'b str) -> IntakeFuture<'b, Result<(), Error>> {
         Box::pin(self.plan(at, why))
     }
 
-    fn has_return(&self) -> QueueFuture<'_, Result<bool, Error>> {
+    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>> {
         Box::pin(async {
             let now = self.api.clock.now();
             Ok(Returns(self.api).of(Some(self.id().await?)).await?.iter().any(|planned| planned.at > now))
         })
     }
 
-    fn switch_off(&self, before: Timestamp) -> QueueFuture<'_, Result<(), Error>> {
+    fn switch_off(&self, before: Timestamp) -> IntakeFuture<'_, Result<(), Error>> {
         Box::pin(self.switch(Some(before)))
     }
 
-    fn switch_on(&self) -> QueueFuture<'_, Result<(), Error>> {
+    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>> {
         Box::pin(self.switch(None))
     }
 }

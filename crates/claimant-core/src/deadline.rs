@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::clock::Timestamp;
-use crate::limits::{LEASE_MARGIN_MS, LEASE_MAX_MS, SETTLE_RESERVE_MAX_MS};
+use crate::limits::{LEASE_MARGIN_MS, LEASE_MAX_MS, SETTLE_RESERVE_MAX_MS, STORE_CALL_MAX_MS, STORE_GUARD_MS};
 
 /// No invocation lasts longer: a deadline beyond it is implausible, and clamped.
 const LONGEST: Duration = Duration::from_millis(LEASE_MAX_MS);
@@ -63,4 +63,32 @@ impl Schedule {
 /// Returns how long it is until `at`; zero if that is past.
 pub(crate) fn until(at: Instant) -> Duration {
     at.saturating_duration_since(Instant::now())
+}
+
+/// Returns how long a store may take until `at`: for the engine, and a little less for the store itself.
+pub(crate) fn store_time(at: Instant) -> (Duration, Duration) {
+    let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
+    (within, guarded(within))
+}
+
+/// Returns a little less than `within`, so that what is called gives up before its caller does, and the answers that it has by
+/// then count.
+pub(crate) fn guarded(within: Duration) -> Duration {
+    within - Duration::from_millis(STORE_GUARD_MS).min(within / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_has_less_time_than_the_engine_waits_for_it() {
+        let (most, guard) = (STORE_CALL_MAX_MS, STORE_GUARD_MS);
+        for (left, engine, store) in
+            [(0, 0, 0), (4, 4, 3), (1_000, 1_000, 1_000 - guard), (900_000, most, most - guard)]
+        {
+            let (within, guarded) = store_time(Instant::now() + Duration::from_millis(left));
+            assert_eq!((within.as_millis(), guarded.as_millis()), (engine.into(), store.into()), "{left} ms");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! `ListEventSourceMappings`, as the check of the mapping needs it.
 
 use aws_config::SdkConfig;
-use claimant_aws::signed::{Request, Service, encoded, send};
-use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_aws::intake::Api;
+use claimant_core::{Error, SystemClock};
 use serde::Deserialize;
 
 /// A page of event source mappings.
@@ -33,14 +33,8 @@ pub(crate) enum ListError {
 
 /// Lists the mappings of this function and this event source, by their ARNs.
 pub(crate) async fn list_mappings(config: &SdkConfig, function_arn: &str, source_arn: &str) -> Result<Page, ListError> {
-    let path = format!(
-        "/2015-03-31/event-source-mappings?EventSourceArn={}&FunctionName={}",
-        encoded(source_arn),
-        encoded(function_arn)
-    );
-    let (service, endpoint, near, method) = (Service::Lambda, None, function_arn, "GET");
-    let request = Request { service, endpoint, near, method, path, body: String::new() };
-    let answer = send(config, request, || Ok(SystemClock.now())).await.map_err(ListError::Failed)?;
+    let api = Api { config, lambda: None, scheduler: None, near: function_arn, clock: &SystemClock };
+    let answer = api.list_mappings(function_arn, source_arn).await.map_err(ListError::Failed)?;
     match answer.status {
         200 => serde_json::from_slice(&answer.body)
             .map_err(|e| ListError::Failed(Error::new("Lambda's API sent a malformed response").caused_by(e))),

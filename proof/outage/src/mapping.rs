@@ -5,7 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claimant_core::{Clock as _, DeadLetter, Error, HideAnswer, Intake, Queue, Timestamp};
-use claimant_core::{Confirmation, QueueFuture, intake};
+use claimant_core::{
+    Confirmation, QueueFuture,
+    intake::{self, IntakeFuture},
+};
 use tokio::time::sleep;
 
 use crate::world::VirtualClock;
@@ -61,14 +64,14 @@ impl Mapping {
 }
 
 impl Intake for Mapping {
-    fn is_on(&self) -> QueueFuture<'_, Result<bool, Error>> {
+    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
         Box::pin(async {
             sleep(REQUEST).await;
             Ok(self.state().asked(self.clock.now()))
         })
     }
 
-    fn plan_return<'a>(&'a self, at: Timestamp, _why: &'a str) -> QueueFuture<'a, Result<(), Error>> {
+    fn plan_return<'a>(&'a self, at: Timestamp, _why: &'a str) -> IntakeFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             sleep(REQUEST).await;
             let mut state = self.state();
@@ -79,7 +82,7 @@ impl Intake for Mapping {
         })
     }
 
-    fn has_return(&self) -> QueueFuture<'_, Result<bool, Error>> {
+    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>> {
         Box::pin(async {
             sleep(REQUEST).await;
             let now = self.clock.now();
@@ -87,7 +90,7 @@ impl Intake for Mapping {
         })
     }
 
-    fn switch_off(&self, before: Timestamp) -> QueueFuture<'_, Result<(), Error>> {
+    fn switch_off(&self, before: Timestamp) -> IntakeFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             sleep(REQUEST).await;
             let now = self.clock.now();
@@ -101,7 +104,7 @@ impl Intake for Mapping {
         })
     }
 
-    fn switch_on(&self) -> QueueFuture<'_, Result<(), Error>> {
+    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>> {
         Box::pin(async {
             sleep(REQUEST).await;
             let now = self.clock.now();

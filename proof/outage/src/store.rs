@@ -8,7 +8,6 @@ use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, MemoryStore, Record, RecordId, Renewed, Settled, Store, StoreError,
     StoreFuture,
 };
-use futures_util::future::join_all;
 use tokio::time::sleep;
 
 use crate::setting::Setting;
@@ -88,10 +87,7 @@ impl Store for Table {
     ) -> StoreFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             sleep(Setting::STORE).await;
-            let each = settlements
-                .into_iter()
-                .map(|(claim, settlement)| async move { self.inner.settle(claim, &settlement, call).await });
-            join_all(each).await
+            self.inner.settle_all(settlements, call).await
         })
     }
 

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use crate::clock::Clock;
-use crate::deadline::until;
+use crate::claim::{Claim, OwnerToken};
+use crate::clock::{Clock, Timestamp};
+use crate::deadline::store_time;
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 use crate::intake::Intake;
-use crate::key::ConsumerName;
-use crate::limits::{STORE_CALL_MAX_MS, STORE_GUARD_MS};
+use crate::key::{ConsumerName, MessageId, RecordId};
 use crate::meter::Meter;
-use crate::store::{Call, Store};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
+use crate::record::Record;
+use crate::store::{Call, ClaimAnswer, Renewed, Store, StoreError, StoreErrorKind};
 
 /// An invocation or a worker that asks.
 #[derive(Clone, Copy)]
@@ -31,11 +34,58 @@ pub(crate) struct Asker<'a> {
 
 impl<'a> Asker<'a> {
     /// Returns how long a call of the store may take, and the call, which has a little less.
-    pub(crate) fn call(&self) -> (Duration, Call<'a>) {
-        let within = until(self.by).min(Duration::from_millis(STORE_CALL_MAX_MS));
-        let guard = Duration::from_millis(STORE_GUARD_MS).min(within / 4);
-        (within, Call { within: within - guard, meter: self.meter })
+    fn call(&self) -> (Duration, Call<'a>) {
+        let (within, guarded) = store_time(self.by);
+        (within, Call { within: guarded, meter: self.meter })
     }
+
+    /// Reads a record.
+    pub(crate) async fn get(&self, id: &RecordId) -> Result<Option<Record>, StoreError> {
+        let (within, call) = self.call();
+        timeout(within, self.store.get(id, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+    }
+
+    /// Claims a record until then, with the name of who does it in place of a message.
+    pub(crate) async fn claim(
+        &self,
+        (id, by): (&RecordId, &MessageId),
+        (now, lease_until): (Timestamp, Timestamp),
+        policy: ClaimPolicy,
+    ) -> Result<ClaimAnswer, StoreError> {
+        let request = ClaimRequest {
+            id: id.clone(),
+            owner: OwnerToken::draw().map_err(|error| StoreError::new(StoreErrorKind::Other, error.to_string()))?,
+            message_id: by.clone(),
+            fingerprint: Fingerprint::of_bytes(&[]),
+            now,
+            lease_until,
+            policy,
+            first_delivery: false,
+        };
+        let (within, call) = self.call();
+        timeout(within, self.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+    }
+
+    /// Renews a claim.
+    pub(crate) async fn renew(&self, claim: &mut Claim, renewal: Renewal) -> Result<Renewed, StoreError> {
+        let (within, call) = self.call();
+        timeout(within, self.store.renew(claim, renewal, call))
+            .await
+            .unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+    }
+
+    /// Releases a claim. Without an answer it ends with its lease.
+    pub(crate) async fn release(&self, claim: Claim, policy: ClaimPolicy) {
+        let settlement = Settlement { ending: Ending::Released, now: self.clock.now(), policy };
+        let (within, call) = self.call();
+        let _ = timeout(within, self.store.settle(claim, &settlement, call)).await;
+    }
+}
+
+/// Returns the policy of a record that processes share: no work is lost with its owner, and every request is the same.
+pub(crate) const fn policy(skew: Duration, window_s: u64) -> ClaimPolicy {
+    let window = Duration::from_secs(window_s);
+    ClaimPolicy { abandoned: Abandoned::Rerun, conflicts: Conflicts::Ignore, skew, window }
 }
 
 /// A worker that takes its work by itself and not in batches, as one that asks.

@@ -15,10 +15,11 @@ use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
 use crate::deadline::{Schedule, until};
+pub(crate) use crate::deadline::{guarded, store_time};
 use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, MessageId};
-use crate::limits::{RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, STORE_CALL_MAX_MS, STORE_GUARD_MS, VISIBILITY_MAX_S};
+use crate::limits::{RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, VISIBILITY_MAX_S};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
@@ -248,33 +249,5 @@ impl<'a> BatchContext<'a> {
     /// do not all come at once.
     pub(crate) fn after_lease(&self, message_id: &MessageId, until: Timestamp) -> Duration {
         until.since(self.now()) + backoff::jitter(message_id)
-    }
-}
-
-/// Returns how long a store may take until `at`: for the engine, and a little less for the store itself.
-pub(crate) fn store_time(at: Instant) -> (Duration, Duration) {
-    let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
-    (within, guarded(within))
-}
-
-/// Returns a little less than `within`, so that what is called gives up before its caller does, and the answers that it has by
-/// then count.
-pub(crate) fn guarded(within: Duration) -> Duration {
-    within - Duration::from_millis(STORE_GUARD_MS).min(within / 4)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_store_has_less_time_than_the_engine_waits_for_it() {
-        let (most, guard) = (STORE_CALL_MAX_MS, STORE_GUARD_MS);
-        for (left, engine, store) in
-            [(0, 0, 0), (4, 4, 3), (1_000, 1_000, 1_000 - guard), (900_000, most, most - guard)]
-        {
-            let (within, guarded) = store_time(Instant::now() + Duration::from_millis(left));
-            assert_eq!((within.as_millis(), guarded.as_millis()), (engine.into(), store.into()), "{left} ms");
-        }
     }
 }

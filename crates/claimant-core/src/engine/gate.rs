@@ -10,7 +10,7 @@ use super::call::AfterCall;
 use super::context::BatchContext;
 use super::run::{AT_TIMEOUT, RunEnd};
 use super::shared_breaker::{Probe, SharedBreaker};
-use crate::protocol::breaker::{Effect, Seen};
+use crate::protocol::breaker::{Effect, Health};
 
 pub(crate) struct Gate<'a> {
     cx: BatchContext<'a>,
@@ -83,7 +83,7 @@ impl<'a> Gate<'a> {
         let (seen, took) = match after {
             AfterCall::Ran(ran) => (seen(breaker, &ran.end), ran.took),
             // It has committed, or lost its key; its handler has returned in any case.
-            AfterCall::Settled(_) => (Seen::Answered, Duration::ZERO),
+            AfterCall::Settled(_) => (Health::Answered, Duration::ZERO),
         };
         match breaker.after_run(seen, took, self.probe.is_some(), cx.now()) {
             Effect::Nothing => {}
@@ -111,11 +111,11 @@ impl<'a> Gate<'a> {
 }
 
 /// Returns what the end of a run says of the system that the handler calls.
-fn seen(breaker: &SharedBreaker, end: &RunEnd) -> Seen {
+fn seen(breaker: &SharedBreaker, end: &RunEnd) -> Health {
     match end {
-        RunEnd::Returned(Ok(_)) => Seen::Answered,
-        RunEnd::Returned(Err(failure)) if breaker.is_of(failure) => Seen::Failed,
-        RunEnd::Cancelled(why) if *why == AT_TIMEOUT => Seen::Failed,
-        _ => Seen::Nothing,
+        RunEnd::Returned(Ok(_)) => Health::Answered,
+        RunEnd::Returned(Err(failure)) if breaker.is_of(failure) => Health::Away,
+        RunEnd::Cancelled(why) if *why == AT_TIMEOUT => Health::Away,
+        _ => Health::Unknown,
     }
 }

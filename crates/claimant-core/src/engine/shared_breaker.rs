@@ -5,21 +5,20 @@ use std::sync::{self, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard, Notify};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::asker::Asker;
+use super::asker::{Asker, policy};
 use super::pauses::Pauses;
 use crate::breaker::{BREAKER_CONSUMER, Breaker};
-use crate::claim::{Claim, OwnerToken};
+use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::error::Chain;
 use crate::failure::Failure;
-use crate::fingerprint::Fingerprint;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 use crate::limits::{BREAKER_LOOK_MS, BREAKER_WINDOW_S};
-use crate::protocol::breaker::{Effect, Known, Rules, Seen, Shown, after_run, back, shown, window};
-use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Refusal, Renewal, Settlement};
-use crate::store::{ClaimAnswer, StoreError, StoreErrorKind};
+use crate::protocol::breaker::{Effect, Health, Known, Rules, Shown, after_run, back, shown, window};
+use crate::protocol::{ClaimPolicy, Refusal, Renewal};
+use crate::store::{ClaimAnswer, StoreError};
 
 /// Between two reads of the record at least.
 const LOOK_MIN: Duration = Duration::from_millis(50);
@@ -69,12 +68,7 @@ impl SharedBreaker {
             rules: breaker.rules,
             id: RecordId::new(&record_of, &Key::new(breaker.downstream.as_str())?),
             by: MessageId::new(consumer.as_str())?,
-            policy: ClaimPolicy {
-                abandoned: Abandoned::Rerun,
-                conflicts: Conflicts::Ignore,
-                skew,
-                window: Duration::from_secs(BREAKER_WINDOW_S),
-            },
+            policy: policy(skew, BREAKER_WINDOW_S),
             state: sync::Mutex::new(State { known: Known::CLOSED, since: Instant::now() }),
             pauses: Pauses::default(),
             changed: Notify::new(),
@@ -103,7 +97,7 @@ impl SharedBreaker {
 
     /// Takes note of a run that took so long, and returns what is to be done about the record. A run that began before what is
     /// known now changes nothing; nor does another one's while this process probes.
-    pub(crate) fn after_run(&self, seen: Seen, took: Duration, probes: bool, now: Timestamp) -> Effect {
+    pub(crate) fn after_run(&self, seen: Health, took: Duration, probes: bool, now: Timestamp) -> Effect {
         let began = Instant::now() - took;
         let mut state = self.state();
         if began < state.since || matches!(state.known, Known::Probing { .. }) != probes {
@@ -176,9 +170,7 @@ impl SharedBreaker {
             // Another invocation has just looked.
             return None;
         }
-        let (within, call) = asker.call();
-        let read = timeout(within, asker.store.get(&self.id, call)).await;
-        let record = match read.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+        let record = match asker.get(&self.id).await {
             Ok(record) => record,
             // It is open as long as this process knows. The others that wait have had this answer, too.
             Err(_) if asker.clock.now() < until => {
@@ -252,21 +244,9 @@ impl SharedBreaker {
 
     /// Claims the record. The lease outlasts a probe that takes as long as others.
     async fn claim(&self, asker: Asker<'_>) -> Result<ClaimAnswer, StoreError> {
-        let owner = OwnerToken::draw().map_err(|error| StoreError::new(StoreErrorKind::Other, error.to_string()))?;
         let now = asker.clock.now();
         let lease_until = now.plus(self.rules.open_for.max(asker.expected));
-        let request = ClaimRequest {
-            id: self.id.clone(),
-            owner,
-            message_id: self.by.clone(),
-            fingerprint: Fingerprint::of_bytes(&[]),
-            now,
-            lease_until,
-            policy: self.policy(now, lease_until),
-            first_delivery: false,
-        };
-        let (within, call) = asker.call();
-        timeout(within, asker.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+        asker.claim((&self.id, &self.by), (now, lease_until), self.policy(now, lease_until)).await
     }
 
     /// Leaves the breaker open under this claim, for as long as its turn is, and pauses the intake. Returns whether it did.
@@ -278,9 +258,8 @@ impl SharedBreaker {
         let lease_until = now.plus(open_for).max(claim.lease_until.plus(if paused { least } else { Duration::ZERO }));
         if lease_until.since(claim.lease_until) >= least {
             let renewal = Renewal { lease_until, now, policy: self.policy(now, lease_until) };
-            let (within, call) = asker.call();
             // Without an answer it is half open a little earlier.
-            let _ = timeout(within, asker.store.renew(&mut claim, renewal, call)).await;
+            let _ = asker.renew(&mut claim, renewal).await;
         }
         let until = claim.lease_until.plus(self.policy.skew);
         tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, attempt = claim.attempt, open_ms = until.since(now).as_millis() as u64, "breaker opened: messages are held back");
@@ -303,10 +282,8 @@ impl Probe<'_> {
         if !closed {
             return breaker.lengthen(asker, claim).await;
         }
-        let settlement = Settlement { ending: Ending::Released, now: asker.clock.now(), policy: breaker.policy };
-        let (within, call) = asker.call();
-        // Without an answer it ends with its lease: other processes then probe, too.
-        let _ = timeout(within, asker.store.settle(claim, &settlement, call)).await;
+        // Without an answer, other processes then probe, too.
+        asker.release(claim, breaker.policy).await;
         breaker.pauses.resume(asker, &breaker.downstream).await;
         false
     }

@@ -4,20 +4,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use super::asker::Asker;
-use crate::claim::{Claim, OwnerToken};
+use super::asker::{Asker, policy};
+use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::error::Chain;
-use crate::fingerprint::Fingerprint;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 use crate::limit::{LIMIT_CONSUMER, Limit};
 use crate::limits::{LIMIT_LEASE_MS, LIMIT_WINDOW_S};
 use crate::protocol::rate::Allowed;
 use crate::protocol::slots::{Claimed, Now, Slots, Step};
-use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Refusal, Renewal, Settlement};
-use crate::store::{ClaimAnswer, Renewed, StoreError, StoreErrorKind};
+use crate::protocol::{ClaimPolicy, Refusal, Renewal};
+use crate::store::{ClaimAnswer, Renewed, StoreError};
 
 /// What is known, and the claims by the numbers of their slots.
 #[derive(Debug)]
@@ -84,12 +83,7 @@ impl SharedLimit {
             record: id(limit.downstream.clone())?,
             slots: slots?,
             by: MessageId::new(consumer.as_str())?,
-            policy: ClaimPolicy {
-                abandoned: Abandoned::Rerun,
-                conflicts: Conflicts::Ignore,
-                skew,
-                window: Duration::from_secs(LIMIT_WINDOW_S),
-            },
+            policy: policy(skew, LIMIT_WINDOW_S),
             state: Mutex::new(State { slots: known, claims: Vec::new(), warned: false }),
             changed: Notify::new(),
         })
@@ -145,9 +139,7 @@ impl SharedLimit {
 
     async fn read(&self, asker: Asker<'_>) {
         let mut asking = Asking(Some(self));
-        let (within, call) = asker.call();
-        let read = timeout(within, asker.store.get(&self.record, call)).await;
-        let set = match read.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+        let set = match asker.get(&self.record).await {
             Ok(record) => Ok(Allowed::set_by(record.as_ref(), asker.clock.now())),
             Err(error) => {
                 self.warn(asker, &error);
@@ -166,7 +158,9 @@ impl SharedLimit {
     async fn claim(&self, number: u32, asker: Asker<'_>) {
         let mut asking = Asking(Some(self));
         let asked = now(asker.clock);
-        let answer = self.ask(number, asked, asker).await;
+        let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
+        let slot = (&self.slots[number as usize], &self.by);
+        let answer = asker.claim(slot, (asked.wall, lease_until), self.policy).await;
         asking.0 = None;
         let came = match answer {
             Ok(ClaimAnswer::Granted(claim)) => {
@@ -191,22 +185,6 @@ impl SharedLimit {
         self.with(|slots| slots.claimed(number, came, now(asker.clock)));
     }
 
-    async fn ask(&self, number: u32, asked: Now, asker: Asker<'_>) -> Result<ClaimAnswer, StoreError> {
-        let owner = OwnerToken::draw().map_err(|error| StoreError::new(StoreErrorKind::Other, error.to_string()))?;
-        let request = ClaimRequest {
-            id: self.slots[number as usize].clone(),
-            owner,
-            message_id: self.by.clone(),
-            fingerprint: Fingerprint::of_bytes(&[]),
-            now: asked.wall,
-            lease_until: asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS)),
-            policy: self.policy,
-            first_delivery: false,
-        };
-        let (within, call) = asker.call();
-        timeout(within, asker.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
-    }
-
     fn take_claim(&self, number: u32) -> Option<Claim> {
         let mut state = self.state();
         let at = state.claims.iter().position(|(other, _)| *other == number)?;
@@ -220,9 +198,7 @@ impl SharedLimit {
         };
         let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
         let renewal = Renewal { lease_until, now: asked.wall, policy: self.policy };
-        let (within, call) = asker.call();
-        let renewed = timeout(within, asker.store.renew(&mut claim, renewal, call)).await;
-        let answer = match renewed.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+        let answer = match asker.renew(&mut claim, renewal).await {
             Ok(Renewed::Held) => Ok(Some(claim.lease_until)),
             Ok(Renewed::Lost) => Ok(None),
             Err(_) => Err(()),
@@ -235,11 +211,9 @@ impl SharedLimit {
     }
 
     async fn release(&self, number: u32, asker: Asker<'_>) {
-        let Some(claim) = self.take_claim(number) else { return };
-        let settlement = Settlement { ending: Ending::Released, now: asker.clock.now(), policy: self.policy };
-        let (within, call) = asker.call();
-        // Without an answer it ends with its lease.
-        let _ = timeout(within, asker.store.settle(claim, &settlement, call)).await;
+        if let Some(claim) = self.take_claim(number) {
+            asker.release(claim, self.policy).await;
+        }
     }
 
     /// Logs once what another try does not fix.

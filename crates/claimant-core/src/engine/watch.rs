@@ -15,7 +15,8 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::limits::{SKEW_DEFAULT_MS, STORE_CALL_MAX_MS};
-use crate::protocol::breaker::{Effect, Seen};
+use crate::protocol::breaker::Effect;
+pub use crate::protocol::breaker::Health;
 use crate::store::Store;
 
 /// The longest that is waited in one go; then again.
@@ -23,17 +24,6 @@ const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long a worker waits that looks only once.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// What a run says of the system that it calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
-    /// It has answered.
-    Answered,
-    /// It is away, or gave no answer in time.
-    Away,
-    /// Nothing.
-    Unknown,
-}
 
 /// A [`Breaker`] as one process knows it, for workers that take their work by themselves. All that name its system in one store share it,
 /// also consumers of queues.
@@ -127,13 +117,8 @@ impl Passage<'_> {
     /// Takes note of a run that took so long.
     pub fn after_run(&mut self, health: Health, took: Duration) {
         let watch = self.watch;
-        let seen = match health {
-            Health::Answered => Seen::Answered,
-            Health::Away => Seen::Failed,
-            Health::Unknown => Seen::Nothing,
-        };
         let asker = watch.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
-        match watch.breaker.after_run(seen, took, self.probe.is_some(), watch.worker.clock.now()) {
+        match watch.breaker.after_run(health, took, self.probe.is_some(), watch.worker.clock.now()) {
             Effect::Nothing => {}
             Effect::Open => self.writes.push(Box::pin(watch.breaker.open(asker))),
             effect => {

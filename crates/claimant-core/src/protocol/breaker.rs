@@ -88,15 +88,15 @@ impl Known {
     }
 }
 
-/// What a handler's run says of the system that it called.
+/// What a run says of the system that it calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// It is there.
+pub enum Health {
+    /// It has answered.
     Answered,
-    /// It is away, or gives no answer in time.
-    Failed,
+    /// It is away, or gave no answer in time.
+    Away,
     /// Nothing.
-    Nothing,
+    Unknown,
 }
 
 /// What is to be done about the record.
@@ -112,20 +112,20 @@ pub(crate) enum Effect {
 }
 
 /// Decides what a run changes that began under what is known.
-pub(crate) fn after_run(known: Known, seen: Seen, rules: &Rules, now: Timestamp) -> (Known, Effect) {
+pub(crate) fn after_run(known: Known, seen: Health, rules: &Rules, now: Timestamp) -> (Known, Effect) {
     let open = Known::Open { until: now.plus(rules.open_for) };
     match (known, seen) {
-        (_, Seen::Nothing) | (Known::Open { .. }, _) => (known, Effect::Nothing),
+        (_, Health::Unknown) | (Known::Open { .. }, _) => (known, Effect::Nothing),
         (Known::Closed(calls), seen) => {
-            let calls = calls.and(seen == Seen::Failed);
+            let calls = calls.and(seen == Health::Away);
             let opens = calls.failures(rules.of) >= rules.failures;
             if opens { (open, Effect::Open) } else { (Known::Closed(calls), Effect::Nothing) }
         }
-        (Known::Probing { .. }, Seen::Failed) => (open, Effect::OpenAgain),
-        (Known::Probing { answered }, Seen::Answered) if answered + 1 >= BREAKER_PROBES => {
+        (Known::Probing { .. }, Health::Away) => (open, Effect::OpenAgain),
+        (Known::Probing { answered }, Health::Answered) if answered + 1 >= BREAKER_PROBES => {
             (Known::CLOSED, Effect::Close)
         }
-        (Known::Probing { answered }, Seen::Answered) => (Known::Probing { answered: answered + 1 }, Effect::Nothing),
+        (Known::Probing { answered }, Health::Answered) => (Known::Probing { answered: answered + 1 }, Effect::Nothing),
     }
 }
 
@@ -174,9 +174,9 @@ mod tests {
         let mut effect = Effect::Nothing;
         for run in runs.chars() {
             let seen = match run {
-                'x' => Seen::Failed,
-                '.' => Seen::Answered,
-                _ => Seen::Nothing,
+                'x' => Health::Away,
+                '.' => Health::Answered,
+                _ => Health::Unknown,
             };
             (known, effect) = after_run(known, seen, &RULES, NOW);
         }
@@ -196,7 +196,7 @@ mod tests {
         let all = Rules { failures: 64, of: 64, ..RULES };
         let mut known = Known::CLOSED;
         for n in 1..=64 {
-            known = after_run(known, Seen::Failed, &all, NOW).0;
+            known = after_run(known, Health::Away, &all, NOW).0;
             assert_eq!(known.is_closed(), n < 64);
         }
     }
