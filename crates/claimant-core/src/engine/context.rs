@@ -181,12 +181,12 @@ impl<'a> BatchContext<'a> {
         self.shared.receives_max.unwrap_or(RECEIVES_MAX_DEFAULT)
     }
 
-    /// Returns whether a message that was received this often has one receive left at most.
     /// Returns whether the queue dead-letters the message after this receive.
     pub(crate) fn is_last_receive(&self, message: &Message) -> bool {
         message.receive_count() >= self.receives_max()
     }
 
+    /// Returns whether a message that was received this often has one receive left at most.
     pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
         receive_count + 1 >= self.receives_max().max(2)
     }
