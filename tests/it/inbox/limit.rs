@@ -80,7 +80,8 @@ async fn a_worker_and_a_queue_run_no_more_at_once_than_the_limit() {
     let (limit, runs) = (Limit::new("ses").at_once(3).slots(3), Runs::default());
     let worker = worker(&world, &runs, 30).limit(limit.clone(), store.clone());
     let (done, ()) = tokio::join!(run(&worker), consume(&world, &store, &runs, (10, 30, limit)));
-    assert_eq!((done.done, runs.most.load(Ordering::SeqCst)), (30, 3));
+    assert_eq!(done.done, 30);
+    assert!(runs.most.load(Ordering::SeqCst) <= 3, "{:?}", runs.most);
     assert_eq!(held(&world).await, 0);
 }
 
