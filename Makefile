@@ -35,7 +35,7 @@ test: ## Everything: lints, unit and integration tests, the template, a round of
 	cargo fmt --all --check
 	@$(MAKE) -j2 tools tests
 	@# While one waits, another computes. The longest come first.
-	@$(MAKE) -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+	@$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
 		test-servers test-functions test-new test-alone test-seeds test-storm test-licences test-templates
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
@@ -54,7 +54,7 @@ test-alone:
 # Always of the whole workspace: with -p, the SDKs would be built again for fewer features. These tests wait more than they
 # compute: more at once than there are cores.
 test-servers:
-	RUST_TEST_THREADS=8 cargo test --workspace --locked --test it -- --ignored --skip lambda_round
+	RUST_TEST_THREADS=6 cargo test --workspace --locked --test it -- --ignored --skip lambda_round
 
 test-functions:
 	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test servers --bin example -- --ignored

@@ -43,29 +43,11 @@ fn copy(options: &str, from: &Path, to: &Path) {
     assert!(copied.success(), "cp {options} {} {}", from.display(), to.display());
 }
 
-/// What users depend on or install.
-const PACKAGES: [&str; 20] = [
-    "claimant",
-    "claimant-aws",
-    "claimant-cli",
-    "claimant-console",
-    "claimant-core",
-    "claimant-decode",
-    "claimant-doctor",
-    "claimant-dynamodb",
-    "claimant-events",
-    "claimant-inbox",
-    "claimant-lambda",
-    "claimant-local",
-    "claimant-operate",
-    "claimant-otel",
-    "claimant-producer",
-    "claimant-redis",
-    "claimant-s3",
-    "claimant-sql",
-    "claimant-template",
-    "claimant-test",
-];
+/// Returns what users depend on or install: each folder in `crates/` is a package of that name.
+fn packages(repository: &Path) -> Vec<String> {
+    let folders = fs::read_dir(repository.join("crates")).unwrap();
+    folders.map(|folder| folder.unwrap().file_name().into_string().unwrap()).collect()
+}
 
 /// A copy of the repository, without what is built of it.
 fn repository(at: &Path) -> PathBuf {
@@ -152,7 +134,9 @@ fn what_users_depend_on_can_be_packed() {
     // Packages depend on each other, and cargo looks only among those that may be published.
     let manifest = fs::read_to_string(repository.join("Cargo.toml")).unwrap();
     fs::write(repository.join("Cargo.toml"), manifest.replace("publish = false", "publish = true")).unwrap();
-    let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
+    let packages = packages(&repository);
+    assert!(packages.len() > 20, "{packages:?}");
+    let packages = packages.iter().flat_map(|package| ["-p", package]);
     let command = ["cargo", "package", "--no-verify", "--offline", "--allow-dirty"].into_iter().chain(packages);
     run(&repository, &at.path().join("target"), &command.collect::<Vec<_>>());
 }
