@@ -28,6 +28,13 @@ fn no_rule_breaks_in_a_few_seeds() {
     check(1_000_000, 100);
 }
 
+/// Seeds that have found something.
+#[test]
+fn no_rule_breaks_where_one_once_did() {
+    // R1: a lease was renewed between the turn of a run and its start.
+    [90_007_195, 90_008_337].into_iter().for_each(|seed| drop(check(seed, 1)));
+}
+
 #[test]
 #[ignore = "takes a minute: make test"]
 fn no_rule_breaks_in_thousands_of_seeds_and_every_fault_occurs() {

@@ -109,7 +109,7 @@ impl<'a> Batch<'a> {
         tokio::select! {
             biased;
             Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
-            Some(after) = self.running.next() => self.ran(after),
+            Some(after) = self.running.next() => after.into_iter().for_each(|after| self.ran(after)),
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
             Some(answers) = self.dead_letters.next() => self.disposed(answers),
             true = self.gate.next() => {}

@@ -160,8 +160,7 @@ impl Run<'_> {
 
     /// Renews the lease of a grant that came late, and has little left of it or nothing.
     pub(crate) async fn renew_late(&self, claim: &mut Claim, lease: Duration) -> Renewed {
-        let little = claim.lease_until < self.cx.now().plus(lease / RENEWALS_PER_LEASE * 2);
-        if little { self.renew(claim, lease).await } else { Renewed::Held }
+        if is_little(self.cx, claim, lease) { self.renew(claim, lease).await } else { Renewed::Held }
     }
 
     /// Hides the message until its batch is reported, if its handler, which began then, was under a lease that was renewed: until
@@ -214,6 +213,11 @@ impl Run<'_> {
             Ok(HideAnswer::Hidden) | Err(_) => Renewed::Held,
         }
     }
+}
+
+/// Returns whether a claim has little left of its lease, or nothing.
+pub(crate) fn is_little(cx: BatchContext<'_>, claim: &Claim, lease: Duration) -> bool {
+    claim.lease_until < cx.now().plus(lease / RENEWALS_PER_LEASE * 2)
 }
 
 /// Returns when a handler that starts now is cancelled, and the word for it.

@@ -11,7 +11,7 @@ use super::admission;
 use super::call::{self, AfterCall, CallRan};
 use super::context::BatchContext;
 use super::limiting::Starts;
-use super::run::{Ran, Run, RunEnd};
+use super::run::{Ran, Run, RunEnd, is_little};
 use super::tenants::Turns;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
@@ -19,6 +19,8 @@ use crate::deadline::until;
 use crate::handler::AnyHandler;
 use crate::identity::Identity;
 use crate::limits::CALL_LINGER_MS;
+use crate::options::Lease;
+use crate::store::Renewed;
 
 #[expect(clippy::large_enum_variant, reason = "a box for each message costs more than the room in a few futures")]
 /// A handler's run that ended: for one message, or for those of a call.
@@ -33,6 +35,8 @@ pub(crate) struct Running<'a> {
     ready: Turns<Claimed>,
     /// Those for which a batch handler is called alone.
     alone: VecDeque<Claimed>,
+    /// Those that were granted late, and are renewed before their turns of a limit: what begins late would be too near to the next one.
+    renewing: FuturesUnordered<BoxFuture<'a, (Claimed, Renewed)>>,
     /// When those have waited long enough for others.
     linger_until: Option<Instant>,
     runs: FuturesUnordered<BoxFuture<'a, Ended>>,
@@ -50,6 +54,7 @@ impl<'a> Running<'a> {
             cx,
             ready: Turns::new(),
             alone: VecDeque::new(),
+            renewing: FuturesUnordered::new(),
             linger_until: None,
             runs: FuturesUnordered::new(),
             in_runs: 0,
@@ -59,6 +64,17 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed) {
+        match self.cx.options().lease {
+            Lease::Renewed(lease)
+                if self.cx.shared.slots.limit.is_some() && is_little(self.cx, &claimed.claim, lease) =>
+            {
+                self.renewing.push(Box::pin(renewed(self.cx, claimed, lease)));
+            }
+            _ => self.make_ready(claimed),
+        }
+    }
+
+    fn make_ready(&mut self, claimed: Claimed) {
         let Identity { tenant, .. } = &claimed.work.identity;
         match (&self.cx.shared.consumer.handler, tenant.clone()) {
             (Runner::Batch(_), _) if claimed.is_alone() => self.alone.push_back(claimed),
@@ -69,7 +85,7 @@ impl<'a> Running<'a> {
 
     /// Returns how many claims are here: their handlers run, or wait for a slot.
     pub(crate) fn len(&self) -> usize {
-        self.waiting() + self.in_runs + self.ended.len()
+        self.waiting() + self.renewing.len() + self.in_runs + self.ended.len()
     }
 
     /// Takes the claims that wait for a slot.
@@ -94,7 +110,7 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.runs.is_empty() && self.ended.is_empty()
+        self.runs.is_empty() && self.ended.is_empty() && self.renewing.is_empty()
     }
 
     /// Returns until when a call waits for other items; `None` once that is over, too: what it then waits for is a slot.
@@ -174,12 +190,32 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Waits until a handler ends; `None` where none runs. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<AfterCall> {
+    /// Waits until a handler ends, or a claim is renewed, of which nothing came yet; `None` where there is neither. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Option<AfterCall>> {
         if let Some(after) = self.ended.pop_front() {
-            return Some(after);
+            return Some(Some(after));
         }
-        let call = match self.runs.next().await? {
+        let ended = tokio::select! {
+            biased;
+            Some(ended) = self.runs.next() => ended,
+            Some((claimed, renewed)) = self.renewing.next() => return Some(self.after_renewal(claimed, renewed)),
+            else => return None,
+        };
+        Some(self.after_run(ended))
+    }
+
+    fn after_renewal(&mut self, claimed: Claimed, renewed: Renewed) -> Option<AfterCall> {
+        if renewed == Renewed::Held {
+            self.make_ready(claimed);
+            return None;
+        }
+        let Claimed { work, claim, held } = claimed;
+        let (end, took) = (RunEnd::LeaseLostUnstarted, Duration::ZERO);
+        Some(AfterCall::Ran(Ran { work: work.without_payload(), claim, held, end, took }.ended()))
+    }
+
+    fn after_run(&mut self, ended: Ended) -> Option<AfterCall> {
+        let call = match ended {
             Ended::One(ran) => {
                 self.in_runs -= 1;
                 if let RunEnd::Returned(_) = ran.end {
@@ -195,6 +231,13 @@ impl<'a> Running<'a> {
         self.ended.extend(call.items);
         self.ended.pop_front()
     }
+}
+
+/// Renews the lease of a claim that was granted late.
+async fn renewed(cx: BatchContext<'_>, claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
+    let Claimed { work, mut claim, held } = claimed;
+    let renewed = Run { cx, delivery: &work.delivery, key: &work.identity.key }.renew_late(&mut claim, lease).await;
+    (Claimed { work, claim, held }, renewed)
 }
 
 async fn run<'a>(cx: BatchContext<'a>, handler: &AnyHandler, claimed: Claimed) -> Ended {
