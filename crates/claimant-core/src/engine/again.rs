@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::context::guarded;
 use crate::backoff;
 use crate::clock::Timestamp;
-use crate::deadline::until;
+use crate::deadline::{guarded, until};
 use crate::key::MessageId;
 use crate::limits::VISIBILITY_MAX_S;
 use crate::queue::{Confirmation, Queue, SendAgain};

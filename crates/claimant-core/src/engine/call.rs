@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::context::{BatchContext, store_time};
+use super::context::BatchContext;
 use super::round::{Member, RoundEnd, round};
 use super::run::{HandlerResult, Ran, RunEnd};
 use super::settlement::Unsettled;
@@ -19,7 +19,7 @@ use crate::backoff;
 use crate::batch::AnyBatchHandler;
 use crate::batch_transactions::AnyBatchTransactions;
 use crate::claim::Claim;
-use crate::deadline::until;
+use crate::deadline::{store_time, until};
 use crate::error::Chain;
 use crate::failure::Failure;
 use crate::options::Lease;

@@ -6,14 +6,14 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::context::{BatchContext, store_time};
+use super::context::BatchContext;
 use super::slots::Held;
 use super::spans::{self, Within};
 use super::tenants::Turns;
 use super::work::{Claimed, Delivery, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
-use crate::deadline::until;
+use crate::deadline::{store_time, until};
 use crate::error::Chain;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
@@ -74,10 +74,8 @@ impl<'a> Claiming<'a> {
     }
 
     pub(crate) fn push(&mut self, work: Work<Payload>) {
-        match work.identity.tenant.clone() {
-            Some(_) if self.cx.is_last_receive(&work.delivery.message) => self.waiting.push_first(work),
-            tenant => self.waiting.push_back(tenant, work),
-        }
+        let is_last = self.cx.is_last_receive(&work.delivery.message);
+        self.waiting.push(work.identity.tenant.clone(), is_last, work);
     }
 
     /// Returns the next message: of the tenant whose turn it is.

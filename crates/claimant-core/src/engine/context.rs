@@ -15,7 +15,6 @@ use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
 use crate::deadline::{Schedule, until};
-pub(crate) use crate::deadline::{guarded, store_time};
 use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, MessageId};

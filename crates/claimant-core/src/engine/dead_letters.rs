@@ -6,10 +6,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::timeout;
 
-use super::context::{BatchContext, guarded};
+use super::context::BatchContext;
 use super::exit::Disposal;
 use super::work::Delivery;
-use crate::deadline::until;
+use crate::deadline::{guarded, until};
 use crate::key::RecordId;
 use crate::limits::DEAD_LETTERS_BATCH_MAX;
 use crate::queue::Confirmation;

@@ -10,12 +10,13 @@ use super::call::AfterCall;
 use super::context::BatchContext;
 use super::run::{AT_TIMEOUT, RunEnd};
 use super::shared_breaker::{Probe, SharedBreaker};
-use crate::protocol::breaker::{Effect, Health};
+use super::way::{Way, Write};
+use crate::protocol::breaker::Health;
 
 pub(crate) struct Gate<'a> {
     cx: BatchContext<'a>,
-    /// Set while this invocation probes.
-    probe: Option<Probe<'a>>,
+    /// Through its breaker, if it has one.
+    way: Option<Way<'a>>,
     /// The wait for the breaker, and what is written to its record.
     calls: FuturesUnordered<BoxFuture<'a, After<'a>>>,
     /// How often this invocation has paused the intake.
@@ -30,16 +31,12 @@ enum After<'a> {
 
 impl<'a> Gate<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
-        Self { cx, probe: None, calls: FuturesUnordered::new(), pauses: 0 }
+        Self { cx, way: cx.shared.breaker.as_ref().map(Way::new), calls: FuturesUnordered::new(), pauses: 0 }
     }
 
     /// Returns how many keys may be claimed, while so many are claimed and not settled yet.
     pub(crate) fn room(&self, under_way: usize) -> usize {
-        match (&self.cx.shared.breaker, &self.probe) {
-            (Some(breaker), None) if !breaker.is_closed() => 0,
-            (Some(_), Some(_)) => 1_usize.saturating_sub(under_way),
-            _ => usize::MAX,
-        }
+        self.way.as_ref().map_or(usize::MAX, |way| way.room(under_way))
     }
 
     /// Returns whether no handler may be started.
@@ -49,7 +46,7 @@ impl<'a> Gate<'a> {
 
     /// Returns whether this invocation probes.
     pub(crate) fn probes(&self) -> bool {
-        self.probe.is_some()
+        self.way.as_ref().is_some_and(Way::probes)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -58,51 +55,41 @@ impl<'a> Gate<'a> {
 
     /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them.
     pub(crate) fn go_on(&mut self, waiting: usize, under_way: usize) {
-        let Some(breaker) = &self.cx.shared.breaker else { return };
-        if waiting == 0 && under_way == 0 {
-            match self.probe.take() {
-                Some(probe) if breaker.has_answer() => self.end(probe, true),
-                // Nothing was learned: another one probes when the lease ends.
-                probe => drop(probe),
-            }
-        }
+        let Some(way) = &mut self.way else { return };
+        let (breaker, written) = (way.breaker, if waiting == 0 && under_way == 0 { way.leave() } else { None });
+        self.write(written);
         if waiting > 0 && self.is_shut() && self.is_idle() && self.cx.fits() {
             let (asker, by) = (self.cx.asker(self.cx.schedule.cancel_at), self.cx.slot_by());
             self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, by).await) }));
         }
     }
 
-    fn end(&mut self, probe: Probe<'a>, closed: bool) {
+    fn write(&mut self, write: Option<Write<'a>>) {
+        let Some(write) = write else { return };
         let asker = self.cx.asker(self.cx.schedule.return_by);
-        self.calls.push(Box::pin(async move { After::Written { paused: probe.end(asker, closed).await } }));
+        self.calls.push(Box::pin(async move { After::Written { paused: write.go(asker).await } }));
     }
 
     /// Takes note of what a run says of the system.
     pub(crate) fn after_run(&mut self, after: &AfterCall) {
-        let (cx, Some(breaker)) = (self.cx, &self.cx.shared.breaker) else { return };
+        let Some(way) = &mut self.way else { return };
         let (seen, took) = match after {
-            AfterCall::Ran(ran) => (seen(breaker, &ran.end), ran.took),
+            AfterCall::Ran(ran) => (seen(way.breaker, &ran.end), ran.took),
             // It has committed, or lost its key; its handler has returned in any case.
             AfterCall::Settled(_) => (Health::Answered, Duration::ZERO),
         };
-        match breaker.after_run(seen, took, self.probe.is_some(), cx.now()) {
-            Effect::Nothing => {}
-            Effect::Open => {
-                let asker = self.cx.asker(cx.schedule.return_by);
-                self.calls.push(Box::pin(async move { After::Written { paused: breaker.open(asker).await } }));
-            }
-            effect => {
-                if let Some(probe) = self.probe.take() {
-                    self.end(probe, effect == Effect::Close);
-                }
-            }
-        }
+        let write = way.after_run(seen, took, self.cx.now());
+        self.write(write);
     }
 
     /// Waits for a call; `false` where none is under way. Cancel safe.
     pub(crate) async fn next(&mut self) -> bool {
         match self.calls.next().await {
-            Some(After::Waited(probe)) => self.probe = probe.or(self.probe.take()),
+            Some(After::Waited(probe)) => {
+                if let Some(way) = &mut self.way {
+                    way.waited(probe);
+                }
+            }
             Some(After::Written { paused }) => self.pauses += usize::from(paused),
             None => return false,
         }

@@ -17,7 +17,6 @@ use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
 use crate::deadline::until;
 use crate::handler::AnyHandler;
-use crate::identity::Identity;
 use crate::limits::CALL_LINGER_MS;
 use crate::options::Lease;
 use crate::store::Renewed;
@@ -75,12 +74,11 @@ impl<'a> Running<'a> {
     }
 
     fn make_ready(&mut self, claimed: Claimed) {
-        let Identity { tenant, .. } = &claimed.work.identity;
-        match (&self.cx.shared.consumer.handler, tenant.clone()) {
-            (Runner::Batch(_), _) if claimed.is_alone() => self.alone.push_back(claimed),
-            (_, Some(_)) if self.cx.is_last_receive(&claimed.work.delivery.message) => self.ready.push_first(claimed),
-            (_, tenant) => self.ready.push_back(tenant, claimed),
+        if claimed.is_alone() && matches!(self.cx.shared.consumer.handler, Runner::Batch(_)) {
+            return self.alone.push_back(claimed);
         }
+        let is_last = self.cx.is_last_receive(&claimed.work.delivery.message);
+        self.ready.push(claimed.work.identity.tenant.clone(), is_last, claimed);
     }
 
     /// Returns how many claims are here: their handlers run, or wait for a slot.

@@ -8,7 +8,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::admission;
-use super::context::{BatchContext, store_time};
+use super::context::BatchContext;
 use super::exit::Exit;
 use super::settlement::{Then, Unsettled};
 use super::slots::Held;
@@ -17,7 +17,7 @@ use super::work::{Answer, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
-use crate::deadline::until;
+use crate::deadline::{store_time, until};
 use crate::error::Chain;
 use crate::key::MessageId;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};

@@ -117,15 +117,14 @@ impl<W> Turns<W> {
         self.len
     }
 
-    /// Puts it behind those that cannot wait.
-    pub(crate) fn push_first(&mut self, work: W) {
-        self.len += 1;
-        self.first.push_back(work);
-    }
-
-    /// Puts it behind what its tenant has waiting.
-    pub(crate) fn push_back(&mut self, tenant: Option<Tenant>, work: W) {
-        self.queue(tenant).push_back(work);
+    /// Puts it behind what its tenant has waiting; if it is a tenant's and its last receive, behind those that cannot wait.
+    pub(crate) fn push(&mut self, tenant: Option<Tenant>, is_last: bool, work: W) {
+        if tenant.is_some() && is_last {
+            self.len += 1;
+            self.first.push_back(work);
+        } else {
+            self.queue(tenant).push_back(work);
+        }
     }
 
     /// Puts it in front of what its tenant has waiting.
@@ -229,7 +228,7 @@ mod tests {
     fn turns(waiting: &[&'static str]) -> Turns<&'static str> {
         let mut turns = Turns::new();
         for work in waiting {
-            turns.push_back(tenant(work.trim_end_matches(char::is_numeric)), *work);
+            turns.push(tenant(work.trim_end_matches(char::is_numeric)), false, *work);
         }
         turns
     }
@@ -253,8 +252,8 @@ mod tests {
         let mut again = turns(&["a1", "b1", "a2"]);
         assert_eq!(pop(&mut again, &tenants), Some("a1"));
         again.push_front(tenant("a"), "a1");
-        again.push_first("b9");
-        again.push_first("b8");
+        again.push(tenant("b"), true, "b9");
+        again.push(tenant("b"), true, "b8");
         assert_eq!((again.len(), again.iter().count()), (5, 5));
         assert_eq!(rest(again, &tenants), "b9 b8 b1 a1 a2");
     }
@@ -297,7 +296,7 @@ mod tests {
             for number in 0..count {
                 let name = ["a", "a", "a", "b", "c"][random.usize(0..5)];
                 *left.entry(name).or_default() += 1;
-                waiting.push_back(tenant(name), (name, number));
+                waiting.push(tenant(name), false, (name, number));
             }
             let (mut had, mut in_hand, mut seen) = (HashMap::new(), Vec::new(), Vec::new());
             while let Some(place) = waiting.next_claim(&tenants) {

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::asker::Worker;
 use super::shared_breaker::{Probe, SharedBreaker};
+use super::way::{Way, Write};
 use crate::breaker::Breaker;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::limits::{SKEW_DEFAULT_MS, STORE_CALL_MAX_MS};
-use crate::protocol::breaker::Effect;
 pub use crate::protocol::breaker::Health;
 use crate::store::Store;
 
@@ -64,7 +64,13 @@ impl Watch {
     /// Returns one worker's way through it.
     #[must_use]
     pub fn passage(&self) -> Passage<'_> {
-        Passage { watch: self, looked: false, probe: None, wait: None, writes: FuturesUnordered::new() }
+        Passage {
+            watch: self,
+            looked: false,
+            way: Way::new(&self.breaker),
+            wait: None,
+            writes: FuturesUnordered::new(),
+        }
     }
 }
 
@@ -79,23 +85,18 @@ pub struct Passage<'a> {
     watch: &'a Watch,
     /// Whether it has waited.
     looked: bool,
-    /// Set while this worker probes.
-    probe: Option<Probe<'a>>,
+    way: Way<'a>,
     /// The wait for the breaker.
     wait: Option<BoxFuture<'a, Option<Probe<'a>>>>,
     /// What is written to its record.
     writes: FuturesUnordered<BoxFuture<'a, bool>>,
 }
 
-impl Passage<'_> {
+impl<'a> Passage<'a> {
     /// Returns how many runs may begin while so many are under way.
     #[must_use]
     pub fn room(&self, under_way: usize) -> usize {
-        match self.probe {
-            None if !self.watch.breaker.is_closed() => 0,
-            Some(_) => 1_usize.saturating_sub(under_way),
-            None => usize::MAX,
-        }
+        self.way.room(under_way)
     }
 
     /// Begins to wait where nothing may begin, until that has changed. With `once`, it looks once, and then returns `false` while nothing
@@ -116,17 +117,13 @@ impl Passage<'_> {
 
     /// Takes note of a run that took so long.
     pub fn after_run(&mut self, health: Health, took: Duration) {
-        let watch = self.watch;
-        let asker = watch.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
-        match watch.breaker.after_run(health, took, self.probe.is_some(), watch.worker.clock.now()) {
-            Effect::Nothing => {}
-            Effect::Open => self.writes.push(Box::pin(watch.breaker.open(asker))),
-            effect => {
-                if let Some(probe) = self.probe.take() {
-                    self.writes.push(Box::pin(probe.end(asker, effect == Effect::Close)));
-                }
-            }
-        }
+        let write = self.way.after_run(health, took, self.watch.worker.clock.now());
+        self.write(write);
+    }
+
+    fn write(&mut self, write: Option<Write<'a>>) {
+        let asker = self.watch.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
+        self.writes.extend(write.map(|write| -> BoxFuture<'a, bool> { Box::pin(write.go(asker)) }));
     }
 
     /// Waits until something has changed; `false` where nothing will. Cancel safe.
@@ -145,7 +142,7 @@ impl Passage<'_> {
             Some(_) = self.writes.next() => {}
             probe = wait => {
                 self.wait = None;
-                self.probe = probe.or(self.probe.take());
+                self.way.waited(probe);
             }
         }
         true
@@ -154,17 +151,14 @@ impl Passage<'_> {
     /// Ends the worker's way: a probe that has an answer closes the breaker, and what is under way is written.
     pub async fn end(mut self) {
         self.wait = None;
-        let watch = self.watch;
-        if let Some(probe) = self.probe.take().filter(|_| watch.breaker.has_answer()) {
-            let asker = watch.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
-            self.writes.push(Box::pin(probe.end(asker, true)));
-        }
+        let write = self.way.leave();
+        self.write(write);
         while self.writes.next().await.is_some() {}
     }
 }
 
 impl fmt::Debug for Passage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Passage").field("probes", &self.probe.is_some()).finish_non_exhaustive()
+        f.debug_struct("Passage").field("probes", &self.way.probes()).finish_non_exhaustive()
     }
 }

@@ -4,18 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, operate};
+use claimant_core::protocol::{Act, OperateDecision, Operation, operate};
 use claimant_core::{
-    Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message,
-    Meter, NoQueue, OwnerToken, Record, RecordId, Records, Replaced, Report, Schedule, Store, StoreError,
-    StoreErrorKind, StoreFuture,
+    Breaker, Call, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message, Meter, OwnerToken,
+    RecordId, Records, Replaced, Store, StoreErrorKind,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::support::{Denies, MARGIN, batch, count, deliver};
 use super::words;
-
-const MARGIN: Duration = Duration::from_millis(500);
 
 /// A system that handlers call, the store that they share, and when they were run, by their process.
 #[derive(Clone)]
@@ -78,20 +76,6 @@ impl World {
             away.store(false, Ordering::SeqCst);
         });
     }
-}
-
-fn batch(prefix: &str, count: usize) -> Vec<Message> {
-    (0..count).map(|n| Message::new(format!("{prefix}{n}"), r#""x""#).unwrap().with_receive_count(1)).collect()
-}
-
-async fn deliver(process: &Engine, batch: &[Message], seconds: u64) -> Report {
-    let now = process.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
-    process.process(batch, schedule, &NoQueue).await
-}
-
-fn count(report: &Report, word: &str) -> usize {
-    report.counts().get(word).copied().unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,42 +227,10 @@ async fn without_the_store_it_is_open_for_its_process_and_an_operator_can_close_
     assert_eq!(words(&deliver(&process, &self::batch("o", 2), 20).await), "completed completed");
 }
 
-/// A store that refuses whatever is asked of breakers, as a role can that names the consumer's own keys alone.
-struct Denies(MemoryStore);
-
-impl Denies {
-    fn denied(id: &RecordId) -> Option<StoreError> {
-        let is_one = id.as_str().starts_with("claimant-breaker#");
-        is_one.then(|| StoreError::new(StoreErrorKind::Denied, "the role lacks a permission"))
-    }
-}
-
-impl Store for Denies {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        match Self::denied(&request.id) {
-            Some(error) => Box::pin(async { Err(error) }),
-            None => self.0.claim(request, call),
-        }
-    }
-
-    claimant_testkit::pass_on!(self => self.0; renew, settle);
-
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        match Self::denied(id) {
-            Some(error) => Box::pin(async { Err(error) }),
-            None => self.0.get(id, call),
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn without_the_permission_each_process_has_a_breaker_of_its_own() {
     let mut world = World::new(true);
-    world.store = FaultyStore::new(Arc::new(Denies(MemoryStore::new())));
+    world.store = FaultyStore::new(Arc::new(Denies::new("claimant-breaker#")));
     world.back_after(15);
     let report = deliver(&world.process(1), &batch("m", 20), 60).await;
     // Its probe fails after 10 s, and 10 s later it is back.

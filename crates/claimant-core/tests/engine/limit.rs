@@ -7,16 +7,14 @@ use std::time::Duration;
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
 use claimant_core::{
     Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Items, Key, Limit,
-    MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, Record, RecordId, Report, Schedule, Settled, Store,
-    StoreError, StoreErrorKind, StoreFuture,
+    MemoryStore, Message, MessageId, Meter, OwnerToken, RecordId, Settled, Store, StoreErrorKind,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::support::{Denies, batch, count, deliver};
 use super::words;
-
-const MARGIN: Duration = Duration::from_millis(500);
 
 /// What handlers call, the store that they share, and when they were run, by their process.
 #[derive(Clone)]
@@ -98,20 +96,6 @@ impl World {
             deliver(&process, &batch(&format!("{prefix}-{n}-"), size), timeout).await;
         }
     }
-}
-
-fn batch(prefix: &str, count: usize) -> Vec<Message> {
-    (0..count).map(|n| Message::new(format!("{prefix}{n}"), r#""x""#).unwrap().with_receive_count(1)).collect()
-}
-
-async fn deliver(process: &Engine, batch: &[Message], seconds: u64) -> Report {
-    let now = process.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
-    process.process(batch, schedule, &NoQueue).await
-}
-
-fn count(report: &Report, word: &str) -> usize {
-    report.counts().get(word).copied().unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -320,42 +304,10 @@ async fn an_operator_changes_it_while_it_is_used() {
     assert!((4 * 60 * 90 / 100..=4 * 60 + 4).contains(&world.between(50, 110)), "{}", world.between(50, 110));
 }
 
-/// A store that refuses whatever is asked of limits, as a role can that names the consumer's own keys alone.
-struct Denies(MemoryStore);
-
-impl Denies {
-    fn denied(id: &RecordId) -> Option<StoreError> {
-        let is_one = id.as_str().starts_with("claimant-rate#");
-        is_one.then(|| StoreError::new(StoreErrorKind::Denied, "the role lacks a permission"))
-    }
-}
-
-impl Store for Denies {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        match Self::denied(&request.id) {
-            Some(error) => Box::pin(async { Err(error) }),
-            None => self.0.claim(request, call),
-        }
-    }
-
-    claimant_testkit::pass_on!(self => self.0; renew, settle);
-
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        match Self::denied(id) {
-            Some(error) => Box::pin(async { Err(error) }),
-            None => self.0.get(id, call),
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn without_the_permission_nothing_runs_and_without_the_store_nothing_for_a_while() {
     let mut world = World::new(10);
-    world.store = FaultyStore::new(Arc::new(Denies(MemoryStore::new())));
+    world.store = FaultyStore::new(Arc::new(Denies::new("claimant-rate#")));
     let report = deliver(&world.process(1, Limit::new("ses").per_second(5)), &batch("m", 2), 20).await;
     assert_eq!((words(&report).as_str(), world.runs().len()), ("rate_limited rate_limited", 0));
 

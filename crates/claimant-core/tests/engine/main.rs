@@ -17,6 +17,7 @@ mod poison;
 mod queue;
 mod routes;
 mod shared;
+mod support;
 mod tenants;
 mod threads;
 mod time;

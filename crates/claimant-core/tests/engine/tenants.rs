@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::{Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message, NoQueue, Report, Schedule};
+use claimant_core::{Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message};
 use futures_util::future::join;
 use tokio::time::{Instant, sleep};
 
-const MARGIN: Duration = Duration::from_millis(500);
+use super::support::deliver;
 
 /// Whose messages were started, by when: a body is its tenant and how many milliseconds it takes.
 type Runs = Arc<Mutex<Vec<(String, Duration)>>>;
@@ -37,11 +37,6 @@ fn batch(of: &[(&str, usize, u64)]) -> Vec<Message> {
     let each = of.iter().flat_map(|(tenant, count, ms)| (0..*count).map(move |n| (tenant, n, ms)));
     let message = |(tenant, n, ms)| Message::new(format!("{tenant}-{n}"), format!("\"{tenant} {ms}\"")).unwrap();
     each.map(message).map(|message| message.with_receive_count(1)).collect()
-}
-
-async fn deliver(engine: &Engine, batch: &[Message], seconds: u64) -> Report {
-    let now = engine.now();
-    engine.process(batch, Schedule::new(now, now.plus(Duration::from_secs(seconds)), MARGIN), &NoQueue).await
 }
 
 /// Returns the tenants in the order of their runs, each by its letter.

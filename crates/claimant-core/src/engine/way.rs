@@ -1,0 +1,69 @@
+//! The way of an invocation or of a worker through a breaker: shut while it is open, for one at a time while whoever goes it probes.
+
+use std::time::Duration;
+
+use super::asker::Asker;
+use super::shared_breaker::{Probe, SharedBreaker};
+use crate::clock::Timestamp;
+use crate::protocol::breaker::{Effect, Health};
+
+pub(crate) struct Way<'a> {
+    pub(crate) breaker: &'a SharedBreaker,
+    /// Set while who goes it probes.
+    probe: Option<Probe<'a>>,
+}
+
+/// What is to be written to the record of a breaker.
+pub(crate) enum Write<'a> {
+    Open(&'a SharedBreaker),
+    End { probe: Probe<'a>, closed: bool },
+}
+
+impl Write<'_> {
+    /// Writes it; returns whether the intake was paused.
+    pub(crate) async fn go(self, asker: Asker<'_>) -> bool {
+        match self {
+            Write::Open(breaker) => breaker.open(asker).await,
+            Write::End { probe, closed } => probe.end(asker, closed).await,
+        }
+    }
+}
+
+impl<'a> Way<'a> {
+    pub(crate) fn new(breaker: &'a SharedBreaker) -> Self {
+        Self { breaker, probe: None }
+    }
+
+    /// Returns how many runs may begin while so many are under way.
+    pub(crate) fn room(&self, under_way: usize) -> usize {
+        match self.probe {
+            None if !self.breaker.is_closed() => 0,
+            Some(_) => 1_usize.saturating_sub(under_way),
+            None => usize::MAX,
+        }
+    }
+
+    pub(crate) fn probes(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    /// Takes note of what the wait for the breaker came to.
+    pub(crate) fn waited(&mut self, probe: Option<Probe<'a>>) {
+        self.probe = probe.or(self.probe.take());
+    }
+
+    /// Takes note of a run that took so long; returns what is to be written.
+    pub(crate) fn after_run(&mut self, health: Health, took: Duration, now: Timestamp) -> Option<Write<'a>> {
+        match self.breaker.after_run(health, took, self.probe.is_some(), now) {
+            Effect::Nothing => None,
+            Effect::Open => Some(Write::Open(self.breaker)),
+            effect => self.probe.take().map(|probe| Write::End { probe, closed: effect == Effect::Close }),
+        }
+    }
+
+    /// Ends a probe: one that has an answer closes the breaker. Where nothing was learned, another one probes when the lease ends.
+    pub(crate) fn leave(&mut self) -> Option<Write<'a>> {
+        let probe = self.probe.take().filter(|_| self.breaker.has_answer())?;
+        Some(Write::End { probe, closed: true })
+    }
+}
