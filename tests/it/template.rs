@@ -1,6 +1,7 @@
 //! What `template.yaml` grants, and how its times go together.
 
 use claimant_servers::repository;
+use serde_json::Value;
 
 /// The functions whose records are in the lock table: the role of each, and the name of its consumer.
 const CONSUMERS: [(&str, &str); 5] = [
@@ -90,4 +91,38 @@ fn messages_come_back_soon_and_outlast_leases_and_outages() {
         assert!((receives - 1) * visible > timeout + 2, "{queue}: copies that only wait are dead-lettered");
         assert!(receives * visible >= OUTAGE_S, "{queue}: {receives} receives of {visible} s");
     }
+}
+
+/// A metric of zero is not written, so what looks at metrics has to take a missing one for zero.
+#[test]
+fn alarms_and_the_dashboard_take_a_missing_metric_for_zero() {
+    let alarms = file("infra/alarms.yaml");
+    let mut watched = 0;
+    for (name, text) in resources(&alarms).iter().filter(|(_, text)| text.contains("Type: AWS::CloudWatch::Alarm")) {
+        assert!(text.contains("\nTreatMissingData: notBreaching\n"), "{name}");
+        assert!(!text.contains("Expression:"), "{name}: a missing metric has no value in an expression without FILL()");
+        watched += usize::from(text.contains("\nNamespace: claimant\n"));
+    }
+    assert_eq!(watched, 2);
+
+    let dashboard = file("infra/dashboard.yaml");
+    let body: Value = serde_json::from_str(dashboard.split_once("DashboardBody: !Sub |").unwrap().1).unwrap();
+    let (mut filled, mut bare) = (0, 0);
+    for widget in body["widgets"].as_array().unwrap() {
+        let metrics = widget["properties"]["metrics"].as_array().unwrap();
+        let expressions = || metrics.iter().filter_map(|metric| metric[0]["expression"].as_str());
+        for metric in metrics.iter().filter(|metric| metric[0] == "claimant") {
+            let (name, id) = (&metric[1], metric[6]["id"].as_str());
+            for expression in id.into_iter().flat_map(|id| expressions().filter(move |text| text.contains(id))) {
+                let is_filled = expression.contains(&format!("FILL({}, 0)", id.unwrap()));
+                // Every batch has received something.
+                assert!(is_filled || name == "received", "{name} in {expression}");
+                filled += usize::from(is_filled);
+            }
+            bare += usize::from(id.is_none());
+            // What is stacked on a gap stands nowhere.
+            assert!(id.is_some() || widget["properties"]["stacked"] != true, "{name}");
+        }
+    }
+    assert!(filled == 5 && bare > 10, "{filled} {bare}");
 }

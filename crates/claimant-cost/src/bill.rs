@@ -9,11 +9,13 @@ use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
 use crate::units::{Units, stored_bytes};
 
-/// Metrics of a batch's metric record, each of one consumer in one function: those that are in it whatever happens.
-pub const METRICS: f64 = 28.0;
+/// Metrics of a batch of fresh messages, each of one consumer in one function. What is zero is no metric, so these have a value in
+/// each hour that has messages; others only in hours in which they happen.
+pub const METRICS: [&str; 7] =
+    ["received", "completed", "claim_ms", "handle_ms", "settle_ms", "store_requests", "write_units"];
 
-/// Bytes of that record.
-pub const RECORD_LOG_BYTES: f64 = 1_700.0;
+/// Bytes of the metric record with them.
+pub const RECORD_LOG_BYTES: f64 = 600.0;
 
 /// Bytes that an invocation logs besides: the line "batch done" in JSON; not measured here, Lambda's three lines; and what CloudWatch
 /// adds to each of five.
@@ -117,7 +119,9 @@ pub(crate) fn bill(
         }),
         Store::OnDemand | Store::Provisioned => dynamodb(&mut lines, deployed, load, store, units),
     }
-    cloudwatch(&mut lines, deployed, load, &batches);
+    // Of an instance, no units are told.
+    let told = if matches!(store, Store::Instance(_)) { Units::default() } else { units };
+    cloudwatch(&mut lines, deployed, load, &batches, told);
     let lines = lines.lines;
     FunctionBill { name: deployed.name.clone(), guarantee, store, batches, units, lines }
 }
@@ -186,16 +190,30 @@ pub fn stored_gb(load: &Load) -> f64 {
     keys * (load.window_days + TTL_DAYS) * stored_bytes(load) / GB
 }
 
-fn cloudwatch(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, batches: &Batches) {
+fn cloudwatch(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, batches: &Batches, units: Units) {
     let runs = &deployed.function;
     let record = if runs.metrics { RECORD_LOG_BYTES } else { 0.0 };
     let own = load.work.log_bytes + if runs.message_lines { MESSAGE_LOG_BYTES } else { 0.0 };
     let bytes = batches.a_second * (record + LINE_LOG_BYTES + LAMBDA_LOG_BYTES + EVENT_LOG_BYTES)
         + load.traffic.deliveries() * own;
     lines.add("CloudWatch", "Logs", "logs", month(bytes) / GB);
-    // A metric is paid by the hour in which it has a value.
-    let hours_with_some = 1.0 - (-load.traffic.deliveries() * 3_600.0).exp();
-    lines.add("CloudWatch", "Metrics", "metrics", if runs.metrics { METRICS * hours_with_some } else { 0.0 });
+    lines.add("CloudWatch", "Metrics", "metrics", if runs.metrics { metrics(load, units) } else { 0.0 });
+}
+
+/// Returns how many metrics a month has: one is paid by the hour in which it has a value.
+fn metrics(load: &Load, units: Units) -> f64 {
+    // Of the hours, those with some of what comes so often, by chance.
+    let hours_with = |a_second: f64| 1.0 - (-a_second * 3_600.0).exp();
+    let traffic = &load.traffic;
+    let without_units = if units.writes > 0.0 { 0.0 } else { 1.0 };
+    let always = METRICS.len() as f64 - without_units;
+    let now_and_then = [
+        ("duplicate", traffic.per_second * traffic.duplicates),
+        ("retry", traffic.per_second * traffic.retries),
+        ("read_units", units.reads),
+    ];
+    always * hours_with(traffic.deliveries())
+        + now_and_then.map(|(_, a_second)| hours_with(a_second)).iter().sum::<f64>()
 }
 
 /// Returns the lines of what a stack has once: its alarms and dashboards.

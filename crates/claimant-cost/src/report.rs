@@ -148,7 +148,8 @@ fn detail(deployed: &Deployed, load: &Load, prices: &Prices, choice: &Choice) ->
 fn not_counted(load: &Load, provisioned: bool) -> Vec<&'static str> {
     let mut all = vec![
         "what handlers call and write themselves, but for the writes of their transactions",
-        "dead letters, keys of KMS, metrics of mappings, fair queues, traces, data transfer, VPC endpoints and NAT",
+        "dead letters, metrics of other outcomes and of mappings, keys of KMS, fair queues, traces",
+        "data transfer, VPC endpoints and NAT",
     ];
     if load.traffic.sent_in.is_none() {
         all.insert(0, "sending (--sent-in)");

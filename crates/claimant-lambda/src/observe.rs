@@ -42,21 +42,21 @@ impl Observer {
         log_messages(report, consumer, self.logs_messages);
         let numbers = Numbers::of(report);
         numbers.log(consumer);
-        if let Some(sink) = &self.sink {
+        // A record defines one metric at least.
+        if let Some(sink) = self.sink.as_ref().filter(|_| !report.entries().is_empty()) {
             sink(&numbers.record(now, consumer, &self.function));
         }
     }
 }
 
 /// The one table of metric names: messages by outcome (in the engine's words), other counts, measures with their CloudWatch
-/// unit, counts that are metrics only where they are not zero, and counts that are logged only.
+/// unit, and counts that are no metrics.
 macro_rules! numbers {
     (
         outcomes { $($outcome:ident = $word:literal,)* }
         counts { $($count:ident = $of_counted:expr,)* }
         measures { $($measure:ident $unit:literal = $of_measured:expr,)* }
-        rare { $($rare:ident = $of_rare:expr,)* }
-        log_only { $($log_only:ident = $of_log_only:expr,)* }
+        fields { $($field:ident = $of_field:expr,)* }
     ) => {
         /// The metric of each outcome: the engine's word and ours.
         #[cfg(test)]
@@ -68,8 +68,7 @@ macro_rules! numbers {
             $($outcome: usize,)*
             $($count: usize,)*
             $($measure: f64,)*
-            $($rare: usize,)*
-            $($log_only: usize,)*
+            $($field: usize,)*
         }
 
         impl Numbers {
@@ -80,8 +79,7 @@ macro_rules! numbers {
                     $($outcome: counts.get($word).copied().unwrap_or_default(),)*
                     $($count: ($of_counted as fn(&Report) -> usize)(report),)*
                     $($measure: ($of_measured as fn(&Report) -> f64)(report),)*
-                    $($rare: ($of_rare as fn(&Report) -> usize)(report),)*
-                    $($log_only: ($of_log_only as fn(&Report) -> usize)(report),)*
+                    $($field: ($of_field as fn(&Report) -> usize)(report),)*
                 }
             }
 
@@ -90,32 +88,24 @@ macro_rules! numbers {
                 tracing::info!(
                     consumer,
                     $($count = self.$count,)*
-                    $($rare = self.$rare,)*
-                    $($log_only = self.$log_only,)*
+                    $($field = self.$field,)*
                     $($outcome = self.$outcome,)*
                     $($measure = self.$measure,)*
                     "batch done"
                 );
             }
 
-            /// Returns name, unit and value of each metric. A step that no message reached has no duration.
-            fn metrics(&self) -> Vec<(&'static str, &'static str, Value)> {
-                let mut metrics = vec![
-                    $((stringify!($count), "Count", json!(self.$count)),)*
-                    $((stringify!($outcome), "Count", json!(self.$outcome)),)*
+            /// Returns name, unit and value of what is not zero; a unit makes it a metric. A metric costs money in each hour in which
+            /// it has a value, zero too; the log line has them all.
+            fn present(&self) -> Vec<(&'static str, Option<&'static str>, Value)> {
+                let mut all = vec![
+                    $((stringify!($count), Some("Count"), json!(self.$count)),)*
+                    $((stringify!($outcome), Some("Count"), json!(self.$outcome)),)*
+                    $((stringify!($measure), Some($unit), json!(self.$measure)),)*
+                    $((stringify!($field), None, json!(self.$field)),)*
                 ];
-                $(if $unit != "Milliseconds" || self.$measure > 0.0 {
-                    metrics.push((stringify!($measure), $unit, json!(self.$measure)));
-                })*
-                $(if self.$rare > 0 {
-                    metrics.push((stringify!($rare), "Count", json!(self.$rare)));
-                })*
-                metrics
-            }
-
-            /// Returns the numbers that are fields of the record and no metrics: a metric costs money, a field does not.
-            fn log_only(&self) -> Vec<(&'static str, Value)> {
-                vec![$((stringify!($log_only), json!(self.$log_only)),)*]
+                all.retain(|(_, _, value)| value.as_f64().is_some_and(|value| value > 0.0));
+                all
             }
         }
     };
@@ -147,6 +137,7 @@ numbers! {
     counts {
         received = |report| report.entries().len(),
         taken_over = |report| report.taken_over,
+        intake_paused = |report| report.pauses,
     }
     measures {
         claim_ms "Milliseconds" = |report| millis(report.latencies.claim),
@@ -157,10 +148,7 @@ numbers! {
         write_units "Count" = |report| report.usage.write_units,
         read_units "Count" = |report| report.usage.read_units,
     }
-    rare {
-        intake_paused = |report| report.pauses,
-    }
-    log_only {
+    fields {
         // OK because a message has 100 at most.
         events = |report| report.entries().iter().map(|entry| entry.details.events as usize).sum(),
         failed = |report| report.failures().len(),
@@ -202,19 +190,19 @@ fn is_dead_lettered(outcome: &Outcome) -> bool {
 impl Numbers {
     /// Returns the Embedded Metric Format record: one line of JSON, which CloudWatch turns into metrics.
     pub(crate) fn record(&self, now: Timestamp, consumer: &str, function: &str) -> String {
-        let metrics = self.metrics();
-        let names: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
+        let present = self.present();
+        let defined =
+            present.iter().filter_map(|(name, unit, _)| unit.map(|unit| json!({ "Name": name, "Unit": unit })));
         let mut record = Map::new();
         let directive = json!({
             "Namespace": NAMESPACE,
             "Dimensions": [["consumer", "function"]],
-            "Metrics": names,
+            "Metrics": defined.collect::<Vec<_>>(),
         });
         record.insert("_aws".into(), json!({ "Timestamp": now.as_millis(), "CloudWatchMetrics": [directive] }));
         record.insert("consumer".into(), json!(consumer));
         record.insert("function".into(), json!(function));
-        let values = metrics.into_iter().map(|(name, _, value)| (name, value)).chain(self.log_only());
-        record.extend(values.map(|(name, value)| (name.to_owned(), value)));
+        record.extend(present.into_iter().map(|(name, _, value)| (name.to_owned(), value)));
         Value::Object(record).to_string()
     }
 }
@@ -223,6 +211,7 @@ impl Numbers {
 mod tests {
     use std::collections::BTreeSet;
 
+    use claimant_core::MessageId;
     use claimant_core::report::OUTCOME_WORDS;
 
     use super::*;
@@ -234,9 +223,16 @@ mod tests {
         assert_eq!(OUTCOMES.len(), OUTCOME_WORDS.len());
     }
 
+    /// What a record defines as metrics, in its order.
+    fn defined(record: &Value) -> Vec<&str> {
+        let metrics = record["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
+        metrics.iter().map(|metric| metric["Name"].as_str().unwrap()).collect()
+    }
+
     #[test]
-    fn a_record_is_one_line_that_defines_each_number_in_it() {
-        let mut report = Report::default();
+    fn a_record_is_one_line_that_defines_each_metric_in_it_and_has_no_zero() {
+        let id = MessageId::new("m1").unwrap();
+        let mut report = Report::new(vec![Entry::new(id, Outcome::Parked { dead_lettered: true })]);
         report.latencies.claim = std::time::Duration::from_micros(1_500);
         report.usage.write_units = 2.5;
         let line = Numbers::of(&report).record(Timestamp::from_millis(7), "orders", "f");
@@ -245,13 +241,24 @@ mod tests {
         let directive = &record["_aws"]["CloudWatchMetrics"][0];
         assert_eq!((&record["_aws"]["Timestamp"], &directive["Namespace"]), (&json!(7), &json!("claimant")));
         assert_eq!((&record["consumer"], &record["function"]), (&json!("orders"), &json!("f")));
-        let metrics = directive["Metrics"].as_array().unwrap();
-        // CloudWatch takes at most 100 metrics from one record; two steps were not taken.
-        assert_eq!(metrics.len(), OUTCOMES.len() + 2 + 4);
-        for metric in metrics {
-            assert!(record[metric["Name"].as_str().unwrap()].is_number(), "{metric}");
-        }
+        assert_eq!(defined(&record), ["received", "parked", "claim_ms", "write_units"]);
+        assert!(defined(&record).iter().all(|name| record[name].as_f64().is_some_and(|value| value > 0.0)), "{record}");
         assert_eq!((&record["claim_ms"], &record["write_units"]), (&json!(1.5), &json!(2.5)));
-        assert_eq!((record.get("handle_ms"), &record["failed"]), (None, &json!(0)));
+        // A field, and no metric; and what is zero is neither.
+        assert_eq!((&record["dead_lettered"], record.get("completed")), (&json!(1), None));
+    }
+
+    #[test]
+    fn a_batch_without_messages_has_no_record() {
+        for (entries, records) in [(0, 0), (1, 1)] {
+            let written = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let seen = Arc::clone(&written);
+            let sink: Sink = Arc::new(move |line: &str| seen.lock().unwrap().push(line.to_owned()));
+            let observer = Observer { sink: Some(sink), logs_messages: false, function: "f".to_owned() };
+            let entry = || Entry::new(MessageId::new("m1").unwrap(), Outcome::NotStarted);
+            let report = Report::new(std::iter::repeat_with(entry).take(entries).collect());
+            observer.show(&report, "orders", Timestamp::from_millis(7));
+            assert_eq!(written.lock().unwrap().len(), records);
+        }
     }
 }

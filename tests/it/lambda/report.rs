@@ -1,13 +1,16 @@
 //! What an invocation answers, and the numbers it shows.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use claimant::dynamodb::LockTable;
 use claimant::lambda::Service;
 use claimant::memory::MemoryStore;
 use claimant::{Clock, Consumer, Context, SystemClock};
 use claimant_local::journal::What;
 use claimant_local::sqs::NewMessage;
+use claimant_tests::dynamodb::DynamoDb;
 use serde_json::{Value, json};
 use tracing_subscriber::Registry;
 
@@ -83,29 +86,59 @@ async fn a_batch_is_shown_in_numbers() {
         ("retry", 1),
         ("rejected", 2),
         ("failed", 4),
-        ("busy", 0),
     ];
     for (name, count) in counted {
         assert_eq!(record[name], count, "{name} in {record}");
     }
+    assert_eq!(record.get("busy"), None, "{record}");
     assert!(record["store_requests"].as_f64().unwrap() > 0.0);
     assert_eq!(record["consumer"], "c");
     let directive = &record["_aws"]["CloudWatchMetrics"][0];
     assert_eq!(directive["Dimensions"], json!([["consumer", "function"]]));
-    // What `claimant cost` counts.
-    assert_eq!(directive["Metrics"].as_array().unwrap().len() as f64, claimant_cost::METRICS);
-    let bytes = record.to_string().len() as f64;
-    assert!((0.9..1.1).contains(&(bytes / claimant_cost::RECORD_LOG_BYTES)), "{bytes}");
-    // The log line shows the same.
+    // The log line shows the same, and what is zero.
     let logs = logs.text();
     let line = logs.lines().find(|line| line.contains("batch done")).unwrap();
-    for (name, count) in counted {
+    for (name, count) in counted.into_iter().chain([("busy", 0)]) {
         assert!(line.contains(&format!(" {name}={count} ")), "{name} in {line}");
     }
     for private in [&batch[0].receipt_handle, r#""do""#] {
         assert!(!logs.contains(private), "{logs}");
     }
     assert!(record["_aws"]["Timestamp"].as_u64().unwrap() > 1_577_836_800_000);
+}
+
+/// What `claimant cost` counts as metrics, by the hours that have such messages.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_billed_is_what_happened() {
+    let (dynamodb, world) = (DynamoDb::embedded().await, World::start(&[]).await);
+    dynamodb.lock_table("locks").await;
+    let table = LockTable::new(dynamodb.client(), "locks");
+    // A step that takes no microsecond has no duration.
+    let slowly = |what: Work, cx: Context| async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        work(what, cx).await
+    };
+    let service = world.service_of(&[], Consumer::new("c", table, slowly).key(|w: &Work| &w.id));
+    for (bodies, now_and_then) in [
+        (vec![body("a", "ok")], vec![]),
+        (vec![body("a", "ok"), body("b", "ok")], vec!["duplicate"]),
+        (vec![body("c", "ok"), body("d", "fail")], vec!["retry"]),
+        // Two that are refused together are read.
+        (vec![body("a", "ok"), body("b", "ok"), body("e", "ok")], vec!["duplicate", "read_units"]),
+    ] {
+        let batch = world.batch(QUEUE, bodies.into_iter().map(NewMessage::new).collect()).await;
+        invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        let record = world.metrics.lock().unwrap().pop().unwrap();
+        let metrics = record["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
+        let named: BTreeSet<_> = metrics.map(|metric| metric["Name"].as_str().unwrap()).collect();
+        let billed = claimant_cost::METRICS.into_iter().chain(now_and_then.iter().copied());
+        assert_eq!(named, billed.collect(), "{record}");
+        if now_and_then.is_empty() {
+            let bytes = record.to_string().len() as f64;
+            println!("a record has {bytes} bytes");
+            assert!((0.9..1.1).contains(&(bytes / claimant_cost::RECORD_LOG_BYTES)), "{bytes}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -26,18 +26,32 @@ pub(crate) struct Widget {
     pub(crate) limit: Option<(String, f64)>,
 }
 
-/// A metric, or what is computed of two.
+/// A metric, or what is computed of one or two.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// Namespace, name and values of dimensions; an expression has none.
     pub(crate) metric: Vec<String>,
-    /// The ids of what is divided by what.
-    pub(crate) quotient: Option<(String, String)>,
+    /// What is computed.
+    pub(crate) expression: Option<Expression>,
     pub(crate) id: String,
     pub(crate) label: String,
     pub(crate) color: String,
     pub(crate) is_maximum: bool,
     pub(crate) is_visible: bool,
+}
+
+/// An operand, or one divided by another.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    pub(crate) above: Operand,
+    pub(crate) below: Option<Operand>,
+}
+
+/// The id of a line, and whether it is 0 where it has no value.
+#[derive(Debug)]
+pub(crate) struct Operand {
+    pub(crate) id: String,
+    pub(crate) filled: bool,
 }
 
 impl Body {
@@ -88,15 +102,11 @@ fn line(metric: &[Value], properties: &Value) -> Result<Line, String> {
     // Namespace and name come first, then names and values of dimensions in turn.
     let dimensions = names.iter().skip(2).skip(1).step_by(2).cloned();
     let metric: Vec<_> = names.iter().take(2).cloned().chain(dimensions).collect();
-    let expression = options["expression"].as_str();
-    let quotient = expression.map(|expression| {
-        let parts = expression.split_once(" / ").ok_or_else(|| format!("`{expression}` is not one id / another"))?;
-        Ok::<_, String>((parts.0.to_owned(), parts.1.to_owned()))
-    });
+    let expression = options["expression"].as_str().map(expression).transpose()?;
     let statistic = options["stat"].as_str().or(properties["stat"].as_str());
     let label = options["label"].as_str().or(metric.get(1).map(String::as_str)).unwrap_or_default().to_owned();
     Ok(Line {
-        quotient: quotient.transpose()?,
+        expression,
         id: text(&options["id"]),
         label,
         color: text(&options["color"]),
@@ -104,4 +114,15 @@ fn line(metric: &[Value], properties: &Value) -> Result<Line, String> {
         is_visible: options["visible"] != false,
         metric,
     })
+}
+
+fn expression(text: &str) -> Result<Expression, String> {
+    let operand = |part: &str| {
+        let filled = part.strip_prefix("FILL(").and_then(|rest| rest.strip_suffix(", 0)"));
+        let id = filled.unwrap_or(part).to_owned();
+        let is_id = id.chars().all(|one| one.is_ascii_alphanumeric() || one == '_');
+        is_id.then_some(Operand { id, filled: filled.is_some() }).ok_or_else(|| format!("`{text}` cannot be drawn"))
+    };
+    let (above, below) = text.split_once(" / ").map_or((text, None), |(above, below)| (above, Some(below)));
+    Ok(Expression { above: operand(above)?, below: below.map(operand).transpose()? })
 }

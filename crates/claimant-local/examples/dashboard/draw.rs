@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use crate::Metrics;
-use crate::body::{Body, Line, Widget};
+use crate::body::{Body, Line, Operand, Widget};
 
 /// Of one cell of the grid, in pixels.
 const CELL: (f64, f64) = (52.0, 38.0);
@@ -61,10 +61,22 @@ fn series(widget: &Widget, metrics: &Metrics, first: u64) -> Vec<Series> {
         series
     };
     let own: Vec<_> = widget.lines.iter().map(of_metric).collect();
-    let with_id = |id: &str| widget.lines.iter().position(|line| line.id == id).map(|place| &own[place]);
+    let (_, last) = metrics.span_ms();
+    let of = |operand: &Operand| {
+        let place = widget.lines.iter().position(|line| line.id == operand.id)?;
+        let mut values = own[place].clone();
+        if operand.filled && !values.is_empty() {
+            (0..=(last - first) / PERIOD_MS).for_each(|period| {
+                values.entry(period).or_default();
+            });
+        }
+        Some(values)
+    };
     let all = widget.lines.iter().zip(&own).map(|(line, own)| {
-        let divided = line.quotient.as_ref().and_then(|(above, below)| Some((with_id(above)?, with_id(below)?)));
-        let Some((above, below)) = divided else { return own.clone() };
+        let Some(expression) = &line.expression else { return own.clone() };
+        let above = of(&expression.above).unwrap_or_default();
+        let Some(below) = &expression.below else { return above };
+        let below = of(below).unwrap_or_default();
         let each = above.iter().filter_map(|(period, value)| {
             let by = below.get(period).filter(|by| **by > 0.0)?;
             Some((*period, value / by))
@@ -175,18 +187,31 @@ impl Panel {
         let point = |(period, value): (&u64, &f64)| {
             format!("{:.1} {:.1}", self.x + (*period as f64 + 0.5) * step, self.at(value / top))
         };
-        let points: Vec<_> = values.iter().map(point).collect();
-        let path = points.join("L");
+        // What has no value is a gap, and what stands between two gaps is a dot.
+        let mut path = String::new();
+        for (period, value) in values {
+            let is_next = *period > 0 && values.contains_key(&(period - 1));
+            path += if is_next || (filled && !path.is_empty()) { "L" } else { "M" };
+            path += &point((period, value));
+            if !is_next && !values.contains_key(&(period + 1)) {
+                path += "h0";
+            }
+        }
         if let (true, Some((first, _)), Some((last, _))) = (filled, values.first_key_value(), values.last_key_value()) {
             let [first, last] = [first, last].map(|period| self.x + (*period as f64 + 0.5) * step);
             let ground = self.at(0.0);
             writeln!(
                 out,
-                "<path d=\"M{first:.1} {ground:.1}L{path}L{last:.1} {ground:.1}Z\" fill=\"{}\"/>",
+                "<path d=\"M{first:.1} {ground:.1}L{}L{last:.1} {ground:.1}Z\" fill=\"{}\"/>",
+                path.trim_start_matches('M'),
                 line.color
             )?;
         } else {
-            writeln!(out, "<path d=\"M{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"/>", line.color)?;
+            writeln!(
+                out,
+                "<path d=\"{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-linecap=\"round\"/>",
+                line.color
+            )?;
         }
         Ok(())
     }
