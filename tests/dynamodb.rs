@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
-use claimant_dynamodb::LockTable;
+use claimant_dynamodb::{LockTable, Tables};
 use claimant_servers::Server;
 
 use crate::wire::Wire;
@@ -69,12 +69,12 @@ impl DynamoDb {
         move |wire| Client::from_conf(config(&endpoint).http_client(wire.clone()).build())
     }
 
-    /// A fresh lock table of this name. Its tries have as long as their call: DynamoDB Local takes one write at a time, and beside
+    /// A fresh lock table of this name, or these tables. Its tries have as long as their call: DynamoDB Local takes one write at a time, and beside
     /// other tests it answers late.
-    pub async fn lock_table(&self, name: &str) -> LockTable {
+    pub async fn lock_table(&self, tables: impl Into<Tables>) -> LockTable {
         let patient = TimeoutConfig::builder().operation_attempt_timeout(TRY_MAX).build();
         let client = Client::from_conf(self.client().config().to_builder().timeout_config(patient).build());
-        let table = LockTable::new(client, name);
+        let table = LockTable::new(client, tables);
         table.create().await.expect("the table is made");
         table
     }

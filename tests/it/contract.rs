@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::{MemoryStore, Store};
-use claimant_dynamodb::LockTable;
+use claimant_dynamodb::{LockTable, Tables};
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
 use claimant_testkit::{contract, outcomes};
@@ -36,6 +36,9 @@ const DYNAMODB: About = About {
     failover: "nothing within a Region, where a write that was answered is in two zones; in a global table, what had not reached the other Region",
 };
 
+/// No server of its own: what is found must be what one table has.
+const TABLES: About = About { name: "DynamoDB in three tables (embedded)", ..EMBEDDED };
+
 const REDIS: About = About {
     name: "Redis",
     transactions: "no",
@@ -62,6 +65,10 @@ async fn memory_keeps_the_contract() {
 
 async fn lock_table_keeps_the_contract(about: &About, dynamodb: DynamoDb) {
     let table = dynamodb.lock_table("contract").await;
+    table_keeps_the_contract(about, table).await;
+}
+
+async fn table_keeps_the_contract(about: &About, table: LockTable) {
     stores::check(about, Arc::new(table.clone())).await;
     contract::check_records(Arc::new(table.clone())).await;
     // Both ways of claiming, in real time: handlers that hang cost a few seconds.
@@ -83,6 +90,40 @@ async fn lock_table_on_the_embedded_dynamodb() {
 #[ignore = "needs DynamoDB Local: make test"]
 async fn lock_table_on_dynamodb_local() {
     lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local()).await;
+}
+
+fn three_tables(of: &str) -> Tables {
+    Tables::new((1..=3).map(|number| format!("{of}-{number}"))).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lock_table_of_three_on_the_embedded_dynamodb() {
+    let dynamodb = DynamoDb::embedded().await;
+    let tables = three_tables("contract");
+    let table = dynamodb.lock_table(tables.clone()).await;
+    table_keeps_the_contract(&TABLES, table).await;
+    for table in tables.names() {
+        let items = dynamodb.client().scan().table_name(table).send().await.unwrap().count();
+        assert!(items > 100, "{items} records in {table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs DynamoDB Local: make test"]
+async fn lock_table_of_three_on_dynamodb_local() {
+    let table = Arc::new(DynamoDb::local().lock_table(three_tables("three")).await);
+    println!("{}", contract::check(table.clone()).await);
+    println!("{}", contract::check_records(table).await);
+}
+
+/// Records are looked for where they were before, and there is none: the answers are the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn lock_table_with_one_before_on_the_embedded_dynamodb() {
+    let dynamodb = DynamoDb::embedded().await;
+    dynamodb.lock_table("old").await;
+    let table = Arc::new(dynamodb.lock_table(three_tables("contract")).await.before("old"));
+    println!("{}", contract::check(table.clone()).await);
+    println!("{}", contract::check_records(table).await);
 }
 
 /// Where no server listens, and where none answers.

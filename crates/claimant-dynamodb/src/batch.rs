@@ -19,11 +19,10 @@ use futures_util::future::join_all;
 
 use crate::error::store_error;
 use crate::item;
-use crate::requests::Requests;
 use crate::table::{LockTable, ROUNDS_MAX};
 
 /// Records in one `BatchGetItem`: DynamoDB's limit.
-const READ_MAX: usize = 100;
+pub(crate) const READ_MAX: usize = 100;
 
 /// The result of one statement.
 enum Statement {
@@ -54,6 +53,10 @@ impl LockTable {
             return answers;
         }
         let budget = Budget::of(call);
+        let ids: Vec<_> = together.iter().map(|index| &requests[*index].id).collect();
+        let brought = self.bring_all(&ids, budget).await;
+        // What was not brought is left to the single request, which finds out why.
+        let together: Vec<_> = together.into_iter().zip(brought).filter_map(|(i, here)| here.then_some(i)).collect();
         let chunks = together.chunks(STORE_BATCH_MAX).map(|indexes| async move {
             let statements = indexes.iter().map(|index| self.requests.insert(&requests[*index])).collect();
             indexes.iter().zip(self.execute(statements, budget).await)
@@ -88,11 +91,14 @@ impl LockTable {
             // One request either way, and the single one can claim; and once denied, no request for many is sent.
             [_] => HashMap::new(),
             _ if !self.batches() => HashMap::new(),
-            _ => self.read_many(indexes.iter().map(|index| &requests[*index].id), budget).await,
+            _ => {
+                let ids = indexes.iter().map(|index| &requests[*index].id);
+                self.read_many(ids.map(|id| (self.requests.tables.of(id), id)), budget).await
+            }
         };
         let answer = |index: &usize| {
             let request = &requests[*index];
-            let Some(record) = records.get(request.id.as_str()) else { return BatchedClaim::ClaimAlone };
+            let Some(Some(record)) = records.get(request.id.as_str()) else { return BatchedClaim::ClaimAlone };
             match decide(Some(record), request) {
                 Decision::Refuse(refusal) => BatchedClaim::Answered(ClaimAnswer::Refused(refusal)),
                 Decision::Held => BatchedClaim::Answered(ClaimAnswer::Granted(held(request.id.clone(), record, None))),
@@ -102,13 +108,27 @@ impl LockTable {
         indexes.iter().map(|index| (*index, answer(index))).collect()
     }
 
-    /// Reads the records of these ids in one consistent request; returns those that could be read.
-    async fn read_many(&self, ids: impl Iterator<Item = &RecordId>, budget: Budget<'_>) -> HashMap<String, Record> {
-        let Requests { client, table, names } = &self.requests;
-        let key = |id: &RecordId| HashMap::from([(names.id.clone(), item::text(id.as_str()))]);
-        let keys = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(ids.map(key).collect()));
-        let Ok(keys) = keys.build() else { return HashMap::new() };
-        let request = client.batch_get_item().request_items(table, keys);
+    /// Reads the records of these ids, each in its table, in one consistent request. Of an id that is missing in the answer it is
+    /// not known whether it has a record.
+    pub(crate) async fn read_many<'a>(
+        &self,
+        wanted: impl Iterator<Item = (&'a str, &'a RecordId)>,
+        budget: Budget<'_>,
+    ) -> HashMap<String, Option<Record>> {
+        let names = &self.requests.names;
+        let mut found = HashMap::new();
+        let mut keys: HashMap<String, Vec<item::Item>> = HashMap::new();
+        for (table, id) in wanted {
+            found.insert(id.as_str().to_owned(), None);
+            let key = HashMap::from([(names.id.clone(), item::text(id.as_str()))]);
+            keys.entry(table.to_owned()).or_default().push(key);
+        }
+        let mut request = self.requests.client.batch_get_item();
+        for (table, keys) in keys {
+            let keys = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys));
+            let Ok(keys) = keys.build() else { return HashMap::new() };
+            request = request.request_items(table, keys);
+        }
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let read = match budget.send(request.send()).await {
             Ok(Ok(read)) => read,
@@ -120,12 +140,19 @@ impl LockTable {
         };
         let units: f64 = read.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
         budget.meter().units(0.0, units);
-        let items = read.responses.unwrap_or_default().remove(table).unwrap_or_default();
-        let named = |item: item::Item| {
-            let id = item.get(&names.id)?.as_s().ok()?.clone();
-            Some((id, item::record(&item, names).ok()?))
-        };
-        items.into_iter().filter_map(named).collect()
+        let id_of = |item: &item::Item| Some(item.get(&names.id)?.as_s().ok()?.clone());
+        let unread = read.unprocessed_keys.unwrap_or_default();
+        for id in unread.values().flat_map(|keys| keys.keys()).filter_map(id_of) {
+            found.remove(&id);
+        }
+        for item in read.responses.unwrap_or_default().into_values().flatten() {
+            match (id_of(&item), item::record(&item, names)) {
+                (Some(id), Ok(record)) => drop(found.insert(id, Some(record))),
+                (Some(id), Err(_)) => drop(found.remove(&id)),
+                (None, _) => {}
+            }
+        }
+        found
     }
 
     /// Settles claims in one request; a refused one is sent as a single request, which finds out why.
@@ -245,7 +272,7 @@ impl LockTable {
         let failed = |kind, code: &str| {
             let why = format!(
                 "a statement on table {:?} failed: {code}: {}",
-                self.name(),
+                response.table_name().unwrap_or(self.name()),
                 error.message().unwrap_or_default()
             );
             Statement::Failed(kind, why)

@@ -111,6 +111,7 @@ impl LockTable {
     /// Sends the lock record's write and the handler's in one transaction. Tries with the same token, at most 36 characters,
     /// apply once: within ten minutes DynamoDB answers a repeat with the first one's success.
     async fn transact(&self, lock: &UpdateItemFluentBuilder, writes: &[Write], token: &str, budget: Budget<'_>) -> Try {
+        let table = lock.get_table_name().clone().unwrap_or_default();
         let lock = match as_update(lock) {
             Ok(lock) => TransactWriteItem::builder().update(lock).build(),
             Err(error) => return Try::Failed(Failure::retry(error.to_string())),
@@ -130,16 +131,16 @@ impl LockTable {
         if let Some(TransactionCanceled(reasons)) = canceled(&error) {
             return self.canceled(reasons, writes);
         }
-        let text = store_error("TransactWriteItems", self.name(), &error);
+        let text = store_error("TransactWriteItems", &table, &error);
         match (&error, text.kind()) {
             (SdkError::ServiceError(_), StoreErrorKind::Throttled) => Try::Throttled(text),
             (SdkError::ServiceError(service), StoreErrorKind::Denied | StoreErrorKind::Misconfigured) => {
                 // The fault may be in any of the transaction's tables, so the error names all of them.
                 let what = service.err().message().unwrap_or("no message");
                 let code = service.err().code().unwrap_or("no code");
-                let (own, lock) = (tables(writes), self.name());
+                let own = tables(writes);
                 Try::Failed(Failure::retry(format!(
-                    "DynamoDB does not take the handler's transaction: {code}: {what}. Are its tables ({own}) and {lock:?} \
+                    "DynamoDB does not take the handler's transaction: {code}: {what}. Are its tables ({own}) and {table:?} \
                      there, and may the function's role write to each of them?"
                 )))
             }
@@ -199,9 +200,9 @@ fn throttled(code: &str) -> StoreError {
 }
 
 /// The reasons of a cancelled transaction.
-struct TransactionCanceled<'a>(&'a [CancellationReason]);
+pub(crate) struct TransactionCanceled<'a>(pub(crate) &'a [CancellationReason]);
 
-fn canceled(error: &SdkError<TransactWriteItemsError>) -> Option<TransactionCanceled<'_>> {
+pub(crate) fn canceled(error: &SdkError<TransactWriteItemsError>) -> Option<TransactionCanceled<'_>> {
     match error.as_service_error()? {
         TransactWriteItemsError::TransactionCanceledException(canceled) => {
             Some(TransactionCanceled(canceled.cancellation_reasons()))
@@ -211,7 +212,7 @@ fn canceled(error: &SdkError<TransactWriteItemsError>) -> Option<TransactionCanc
 }
 
 /// Converts a write to a part of a transaction.
-fn as_update(request: &UpdateItemFluentBuilder) -> Result<Update, StoreError> {
+pub(crate) fn as_update(request: &UpdateItemFluentBuilder) -> Result<Update, StoreError> {
     let update = Update::builder()
         .set_table_name(request.get_table_name().clone())
         .set_key(request.get_key().clone())

@@ -17,8 +17,8 @@ const POLLS_MAX: u32 = 120;
 /// The time between two polls.
 const POLL_MS: u64 = 500;
 
-pub(crate) async fn create(requests: &Requests) -> Result<(), StoreError> {
-    let Requests { client, table, names } = requests;
+pub(crate) async fn create(requests: &Requests, table: &str) -> Result<(), StoreError> {
+    let Requests { client, names, .. } = requests;
     let incomplete = |e| StoreError::new(StoreErrorKind::Other, "the table's definition is incomplete").caused_by(e);
     let key = KeySchemaElement::builder().attribute_name(&names.id).key_type(KeyType::Hash);
     let id = AttributeDefinition::builder().attribute_name(&names.id).attribute_type(ScalarAttributeType::S);
@@ -35,7 +35,7 @@ pub(crate) async fn create(requests: &Requests) -> Result<(), StoreError> {
         Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {}
         Err(e) => return Err(store_error("CreateTable", table, &e)),
     }
-    wait_until_active(requests).await?;
+    wait_until_active(requests, table).await?;
     let ttl = client
         .describe_time_to_live()
         .table_name(table)
@@ -57,10 +57,9 @@ pub(crate) async fn create(requests: &Requests) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn wait_until_active(requests: &Requests) -> Result<(), StoreError> {
-    let Requests { client, table, .. } = requests;
+async fn wait_until_active(requests: &Requests, table: &str) -> Result<(), StoreError> {
     for _ in 0..POLLS_MAX {
-        let described = client.describe_table().table_name(table).send().await;
+        let described = requests.client.describe_table().table_name(table).send().await;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
         if described.table().and_then(|t| t.table_status()) == Some(&TableStatus::Active) {
             return Ok(());

@@ -3,6 +3,8 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `table` | [`LockTable`]: the store |
+//! | `tables` | [`Tables`]: which of several tables has a record |
+//! | `moving` | moves records to another set of tables |
 //! | `claim`, `settle` | one claim, its renewal and its end, and how ambiguous answers are resolved |
 //! | `requests`, `statements` | every request and its condition; the PartiQL statements for many |
 //! | `batch` | many records in one request |
@@ -16,7 +18,7 @@
 //!
 //! # Permissions
 //!
-//! `dynamodb:UpdateItem` and `dynamodb:GetItem` on the one table; for many records in one request also
+//! `dynamodb:UpdateItem` and `dynamodb:GetItem` on each table; for many records in one request also
 //! `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see [`LockTable::batched`]. Operators need
 //! `dynamodb:UpdateItem`, `GetItem`, `Scan` and `DescribeTable`.
 
@@ -28,6 +30,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod item;
+mod moving;
 mod names;
 mod optimistic;
 mod records;
@@ -37,6 +40,7 @@ mod settle;
 mod shape;
 mod statements;
 mod table;
+mod tables;
 mod transaction;
 mod transactions;
 
@@ -44,5 +48,6 @@ pub use names::AttributeNames;
 pub use optimistic::OptimisticTransactions;
 pub use settings::Settings;
 pub use table::LockTable;
+pub use tables::{TABLES_MAX, Tables};
 pub use transaction::{Condition, TRANSACTION_MAX_BYTES, TRANSACTION_WRITES_MAX, Transaction};
 pub use transactions::TableTransactions;

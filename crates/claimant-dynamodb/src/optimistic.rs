@@ -33,6 +33,7 @@ impl OptimisticTransactions {
     }
 
     async fn begin(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
+        self.table.bring(&request.id, Budget::of(call)).await?;
         // A first delivery has most likely no record; the transaction finds out if it has.
         let seen = if request.first_delivery { None } else { self.table.read(&request.id, Budget::of(call)).await? };
         match protocol::decide(seen.as_ref(), request) {

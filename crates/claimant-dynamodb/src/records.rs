@@ -18,6 +18,7 @@ use crate::names::AttributeNames;
 use crate::requests::Requests;
 use crate::shape::other_keys;
 use crate::table::{LockTable, Written};
+use crate::tables::Tables;
 
 /// How much of a table a read unit pays for: two reads of 4 KB that are eventually consistent.
 const BYTES_PER_READ_UNIT: u64 = 8_192;
@@ -28,26 +29,32 @@ const PAGE_TRY_MAX_MS: u64 = 15_000;
 /// The most segments that a scan may have.
 const SEGMENTS_MAX: usize = 1_000_000;
 
-/// A segment of a scan, and the last id that was read of it: `segment/segments/id`.
+/// A table, by its index, a segment of its scan, and the last id that was read of it: `table/segment/segments/id`.
 struct Position<'a> {
+    table: &'a str,
+    index: usize,
     segment: i32,
     segments: i32,
     after: &'a str,
 }
 
 impl<'a> Position<'a> {
-    fn of(cursor: &'a Cursor) -> Result<Self, StoreError> {
-        let mut parts = cursor.as_str().splitn(3, '/');
+    fn of(cursor: &'a Cursor, tables: &'a Tables) -> Result<Self, StoreError> {
+        let mut parts = cursor.as_str().splitn(4, '/');
+        let index: Option<usize> = parts.next().and_then(|part| part.parse().ok());
+        let table = index.and_then(|index| Some((tables.names().nth(index)?, index)));
         let mut number = || parts.next().and_then(|part| part.parse().ok());
         let (segment, segments) = (number(), number());
-        match (segment, segments, parts.next()) {
-            (Some(segment), Some(segments), Some(after)) => Ok(Self { segment, segments, after }),
+        match (table, segment, segments, parts.next()) {
+            (Some((table, index)), Some(segment), Some(segments), Some(after)) => {
+                Ok(Self { table, index, segment, segments, after })
+            }
             _ => Err(StoreError::new(StoreErrorKind::Other, "the cursor is not one of a lock table")),
         }
     }
 
     fn cursor(&self, after: &str) -> Cursor {
-        Cursor::new(format!("{}/{}/{after}", self.segment, self.segments))
+        Cursor::new(format!("{}/{}/{}/{after}", self.index, self.segment, self.segments))
     }
 }
 
@@ -59,7 +66,7 @@ impl Requests {
         let mut scan = self
             .client
             .scan()
-            .table_name(&self.table)
+            .table_name(position.table)
             .segment(position.segment)
             .total_segments(position.segments)
             .projection_expression(placeholders.join(", "))
@@ -125,14 +132,14 @@ fn conditions(filter: &Filter) -> (Vec<String>, Vec<(String, AttributeValue)>) {
 
 impl LockTable {
     async fn list_page(&self, filter: &Filter, from: &Cursor, budget: Budget<'_>) -> Result<Page, StoreError> {
-        let Requests { table, names, .. } = &self.requests;
-        let position = Position::of(from)?;
+        let Requests { tables, names, .. } = &self.requests;
+        let position = Position::of(from, tables)?;
         // A page is a megabyte, and no lease depends on it: a try may take longer than a claim's.
         let tries = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_millis(PAGE_TRY_MAX_MS)).build();
         let patient = Config::builder().timeout_config(tries);
         let scan = self.requests.scan(filter, &position).customize().config_override(patient);
         let read = budget.send(scan.send()).await?;
-        let read: ScanOutput = read.map_err(|e| store_error("Scan", table, &e))?;
+        let read: ScanOutput = read.map_err(|e| store_error("Scan", position.table, &e))?;
         let units = read.consumed_capacity().and_then(|c| c.capacity_units());
         budget.meter().units(0.0, units.unwrap_or_default());
         let next = match read.last_evaluated_key().and_then(|key| key.get(&names.id)) {
@@ -147,6 +154,8 @@ impl LockTable {
                 _ => None,
             };
             match (id, item::record(found, names)) {
+                // Left behind in a table that had it before: no claim looks here.
+                (Some(id), Ok(_)) if tables.of(&id) != position.table => {}
                 (Some(id), Ok(record)) if filter.matches(&id, &record) => page.records.push((id, record)),
                 (Some(_), Ok(_)) => {}
                 _ => page.foreign += 1,
@@ -155,8 +164,8 @@ impl LockTable {
         Ok(page)
     }
 
-    async fn describe(&self, budget: Budget<'_>) -> Result<Size, StoreError> {
-        let Requests { client, table, names, .. } = &self.requests;
+    async fn describe(&self, table: &str, budget: Budget<'_>) -> Result<Size, StoreError> {
+        let Requests { client, names, .. } = &self.requests;
         let described = budget.send(client.describe_table().table_name(table).send()).await?;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
         // A list of another table would find nothing, which says that all is well.
@@ -174,6 +183,8 @@ impl LockTable {
     }
 }
 
+/// Records that are still in a table [before](LockTable::before) are not among these: that is a lock table of its own.
+///
 /// Needs `dynamodb:Scan` and `dynamodb:DescribeTable` on the table, beside what functions need.
 impl Records for LockTable {
     fn replace<'a>(
@@ -192,8 +203,10 @@ impl Records for LockTable {
     }
 
     fn cursors(&self, parts: usize, _: Call<'_>) -> StoreFuture<'_, Result<Vec<Cursor>, StoreError>> {
-        let segments = parts.clamp(1, SEGMENTS_MAX);
-        let cursors = (0..segments).map(|segment| Cursor::new(format!("{segment}/{segments}/"))).collect();
+        let tables = self.requests.tables.names().len();
+        let segments = (parts / tables).clamp(1, SEGMENTS_MAX);
+        let in_table = |table| (0..segments).map(move |segment| Cursor::new(format!("{table}/{segment}/{segments}/")));
+        let cursors = (0..tables).flat_map(in_table).collect();
         Box::pin(async { Ok(cursors) })
     }
 
@@ -209,6 +222,15 @@ impl Records for LockTable {
 
     /// From the table's description, which DynamoDB renews about every six hours. Fails where its key is not that of a lock table.
     fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
-        Box::pin(self.describe(Budget::of(call)))
+        Box::pin(async move {
+            let mut all = Size { read_units: Some(0), ..Size::default() };
+            for table in self.requests.tables.names() {
+                let one = self.describe(table, Budget::of(call)).await?;
+                all.records += one.records;
+                all.bytes += one.bytes;
+                all.read_units = all.read_units.zip(one.read_units).map(|(all, one)| all + one);
+            }
+            Ok(all)
+        })
     }
 }

@@ -5,12 +5,16 @@
 //! decided by the protocol on the record that came back with the refusal.
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::builders::DeleteBuilder;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Delete, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+};
 use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status};
 
 use crate::item::{bytes, number, text, time, values};
 use crate::names::AttributeNames;
+use crate::tables::{Tables, table_name};
 
 /// Claims a key that has no record, one that failed, or one whose owner's lease is over.
 ///
@@ -35,19 +39,30 @@ const CLAIM_UPDATE: &str = "SET #status = :in_progress, #owner = :owner, #lease_
 /// Holds only under exactly this claim: guards every write after the claim.
 const HELD: &str = "#status = :in_progress AND #owner = :owner AND #fence = :fence";
 
-/// Builds requests for one table with its attribute names.
+/// Holds as long as the record is the one that was seen: owner and fence name one claim, status and lease everything that can
+/// happen to it.
+const UNCHANGED: &str = "#status = :status AND #owner = :owner AND #fence = :fence AND #lease_until = :lease_until";
+
+/// Builds requests to the tables of records, with their attribute names.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
     pub(crate) client: aws_sdk_dynamodb::Client,
-    pub(crate) table: String,
+    pub(crate) tables: Tables,
+    /// Where records were before, until they are moved.
+    pub(crate) before: Option<Tables>,
     pub(crate) names: AttributeNames,
 }
 
 impl Requests {
+    /// Returns the table that had this record before, if it is another one.
+    pub(crate) fn before(&self, id: &RecordId) -> Option<&str> {
+        self.before.as_ref().map(|b| b.of(id)).filter(|b| table_name(b) != table_name(self.tables.of(id)))
+    }
+
     fn update(&self, id: &RecordId) -> UpdateItemFluentBuilder {
         self.client
             .update_item()
-            .table_name(&self.table)
+            .table_name(self.tables.of(id))
             .key(&self.names.id, text(id.as_str()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
@@ -107,19 +122,30 @@ impl Requests {
 
     /// Writes `next` in full, if the record is still the one that was read.
     pub(crate) fn replace(&self, id: &RecordId, seen: &Record, next: &Record) -> UpdateItemFluentBuilder {
-        self.write(id, next)
-            // Owner and fence name one claim, status and lease everything that can happen to it.
-            .condition_expression(
-                "#status = :status AND #owner = :owner AND #fence = :fence AND #lease_until = :lease_until",
-            )
-            .expression_attribute_names("#status", &self.names.status)
-            .expression_attribute_names("#owner", &self.names.owner)
-            .expression_attribute_names("#fence", &self.names.fence)
-            .expression_attribute_names("#lease_until", &self.names.lease_until)
-            .expression_attribute_values(":status", text(seen.status.as_str()))
-            .expression_attribute_values(":owner", text(seen.owner.as_str()))
-            .expression_attribute_values(":fence", number(seen.fence.get()))
-            .expression_attribute_values(":lease_until", time(seen.lease_until))
+        let update = self.write(id, next).condition_expression(UNCHANGED);
+        self.compared(seen).into_iter().fold(update, |update, (name, attribute, of_value, value)| {
+            update.expression_attribute_names(name, attribute).expression_attribute_values(of_value, value)
+        })
+    }
+
+    /// Deletes a record from the table that had it before, if it is still the one that was read.
+    pub(crate) fn delete(&self, before: &str, id: &RecordId, seen: &Record) -> DeleteBuilder {
+        let key = Delete::builder().table_name(before).key(&self.names.id, text(id.as_str()));
+        let delete = key.condition_expression(UNCHANGED);
+        self.compared(seen).into_iter().fold(delete, |delete, (name, attribute, of_value, value)| {
+            delete.expression_attribute_names(name, attribute).expression_attribute_values(of_value, value)
+        })
+    }
+
+    /// Returns what [`UNCHANGED`] names and compares.
+    fn compared(&self, seen: &Record) -> [(&str, &str, &str, AttributeValue); 4] {
+        let AttributeNames { status, owner, fence, lease_until, .. } = &self.names;
+        [
+            ("#status", status, ":status", text(seen.status.as_str())),
+            ("#owner", owner, ":owner", text(seen.owner.as_str())),
+            ("#fence", fence, ":fence", number(seen.fence.get())),
+            ("#lease_until", lease_until, ":lease_until", time(seen.lease_until)),
+        ]
     }
 
     fn write(&self, id: &RecordId, next: &Record) -> UpdateItemFluentBuilder {

@@ -2,14 +2,18 @@
 
 use claimant_core::{Error, Variables};
 
+use crate::tables::Tables;
+
 const TABLE: &str = "CLAIMANT_TABLE";
+const BEFORE: &str = "CLAIMANT_TABLE_BEFORE";
 const BATCH: &str = "CLAIMANT_BATCH";
 
 /// The settings of the lock table, read from the environment.
 ///
 /// | variable | meaning | values | default |
 /// | --- | --- | --- | --- |
-/// | `CLAIMANT_TABLE` | the table's name; its partition key is the string `id`, and it has no sort key | a name | required by a [`LockTable`](crate::LockTable) |
+/// | `CLAIMANT_TABLE` | the table's name; its partition key is the string `id`, and it has no sort key. Or several names, separated by commas: see [`Tables`] | a name | required by a [`LockTable`](crate::LockTable) |
+/// | `CLAIMANT_TABLE_BEFORE` | the tables that had the records before `CLAIMANT_TABLE` was changed: see [`LockTable::before`](crate::LockTable::before) | names | unset |
 /// | `CLAIMANT_BATCH` | `on`: up to 25 messages in one request (needs `dynamodb:PartiQLInsert` and `dynamodb:PartiQLUpdate`); `off`: one request each | `on`, `off` | `on` |
 ///
 /// ```
@@ -29,16 +33,39 @@ pub struct Settings {
 impl Settings {
     /// Reads the settings; the reader keeps their faults.
     pub fn read(variables: &mut Variables) -> Self {
-        variables.optional_text(TABLE);
+        for variable in [TABLE, BEFORE] {
+            variables.optional_text(variable);
+        }
         Self { batched: variables.optional_switch(BATCH).unwrap_or(true) }
     }
 
-    /// Returns the table's name, which has to be set, and whether its requests are batched.
-    pub(crate) fn required(mut variables: Variables) -> Result<(String, bool), Error> {
+    /// Returns the tables, of which one has to be named, and whether requests are batched.
+    pub(crate) fn required(mut variables: Variables) -> Result<Named, Error> {
         let table = variables.text_or_hint(TABLE, "give it the name of the lock table (partition key `id`, a string)");
+        let before = variables.optional_text(BEFORE);
         let Self { batched } = Self::read(&mut variables);
-        variables.finish().map(|()| (table, batched))
+        let tables = named(&mut variables, TABLE, &table);
+        let before = before.map(|before| named(&mut variables, BEFORE, &before));
+        variables.finish().map(|()| Named { tables, before, batched })
     }
+}
+
+/// What a lock table is opened with.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) tables: Tables,
+    pub(crate) before: Option<Tables>,
+    pub(crate) batched: bool,
+}
+
+/// Returns the tables that a variable names; in place of a fault, one table. One that is not set, or empty, is a fault already.
+fn named(variables: &mut Variables, variable: &str, text: &str) -> Tables {
+    text.parse().unwrap_or_else(|error| {
+        if !text.is_empty() {
+            variables.fault(format!("{variable} is {text:?}: {error}"));
+        }
+        Tables::from(text)
+    })
 }
 
 #[cfg(test)]
@@ -48,12 +75,22 @@ mod tests {
     #[test]
     fn a_lock_table_needs_a_name() {
         let required = |vars: &[(&str, &str)]| Settings::required(Variables::new(vars.iter().copied()));
-        assert_eq!(required(&[("CLAIMANT_TABLE", "locks")]).unwrap(), ("locks".to_owned(), true));
+        let words = |vars: &[(&str, &str)]| {
+            let Named { tables, before, batched } = required(vars).unwrap();
+            (tables.to_string(), before.map(|before| before.to_string()), batched)
+        };
+        assert_eq!(words(&[("CLAIMANT_TABLE", "locks")]), ("locks".to_owned(), None, true));
         let set = [("CLAIMANT_TABLE", "locks"), ("CLAIMANT_BATCH", "off"), ("CLAIMANT_VISIBILITY", "off")];
-        assert_eq!(required(&set).unwrap(), ("locks".to_owned(), false));
+        assert_eq!(words(&set), ("locks".to_owned(), None, false));
+        let set = [("CLAIMANT_TABLE", "locks-1, locks-2"), ("CLAIMANT_TABLE_BEFORE", "locks")];
+        assert_eq!(words(&set), ("locks-1,locks-2".to_owned(), Some("locks".to_owned()), true));
         for (vars, wanted) in [
             (&[][..], &["CLAIMANT_TABLE is not set: give it"][..]),
             (&[("CLAIMANT_TABLE", " "), ("CLAIMANT_BATCH", "2")], &["2 faults", "CLAIMANT_TABLE is set but empty"]),
+            (
+                &[("CLAIMANT_TABLE", "locks-1,locks-1"), ("CLAIMANT_TABLE_BEFORE", "locks;old")],
+                &["2 faults", "CLAIMANT_TABLE is \"locks-1,locks-1\"", "named twice", "CLAIMANT_TABLE_BEFORE is \"lo"],
+            ),
             (&[("CLAIMANT_TABEL", "locks")], &["2 faults", "CLAIMANT_TABLE is not set", "mean CLAIMANT_TABLE?"]),
         ] {
             let text = required(vars).unwrap_err().to_string();

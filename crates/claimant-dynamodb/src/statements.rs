@@ -19,7 +19,8 @@ impl Requests {
                 parameters.push(value);
             }
         }
-        let statement = format!("INSERT INTO {} VALUE {{{}}}", identifier(&self.table), fields.join(", "));
+        let statement =
+            format!("INSERT INTO {} VALUE {{{}}}", identifier(self.tables.of(&request.id)), fields.join(", "));
         build(statement, parameters)
     }
 
@@ -51,8 +52,8 @@ impl Requests {
         ];
         let assignments: Vec<String> = set.iter().map(|(name, _)| format!("SET {} = ?", identifier(name))).collect();
         let guards: Vec<String> = held.iter().map(|(name, _)| format!("{} = ?", identifier(name))).collect();
-        let statement =
-            format!("UPDATE {} {} WHERE {}", identifier(&self.table), assignments.join(" "), guards.join(" AND "));
+        let table = identifier(self.tables.of(&claim.id));
+        let statement = format!("UPDATE {table} {} WHERE {}", assignments.join(" "), guards.join(" AND "));
         build(statement, set.into_iter().chain(held).map(|(_, value)| value).collect())
     }
 }

@@ -20,7 +20,8 @@ use crate::error::store_error;
 use crate::item::{self, Item};
 use crate::names::AttributeNames;
 use crate::requests::Requests;
-use crate::settings::Settings;
+use crate::settings::{Named, Settings};
+use crate::tables::Tables;
 
 /// The longest that one try of a request may take; DynamoDB answers in milliseconds, a first TLS handshake on a small
 /// function in about a second.
@@ -30,7 +31,7 @@ const TRY_MAX_MS: u64 = 2_000;
 /// If the table gives no answer at all, a call ends: the caller makes it again if it has time.
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
-/// Records in one DynamoDB table.
+/// Records in a DynamoDB table, or in several, each record in one of them: see [`Tables`].
 ///
 /// A claim of a fresh, failed or abandoned key is one `UpdateItem`; a refused one returns the record with the refusal,
 /// without read units, and the protocol decides on it. Cheap to clone; clones share connections.
@@ -50,7 +51,7 @@ pub(crate) enum Written {
 }
 
 impl LockTable {
-    /// Returns the table of this name, through this client. A try of a request ends after two seconds, or after the client's own
+    /// Returns the table of this name, or the [`Tables`], through this client. A try of a request ends after two seconds, or after the client's own
     /// `operation_attempt_timeout`.
     ///
     /// ```no_run
@@ -64,7 +65,7 @@ impl LockTable {
     /// # }
     /// ```
     #[must_use]
-    pub fn new(client: Client, table: impl Into<String>) -> Self {
+    pub fn new(client: Client, tables: impl Into<Tables>) -> Self {
         let names = AttributeNames::default();
         // A timeout for each try, so that a missing answer leaves time for another one; the whole call has that of its budget.
         let old = client.config();
@@ -72,7 +73,8 @@ impl LockTable {
         let each = tries.operation_attempt_timeout().unwrap_or(Duration::from_millis(TRY_MAX_MS));
         let tries = tries.to_builder().operation_attempt_timeout(each).build();
         let client = Client::from_conf(old.to_builder().timeout_config(tries).build());
-        Self { requests: Requests { client, table: table.into(), names }, batched: Arc::new(AtomicBool::new(true)) }
+        let requests = Requests { client, tables: tables.into(), before: None, names };
+        Self { requests, batched: Arc::new(AtomicBool::new(true)) }
     }
 
     /// Opens the table that the environment names, see [`Settings`], through the function's shared AWS configuration. Sends no
@@ -99,8 +101,12 @@ impl LockTable {
     /// # Errors
     /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
-        let (table, batched) = Settings::required(variables)?;
-        Ok(Self::new(Client::new(claimant_aws::config().await), table).batched(batched))
+        let Named { tables, before, batched } = Settings::required(variables)?;
+        let table = Self::new(Client::new(claimant_aws::config().await), tables).batched(batched);
+        Ok(match before {
+            Some(before) => table.before(before),
+            None => table,
+        })
     }
 
     /// Sets the names of the attributes.
@@ -116,6 +122,15 @@ impl LockTable {
     #[must_use]
     pub fn batched(mut self, batched: bool) -> Self {
         self.batched = Arc::new(AtomicBool::new(batched));
+        self
+    }
+
+    /// Sets the tables that records were in until now, while they are still to be moved: a claim then reads its key there first,
+    /// and moves what it finds. That needs `dynamodb:GetItem`, `BatchGetItem` and `DeleteItem` on them. No process may claim
+    /// keys with another set of tables meanwhile.
+    #[must_use]
+    pub fn before(mut self, tables: impl Into<Tables>) -> Self {
+        self.requests.before = Some(tables.into());
         self
     }
 
@@ -143,19 +158,22 @@ impl LockTable {
         }
     }
 
-    /// Returns the table's name.
+    /// Returns the table's name; of several all of them, separated by commas.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.requests.table
+        self.requests.tables.as_str()
     }
 
-    /// Creates the table, with on-demand capacity and TTL, and waits until it is active: for local use and tests.
+    /// Creates the table, or each of several, with on-demand capacity and TTL, and waits until it is active: for local use and tests.
     /// A deployed table belongs in the template. Does nothing to a table that exists.
     ///
     /// # Errors
     /// When DynamoDB refuses, or the table is not ready within a minute.
     pub async fn create(&self) -> Result<(), StoreError> {
-        crate::create::create(&self.requests).await
+        for table in self.requests.tables.names() {
+            crate::create::create(&self.requests, table).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn send(
@@ -163,6 +181,7 @@ impl LockTable {
         update: UpdateItemFluentBuilder,
         budget: Budget<'_>,
     ) -> Result<Written, StoreError> {
+        let table = update.get_table_name().clone().unwrap_or_default();
         let sent: Result<UpdateItemOutput, SdkError<UpdateItemError>> = budget.send(update.send()).await?;
         match sent {
             Ok(output) => {
@@ -179,12 +198,22 @@ impl LockTable {
                 let record = refusal.item().map(|i| item::record(i, &self.requests.names)).transpose()?;
                 Ok(Written::Refused(record))
             }
-            Err(error) => Err(store_error("UpdateItem", &self.requests.table, &error)),
+            Err(error) => Err(store_error("UpdateItem", &table, &error)),
         }
     }
 
     pub(crate) async fn read(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
-        let Requests { client, table, names } = &self.requests;
+        self.read_in(self.requests.tables.of(id), id, budget).await
+    }
+
+    /// Reads a record in this table.
+    pub(crate) async fn read_in(
+        &self,
+        table: &str,
+        id: &RecordId,
+        budget: Budget<'_>,
+    ) -> Result<Option<Record>, StoreError> {
+        let Requests { client, names, .. } = &self.requests;
         let request = client
             .get_item()
             .table_name(table)
@@ -217,7 +246,11 @@ impl Store for LockTable {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(self.claim_one(request, Budget::of(call)))
+        Box::pin(async move {
+            let budget = Budget::of(call);
+            self.bring(&request.id, budget).await?;
+            self.claim_one(request, budget).await
+        })
     }
 
     fn claim_all<'a>(
@@ -250,6 +283,6 @@ impl Store for LockTable {
     }
 
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        Box::pin(self.read(id, Budget::of(call)))
+        Box::pin(self.read_anywhere(id, Budget::of(call)))
     }
 }
