@@ -11,7 +11,7 @@ use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId,
     Renewed, Settled, Status, Store, StoreErrorKind, Timestamp, TransactionSlot,
 };
-use claimant_dynamodb::{AttributeNames, LockTable, Transaction};
+use claimant_dynamodb::{AttributeNames, LockTable, Tables, Transaction};
 use claimant_testkit::clock::TEST_EPOCH;
 use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Request, Silence};
@@ -64,7 +64,8 @@ async fn granted(store: &impl Store, key: &str, now: u64) -> Claim {
 
 async fn check_all(dynamodb: DynamoDb) {
     requests_are_few(&dynamodb).await;
-    many_take_one_request(&dynamodb).await;
+    many_take_one_request(&dynamodb, "many").await;
+    many_take_one_request(&dynamodb, "many-1,many-2,many-3").await;
     lost_batches_are_resolved(&dynamodb).await;
     throttled_and_denied_batches_are_mended(&dynamodb).await;
     lost_claims_are_recognised(&dynamodb).await;
@@ -92,10 +93,11 @@ async fn on_dynamodb_local() {
     check_all(DynamoDb::local()).await;
 }
 
-async fn wired(dynamodb: &DynamoDb, name: &str) -> (LockTable, Wire) {
-    dynamodb.lock_table(name).await;
+async fn wired(dynamodb: &DynamoDb, names: &str) -> (LockTable, Wire) {
+    let tables: Tables = names.parse().unwrap();
+    dynamodb.lock_table(tables.clone()).await;
     let wire = Wire::default();
-    (LockTable::new(dynamodb.client_over(&wire), name), wire)
+    (LockTable::new(dynamodb.client_over(&wire), tables), wire)
 }
 
 /// One request for each claim of the common kinds, and one for each settlement.
@@ -155,9 +157,9 @@ fn keys(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("{prefix}{n}")).collect()
 }
 
-/// Requests and write units of batches; what a batch cannot do goes by itself.
-async fn many_take_one_request(dynamodb: &DynamoDb) {
-    let (table, wire) = wired(dynamodb, "many").await;
+/// Requests and write units of batches, of one table or several; what a batch cannot do goes by itself.
+async fn many_take_one_request(dynamodb: &DynamoDb, tables: &str) {
+    let (table, wire) = wired(dynamodb, tables).await;
     // No more than an emulator on a busy machine answers within the time limit of a try.
     for (count, requests) in [(1, 2), (2, 2), (10, 2), (25, 2), (26, 4), (76, 8)] {
         let (meter, keys) = (Meter::default(), keys(&format!("{count}-"), count));

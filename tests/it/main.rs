@@ -18,6 +18,7 @@ mod lambda;
 mod lambda_round;
 mod lock_table;
 mod model;
+mod moving;
 mod outages;
 mod producer;
 mod redis;

@@ -7,6 +7,7 @@
 //! | `catalog` | the 36 checks: what each is about, why, when a finding is fine, where AWS says so |
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
+//! | `link` | what a value leads to |
 //! | `rights` | what a role may do |
 //! | `checks` | the checks: pure functions from the model to answers |
 //! | `finding` | findings and the report |
@@ -19,6 +20,7 @@ mod catalog;
 mod checks;
 pub mod fact;
 mod finding;
+mod link;
 pub mod model;
 mod output;
 pub mod rights;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::Fact;
+pub use crate::link::Link;
 use crate::rights::{QueuePolicy, Rights};
 
 /// All that belongs together: one template with those that it includes, or one stack of an account.
@@ -53,15 +54,6 @@ pub struct Place {
     pub accepted: Arc<BTreeMap<String, String>>,
     /// Whether it is certain to be there: no condition of it is unknown.
     pub certain: bool,
-}
-
-/// What something refers to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Link {
-    /// The one of this id.
-    Here(String),
-    /// One that is not described here, by its ARN or name.
-    Elsewhere(String),
 }
 
 /// A queue.
@@ -298,20 +290,6 @@ impl System {
             named.is_some_and(|link| link.is(&table.place.id)) && !is_elsewhere
         };
         self.functions.iter().filter(uses)
-    }
-}
-
-impl Link {
-    /// Returns whether this leads to what has the id.
-    pub fn is(&self, id: &str) -> bool {
-        matches!(self, Self::Here(here) if here == id)
-    }
-
-    /// Returns the id, ARN or name.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Here(text) | Self::Elsewhere(text) => text,
-        }
     }
 }
 

@@ -435,6 +435,33 @@ fn two_consumers_of_a_queue_are_found_unless_only_one_can_be_there() {
     assert_eq!(found(&report), [], "{report:#?}");
 }
 
+/// A second table, and a function whose records are in both.
+#[test]
+fn each_of_several_lock_tables_is_checked() {
+    let second = "  Table2:
+    Type: AWS::DynamoDB::Table
+    DeletionPolicy: Retain
+    Properties:
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}
+  Database:
+";
+    for tables in ["!Sub '${Table},${Table2}'", "!Join [',', [!Ref Table, !Ref Table2]]"] {
+        let tables = format!("CLAIMANT_TABLE: {tables}");
+        let report = examine(
+            &changed(GOOD, &[("  Database:\n", second), ("CLAIMANT_TABLE: !Ref Table", &tables)]),
+            &Options::default(),
+        );
+        let mut found = found(&report);
+        found.sort_unstable_by_key(|(check, _)| *check);
+        assert_eq!(found, [(24, Warning), (26, Warning), (28, Warning)], "{report:#?}");
+        let of = |check| report.findings.iter().find(|finding| finding.check.number == check).unwrap();
+        assert!(of(24).what.contains("time to live") && of(28).what.contains("BatchGetItem on Table2"), "{report:#?}");
+        assert_eq!(report.tallies[&24].fine, 1, "the first one's");
+    }
+}
+
 #[test]
 fn unreadable_templates_are_errors_with_what_to_do() {
     let directory = tempfile::tempdir().unwrap();

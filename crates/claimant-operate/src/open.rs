@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::{Error, RecordId, Records};
-use claimant_dynamodb::LockTable;
+use claimant_dynamodb::{LockTable, Tables};
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
 
@@ -16,7 +16,7 @@ const CONNECTIONS: u32 = 4;
 
 /// A store of a place.
 pub struct OpenStore {
-    /// What it is called: the table's name, or the kind of the database. Holds no credential.
+    /// What it is called: the name of the table, of several all of them, or the kind of the database. Holds no credential.
     pub name: String,
     /// Its records.
     pub keys: Keys,
@@ -50,7 +50,8 @@ impl Place {
     async fn open_store(&self, address: &StoreAddress) -> Result<(String, Arc<dyn Records>), Error> {
         let url = match address {
             StoreAddress::Table(name) => {
-                return Ok((name.clone(), Arc::new(LockTable::new(self.dynamodb(), name))));
+                let tables: Tables = name.parse()?;
+                return Ok((name.clone(), Arc::new(LockTable::new(self.dynamodb(), tables))));
             }
             StoreAddress::Url(url) => url,
         };

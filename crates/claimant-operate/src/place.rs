@@ -1,6 +1,6 @@
 //! What there is to work on: stores, queues and functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_config::SdkConfig;
 use claimant_core::{Error, SecretUrl};
@@ -18,7 +18,7 @@ pub struct Account {
 /// A store, by its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAddress {
-    /// A DynamoDB table, by its name or ARN.
+    /// A lock table, by the name or ARN of its DynamoDB table, or by those of several, separated by commas.
     Table(String),
     /// PostgreSQL, MySQL or Redis, by its URL, which may hold a password and is never shown.
     Url(SecretUrl),
@@ -44,8 +44,11 @@ pub struct Function {
     pub logical_id: String,
     /// The names of the queues that it reads.
     pub queues: Vec<String>,
-    /// The table of its records, where its variables name one.
+    /// The table of its records, where its variables name one; of several all of them, separated by commas.
     pub table: Option<String>,
+    /// The tables that had its records before, where they are still to be moved.
+    #[serde(default)]
+    pub table_before: Option<String>,
     /// The log group in CloudWatch, of a deployed function.
     #[serde(default)]
     pub log_group: Option<String>,
@@ -120,7 +123,8 @@ impl Place {
     /// When there is no such table.
     pub fn choose_table(&mut self, table: &str) -> Result<(), Error> {
         let chosen = StoreAddress::Table(table.to_owned());
-        if !self.stores.contains(&chosen) && !self.other_tables.iter().any(|other| other == table) {
+        let is_there = |one: &str| self.other_tables.iter().any(|other| other == one.trim());
+        if !self.stores.contains(&chosen) && !table.split(',').all(is_there) {
             let tables = self.stores.iter().filter_map(|store| match store {
                 StoreAddress::Table(name) => Some(name),
                 StoreAddress::Url(_) => None,
@@ -130,6 +134,15 @@ impl Place {
         }
         self.stores = vec![chosen];
         Ok(())
+    }
+
+    /// Returns the lock tables that functions name. Those that had records before come first: a record that is moved while it is
+    /// looked for is then found.
+    pub(crate) fn lock_tables(functions: &[Function]) -> Vec<String> {
+        let before: BTreeSet<_> = functions.iter().filter_map(|function| function.table_before.clone()).collect();
+        let now: BTreeSet<_> = functions.iter().filter_map(|function| function.table.clone()).collect();
+        let new = now.into_iter().filter(|table| !before.contains(table)).collect::<Vec<_>>();
+        before.into_iter().chain(new).collect()
     }
 
     /// Returns the queue of this name or URL.

@@ -1,6 +1,6 @@
 //! A deployed stack: its functions, by the tag that CloudFormation gives them, and the queues and tables that they use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use aws_sdk_lambda::types::FunctionConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -17,6 +17,8 @@ const STACK_TAG: &str = "aws:cloudformation:stack-name";
 const LOGICAL_ID_TAG: &str = "aws:cloudformation:logical-id";
 /// The variable by which a function of ours knows its table.
 const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
+/// The variable with the tables that had its records before.
+const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 /// Functions of an account that are looked at.
 const FUNCTIONS_MAX: usize = 5_000;
 /// Functions whose tags are asked for at once.
@@ -34,7 +36,8 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
     for (function, logical_id) in functions_of(&lambda, stack).await? {
         let name = function.function_name().unwrap_or_default().to_owned();
         let variables = function.environment().and_then(|environment| environment.variables());
-        let table = variables.and_then(|variables| variables.get(TABLE_VARIABLE)).cloned();
+        let named = |variable| variables.and_then(|variables| variables.get(variable)).cloned();
+        let (table, table_before) = (named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
         let mut reads = Vec::new();
         for arn in sources(&lambda, &name).await? {
             let queue = queue(&sqs, &arn).await?;
@@ -49,10 +52,9 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
         }
         let group = function.logging_config().and_then(|logging| logging.log_group()).map(str::to_owned);
         let log_group = Some(group.unwrap_or_else(|| format!("/aws/lambda/{name}")));
-        place.functions.push(Function { name, logical_id, queues: reads, table, log_group });
+        place.functions.push(Function { name, logical_id, queues: reads, table, table_before, log_group });
     }
-    let tables: BTreeSet<_> = place.functions.iter().filter_map(|function| function.table.clone()).collect();
-    place.stores = tables.into_iter().map(StoreAddress::Table).collect();
+    place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();
     place.queues = queues.into_values().collect();
     if place.functions.is_empty() {
         return Err(Error::invalid(format!(

@@ -79,7 +79,14 @@ fn environment(variables: &Value) -> BTreeMap<String, Fact<Link>> {
     let of = |(name, value): (&String, &Value)| {
         let value = value.as_str()?;
         let link = match name.as_str() {
-            "CLAIMANT_TABLE" | "CLAIMANT_DEAD_LETTER_QUEUE_URL" => Fact::Known(here(name_of(value))),
+            "CLAIMANT_TABLE" => Fact::Known(match value.split(',').collect::<Vec<_>>().as_slice() {
+                [one] => here(name_of(one)),
+                many => {
+                    let links = many.iter().map(|one| here(name_of(one.trim()))).collect();
+                    Link::Several { text: value.to_owned(), links }
+                }
+            }),
+            "CLAIMANT_DEAD_LETTER_QUEUE_URL" => Fact::Known(here(name_of(value))),
             "CLAIMANT_BATCH"
             | "CLAIMANT_VISIBILITY"
             | "CLAIMANT_DATABASE_CONNECTIONS"

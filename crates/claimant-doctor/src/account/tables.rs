@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text};
 use crate::fact::Fact;
-use crate::model::{Capacity, Place, System, Table};
+use crate::model::{Capacity, Link, Place, System, Table};
 
 /// Adds the lock tables of all functions. A table's id is its name.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
     let names = system.functions.iter().filter_map(|function| function.environment.get("CLAIMANT_TABLE")?.known());
-    let names: BTreeSet<String> = names.map(|link| link.text().to_owned()).collect();
+    let names: BTreeSet<String> = names.flat_map(Link::each).map(|link| link.text().to_owned()).collect();
     for name in names {
         if let Some(table) = table(asker, &name).await {
             system.tables.push(table);

@@ -173,7 +173,14 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
 pub(super) fn breaker_record(pair: &Pair<'_>) -> Option<Answer> {
     let function = pair.function.filter(|function| function.environment.contains_key(RESUME_ROLE))?;
     let table = function.environment.get("CLAIMANT_TABLE")?;
-    let answer = || match *function.rights.allow_key("dynamodb:UpdateItem", table.known()?.text(), BREAKER).known()? {
+    // Which table has the record follows from its name.
+    let may_use = || {
+        let mut each = table.known()?.each();
+        each.try_fold(true, |all, one| {
+            Some(all && *function.rights.allow_key("dynamodb:UpdateItem", one.text(), BREAKER).known()?)
+        })
+    };
+    let answer = || match may_use()? {
         true => may_pause(function),
         false => found(
             Level::Warning,

@@ -61,14 +61,18 @@ fn architecture(part: &Part<'_>) -> Fact<bool> {
 fn environment(resources: &Resources<'_>, place: &Part<'_>) -> BTreeMap<String, Fact<Link>> {
     let entries = place.under(&["Environment", "Variables"]).entries();
     let kinds: Vec<&str> = QUEUE.iter().chain(TABLE).copied().collect();
-    let value = |part: &Part<'_>| match resources.link(part, &kinds) {
-        Fact::Known(Some(link)) => Fact::Known(link),
+    let value = |name: &str, part: &Part<'_>| match (part.text(), name) {
+        (Fact::Known(Some(text)), "CLAIMANT_TABLE") if text.contains(',') => {
+            let links = text.split(',').map(|one| resources.led_to(one.trim(), &kinds).known().cloned());
+            links.collect::<Option<_>>().map(|links| Link::Several { text: text.clone(), links }).into()
+        }
+        (Fact::Known(Some(text)), _) => resources.led_to(&text, &kinds),
         _ => Fact::Unknown,
     };
     // What is `AWS::NoValue` is not there.
     let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
     let entries = entries.known().into_iter().flatten().filter(is_there);
-    entries.map(|(name, part)| (name.to_string(), value(part))).collect()
+    entries.map(|(name, part)| (name.to_string(), value(name, part))).collect()
 }
 
 /// Whether the logs of a function expire; not known where its log group can be elsewhere.

@@ -8,6 +8,9 @@ use crate::stack::{FunctionSpec, QueueSpec, Stack};
 /// The variable by which a function of ours knows its table.
 const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 
+/// The variable with the tables that had its records before.
+const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
+
 /// Returns what the stack holds, with the queues' addresses and these variables for clients. No other value of a function's
 /// variables is shown.
 #[must_use]
@@ -26,6 +29,7 @@ pub fn describe(template: &str, stack: &Stack, sqs: &Sqs, variables: &[(String, 
             "binary": function.binary,
             "queues": function.mappings.iter().map(|mapping| mapping.queue.as_str()).collect::<Vec<_>>(),
             "table": function.environment.get(TABLE_VARIABLE),
+            "table_before": function.environment.get(BEFORE_VARIABLE),
         })
     };
     let variables: serde_json::Map<_, _> =

@@ -7,6 +7,7 @@ mod faults;
 mod intake;
 mod redrives;
 mod sends;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

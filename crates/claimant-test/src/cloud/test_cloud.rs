@@ -178,8 +178,10 @@ impl TestCloud {
     /// When there is no such table.
     #[must_use]
     pub fn record(&self, consumer: &str, key: &str) -> Option<Item> {
-        let table = self.spec.environment.get("CLAIMANT_TABLE").expect("the function has a lock table");
-        let items = self.cloud.dynamodb().items(table).unwrap_or_else(|error| panic!("no lock table: {error:?}"));
+        let tables = self.spec.environment.get("CLAIMANT_TABLE").expect("the function has a lock table");
+        let items = tables.split(',').flat_map(|table| {
+            self.cloud.dynamodb().items(table.trim()).unwrap_or_else(|error| panic!("no lock table: {error:?}"))
+        });
         items.into_iter().find(|item| item.text("id") == Some(&format!("{consumer}#{key}")))
     }
 
