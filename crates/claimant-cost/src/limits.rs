@@ -80,7 +80,7 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
         if store == Store::OnDemand {
             add("write units a second, new table", writes, NEW_TABLE_WRITES, "throttled at first: set warm throughput");
         }
-        add("write units a second, of a table", writes, TABLE_WRITES, "throttled: raise the table's quota");
+        add("write units a second, of a table", writes, TABLE_WRITES, "throttled: a higher quota, several tables");
     }
     limits.sort_by(|a, b| b.share().total_cmp(&a.share()));
     limits

@@ -24,7 +24,7 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["local", "store"])]
     pub(crate) stack: Option<String>,
 
-    /// The lock table, by its name or ARN, with the credentials of the profile; or one of several tables of a local cloud or a stack
+    /// The lock table, by its name or ARN (of several tables `a,b`), with the credentials of the profile; or one of a local cloud or a stack
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
 
