@@ -138,8 +138,8 @@ pub mod aws {
 pub mod dynamodb {
     #[doc(inline)]
     pub use claimant_dynamodb::{
-        AttributeNames, Condition, LockTable, OptimisticTransactions, Settings, TRANSACTION_MAX_BYTES,
-        TRANSACTION_WRITES_MAX, TableTransactions, Transaction,
+        AttributeNames, Condition, LockTable, OptimisticTransactions, Settings, TABLES_MAX, TRANSACTION_MAX_BYTES,
+        TRANSACTION_WRITES_MAX, TableTransactions, Tables, Transaction,
     };
 }
 
