@@ -6,9 +6,11 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
 //! | [`intake`] | event source mappings: paused only where their return is planned, and resumed |
 //! | [`signed`] | the requests for that, signed here |
 
+mod http;
 pub mod intake;
 pub mod signed;
 
@@ -17,7 +19,6 @@ use std::time::Duration;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_smithy_http_client::tls;
 use claimant_core::Variables;
 use tokio::sync::OnceCell;
 
@@ -29,6 +30,8 @@ const BACKOFF_BASE_MS: u64 = 50;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT_MS: u64 = 2_000;
+
+static CONFIG: OnceCell<SdkConfig> = OnceCell::const_new();
 
 /// Returns the configuration, loaded from the environment at the first call and shared from then on.
 ///
@@ -42,8 +45,15 @@ const CONNECT_TIMEOUT_MS: u64 = 2_000;
 /// # }
 /// ```
 pub async fn config() -> &'static SdkConfig {
-    static CONFIG: OnceCell<SdkConfig> = OnceCell::const_new();
     CONFIG.get_or_init(load).await
+}
+
+/// Begins to read the machine's certificates, if the [configuration](config) is in use, so that the first request finds them: for
+/// programs that have set themselves up and wait for work. Returns at once.
+pub fn read_certificates() {
+    if CONFIG.initialized() {
+        http::read_certificates();
+    }
 }
 
 async fn load() -> SdkConfig {
@@ -53,7 +63,6 @@ async fn load() -> SdkConfig {
 /// Returns the configuration of this profile and this Region, each as the environment says where `None`: for commands that a
 /// person gives. Not shared, unlike [`config`].
 pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
-    let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
     let mut loader = aws_config::defaults(BehaviorVersion::latest());
     if let Some(profile) = profile {
         loader = loader.profile_name(profile);
@@ -62,7 +71,7 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
         loader = loader.region(Region::new(region.to_owned()));
     }
     loader
-        .http_client(aws_smithy_http_client::Builder::new().tls_provider(ring).build_https())
+        .http_client(http::client())
         .retry_config(
             RetryConfig::standard()
                 .with_max_attempts(ATTEMPTS_MAX)

@@ -26,10 +26,13 @@ use args::{Args, Command};
 use claimant_core::error::Chain;
 use claimant_core::protocol::Act;
 use exit::{EXIT_SETUP, Ended};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The command's own log. The embedded DynamoDB warns of every condition that fails, which is normal here; and `aws_config`, at
-/// length, of every place without credentials, which the command's error says in a word.
-const LOG_FILTER: &str = "warn,aws_config=error,dynoxide=error";
+/// What of the command's own log is left to errors. The embedded DynamoDB warns of every condition that fails, which is normal here; and
+/// `aws_config`, at length, of every place without credentials, which the command's error says in a word.
+const ERRORS_ONLY: [&str; 2] = ["aws_config", "dynoxide"];
 
 fn main() -> ExitCode {
     let Args { command } = match Args::try_parse() {
@@ -40,7 +43,9 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    tracing_subscriber::fmt().with_env_filter(LOG_FILTER).with_writer(std::io::stderr).init();
+    let quiet = ERRORS_ONLY.map(|target| (target, LevelFilter::ERROR));
+    let logged = Targets::new().with_default(LevelFilter::WARN).with_targets(quiet);
+    tracing_subscriber::fmt().with_writer(std::io::stderr).finish().with(logged).init();
     match run(command) {
         Ok(ended) => ended.into(),
         Err(e) => {

@@ -2,8 +2,9 @@
 
 use std::panic::PanicHookInfo;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Levels that Lambda knows and `tracing` does not.
 const FATAL: &str = "FATAL";
@@ -17,31 +18,60 @@ const VERBOSE_CRATES: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rus
 /// without their data in any case.
 pub(crate) fn init() {
     let var = |name: &str| std::env::var(name).ok().filter(|v| !v.trim().is_empty());
-    let filter = filter(var("AWS_LAMBDA_LOG_LEVEL").as_deref(), var("RUST_LOG").as_deref());
+    let Filter { targets, ignored } = filter(var("AWS_LAMBDA_LOG_LEVEL").as_deref(), var("RUST_LOG").as_deref());
     let json = var("AWS_LAMBDA_LOG_FORMAT").is_some_and(|f| f.eq_ignore_ascii_case("json"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
-    // An error means that the function has set its own subscriber, which then stays.
-    let _ = if json {
+    let logs = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_target(false);
+    let set = if json {
         // With a time: Lambda takes a JSON line without one for `INFO`, and its level filter then drops errors.
-        logs.json().flatten_event(true).with_span_list(false).try_init().map_err(drop)
+        logs.json().flatten_event(true).with_span_list(false).finish().with(targets).try_init()
     } else {
         // Without: Lambda stamps each line of text.
-        logs.without_time().with_ansi(false).compact().try_init().map_err(drop)
+        logs.without_time().with_ansi(false).compact().finish().with(targets).try_init()
     };
+    // An error means that the function has set its own subscriber, which then stays.
+    if set.is_ok() && !ignored.is_empty() {
+        tracing::warn!(?ignored, "log filters other than level and target=level are ignored");
+    }
     std::panic::set_hook(Box::new(log_panic));
 }
 
-fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> EnvFilter {
+/// What is logged.
+struct Filter {
+    targets: Targets,
+    /// Directives that say nothing here.
+    ignored: Vec<String>,
+}
+
+/// Returns what these variables ask for: levels, and levels of targets. Not `EnvFilter`, which takes more and brings a compiler of regular
+/// expressions into each function.
+fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> Filter {
     let asked = match lambda_level {
         Some(level) if level.eq_ignore_ascii_case(FATAL) => "error",
         Some(level) => level,
         None => rust_log.unwrap_or("info"),
     };
-    let everything = asked.split(',').filter_map(|directive| directive.trim().parse::<LevelFilter>().ok()).next_back();
+    let directives = || asked.split(',').map(str::trim).filter(|directive| !directive.is_empty());
+    let everything = directives().filter_map(|directive| directive.parse::<LevelFilter>().ok()).next_back();
     let verbose = everything.is_some_and(|level| level > LevelFilter::INFO);
     // What is asked for comes last, so that it overrides.
-    let quiet = VERBOSE_CRATES.iter().filter(|_| verbose).map(|target| format!("{target}=info,"));
-    EnvFilter::builder().parse_lossy(quiet.chain([asked.to_owned()]).collect::<String>())
+    let quiet = VERBOSE_CRATES.iter().filter(|_| verbose).map(|target| (*target, LevelFilter::INFO));
+    let (mut targets, mut ignored) = (Targets::new().with_targets(quiet), Vec::new());
+    for directive in directives() {
+        match directive.parse::<Targets>() {
+            Ok(one) if !directive.contains('[') => {
+                targets = match one.default_level() {
+                    Some(level) => targets.with_default(level),
+                    None => targets.with_targets(one),
+                };
+            }
+            _ => ignored.push(directive.to_owned()),
+        }
+    }
+    // Where nothing is understood, errors are logged all the same.
+    if ignored.len() == directives().count() {
+        targets = targets.with_default(LevelFilter::ERROR);
+    }
+    Filter { targets, ignored }
 }
 
 /// A panic's message can quote a payload (`unwrap` on a parse error does), unless it is a literal of the program.
@@ -55,30 +85,68 @@ fn log_panic(info: &PanicHookInfo<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
+
+    fn targets(lambda_level: Option<&str>, rust_log: Option<&str>) -> Targets {
+        let filter = filter(lambda_level, rust_log);
+        assert_eq!(filter.ignored, Vec::<String>::new());
+        filter.targets
+    }
 
     #[test]
     fn lambdas_level_wins() {
         for (lambda, rust, wanted) in [
-            (None, None, "info"),
-            (None, Some("warn"), "warn"),
-            (Some("WARN"), Some("debug"), "warn"),
-            (Some("FATAL"), None, "error"),
+            (None, None, Level::INFO),
+            (None, Some("warn"), Level::WARN),
+            (Some("WARN"), Some("debug"), Level::WARN),
+            (Some("FATAL"), None, Level::ERROR),
+            (Some("TRACE"), None, Level::TRACE),
         ] {
-            assert_eq!(filter(lambda, rust).to_string(), wanted);
+            let targets = targets(lambda, rust);
+            for level in [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE] {
+                assert_eq!(targets.would_enable("orders", &level), level <= wanted, "{lambda:?} {rust:?} {level}");
+            }
         }
     }
 
     #[test]
     fn talkative_crates_stay_quiet_unless_named_in_full() {
-        let quiet = filter(Some("DEBUG"), None).to_string();
+        let quiet = targets(Some("DEBUG"), None);
         for target in VERBOSE_CRATES {
-            assert!(quiet.contains(&format!("{target}=info")), "{quiet}");
+            let within = format!("{target}::within");
+            assert!(
+                quiet.would_enable(&within, &Level::INFO) && !quiet.would_enable(&within, &Level::DEBUG),
+                "{target}"
+            );
         }
-        for named in ["aws_smithy_runtime=trace", "hyper=trace"] {
-            let filter = filter(None, Some(&format!("debug,{named}"))).to_string();
-            assert!(filter.contains(named), "{filter}");
+        for named in ["aws_smithy_runtime", "hyper"] {
+            let filter = targets(None, Some(&format!("debug, {named}=trace")));
+            assert!(
+                filter.would_enable(named, &Level::TRACE) && !filter.would_enable("rustls", &Level::DEBUG),
+                "{named}"
+            );
         }
-        assert_eq!(filter(None, Some("warn,orders=debug")).to_string(), "orders=debug,warn");
+        let own = targets(None, Some("warn,orders=debug"));
+        assert!(own.would_enable("orders::mail", &Level::DEBUG) && !own.would_enable("other", &Level::INFO));
+        assert!(own.would_enable("other", &Level::WARN) && !own.would_enable("orders", &Level::TRACE));
+        // As with `EnvFilter`: a target without a level is logged whole, and nothing else is.
+        let alone = targets(None, Some("orders"));
+        assert!(alone.would_enable("orders", &Level::TRACE) && !alone.would_enable("other", &Level::ERROR));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_and_errors_are_logged() {
+        for (asked, level, ignored) in [
+            ("info,[message]=debug", Level::INFO, &["[message]=debug"][..]),
+            ("orders=loud", Level::ERROR, &["orders=loud"]),
+            ("[message{attempt=2}]=trace,a=b=c", Level::ERROR, &["[message{attempt=2}]=trace", "a=b=c"]),
+        ] {
+            let filter = filter(None, Some(asked));
+            assert_eq!(filter.ignored, ignored);
+            assert!(filter.targets.would_enable("orders", &level), "{asked}");
+            assert!(!filter.targets.would_enable("orders", &Level::TRACE), "{asked}");
+        }
     }
 }

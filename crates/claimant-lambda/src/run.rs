@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use claimant_core::limits::BLOCKED_MAX;
 use claimant_core::{Consumers, Error, ErrorKind, Variables};
 use lambda_runtime::{Context, Diagnostic, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
+use tokio::time::sleep;
 
 use crate::direct::{self, Incoming};
 use crate::logging;
 use crate::service::Service;
 use crate::settings::Settings;
+
+/// When the first request for work is out, and there is nothing to do but wait. A message that comes sooner reads them itself.
+const CERTIFICATES_AFTER: Duration = Duration::from_millis(1);
 
 /// Runs one consumer, or several behind [`Routes`](claimant_core::Routes), as a Lambda function until the runtime ends it: the
 /// last call in `main`. Reads its [`Settings`] from these variables; a program whose parts have all read their own passes a reader
@@ -92,6 +97,10 @@ impl Function {
         }
         // Handlers have threads of their own: however many of them block theirs, the report is returned in time.
         let service = Service::new(&settings, consumers).await?.handlers_on_own_threads()?;
+        tokio::spawn(async {
+            sleep(CERTIFICATES_AFTER).await;
+            claimant_aws::read_certificates();
+        });
         Ok(Self { service: Arc::new(service), invocations: Arc::default() })
     }
 

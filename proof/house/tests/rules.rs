@@ -1,5 +1,6 @@
 //! The house rules, held to the crates that users depend on; files are short everywhere.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -132,6 +133,57 @@ fn a_rule_that_is_not_held_is_refused() {
     ] {
         assert!(text.contains(held) && toml::from_str::<Rules>(&text.replace(held, other)).is_err(), "{other}");
     }
+}
+
+/// Crates that no function links, each with its reason: a function's size is paid at every cold start.
+const HEAVY: [(&str, &str); 10] = [
+    ("aws-lc-sys", "a second TLS stack"),
+    ("aws-sdk-sso", "profiles of people, of aws-config's default features"),
+    ("aws-sdk-ssooidc", "the same"),
+    ("clap", "what parses arguments of commands"),
+    ("dynoxide-rs", "the embedded DynamoDB, for tests and the local cloud"),
+    ("openssl-sys", "a second TLS stack"),
+    ("opentelemetry", "only of those who ask for the feature `otel`"),
+    ("regex-automata", "a compiler of regular expressions: log filters are levels and targets"),
+    ("regex-syntax", "the same"),
+    ("reqwest", "a second HTTP client"),
+];
+
+/// What functions link, by what cargo builds them from.
+#[test]
+fn functions_link_nothing_heavy() {
+    let root = source::repository();
+    let functions = std::fs::read_dir(root.join("functions")).expect("there are functions");
+    let names = functions.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let chosen: Vec<_> = names.flat_map(|name| ["--package".to_owned(), name]).collect();
+    assert!(chosen.len() > 10, "the check finds functions");
+    let mut tree = Command::new(std::env::var_os("CARGO").expect("cargo runs this"));
+    tree.args(["tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none", "--format", "{p}"])
+        .args(chosen);
+    let output = tree.current_dir(&root).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let linked = String::from_utf8(output.stdout).expect("names are text");
+    let linked: BTreeSet<_> = linked.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(
+        ["claimant-core", "aws-config", "ring"].iter().all(|name| linked.contains(name)),
+        "the check finds what is linked"
+    );
+    let heavy: Vec<_> = HEAVY.iter().filter(|(name, _)| linked.contains(name)).collect();
+    assert!(heavy.is_empty(), "functions link {heavy:?}");
+}
+
+/// What is deployed: a project that `claimant new` writes is built as the functions here are.
+#[test]
+fn new_projects_are_built_as_the_functions_here() {
+    let profiles = |path: &str| {
+        let text = std::fs::read_to_string(source::repository().join(path)).expect("it is readable");
+        let begin = text.find("# What is deployed.").unwrap_or_else(|| panic!("{path} says what is deployed"));
+        let end = text.find("# A function of another workspace").unwrap_or(text.len());
+        text[begin..end].trim_end().to_owned()
+    };
+    let here = profiles("Cargo.toml");
+    assert!(here.contains("[profile.release]") && here.contains("panic = \"unwind\""), "{here}");
+    assert_eq!(profiles("crates/claimant-cli/templates/project/Cargo.toml.in"), here);
 }
 
 /// `test = false` saves the build of an empty test program. A test in such a target would never run.

@@ -15,6 +15,9 @@ use claimant_local::stack::Stack;
 use claimant_local::workload::{Fate, Piece, Plan, Route};
 use fastrand::Rng;
 use tokio::time::{Instant, sleep, sleep_until};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::check::{Traffic, Verdict};
 use crate::database::Database;
@@ -48,8 +51,8 @@ const PIECES_PER_SECOND: f64 = 4.0;
 const PIECES_MAX: f64 = 8_000.0;
 /// Batches of one function at the same time.
 const CONCURRENCY: &str = "3";
-/// What is wanted of the storm's own process: all that the cloud says, and little of the client that looks at tables.
-const CLOUD_LOG: &str = "info,claimant_local=debug";
+/// Of the storm's own process, all that the cloud says is wanted, and little of the client that looks at tables.
+const CLOUD: &str = "claimant_local";
 /// What every planted secret starts with, before the seed.
 const SECRET: &str = "hush";
 
@@ -243,9 +246,11 @@ fn prepare(stack: &mut Stack) {
 
 /// Turns the cloud's own log to the transcript; and whether a secret that the cloud, or a function, printed is found.
 fn watch_the_cloud(transcript: &Transcript, secret: &str) -> bool {
-    let subscriber = tracing_subscriber::fmt().with_writer(transcript.clone()).with_ansi(false);
+    let logs =
+        tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(transcript.clone()).with_ansi(false);
+    let wanted = Targets::new().with_default(LevelFilter::INFO).with_target(CLOUD, LevelFilter::DEBUG);
     // An error means that there is one already, and then the control below is not found.
-    let _ = subscriber.with_env_filter(CLOUD_LOG).try_init();
+    let _ = logs.finish().with(wanted).try_init();
     transcript.line("control", "all is well");
     let quiet = transcript.take().leaks == 0;
     tracing::warn!(body = format!("{{\"note\":\"{secret}0\"}}"), "control");
