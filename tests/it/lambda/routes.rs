@@ -27,7 +27,7 @@ async fn each_consumer_has_its_own_numbers_and_dead_letters_name_theirs() {
     let metrics = std::mem::take(&mut *world.metrics.lock().unwrap());
     let shown = |record: &Value| {
         let counts = ["received", "completed", "retry", "rejected", "ignored", "dead_lettered"];
-        let counts = counts.map(|name| record[name].to_string()).join(" ");
+        let counts = counts.map(|name| record[name].as_u64().unwrap_or_default().to_string()).join(" ");
         format!("{}: {counts}", record["consumer"].as_str().unwrap())
     };
     let shown: Vec<_> = metrics.iter().map(shown).collect();
