@@ -57,9 +57,21 @@ fn clauses(about: &About, findings: &Findings) -> String {
 }
 
 fn requests(about: &About, trips: Trips) -> String {
-    let Trips { fresh, duplicate, takeover, renewal, settle, batch_claim, batch_settle, batch_duplicates } = trips;
-    let counts = [fresh, duplicate, takeover, renewal, settle, batch_claim, batch_settle, batch_duplicates];
-    row(about, counts.iter().map(u64::to_string))
+    let Trips {
+        fresh,
+        duplicate,
+        takeover,
+        renewal,
+        settle,
+        batch_claim,
+        batch_settle,
+        batch_duplicates,
+        batch_looks,
+        look,
+    } = trips;
+    let one = [fresh, duplicate, look, takeover, renewal, settle];
+    let counts = one.into_iter().chain([batch_claim, batch_settle, batch_duplicates, batch_looks]);
+    row(about, counts.map(|count| count.to_string()))
 }
 
 fn life(about: &About) -> String {

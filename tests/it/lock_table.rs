@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, Put, ScalarAttributeType,
 };
-use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId,
     Renewed, Settled, Status, Store, StoreErrorKind, Timestamp, TransactionSlot,
@@ -39,7 +39,7 @@ fn request(key: &str, now: u64) -> ClaimRequest {
         now: at(now),
         lease_until: at(now + 1_000),
         policy: ClaimPolicy { window: Duration::from_secs(60), ..ClaimPolicy::default() },
-        first_delivery: true,
+        likely: Likely::New,
     }
 }
 

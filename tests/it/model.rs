@@ -17,7 +17,7 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::base64;
 use aws_smithy_types::body::SdkBody;
 use claimant_core::protocol::{
-    self, Abandoned, ClaimPolicy, ClaimRequest, Decision, Ending, Renewal, SettleDecision, Settlement,
+    self, Abandoned, ClaimPolicy, ClaimRequest, Decision, Ending, Likely, Renewal, SettleDecision, Settlement,
 };
 use claimant_core::{
     Call, Claim, ConsumerName, Fence, Fingerprint, Key, MessageId, Meter, OwnerToken, Record, RecordId, Status, Store,
@@ -99,7 +99,7 @@ fn request(key: &str, abandoned: Abandoned) -> ClaimRequest {
         now: at(NOW_MS),
         lease_until: at(NOW_MS + LEASE_MS),
         policy: policy(abandoned),
-        first_delivery: true,
+        likely: Likely::New,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, Record,
     RecordId, Records, Renewed, Replaced, Settled, Status, Store, StoreError, StoreErrorKind, Timestamp,
@@ -34,7 +34,7 @@ fn request(key: &str, now: u64) -> ClaimRequest {
         now: at(now),
         lease_until: at(now + 1_000),
         policy: ClaimPolicy { window: Duration::from_secs(60), ..ClaimPolicy::default() },
-        first_delivery: true,
+        likely: Likely::New,
     }
 }
 
@@ -165,7 +165,7 @@ fn cases() -> Vec<Case> {
 async fn every_record_is_as_it_was(dynamodb: &DynamoDb) {
     let (moved, stays) = (Move::of(dynamodb, "as-it-was").await, dynamodb.lock_table("stays").await);
     for case in cases() {
-        for way in ["single", "batch", "redelivery", "optimistic"] {
+        for way in ["single", "batch", "redelivery", "look", "looks", "optimistic"] {
             let key = format!("{}-{way}", case.name);
             let id = request(&key, 0).id;
             for how in case.before.iter().map(Some).chain(case.held.then_some(None)) {
@@ -179,7 +179,12 @@ async fn every_record_is_as_it_was(dynamodb: &DynamoDb) {
             }
             let before = moved.old.get(&id, call()).await.unwrap();
             let mut request = request(&key, case.now);
-            (request.policy.abandoned, request.first_delivery) = (case.policy, way != "redelivery");
+            request.policy.abandoned = case.policy;
+            request.likely = match way {
+                "redelivery" => Likely::Known,
+                "look" | "looks" => Likely::Done,
+                _ => Likely::New,
+            };
             request.message_id = MessageId::new(case.message).unwrap();
             let mut words = Vec::new();
             for table in [&moved.new, &stays] {
@@ -212,9 +217,9 @@ async fn claimed(table: &LockTable, request: &ClaimRequest, way: &str) -> String
             refused => word(&Ok(refused)),
         };
     }
-    if way == "batch" {
+    if ["batch", "looks"].contains(&way) {
         let beside = self::request(&format!("{}-beside", request.id.as_str().len()), 0);
-        let both = [request.clone(), ClaimRequest { policy: request.policy, ..beside }];
+        let both = [request.clone(), ClaimRequest { policy: request.policy, likely: request.likely, ..beside }];
         if let Some(Ok(BatchedClaim::Answered(answer))) = table.claim_all(&both, call()).await.into_iter().next() {
             return word(&Ok(answer));
         }

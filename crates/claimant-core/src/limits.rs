@@ -32,7 +32,7 @@ pub const CONCURRENCY_MAX: usize = 1_000;
 pub const STORE_BATCH_MAX: usize = 25;
 
 /// Claims are taken ahead of free slots only as far as their messages then wait no longer than this.
-pub(crate) const CLAIM_AHEAD_MAX_MS: u64 = 100;
+pub(crate) const CLAIM_AHEAD_MAX_MS: u64 = 250;
 
 /// The most claims that are taken ahead of free slots, so that memory and open claims are bounded.
 pub(crate) const CLAIM_AHEAD_MAX: usize = 4 * STORE_BATCH_MAX;
@@ -84,8 +84,11 @@ pub(crate) const FETCH_PART: u32 = 4;
 /// How many requests at once delete messages that are done, and then remove their payloads.
 pub(crate) const REMOVALS_MAX: usize = 8;
 
-/// How long an ending waits for others to be written with.
+/// How long an ending waits for others to be written with where it should not wait, or handlers are quick.
 pub(crate) const SETTLE_LINGER_MS: u64 = 5;
+
+/// The longest that an ending waits for others: what was done and not written is done again if the process dies then.
+pub(crate) const SETTLE_LINGER_MAX_MS: u64 = 100;
 
 /// How many messages one call of a batch handler gets at most, unless set: as many as a store claims in one request.
 pub const ITEMS_DEFAULT: usize = STORE_BATCH_MAX;

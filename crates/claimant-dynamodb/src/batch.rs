@@ -1,7 +1,8 @@
 //! Many records in one request.
 //!
 //! A statement of `BatchExecuteStatement` succeeds or fails by itself, and a refused one does not show the record. The
-//! records of refused claims are therefore read, many in one request; claims that remain open are sent as single requests.
+//! records of refused claims are therefore read, many in one request, and those of work that is most likely done before any claim;
+//! claims that remain open are sent as single requests.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use aws_sdk_dynamodb::types::{
     ReturnConsumedCapacity,
 };
 use claimant_core::limits::STORE_BATCH_MAX;
-use claimant_core::protocol::{ClaimRequest, Decision, Settlement, claim_of, decide, fresh_claim, held};
+use claimant_core::protocol::{ClaimRequest, Decision, Likely, Settlement, claim_of, decide, fresh_claim, held};
 use claimant_core::{
     BatchedClaim, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind,
 };
@@ -33,31 +34,45 @@ enum Statement {
 }
 
 impl LockTable {
-    /// Claims keys in one request: first deliveries with one statement each, which can only claim a key without a record.
-    /// Redeliveries are claimed by single requests, as is a key that occurs twice, since DynamoDB refuses a request with the same
-    /// key twice, and a key whose statement was refused.
+    /// Claims keys in one request: those that most likely are new with one statement each, which can only claim a key without a record.
+    /// What most likely is done is read first, in one request. Others are claimed by single requests, as is a key that occurs twice,
+    /// since DynamoDB refuses a request with the same key twice, and a key that has a record and can be claimed.
     pub(crate) async fn claim_many(
         &self,
         requests: &[ClaimRequest],
         call: Call<'_>,
     ) -> Vec<Result<BatchedClaim, StoreError>> {
-        let mut together: Vec<usize> = Vec::new();
+        let (mut new, mut done): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         for (index, request) in requests.iter().enumerate() {
-            let repeated = together.iter().any(|other| requests[*other].id == request.id);
-            if request.first_delivery && !repeated {
-                together.push(index);
+            if new.iter().chain(&done).any(|other| requests[*other].id == request.id) {
+                continue;
+            }
+            match request.likely {
+                Likely::New => new.push(index),
+                Likely::Done => done.push(index),
+                Likely::Known => {}
             }
         }
         let mut answers: Vec<_> = requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect();
-        if together.len() < 2 || !self.batches() {
+        if new.len() + done.len() < 2 || !self.batches() {
             return answers;
         }
         let budget = Budget::of(call);
-        let ids: Vec<_> = together.iter().map(|index| &requests[*index].id).collect();
+        let looks = done.chunks(READ_MAX).map(|indexes| self.look(requests, indexes, budget));
+        for (index, answer) in join_all(looks).await.into_iter().flatten() {
+            match answer {
+                Some(answer) => answers[index] = Ok(answer),
+                None => new.push(index),
+            }
+        }
+        if !self.batches() {
+            return answers;
+        }
+        let ids: Vec<_> = new.iter().map(|index| &requests[*index].id).collect();
         let brought = self.bring_all(&ids, budget).await;
         // What was not brought is left to the single request, which finds out why.
-        let together: Vec<_> = together.into_iter().zip(brought).filter_map(|(i, here)| here.then_some(i)).collect();
-        let chunks = together.chunks(STORE_BATCH_MAX).map(|indexes| async move {
+        let new: Vec<_> = new.into_iter().zip(brought).filter_map(|(index, here)| here.then_some(index)).collect();
+        let chunks = new.chunks(STORE_BATCH_MAX).map(|indexes| async move {
             let statements = indexes.iter().map(|index| self.requests.insert(&requests[*index])).collect();
             indexes.iter().zip(self.execute(statements, budget).await)
         });
@@ -72,38 +87,34 @@ impl LockTable {
                 Statement::Failed(kind, why) => Err(StoreError::new(kind, why)),
             };
         }
-        let reads = refused.chunks(READ_MAX).map(|indexes| self.resolve_refused(requests, indexes, budget));
-        for (index, answer) in join_all(reads).await.into_iter().flatten() {
-            answers[index] = Ok(answer);
+        // A single one is one request either way, which can claim; and once denied, no request for many is sent.
+        if refused.len() > 1 && self.batches() {
+            let looks = refused.chunks(READ_MAX).map(|indexes| self.look(requests, indexes, budget));
+            for (index, answer) in join_all(looks).await.into_iter().flatten() {
+                answers[index] = Ok(answer.unwrap_or(BatchedClaim::ClaimAlone));
+            }
         }
         answers
     }
 
-    /// Reads the records of refused statements and answers from them. Most are of completed work, for which no write is needed; a
-    /// key that can be claimed after all is left to the single request, as is one that could not be read.
-    async fn resolve_refused(
+    /// Reads records and answers from them. Most are of completed work, for which no write is needed; a key that can be claimed after
+    /// all is left to the single request. `None` where there is no record, or it could not be read.
+    async fn look(
         &self,
         requests: &[ClaimRequest],
         indexes: &[usize],
         budget: Budget<'_>,
-    ) -> Vec<(usize, BatchedClaim)> {
-        let records = match indexes {
-            // One request either way, and the single one can claim; and once denied, no request for many is sent.
-            [_] => HashMap::new(),
-            _ if !self.batches() => HashMap::new(),
-            _ => {
-                let ids = indexes.iter().map(|index| &requests[*index].id);
-                self.read_many(ids.map(|id| (self.requests.tables.of(id), id)), budget).await
-            }
-        };
+    ) -> Vec<(usize, Option<BatchedClaim>)> {
+        let ids = indexes.iter().map(|index| &requests[*index].id);
+        let records = self.read_many(ids.map(|id| (self.requests.tables.of(id), id)), budget).await;
         let answer = |index: &usize| {
             let request = &requests[*index];
-            let Some(Some(record)) = records.get(request.id.as_str()) else { return BatchedClaim::ClaimAlone };
-            match decide(Some(record), request) {
+            let record = records.get(request.id.as_str())?.as_ref()?;
+            Some(match decide(Some(record), request) {
                 Decision::Refuse(refusal) => BatchedClaim::Answered(ClaimAnswer::Refused(refusal)),
                 Decision::Held => BatchedClaim::Answered(ClaimAnswer::Granted(held(request.id.clone(), record, None))),
                 Decision::Grant { .. } | Decision::Park { .. } => BatchedClaim::ClaimAlone,
-            }
+            })
         };
         indexes.iter().map(|index| (*index, answer(index))).collect()
     }

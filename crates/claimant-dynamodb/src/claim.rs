@@ -1,6 +1,6 @@
 //! One claim, and how ambiguous answers to it are resolved.
 
-use claimant_core::protocol::{self, ClaimRequest, Decision, Refusal};
+use claimant_core::protocol::{self, ClaimRequest, Decision, Likely, Refusal};
 use claimant_core::{Budget, ClaimAnswer, Record, StoreError, StoreErrorKind};
 
 use crate::item::{self, Item};
@@ -13,29 +13,38 @@ impl LockTable {
         budget: Budget<'_>,
     ) -> Result<ClaimAnswer, StoreError> {
         let mut wanted = None;
-        let mut write = self.requests.claim(request);
-        for _ in 0..ROUNDS_MAX {
-            let seen = match self.send(write, budget).await? {
+        // Without an answer, the blind claim finds out.
+        let mut seen = match request.likely {
+            Likely::Done => self.read(&request.id, budget).await.ok().flatten(),
+            Likely::New | Likely::Known => None,
+        };
+        for round in 0..=ROUNDS_MAX {
+            let (write, decision) = match &seen {
+                // Nothing is known of the key, or it was deleted between a refusal and the read: the blind claim takes it.
+                None => (self.requests.claim(request), None),
+                Some(seen) => {
+                    let decision = protocol::decide(Some(seen), request);
+                    let write = match &decision {
+                        Decision::Held => {
+                            let claim = protocol::held(request.id.clone(), seen, wanted.as_ref());
+                            return Ok(ClaimAnswer::Granted(claim));
+                        }
+                        Decision::Refuse(refusal) => return Ok(ClaimAnswer::Refused(refusal.clone())),
+                        Decision::Grant { next, .. } | Decision::Park { next } => {
+                            self.requests.replace(&request.id, seen, next)
+                        }
+                    };
+                    (write, Some(decision))
+                }
+            };
+            if round == ROUNDS_MAX {
+                break;
+            }
+            wanted = decision;
+            seen = match self.send(write, budget).await? {
                 Written::Applied(before) => return self.granted(request, wanted, before.as_ref()),
                 Written::Refused(shown) => self.refused_by(&request.id, shown, budget).await?,
             };
-            let Some(seen) = seen else {
-                // Deleted between the refusal and the read: the blind claim takes an absent key.
-                (write, wanted) = (self.requests.claim(request), None);
-                continue;
-            };
-            let decision = protocol::decide(Some(&seen), request);
-            write = match &decision {
-                Decision::Held => {
-                    let claim = protocol::held(request.id.clone(), &seen, wanted.as_ref());
-                    return Ok(ClaimAnswer::Granted(claim));
-                }
-                Decision::Refuse(refusal) => return Ok(ClaimAnswer::Refused(refusal.clone())),
-                Decision::Grant { next, .. } | Decision::Park { next } => {
-                    self.requests.replace(&request.id, &seen, next)
-                }
-            };
-            wanted = Some(decision);
         }
         Err(StoreError::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
     }

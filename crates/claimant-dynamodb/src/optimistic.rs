@@ -4,7 +4,7 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use claimant_core::protocol::{
-    self, ClaimRequest, Decision, Ending, Refusal, Renewal, SettleDecision, Settlement, claim_of,
+    self, ClaimRequest, Decision, Ending, Likely, Refusal, Renewal, SettleDecision, Settlement, claim_of,
 };
 use claimant_core::{
     AnyTransaction, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
@@ -35,7 +35,8 @@ impl OptimisticTransactions {
     async fn begin(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
         self.table.bring(&request.id, Budget::of(call)).await?;
         // A first delivery has most likely no record; the transaction finds out if it has.
-        let seen = if request.first_delivery { None } else { self.table.read(&request.id, Budget::of(call)).await? };
+        let seen =
+            if request.likely == Likely::New { None } else { self.table.read(&request.id, Budget::of(call)).await? };
         match protocol::decide(seen.as_ref(), request) {
             Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
             Decision::Grant { next, taken_over } => {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, OperateRefusal, Renewal, Settlement};
+use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Renewal, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, ConsumerName, Cursor, Filter, Fingerprint, Key, MemoryStore, MessageId, Meter,
     OwnerToken, Page, Record, RecordId, Records, Renewed, Replaced, Settled, Size, State, Status, Store, StoreError,
@@ -48,7 +48,7 @@ impl Desk {
             now,
             lease_until: now.plus(Duration::from_secs(10)),
             policy: ClaimPolicy::default(),
-            first_delivery: true,
+            likely: Likely::New,
         };
         let meter = Meter::default();
         match self.store.claim(&request, Call { within: CALL_MAX, meter: &meter }).await.unwrap() {

@@ -195,7 +195,7 @@ impl Attempt for Reading {
 mod tests {
     use std::time::Duration;
 
-    use claimant_core::protocol::{ClaimPolicy, fresh_claim};
+    use claimant_core::protocol::{ClaimPolicy, Likely, fresh_claim};
     use claimant_core::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, RecordId, Status};
 
     use super::*;
@@ -210,7 +210,7 @@ mod tests {
             now,
             lease_until: now.plus(Duration::from_secs(1)),
             policy: ClaimPolicy::default(),
-            first_delivery: false,
+            likely: Likely::Known,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Likely};
 use claimant_core::{
     Claim, ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Status, Timestamp,
 };
@@ -170,7 +170,7 @@ impl Req {
             lease_until: timestamp(self.lease),
             policy,
             // A hint that changes no answer; the model chooses the requests that it leads to itself.
-            first_delivery: false,
+            likely: Likely::Known,
         }
     }
 }

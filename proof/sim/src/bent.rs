@@ -1,6 +1,6 @@
 //! A store whose answers, or the requests to it, are those of a wrong runtime.
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Refusal, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Likely, Refusal, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, Fence, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
     Transactional,
@@ -36,7 +36,7 @@ impl<S: Store + Clone> Bent<S> {
             ClaimAnswer::Granted(claim) if self.mutant == Mutant::SuspectsUnknown => {
                 ClaimAnswer::Granted(Claim { taken_over: false, ..claim })
             }
-            ClaimAnswer::Granted(claim) if self.mutant == Mutant::FenceMadeUp && !request.first_delivery => {
+            ClaimAnswer::Granted(claim) if self.mutant == Mutant::FenceMadeUp && request.likely != Likely::New => {
                 ClaimAnswer::Granted(Claim { fence: claim.fence.next(), ..claim })
             }
             ClaimAnswer::Refused(Refusal::Busy { .. })

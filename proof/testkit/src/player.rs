@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fence, Fingerprint, Key, MessageId, Meter, OwnerToken,
     Record, RecordId, Renewed, Settled, Store, Timestamp,
@@ -123,7 +123,7 @@ impl<'a> Player<'a> {
             lease_until: self.time(step.until),
             policy: policy(step.abandoned, step.conflicts),
             // A batched claim of a first delivery is the path that has to find out about a record by itself.
-            first_delivery: self.batched || step.first_delivery,
+            likely: if self.batched && step.likely == Likely::Known { Likely::New } else { step.likely },
         }
     }
 

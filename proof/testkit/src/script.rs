@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimPolicy, Conflicts, Ending};
+use claimant_core::protocol::{Abandoned, ClaimPolicy, Conflicts, Ending, Likely};
 use claimant_core::{OwnerToken, StoreError};
 pub(crate) use claimant_test::faulty::stale_copy as copy;
 
@@ -54,7 +54,7 @@ pub(crate) struct ClaimStep {
     pub(crate) abandoned: Abandoned,
     pub(crate) conflicts: Conflicts,
     /// The hint, which changes no answer.
-    pub(crate) first_delivery: bool,
+    pub(crate) likely: Likely,
 }
 
 /// A claim of a fixed message and payload, with a lease of one second.
@@ -67,7 +67,7 @@ pub(crate) fn claim(who: &'static str, at: u64) -> ClaimStep {
         until: at + LEASE_MS,
         abandoned: Abandoned::Rerun,
         conflicts: Conflicts::Reject,
-        first_delivery: false,
+        likely: Likely::Known,
     }
 }
 

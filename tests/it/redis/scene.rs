@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Renewal, Settlement};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Store, Timestamp,
 };
@@ -44,7 +44,7 @@ pub(super) fn request(key: &str, now: u64) -> ClaimRequest {
         now: at(now),
         lease_until: at(now + 1_000),
         policy: policy(),
-        first_delivery: true,
+        likely: Likely::New,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
     Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Records, Settled,
     Store, StoreError, Timestamp,
@@ -212,7 +212,7 @@ pub(crate) fn request(key: &str) -> ClaimRequest {
         now: NOW,
         lease_until: NOW.plus(LEASE),
         policy: ClaimPolicy::default(),
-        first_delivery: true,
+        likely: Likely::New,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::fingerprint::Fingerprint;
 use crate::intake::Intake;
 use crate::key::{ConsumerName, MessageId, RecordId};
 use crate::meter::Meter;
-use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
 use crate::record::Record;
 use crate::store::{Call, ClaimAnswer, Renewed, Store, StoreError, StoreErrorKind};
 
@@ -60,7 +60,7 @@ impl<'a> Asker<'a> {
             now,
             lease_until,
             policy,
-            first_delivery: false,
+            likely: Likely::Known,
         };
         let (within, call) = self.call();
         timeout(within, self.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))

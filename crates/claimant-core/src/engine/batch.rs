@@ -235,11 +235,17 @@ impl<'a> Batch<'a> {
         let set_aside = self.suspects.is_left(work, claim.taken_over);
         match self.cx.options().attempts_max {
             Some(max) if claim.attempt > max => {
-                self.settling.push(Unsettled::attempts_exhausted(self.cx, claimed, max));
+                self.settle(Unsettled::attempts_exhausted(self.cx, claimed, max));
             }
-            _ if set_aside => self.settling.push(Unsettled::set_aside(claimed)),
+            _ if set_aside => self.settle(Unsettled::set_aside(claimed)),
             _ => self.running.push(claimed),
         }
+    }
+
+    /// Settles a claim, with others if the next message of its lane does not wait for it.
+    fn settle(&mut self, unsettled: Unsettled) {
+        let waits = self.lanes.has_more(unsettled.work.delivery.lane);
+        self.settling.push(unsettled, waits);
     }
 
     /// Ends work whose claim the store did not answer.
@@ -254,12 +260,12 @@ impl<'a> Batch<'a> {
     fn start_runs(&mut self) {
         if self.gate.is_shut() {
             for claimed in self.running.take_waiting() {
-                self.settling.push(Unsettled::held_back(claimed));
+                self.settle(Unsettled::held_back(claimed));
             }
         }
         let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt());
         for claimed in self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0) {
-            self.settling.push(Unsettled::released(self.cx, claimed));
+            self.settle(Unsettled::released(self.cx, claimed));
         }
     }
 
@@ -268,7 +274,7 @@ impl<'a> Batch<'a> {
         match after {
             AfterCall::Settled(result) => self.settled(result),
             AfterCall::Ran(ran) => match after_run(self.cx, ran) {
-                AfterRun::Settle(unsettled) => self.settling.push(unsettled),
+                AfterRun::Settle(unsettled) => self.settle(unsettled),
                 AfterRun::Stuck(delivery, answer) => self.conclude(delivery, answer),
             },
         }
@@ -276,7 +282,7 @@ impl<'a> Batch<'a> {
 
     fn settled(&mut self, result: SettleResult) {
         match after_settling(self.cx, result) {
-            AfterSettling::Settle(unsettled) => self.settling.push(unsettled),
+            AfterSettling::Settle(unsettled) => self.settle(unsettled),
             AfterSettling::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
             AfterSettling::Wait(mut work) => {
                 let details = &mut work.delivery.details;

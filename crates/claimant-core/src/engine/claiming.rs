@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::admission::DeliveryKind;
 use super::context::BatchContext;
 use super::slots::Held;
 use super::spans::{self, Within};
@@ -18,7 +19,7 @@ use crate::error::Chain;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
 use crate::payload::Payload;
-use crate::protocol::{ClaimRequest, Refusal};
+use crate::protocol::{ClaimRequest, Likely, Refusal};
 use crate::spans::Step;
 use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
 
@@ -36,6 +37,7 @@ struct Pending {
     work: Work<Payload>,
     held: Held,
     owner: OwnerToken,
+    likely: Likely,
 }
 
 /// How a call for claims ended.
@@ -115,24 +117,44 @@ impl<'a> Claiming<'a> {
 
     /// Claims these keys; those that cannot even be asked for come back.
     pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload>, Held)>) -> Vec<(Work<()>, StoreError)> {
-        let (mut first_deliveries, mut failed) = (Vec::new(), Vec::new());
+        let (mut new, mut done, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (work, held) in admitted {
-            let alone = work.its_turn || !is_first(&work.delivery);
-            match OwnerToken::draw() {
+            let owner = match OwnerToken::draw() {
+                Ok(owner) => owner,
                 Err(error) => {
                     let error = StoreError::new(StoreErrorKind::Other, error.to_string());
                     failed.push((work.without_payload(), error));
+                    continue;
                 }
-                // A redelivery most likely has a record, which a batched claim cannot show: it gets its own request.
-                Ok(owner) if alone => self.ask(vec![Pending { work, held, owner }], 0),
-                Ok(owner) => first_deliveries.push(Pending { work, held, owner }),
+            };
+            let likely = self.likely(&work);
+            let pending = Pending { work, held, owner, likely };
+            match likely {
+                Likely::New => new.push(pending),
+                Likely::Done => done.push(pending),
+                // A batched claim cannot show the record that it has: it gets its own request.
+                Likely::Known => self.ask(vec![pending], 0),
             }
         }
-        while !first_deliveries.is_empty() {
-            let rest = first_deliveries.split_off(first_deliveries.len().min(STORE_BATCH_MAX));
-            self.ask(std::mem::replace(&mut first_deliveries, rest), 0);
+        for mut pending in [done, new] {
+            while !pending.is_empty() {
+                let rest = pending.split_off(pending.len().min(STORE_BATCH_MAX));
+                self.ask(std::mem::replace(&mut pending, rest), 0);
+            }
         }
         failed
+    }
+
+    /// Returns what its key most likely has, by what others like it had. What waited for its key, or has its turn as a suspect, had a
+    /// record that was not done.
+    fn likely(&self, work: &Work<Payload>) -> Likely {
+        let usually_done = self.cx.shared.repeats.are_usual(kind(&work.delivery));
+        match kind(&work.delivery) {
+            _ if work.its_turn || work.delivery.waited.is_some() => Likely::Known,
+            _ if usually_done => Likely::Done,
+            DeliveryKind::First => Likely::New,
+            DeliveryKind::Later => Likely::Known,
+        }
     }
 
     fn ask(&mut self, pending: Vec<Pending>, tries: u32) {
@@ -174,6 +196,10 @@ impl<'a> Claiming<'a> {
         let (mut results, mut unanswered) = (Vec::with_capacity(answers.len()), Vec::new());
         for (mut pending, answer) in answers {
             add(&mut pending.work.delivery.details.claim, took);
+            if let Ok(BatchedClaim::Answered(answer)) = &answer {
+                let done = matches!(answer, ClaimAnswer::Refused(Refusal::Completed { .. }));
+                self.cx.shared.repeats.learn(kind(&pending.work.delivery), done);
+            }
             match answer {
                 Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => {
                     let Pending { mut work, held, .. } = pending;
@@ -191,7 +217,10 @@ impl<'a> Claiming<'a> {
                         None => results.push(ClaimResult::Refused(work.without_payload(), refusal)),
                     }
                 }
-                Ok(BatchedClaim::ClaimAlone) => self.ask(vec![pending], 0),
+                Ok(BatchedClaim::ClaimAlone) => {
+                    pending.likely = Likely::Known;
+                    self.ask(vec![pending], 0);
+                }
                 Err(error) if error.kind().is_transient() => unanswered.push((pending, error)),
                 Err(error) => results.push(ClaimResult::Unanswered(pending.work.without_payload(), error)),
             }
@@ -248,9 +277,8 @@ async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> Cal
     CallEnd::Answered { answers, tries: tries + 1, took: start.elapsed() }
 }
 
-/// Returns whether a message most likely has no record yet.
-fn is_first(delivery: &Delivery) -> bool {
-    delivery.message.receive_count() <= 1 && delivery.waited.is_none()
+fn kind(delivery: &Delivery) -> DeliveryKind {
+    if delivery.message.receive_count() <= 1 { DeliveryKind::First } else { DeliveryKind::Later }
 }
 
 fn request(cx: BatchContext<'_>, pending: &Pending) -> ClaimRequest {
@@ -266,6 +294,6 @@ fn request(cx: BatchContext<'_>, pending: &Pending) -> ClaimRequest {
             Lease::Renewed(lease) => now.plus(lease),
         },
         policy: cx.policy(),
-        first_delivery: is_first(&pending.work.delivery),
+        likely: pending.likely,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::admission::{self, Durations};
+use super::admission::{self, Durations, Repeats};
 use super::asker::Asker;
 use super::invocation::Part;
 use super::shared_breaker::SharedBreaker;
@@ -18,7 +18,9 @@ use crate::deadline::{Schedule, until};
 use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, MessageId};
-use crate::limits::{RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, VISIBILITY_MAX_S};
+use crate::limits::{
+    RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MS, VISIBILITY_MAX_S,
+};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
@@ -36,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) concurrency: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durations: Durations,
+    pub(crate) repeats: Repeats,
     pub(crate) threads: Option<HandlerThreads>,
     /// After how many receives the queue dead-letters a message, where that is known.
     pub(crate) receives_max: Option<u32>,
@@ -61,6 +64,16 @@ impl Shared {
         let options = &self.consumer.options;
         let parks = options.policy.abandoned == Abandoned::Park;
         options.lease == Lease::UntilDeadline && self.consumer.store.claims_max().is_none() && !parks
+    }
+
+    /// Returns how long an ending may wait for others to be written with: no longer than a handler takes, in which the process can die
+    /// with the same consequence. Where claims are scarce, others wait for it; where abandoned work is parked, someone would have to
+    /// look at it: there only for a moment.
+    pub(crate) fn linger(&self) -> Duration {
+        let [moment, longest] = [SETTLE_LINGER_MS, SETTLE_LINGER_MAX_MS].map(Duration::from_millis);
+        let parks = self.consumer.options.policy.abandoned == Abandoned::Park;
+        let is_patient = self.consumer.store.claims_max().is_none() && !parks;
+        if is_patient { self.expected().clamp(moment, longest) } else { moment }
     }
 
     /// Returns how many claims may wait for a free slot.

@@ -96,6 +96,11 @@ impl Lanes {
         None
     }
 
+    /// Returns whether a lane has more messages behind its current one.
+    pub(crate) fn has_more(&self, number: usize) -> bool {
+        !self.lanes[number].waiting.is_empty()
+    }
+
     /// Records the answer to a lane's current event: later ones of the same work get it too.
     pub(crate) fn answered(&mut self, number: usize, answer: &Answer) {
         let lane = &mut self.lanes[number];

@@ -84,7 +84,7 @@ use crate::queue::Queue;
 use crate::report::Report;
 use crate::spans::Spans;
 use crate::threads::HandlerThreads;
-use admission::Durations;
+use admission::{Durations, Repeats};
 use again::SentAgain;
 use batch::Batch;
 use context::{BatchContext, Shared};
@@ -127,6 +127,7 @@ impl Engine {
             name,
             clock: Arc::new(SystemClock),
             durations: Durations::default(),
+            repeats: Repeats::default(),
             threads: None,
             receives_max: None,
             spans: None,

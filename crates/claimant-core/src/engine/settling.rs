@@ -93,8 +93,10 @@ pub(crate) struct SettleStage<'a> {
     cx: BatchContext<'a>,
     /// Claims that wait to be settled with others.
     waiting: Vec<Unsettled>,
-    /// When the oldest of them has waited long enough.
-    linger_until: Option<Instant>,
+    /// Since when the oldest of them waits.
+    since: Option<Instant>,
+    /// Whether something waits for one of them.
+    hurries: bool,
     /// Claims whose settlements are on their way, or wait for their next try.
     in_flight: usize,
     /// Of those: how many went without an answer at least once.
@@ -109,7 +111,8 @@ impl<'a> SettleStage<'a> {
         Self {
             cx,
             waiting: Vec::new(),
-            linger_until: None,
+            since: None,
+            hurries: false,
             in_flight: 0,
             unanswered: 0,
             calls: FuturesUnordered::new(),
@@ -117,9 +120,11 @@ impl<'a> SettleStage<'a> {
         }
     }
 
-    pub(crate) fn push(&mut self, unsettled: Unsettled) {
+    /// Adds a claim that is to be settled; whether another message `waits` for it.
+    pub(crate) fn push(&mut self, unsettled: Unsettled, waits: bool) {
         self.waiting.push(unsettled);
-        self.linger_until.get_or_insert_with(linger);
+        self.since.get_or_insert_with(Instant::now);
+        self.hurries |= waits;
     }
 
     /// Returns how many claims are to be settled.
@@ -137,17 +142,19 @@ impl<'a> SettleStage<'a> {
         self.calls.is_empty()
     }
 
+    /// Returns when those that wait have waited long enough for others.
     pub(crate) fn linger_until(&self) -> Option<Instant> {
-        self.linger_until
+        let linger = if self.hurries { Duration::from_millis(SETTLE_LINGER_MS) } else { self.cx.shared.linger() };
+        self.since.map(|since| (since + linger).min(self.cx.schedule.cancel_at))
     }
 
     pub(crate) fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// Settles claims: together, but none waits long.
+    /// Settles claims: together, but none waits long for others.
     pub(crate) fn start(&mut self, others_will_end: bool) {
-        let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
+        let lingered = self.linger_until().is_some_and(|at| until(at).is_zero());
         let mut count = admission::to_settle(self.waiting.len(), others_will_end, lingered);
         if count == 0 {
             return;
@@ -161,7 +168,8 @@ impl<'a> SettleStage<'a> {
             let chunk = chunk.into_iter().map(|unsettled| settling(cx, unsettled, now)).collect();
             self.calls.push(Box::pin(settle(cx, chunk, 0)));
         }
-        self.linger_until = (!self.waiting.is_empty()).then(linger);
+        self.since = (!self.waiting.is_empty()).then(Instant::now);
+        self.hurries &= self.since.is_some();
     }
 
     /// Waits for a call, and gives what came of its settlements; `None` where there is none. Cancel safe.
@@ -218,11 +226,6 @@ impl<'a> SettleStage<'a> {
         }));
         Vec::new()
     }
-}
-
-/// Returns when claims that wait from now on have waited long enough.
-fn linger() -> Instant {
-    Instant::now() + Duration::from_millis(SETTLE_LINGER_MS)
 }
 
 /// Returns a claim that is to be settled now, and its settlement.

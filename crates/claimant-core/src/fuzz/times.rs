@@ -10,7 +10,7 @@ use crate::limits::{
     BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLAIM_AHEAD_MAX, CONCURRENCY_MAX, LEASE_MARGIN_MS, LEASE_MAX_MS,
     SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
 };
-use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, SET_ASIDE, decide};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, SET_ASIDE, decide};
 use crate::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Schedule, Status};
 use crate::{Timestamp, backoff};
 
@@ -128,7 +128,7 @@ fn decisions() {
                 skew,
                 window,
             },
-            first_delivery: true,
+            likely: Likely::New,
         };
         match decide(Some(&seen), &request) {
             Decision::Grant { next, taken_over } => {

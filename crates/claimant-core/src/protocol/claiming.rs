@@ -26,9 +26,19 @@ pub struct ClaimRequest {
     pub lease_until: Timestamp,
     /// The consumer's rules.
     pub policy: ClaimPolicy,
-    /// A hint, which changes no answer: that there is most likely no record yet, since this is the message's first
-    /// delivery.
-    pub first_delivery: bool,
+    /// A hint, which changes no answer.
+    pub likely: Likely,
+}
+
+/// What a key most likely has in the store. It decides what is asked first, never what is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likely {
+    /// No record: this is the first delivery of a message.
+    New,
+    /// A record, claimable or not: the message was delivered before.
+    Known,
+    /// A completed record: to look at it costs less than a write that is refused.
+    Done,
 }
 
 /// Why a key could not be claimed.

@@ -12,7 +12,7 @@ pub(crate) mod rate;
 mod settling;
 pub(crate) mod slots;
 
-pub use claiming::{ClaimRequest, Decision, Refusal, claim_of, decide, fresh_claim, held};
+pub use claiming::{ClaimRequest, Decision, Likely, Refusal, claim_of, decide, fresh_claim, held};
 pub use operating::{Act, OperateDecision, OperateRefusal, Operation, operate};
 pub use policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
 pub use settling::{Ending, RenewDecision, Renewal, SET_ASIDE, SettleDecision, Settlement, renew, settle};
@@ -47,7 +47,7 @@ mod tests {
                 skew: Duration::from_secs(1),
                 ..ClaimPolicy::default()
             },
-            first_delivery: true,
+            likely: Likely::New,
         }
     }
 

@@ -211,7 +211,7 @@ mod tests {
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId};
     use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Decision, Ending, SettleDecision, Settlement};
-    use crate::protocol::{claim_of, decide, renew, settle};
+    use crate::protocol::{Likely, claim_of, decide, renew, settle};
 
     fn s(seconds: u64) -> Timestamp {
         Timestamp::from_millis(seconds * 1_000)
@@ -252,7 +252,7 @@ mod tests {
             now: s(now),
             lease_until: s(now + 10),
             policy: policy(),
-            first_delivery: false,
+            likely: Likely::Known,
         }
     }
 

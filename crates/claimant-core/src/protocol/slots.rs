@@ -333,7 +333,8 @@ mod tests {
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId, RecordId};
     use crate::protocol::{
-        self, ClaimPolicy, ClaimRequest, Decision, Ending, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
+        self, ClaimPolicy, ClaimRequest, Decision, Ending, Likely, Refusal, RenewDecision, Renewal, SettleDecision,
+        Settlement,
     };
     use crate::record::Record;
 
@@ -576,7 +577,7 @@ mod tests {
                 now: asked.wall,
                 lease_until,
                 policy: policy(),
-                first_delivery: false,
+                likely: Likely::Known,
             };
             let came = match protocol::decide(self.record.as_ref(), &request) {
                 Decision::Grant { next, .. } => {

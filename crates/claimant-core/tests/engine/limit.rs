@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Settlement};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
     Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Items, Key, Limit,
     MemoryStore, Message, MessageId, Meter, OwnerToken, RecordId, Settled, Store, StoreErrorKind,
@@ -281,7 +281,7 @@ async fn set(world: &World, limit: &str) {
         now,
         lease_until: now.plus(Duration::from_secs(10)),
         policy,
-        first_delivery: true,
+        likely: Likely::New,
     };
     let ClaimAnswer::Granted(claim) = world.store.claim(&request, call()).await.unwrap() else { panic!() };
     let ending = Ending::Completed { result: Some(limit.to_owned()) };

@@ -1,10 +1,10 @@
 //! Many messages: few requests, bounded claims, no deep recursion.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{ClaimRequest, Settlement};
+use claimant_core::protocol::{ClaimRequest, Likely, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Report, Schedule, Settled,
     Store, StoreError, StoreErrorKind, StoreFuture,
@@ -22,6 +22,8 @@ pub(crate) struct Counting {
     largest: AtomicUsize,
     pub(crate) open: AtomicUsize,
     pub(crate) most_open: AtomicUsize,
+    /// The hints of all claims.
+    likely: Mutex<Vec<Likely>>,
     /// Settlements are never answered.
     mute: bool,
     /// As many claims as there are connections.
@@ -64,6 +66,7 @@ impl Store for Shared {
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             self.0.request(1);
+            self.0.likely.lock().unwrap().push(request.likely);
             latency().await;
             let open = self.0.open.fetch_add(1, Ordering::SeqCst) + 1;
             self.0.most_open.fetch_max(open, Ordering::SeqCst);
@@ -78,6 +81,7 @@ impl Store for Shared {
     ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             self.0.request(requests.len());
+            self.0.likely.lock().unwrap().extend(requests.iter().map(|request| request.likely));
             latency().await;
             let open = self.0.open.fetch_add(requests.len(), Ordering::SeqCst) + requests.len();
             self.0.most_open.fetch_max(open, Ordering::SeqCst);
@@ -147,6 +151,61 @@ async fn fresh_messages_take_two_requests_for_twenty_five() {
     }
 }
 
+/// Handlers that take `20 + 7n mod 61` milliseconds.
+fn spread(store: &Shared, concurrency: usize, change: impl Fn(Consumer<Work>) -> Consumer<Work>) -> Engine {
+    let handler = |work: Work, _| async move {
+        let number: u64 = work.id[1..].parse().unwrap();
+        tokio::time::sleep(Duration::from_millis(20 + number * 7 % 61)).await;
+        Ok(())
+    };
+    let consumer = Consumer::new("c", store.clone(), handler).key(|w: &Work| &w.id).concurrency(concurrency);
+    Engine::with_defaults(change(consumer)).unwrap()
+}
+
+/// Nothing waits longer than its handler takes, and the report no longer than for its slowest handler.
+#[tokio::test(start_paused = true)]
+async fn endings_wait_for_others_while_handlers_run() {
+    // messages, concurrency, requests, how long: in whole milliseconds, with two requests of 5
+    for (count, concurrency, requests, longest) in
+        [(1, 10, 2, 30), (10, 10, 3, 93), (25, 25, 4, 94), (1_000, 10, 150, 5_300), (1_000, 100, 110, 640)]
+    {
+        let store = Shared(Arc::default());
+        let engine = spread(&store, concurrency, |consumer| consumer);
+        process(&engine, 10, |n| format!("w{n}")).await;
+        let (before, start) = (store.requests(), tokio::time::Instant::now());
+        let report = process(&engine, count, |n| format!("k{n}")).await;
+        assert_eq!(report.counts()["completed"], count);
+        let (made, took) = (store.requests() - before, start.elapsed());
+        assert!(made <= requests, "{count} at {concurrency}: {made} requests");
+        assert!(took <= Duration::from_millis(longest), "{count} at {concurrency}: {took:?}");
+    }
+}
+
+/// Where something waits for an ending, it waits for no others: the next message of its group, or someone who would have to look.
+#[tokio::test(start_paused = true)]
+async fn an_ending_that_something_waits_for_does_not_wait() {
+    let store = Shared(Arc::default());
+    let engine = spread(&store, 10, |consumer| consumer);
+    process(&engine, 10, |n| format!("w{n}")).await;
+    // Of two groups, in turns: 20, 76, 20, 76 ms in the one, and 76, 20, 76, 20 ms in the other.
+    let keys = [0, 69, 8, 61, 122, 130, 191, 183];
+    let numbered = batch(8, |n| format!("k{}", keys[n])).into_iter().enumerate();
+    let batch: Vec<_> = numbered.map(|(n, message)| message.with_ordered_group(format!("g{}", n % 2))).collect();
+    let start = tokio::time::Instant::now();
+    assert_eq!(deliver(&engine, &batch).await.counts()["completed"], 8);
+    // Four handlers, each with a claim, an ending, and a moment between; a timer is up to a millisecond late.
+    let longest = Duration::from_millis(20 + 76 + 20 + 76 + 4 * (5 + 5 + 5) + 4 * 4);
+    assert!(start.elapsed() <= longest, "{:?}", start.elapsed());
+
+    let store = Shared(Arc::default());
+    let engine = spread(&store, 10, |consumer| consumer.at_most_once());
+    process(&engine, 10, |n| format!("w{n}")).await;
+    let before = store.requests();
+    process(&engine, 10, |n| format!("k{n}")).await;
+    let made = store.requests() - before;
+    assert!(made > 5, "one for claims, and each ending as its handler ends: {made}");
+}
+
 /// What a batched claim would be refused for is asked for by itself: ten claims, and one request for their endings.
 #[tokio::test(start_paused = true)]
 async fn redelivered_messages_have_a_claim_each() {
@@ -155,6 +214,33 @@ async fn redelivered_messages_have_a_claim_each() {
     let batch: Vec<_> = (0..10).map(|n| message(n, &format!("k{n} ok"), 2)).collect();
     let report = deliver(&engine, &batch).await;
     assert_eq!((report.counts()["completed"], store.0.requests.load(Ordering::SeqCst)), (10, 10 + 1));
+}
+
+/// Once most of what is delivered was done before, a look comes first, for many in one request; and no longer once it was not.
+#[tokio::test(start_paused = true)]
+async fn what_is_usually_done_is_looked_at_first() {
+    for receives in [1, 2] {
+        let store = Shared(Arc::default());
+        let engine = engine(&store, 25, Duration::ZERO);
+        let batch =
+            |from: usize| -> Vec<_> { (from..from + 25).map(|n| message(n, &format!("k{n} ok"), receives)).collect() };
+        let asked = |store: &Shared| std::mem::take(&mut *store.0.likely.lock().unwrap());
+        let not_yet = if receives == 1 { Likely::New } else { Likely::Known };
+        for (from, word, likely) in [
+            (0, "completed", not_yet),
+            (0, "duplicate", not_yet),
+            (0, "duplicate", Likely::Done),
+            (25, "completed", Likely::Done),
+            (50, "completed", not_yet),
+        ] {
+            let before = store.requests();
+            assert_eq!(deliver(&engine, &batch(from)).await.counts()[word], 25);
+            assert_eq!(asked(&store), [likely; 25], "{receives} receives, from {from}");
+            let claims = if likely == Likely::Known { 25 } else { 1 };
+            let endings = usize::from(word == "completed");
+            assert_eq!(store.requests() - before, claims + endings, "{receives} receives, from {from}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,8 @@
 
 use claimant_core::limit::LIMIT_CONSUMER;
 use claimant_core::protocol::{
-    Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, OperateDecision, OperateRefusal, Refusal, decide,
+    Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, OperateDecision, OperateRefusal, Refusal,
+    decide,
 };
 use claimant_core::{Error, Fingerprint, MessageId, OwnerToken, Record, RecordId, State, Timestamp};
 
@@ -156,7 +157,7 @@ fn forecasts(keys: &Keys, id: &RecordId, record: Option<&Record>, owner: &OwnerT
         now,
         lease_until: now.plus(skew),
         policy: ClaimPolicy { abandoned, conflicts: Conflicts::Reject, skew, ..ClaimPolicy::default() },
-        first_delivery: false,
+        likely: Likely::Known,
     };
     let stuck = record.is_some_and(|record| State::of(record, now, skew) == State::Stuck);
     let mut cases = vec![

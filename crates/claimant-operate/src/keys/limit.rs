@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::limit::{Allowed, LIMIT_CONSUMER};
 use claimant_core::limits::{LIMIT_SLOTS_MAX, WINDOW_MAX_S};
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Likely};
 use claimant_core::{ConsumerName, Error, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Replaced, State};
 use claimant_core::{StoreErrorKind, Timestamp};
 use futures_util::future::try_join_all;
@@ -136,7 +136,7 @@ impl Keys {
             now,
             lease_until: now.plus(LEASE),
             policy: ClaimPolicy { skew, window: Duration::from_secs(WINDOW_MAX_S), ..ClaimPolicy::default() },
-            first_delivery: true,
+            likely: Likely::New,
         };
         // Refused, another one writes it; that is read next.
         self.store().claim(&request, self.call()).await?;
@@ -190,7 +190,7 @@ mod tests {
             now,
             lease_until: now.plus(LEASE),
             policy: ClaimPolicy::default(),
-            first_delivery: true,
+            likely: Likely::New,
         };
         keys.store().claim(&request, keys.call()).await.unwrap();
         let held = SlotState { number: 3, consumer: "confirmation".into(), until: now.plus(LEASE) };

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Settlement};
+use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
     Call, ClaimAnswer, Clock as _, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Settled,
     State, Store as _, SystemClock,
@@ -60,7 +60,7 @@ async fn park(table: &LockTable, key: &str) {
         now,
         lease_until: now.plus(Duration::from_secs(10)),
         policy: ClaimPolicy::default(),
-        first_delivery: true,
+        likely: Likely::New,
     };
     let call = Call { within: Duration::from_secs(10), meter: &meter };
     let ClaimAnswer::Granted(claim) = table.claim(&request, call).await.unwrap() else { panic!("{key}") };

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use super::Coverage;
 use crate::entities::Invocation;
-use crate::history::{End, Event, InvocationNo, Kind};
+use crate::history::{Call, End, Event, InvocationNo, Kind};
 use crate::scenario::{Fault, Shape, Work};
 use crate::timeline::Timeline;
 
 /// From so many messages on, a batch is a large one.
 const LARGE: usize = 10_000;
+
+/// An ending that waits longer than this waits for others on purpose.
+const AT_ONCE_MS: u64 = 10;
 
 /// From this receive on, a message is near its end.
 const NEAR: u32 = 4;
@@ -47,6 +50,11 @@ fn killed(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, co
         let had_effect = run.effects.iter().any(|effect| *effect <= at)
             || ended < at && run.end.is_some_and(|(_, how)| how == End::Good);
         coverage.add(4, usize::from(had_effect && wrote("COMPLETED") == 0));
+        let record = run.record(timeline.scenario);
+        let is_its_ending = |call: &Call| call.kind == Kind::Settle && call.id == record;
+        let asked = mine.iter().any(|request| request.asked >= ended && request.calls.iter().any(is_its_ending));
+        let done = run.end.is_some_and(|(_, how)| how == End::Good);
+        coverage.add(68, usize::from(done && ended + AT_ONCE_MS < at && !asked));
     }
 }
 

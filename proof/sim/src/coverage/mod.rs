@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 67] = [
+pub const FAULTS: [&str; 69] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -85,6 +85,8 @@ pub const FAULTS: [&str; 67] = [
     "a paused intake is resumed before its time",
     "a slot of a limit is refused, since another process has it",
     "a slot of a limit is taken over from a process that let it go, or died",
+    "killed while the ending of done work waits for others",
+    "a key is looked at before it is claimed, and is done",
 ];
 
 /// How often each occurred, and how much was simulated.

@@ -1,8 +1,9 @@
 //! Faults of requests to the store.
 
 use super::Coverage;
+use crate::calls::{BREAKER, LIMIT};
 use crate::entities::Request;
-use crate::history::Kind;
+use crate::history::{Call, Kind};
 use crate::scenario::{Fate, Guarantee};
 use crate::timeline::Timeline;
 
@@ -11,6 +12,7 @@ pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         answers(timeline, request, coverage);
         late(timeline, request, coverage);
         refusals(timeline, request, coverage);
+        looks(timeline, request, coverage);
         for (_, before, _) in &request.changed {
             let now = request.calls.first().and_then(|call| call.now).unwrap_or_default();
             let expired = before.as_ref().is_some_and(|before| before.expires_s * 1_000 < now);
@@ -67,6 +69,26 @@ fn late(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
         coverage.add(11, usize::from(overtaken));
         coverage.add(12, usize::from(settled));
     }
+}
+
+fn looks(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
+    let optimistic = timeline.scenario.consumer.guarantee == Guarantee::Optimistic;
+    // A breaker reads its record, too.
+    let of_work = |call: &Call| call.kind == Kind::Read && !call.id.starts_with(BREAKER) && !call.id.starts_with(LIMIT);
+    if optimistic || request.of_operator {
+        return;
+    }
+    let looks = request.calls.iter().filter(|call| of_work(call));
+    let done = looks.filter(|look| {
+        let states = timeline.records.get(&look.id).map_or(&[][..], Vec::as_slice);
+        let now = states.iter().rfind(|(at, _)| *at <= request.asked).and_then(|(_, record)| record.as_ref());
+        let before = timeline.requests.values().any(|other| {
+            let earlier = other.invocation == request.invocation && other.asked < request.asked;
+            earlier && other.calls.iter().any(|call| call.kind == Kind::Claim && call.id == look.id)
+        });
+        now.is_some_and(|now| now.status == "COMPLETED") && !before
+    });
+    coverage.add(69, done.count());
 }
 
 fn refusals(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {

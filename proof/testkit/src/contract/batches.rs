@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use claimant_core::protocol::Ending;
+use claimant_core::protocol::{Ending, Likely};
 use claimant_core::{Claim, ClaimAnswer, MemoryStore, Meter, Settled, Status, Store};
 
 use super::examiner::{Examiner, Finding, ensure};
@@ -95,7 +95,7 @@ async fn mixed(store: &dyn Store) -> Finding {
             }
         }
         let mut next = request(&first.id, OVER_MS);
-        next.first_delivery = n % 2 == 0;
+        next.likely = [Likely::New, Likely::Known, Likely::Done][n % 3];
         requests.push(next);
     }
     let (wanted, seen) = (answers(&reference, &requests).await?, answers(store, &requests).await?);

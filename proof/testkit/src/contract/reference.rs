@@ -1,6 +1,6 @@
 //! What the memory store does, in scripts and in random calls, the store must do.
 
-use claimant_core::protocol::{Abandoned, Ending};
+use claimant_core::protocol::{Abandoned, Ending, Likely};
 use claimant_core::{Conflicts, MemoryStore, Store};
 use fastrand::Rng;
 use futures_util::stream::{self, StreamExt as _};
@@ -167,7 +167,7 @@ impl Random {
             until: now + self.pick(&[1, LEASE_MS, 30_000]),
             abandoned: self.pick(&[Abandoned::Rerun, Abandoned::Rerun, Abandoned::Park]),
             conflicts: self.pick(&[Conflicts::Reject, Conflicts::Ignore]),
-            first_delivery: self.below(2) == 0,
+            likely: self.pick(&[Likely::New, Likely::Known, Likely::Done]),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, Record,
     RecordId, Renewed, Settled, Store, Timestamp,
@@ -41,7 +41,7 @@ pub(super) fn request(id: &RecordId, at: u64) -> ClaimRequest {
         now: time(at),
         lease_until: time(at + LEASE_MS),
         policy: policy(Abandoned::Rerun, Conflicts::Reject),
-        first_delivery: true,
+        likely: Likely::New,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use claimant_core::protocol::ClaimRequest;
+use claimant_core::protocol::{ClaimRequest, Likely};
 use claimant_core::{BatchedClaim, Claim, ClaimAnswer, Meter, Renewed, Settled, Store};
 
 use super::scene::{call, fresh_id, renewal, request, settlement};
@@ -30,6 +30,10 @@ pub struct Trips {
     pub batch_settle: u64,
     /// Claims of 25 completed keys in one call.
     pub batch_duplicates: u64,
+    /// Claims of 25 keys in one call that are most likely completed, of which 24 are, and one is fresh.
+    pub batch_looks: u64,
+    /// A claim of a key that is most likely completed, and is.
+    pub look: u64,
 }
 
 /// Counts the requests of the common calls, each on keys of its own.
@@ -61,7 +65,23 @@ pub async fn trips(store: Arc<dyn Store>) -> Trips {
     let batch_settle = meter.usage().requests;
     let again: Vec<_> = requests.iter().map(|first| request(&first.id, 10)).collect();
     let (batch_duplicates, _) = claim_all(store, &again).await;
-    Trips { fresh, duplicate, takeover, renewal, settle, batch_claim, batch_settle, batch_duplicates }
+    let mut looks: Vec<_> = again.into_iter().map(|again| ClaimRequest { likely: Likely::Done, ..again }).collect();
+    let (look, _) = claim_one(store, &looks[0]).await;
+    looks[0].id = fresh_id("trips");
+    let (batch_looks, claims) = claim_all(store, &looks).await;
+    assert_eq!(claims.len(), 1, "the fresh key is granted, and no other");
+    Trips {
+        fresh,
+        duplicate,
+        takeover,
+        renewal,
+        settle,
+        batch_claim,
+        batch_settle,
+        batch_duplicates,
+        batch_looks,
+        look,
+    }
 }
 
 /// The requests of a claim, and the claim if it was granted.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
-use claimant_core::protocol::{ClaimPolicy, ClaimRequest};
+use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Likely};
 use claimant_core::{
     Call, Clock, Consumer, ConsumerName, Context, Engine, Envelope, Event, Fingerprint, HandlerError, Item, Items, Key,
     Message, MessageId, Meter, OwnerToken, Record, RecordId, Rejection, Report, Schedule, Status, Store, Timestamp,
@@ -260,7 +260,7 @@ pub async fn rob(store: &dyn Store, cx: &Context, now: Timestamp) {
         now,
         lease_until: now.plus(HOUR),
         policy: ClaimPolicy { conflicts: claimant_core::Conflicts::Ignore, ..ClaimPolicy::default() },
-        first_delivery: false,
+        likely: Likely::Known,
     };
     let meter = Meter::default();
     let call = Call { within: Duration::from_secs(20), meter: &meter };
