@@ -53,8 +53,14 @@ pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expecte
     takes.saturating_mul(others).saturating_add(expected * 2).min(most)
 }
 
-/// How often a claim finds its work done, learned from answers: by deliveries, the first and later ones. One for each engine, shared by
-/// its invocations.
+/// What an engine has learned, shared by its invocations.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    pub(crate) durations: Durations,
+    pub(crate) repeats: Repeats,
+}
+
+/// How often a claim finds its work done, learned from answers: by deliveries, the first and later ones.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     /// The shares, as numbers from 0 to 1.
@@ -81,7 +87,7 @@ pub(crate) enum DeliveryKind {
     Later,
 }
 
-/// How long handlers take, learned from those that returned. One for each engine, shared by its invocations.
+/// How long handlers take, learned from those that returned.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
     /// Mean and mean deviation in milliseconds; `None` until the first handler returned.

@@ -227,7 +227,7 @@ impl Call<'_> {
         let took = start.elapsed();
         self.ran.longest = self.ran.longest.max(took);
         if let RunEnd::Returned(_) = end.end {
-            self.cx.shared.durations.learn(took);
+            self.cx.shared.learned.durations.learn(took);
         }
         (end, took)
     }

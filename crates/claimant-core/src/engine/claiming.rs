@@ -148,7 +148,7 @@ impl<'a> Claiming<'a> {
     /// Returns what its key most likely has, by what others like it had. What waited for its key, or has its turn as a suspect, had a
     /// record that was not done.
     fn likely(&self, work: &Work<Payload>) -> Likely {
-        let usually_done = self.cx.shared.repeats.are_usual(kind(&work.delivery));
+        let usually_done = self.cx.shared.learned.repeats.are_usual(kind(&work.delivery));
         match kind(&work.delivery) {
             _ if work.its_turn || work.delivery.waited.is_some() => Likely::Known,
             _ if usually_done => Likely::Done,
@@ -198,7 +198,7 @@ impl<'a> Claiming<'a> {
             add(&mut pending.work.delivery.details.claim, took);
             if let Ok(BatchedClaim::Answered(answer)) = &answer {
                 let done = matches!(answer, ClaimAnswer::Refused(Refusal::Completed { .. }));
-                self.cx.shared.repeats.learn(kind(&pending.work.delivery), done);
+                self.cx.shared.learned.repeats.learn(kind(&pending.work.delivery), done);
             }
             match answer {
                 Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => {

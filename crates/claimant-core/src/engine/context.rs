@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::admission::{self, Durations, Repeats};
+use super::admission::{self, Learned};
 use super::asker::Asker;
 use super::invocation::Part;
 use super::shared_breaker::SharedBreaker;
@@ -37,8 +37,7 @@ pub(crate) struct Shared {
     pub(crate) name: ConsumerName,
     pub(crate) concurrency: usize,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) durations: Durations,
-    pub(crate) repeats: Repeats,
+    pub(crate) learned: Learned,
     pub(crate) threads: Option<HandlerThreads>,
     /// After how many receives the queue dead-letters a message, where that is known.
     pub(crate) receives_max: Option<u32>,
@@ -50,12 +49,12 @@ pub(crate) struct Shared {
 impl Shared {
     /// Returns how long a handler takes, on the safe side: what the consumer says, else what was learned.
     pub(crate) fn expected(&self) -> Duration {
-        self.consumer.options.expected.unwrap_or_else(|| self.durations.expected())
+        self.consumer.options.expected.unwrap_or_else(|| self.learned.durations.expected())
     }
 
     /// Returns how long a handler takes on the whole: zero while nothing is known.
     pub(crate) fn takes(&self) -> Duration {
-        self.consumer.options.expected.unwrap_or_else(|| self.durations.mean())
+        self.consumer.options.expected.unwrap_or_else(|| self.learned.durations.mean())
     }
 
     /// Returns whether keys may be claimed before their handlers can start. Not with renewed leases: they are short, and renewed only in a
@@ -80,8 +79,12 @@ impl Shared {
     pub(crate) fn ahead(&self) -> usize {
         // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
         let invocations = self.slots.invocations();
-        let bold = invocations == 1 || self.durations.are_known();
-        if self.claims_early() && bold { self.durations.ahead((self.concurrency / invocations).max(1)) } else { 0 }
+        let bold = invocations == 1 || self.learned.durations.are_known();
+        if self.claims_early() && bold {
+            self.learned.durations.ahead((self.concurrency / invocations).max(1))
+        } else {
+            0
+        }
     }
 }
 

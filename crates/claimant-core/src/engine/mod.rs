@@ -84,7 +84,7 @@ use crate::queue::Queue;
 use crate::report::Report;
 use crate::spans::Spans;
 use crate::threads::HandlerThreads;
-use admission::{Durations, Repeats};
+use admission::Learned;
 use again::SentAgain;
 use batch::Batch;
 use context::{BatchContext, Shared};
@@ -126,8 +126,7 @@ impl Engine {
             consumer,
             name,
             clock: Arc::new(SystemClock),
-            durations: Durations::default(),
-            repeats: Repeats::default(),
+            learned: Learned::default(),
             threads: None,
             receives_max: None,
             spans: None,

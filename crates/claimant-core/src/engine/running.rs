@@ -217,7 +217,7 @@ impl<'a> Running<'a> {
             Ended::One(ran) => {
                 self.in_runs -= 1;
                 if let RunEnd::Returned(_) = ran.end {
-                    self.cx.shared.durations.learn(ran.took);
+                    self.cx.shared.learned.durations.learn(ran.took);
                 }
                 self.longest = self.longest.max(ran.took);
                 return Some(AfterCall::Ran(ran));
