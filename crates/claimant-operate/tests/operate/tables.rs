@@ -107,6 +107,12 @@ async fn records_are_found_in_all_tables_of_a_function() {
     let listed = stores[1].keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap();
     assert!(listed.found.is_empty(), "{listed:?}");
 
+    // Left behind in a table that is not its key's: no claim looks there, and no list.
+    let elsewhere = tables.names().find(|table| *table != tables.of(&id("left"))).unwrap();
+    park(&LockTable::new(place.dynamodb(), elsewhere), "left").await;
+    let listed = stores[1].keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap();
+    assert!(listed.found.is_empty(), "{listed:?}");
+
     place.choose_table("Locks1,Locks2").unwrap();
     assert_eq!(place.stores, addresses[1..]);
     let error = place.choose_table("Locks1,Locks3").unwrap_err().to_string();
