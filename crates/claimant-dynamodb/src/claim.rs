@@ -41,7 +41,7 @@ impl LockTable {
                 break;
             }
             wanted = decision;
-            seen = match self.send(write, budget).await? {
+            seen = match self.send(&request.id, write, budget).await? {
                 Written::Applied(before) => return self.granted(request, wanted, before.as_ref()),
                 Written::Refused(shown) => self.refused_by(&request.id, shown, budget).await?,
             };

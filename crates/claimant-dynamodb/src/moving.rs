@@ -27,12 +27,24 @@ impl LockTable {
     /// Moves the record of this key to its table, if it is in another one still. Only then may the key be claimed.
     pub(crate) async fn bring(&self, id: &RecordId, budget: Budget<'_>) -> Result<(), StoreError> {
         let Some(before) = self.requests.before(id) else { return Ok(()) };
+        let read = self.read_in(before, id, budget).await?;
+        self.bring_read((before, id), read, budget).await
+    }
+
+    /// Moves what was read of this key in the table before.
+    async fn bring_read(
+        &self,
+        (before, id): (&str, &RecordId),
+        mut read: Option<Record>,
+        budget: Budget<'_>,
+    ) -> Result<(), StoreError> {
         let (mut there, mut again) = (None, None);
         for round in 0..ROUNDS_MAX {
             if round > 0 {
                 tokio::time::sleep(budget.retry_wait(round)).await;
+                read = self.read_in(before, id, budget).await?;
             }
-            let Some(old) = self.read_in(before, id, budget).await? else { return Ok(()) };
+            let Some(old) = read.take() else { return Ok(()) };
             if there.as_ref().is_some_and(|there| !outranks(&old, there)) {
                 return Ok(());
             }
@@ -58,8 +70,8 @@ impl LockTable {
         join_all(ids.iter().map(async |id| {
             let found = || read.iter().find_map(|found| found.get(id.as_str()));
             match (self.requests.before(id), found()) {
-                (None, _) | (Some(_), Some(None)) => true,
-                (Some(_), Some(Some(_))) => self.bring(id, budget).await.is_ok(),
+                (None, _) => true,
+                (Some(before), Some(read)) => self.bring_read((before, id), read.clone(), budget).await.is_ok(),
                 (Some(_), None) => false,
             }
         }))

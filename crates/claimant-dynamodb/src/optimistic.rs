@@ -150,7 +150,7 @@ impl OptimisticTransactions {
                 Continue(write) => write,
                 Break(settled) => return Ok(settled),
             };
-            let read = match self.table.send(write, budget).await {
+            let read = match self.table.send(&request.id, write, budget).await {
                 Ok(Written::Applied(_)) => return Ok(Settled::Done),
                 Ok(Written::Refused(shown)) => {
                     self.table.refused_by(&request.id, shown, budget).await.map(Seen::Refused)

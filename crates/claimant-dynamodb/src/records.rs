@@ -195,7 +195,7 @@ impl Records for LockTable {
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
         Box::pin(async move {
-            match self.send(self.requests.replace(id, seen, next), Budget::of(call)).await? {
+            match self.send(id, self.requests.replace(id, seen, next), Budget::of(call)).await? {
                 Written::Applied(_) => Ok(Replaced::Done),
                 Written::Refused(_) => Ok(Replaced::Changed),
             }

@@ -12,7 +12,7 @@ impl LockTable {
         renewal: Renewal,
         budget: Budget<'_>,
     ) -> Result<Renewed, StoreError> {
-        let written = self.send(self.requests.renew(claim, &renewal), budget).await?;
+        let written = self.send(&claim.id, self.requests.renew(claim, &renewal), budget).await?;
         let Written::Refused(shown) = written else {
             claim.lease_until = renewal.lease_until;
             return Ok(Renewed::Held);
@@ -36,7 +36,7 @@ impl LockTable {
             if budget.left().is_zero() {
                 break;
             }
-            let seen = match self.send(self.requests.settle(&claim, settlement), budget).await {
+            let seen = match self.send(&claim.id, self.requests.settle(&claim, settlement), budget).await {
                 Ok(Written::Applied(_)) => return Settled::Done,
                 Ok(Written::Refused(shown)) => self.refused_by(&claim.id, shown, budget).await,
                 // No retry fixes these, and they say that nothing was written.

@@ -176,12 +176,13 @@ impl LockTable {
         Ok(())
     }
 
+    /// Sends a write of this record.
     pub(crate) async fn send(
         &self,
+        id: &RecordId,
         update: UpdateItemFluentBuilder,
         budget: Budget<'_>,
     ) -> Result<Written, StoreError> {
-        let table = update.get_table_name().clone().unwrap_or_default();
         let sent: Result<UpdateItemOutput, SdkError<UpdateItemError>> = budget.send(update.send()).await?;
         match sent {
             Ok(output) => {
@@ -198,7 +199,7 @@ impl LockTable {
                 let record = refusal.item().map(|i| item::record(i, &self.requests.names)).transpose()?;
                 Ok(Written::Refused(record))
             }
-            Err(error) => Err(store_error("UpdateItem", &table, &error)),
+            Err(error) => Err(store_error("UpdateItem", self.requests.tables.of(id), &error)),
         }
     }
 

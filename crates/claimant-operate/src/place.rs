@@ -123,8 +123,7 @@ impl Place {
     /// When there is no such table.
     pub fn choose_table(&mut self, table: &str) -> Result<(), Error> {
         let chosen = StoreAddress::Table(table.to_owned());
-        let is_there = |one: &str| self.other_tables.iter().any(|other| other == one.trim());
-        if !self.stores.contains(&chosen) && !table.split(',').all(is_there) {
+        if !self.stores.contains(&chosen) && !Self::is_among(table, &self.other_tables) {
             let tables = self.stores.iter().filter_map(|store| match store {
                 StoreAddress::Table(name) => Some(name),
                 StoreAddress::Url(_) => None,
@@ -134,6 +133,11 @@ impl Place {
         }
         self.stores = vec![chosen];
         Ok(())
+    }
+
+    /// Returns whether all tables of a lock table are among these.
+    pub(crate) fn is_among(lock_table: &str, tables: &[String]) -> bool {
+        lock_table.split(',').all(|one| tables.iter().any(|table| table == one.trim()))
     }
 
     /// Returns the lock tables that functions name. Those that had records before come first: a record that is moved while it is

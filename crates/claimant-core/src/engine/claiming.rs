@@ -148,10 +148,12 @@ impl<'a> Claiming<'a> {
     /// Returns what its key most likely has, by what others like it had. What waited for its key, or has its turn as a suspect, had a
     /// record that was not done.
     fn likely(&self, work: &Work<Payload>) -> Likely {
-        let usually_done = self.cx.shared.learned.repeats.are_usual(kind(&work.delivery));
-        match kind(&work.delivery) {
-            _ if work.its_turn || work.delivery.waited.is_some() => Likely::Known,
-            _ if usually_done => Likely::Done,
+        if work.its_turn || work.delivery.waited.is_some() {
+            return Likely::Known;
+        }
+        let kind = kind(&work.delivery);
+        match kind {
+            _ if self.cx.shared.learned.repeats.are_usual(kind) => Likely::Done,
             DeliveryKind::First => Likely::New,
             DeliveryKind::Later => Likely::Known,
         }

@@ -60,9 +60,12 @@ impl Shared {
     /// Returns whether keys may be claimed before their handlers can start. Not with renewed leases: they are short, and renewed only in a
     /// slot. Nor where claims are scarce, nor where abandoned work is parked: a crash would park what never started.
     pub(crate) fn claims_early(&self) -> bool {
-        let options = &self.consumer.options;
-        let parks = options.policy.abandoned == Abandoned::Park;
-        options.lease == Lease::UntilDeadline && self.consumer.store.claims_max().is_none() && !parks
+        self.consumer.options.lease == Lease::UntilDeadline && self.claims_may_wait()
+    }
+
+    /// Returns whether a claim may be held longer than its handler runs.
+    fn claims_may_wait(&self) -> bool {
+        self.consumer.store.claims_max().is_none() && self.consumer.options.policy.abandoned != Abandoned::Park
     }
 
     /// Returns how long an ending may wait for others to be written with: no longer than a handler takes, in which the process can die
@@ -70,9 +73,7 @@ impl Shared {
     /// look at it: there only for a moment.
     pub(crate) fn linger(&self) -> Duration {
         let [moment, longest] = [SETTLE_LINGER_MS, SETTLE_LINGER_MAX_MS].map(Duration::from_millis);
-        let parks = self.consumer.options.policy.abandoned == Abandoned::Park;
-        let is_patient = self.consumer.store.claims_max().is_none() && !parks;
-        if is_patient { self.expected().clamp(moment, longest) } else { moment }
+        if self.claims_may_wait() { self.expected().clamp(moment, longest) } else { moment }
     }
 
     /// Returns how many claims may wait for a free slot.

@@ -144,8 +144,9 @@ impl<'a> SettleStage<'a> {
 
     /// Returns when those that wait have waited long enough for others.
     pub(crate) fn linger_until(&self) -> Option<Instant> {
+        let since = self.since?;
         let linger = if self.hurries { Duration::from_millis(SETTLE_LINGER_MS) } else { self.cx.shared.linger() };
-        self.since.map(|since| (since + linger).min(self.cx.schedule.cancel_at))
+        Some((since + linger).min(self.cx.schedule.cancel_at))
     }
 
     pub(crate) fn longest(&self) -> Duration {
