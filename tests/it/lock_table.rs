@@ -22,15 +22,15 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// What was asked for in all tests: nothing is checked by it but where a test makes its own.
 static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
 
-fn call() -> Call<'static> {
+pub(crate) fn call() -> Call<'static> {
     Call { within: WITHIN, meter: &METER }
 }
 
-fn at(ms: u64) -> Timestamp {
+pub(crate) fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(TEST_EPOCH.as_millis() + ms)
 }
 
-fn request(key: &str, now: u64) -> ClaimRequest {
+pub(crate) fn request(key: &str, now: u64) -> ClaimRequest {
     ClaimRequest {
         id: RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new(key).unwrap()),
         owner: OwnerToken::draw().unwrap(),
@@ -43,7 +43,7 @@ fn request(key: &str, now: u64) -> ClaimRequest {
     }
 }
 
-fn ending(ending: Ending) -> Settlement {
+pub(crate) fn ending(ending: Ending) -> Settlement {
     Settlement { ending, now: at(500), policy: request("k", 0).policy }
 }
 

@@ -1,46 +1,17 @@
 //! The way from one set of tables to another: whatever a key's record was, it is afterwards, and no key is claimed twice.
 
-use std::sync::LazyLock;
-use std::time::Duration;
-
-use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Likely, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, Record,
-    RecordId, Records, Renewed, Replaced, Settled, Status, Store, StoreError, StoreErrorKind, Timestamp,
+    BatchedClaim, Claim, ClaimAnswer, MessageId, OwnerToken, Record, RecordId, Records, Renewed, Replaced, Settled,
+    Status, Store, StoreError, StoreErrorKind,
 };
 use claimant_dynamodb::{LockTable, Tables};
-use claimant_testkit::clock::TEST_EPOCH;
 use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Request, Waits};
 use claimant_tests::wire::Wire;
 use futures_util::future::join_all;
 
-static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
-
-fn call() -> Call<'static> {
-    Call { within: Duration::from_secs(20), meter: &METER }
-}
-
-fn at(ms: u64) -> Timestamp {
-    Timestamp::from_millis(TEST_EPOCH.as_millis() + ms)
-}
-
-fn request(key: &str, now: u64) -> ClaimRequest {
-    ClaimRequest {
-        id: RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new(key).unwrap()),
-        owner: OwnerToken::draw().unwrap(),
-        message_id: MessageId::new("m").unwrap(),
-        fingerprint: Fingerprint::of_bytes(b"p"),
-        now: at(now),
-        lease_until: at(now + 1_000),
-        policy: ClaimPolicy { window: Duration::from_secs(60), ..ClaimPolicy::default() },
-        likely: Likely::New,
-    }
-}
-
-fn ending(ending: Ending) -> Settlement {
-    Settlement { ending, now: at(500), policy: request("k", 0).policy }
-}
+use super::lock_table::{at, call, ending, request};
 
 fn completed() -> Ending {
     Ending::Completed { result: Some("{\"n\":7}".to_owned()) }

@@ -6,9 +6,7 @@ use claimant_aws::intake::{Api, Mapping as BreakersMapping};
 use claimant_core::ErrorKind;
 use claimant_core::intake::pause as pause_by;
 use claimant_core::{Clock as _, SystemClock};
-use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
 use claimant_operate::intake::{Change, Intake, Mapping};
-use claimant_operate::target::{Account, Target};
 
 /// Functions whose programs are never built: their mappings are there all the same.
 const TEMPLATE: &str = "
@@ -41,13 +39,7 @@ fn shown(mapping: &Mapping) -> (&str, &str, &str, bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mappings_are_paused_and_resumed() {
-    let directory = tempfile::tempdir().unwrap();
-    let template = directory.path().join("template.yaml");
-    std::fs::write(&template, TEMPLATE).unwrap();
-    let config = CloudConfig::new(&template, directory.path());
-    let binaries = Binaries { wait: true, search: true, ..config.binaries.clone() };
-    let cloud = Cloud::start(CloudConfig { binaries, ..config }).await.unwrap();
-    let place = Target::Local(cloud.endpoints().control.clone()).open(&Account::default()).await.unwrap();
+    let (_directory, cloud, place) = super::open(TEMPLATE).await;
     let intake = Intake::of(&place);
 
     let all = intake.list(None).await.unwrap();

@@ -15,13 +15,28 @@ use std::ops::ControlFlow;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
+use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, QueueSettings, Redrive, Sqs};
 use claimant_operate::dead::{Bounds, DeadLetter, DeadLetterQueue, Progress, Report, Selection};
+use claimant_operate::target::{Account, Place, Target};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 /// Everything, at once, for real.
 const ALL: Bounds = Bounds { limit: usize::MAX, per_s: None, dry_run: false };
+
+/// Starts a local cloud of this template, whose functions are not built, and opens it.
+async fn open(template: &str) -> (TempDir, Cloud, Place) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("template.yaml");
+    std::fs::write(&path, template).unwrap();
+    let config = CloudConfig::new(&path, directory.path());
+    let binaries = Binaries { wait: true, search: true, ..config.binaries.clone() };
+    let cloud = Cloud::start(CloudConfig { binaries, ..config }).await.unwrap();
+    let place = Target::Local(cloud.endpoints().control.clone()).open(&Account::default()).await.unwrap();
+    (directory, cloud, place)
+}
 
 /// A local SQS: `dead` is the dead-letter queue of `orders`, `shared` that of `payments` and `refunds`, `dead.fifo` that of
 /// `moves.fifo`; and `other` has none.

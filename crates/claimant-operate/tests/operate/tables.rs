@@ -9,10 +9,9 @@ use claimant_core::{
     State, Store as _, SystemClock,
 };
 use claimant_dynamodb::{LockTable, Tables};
-use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
 use claimant_operate::keys::{Acted, Order, Query};
 use claimant_operate::open::find;
-use claimant_operate::target::{Account, StoreAddress, Target};
+use claimant_operate::target::StoreAddress;
 
 /// Two tables, and the one that had the records before.
 const TEMPLATE: &str = "
@@ -71,13 +70,7 @@ async fn park(table: &LockTable, key: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_are_found_in_all_tables_of_a_function() {
-    let directory = tempfile::tempdir().unwrap();
-    let template = directory.path().join("template.yaml");
-    std::fs::write(&template, TEMPLATE).unwrap();
-    let config = CloudConfig::new(&template, directory.path());
-    let binaries = Binaries { wait: true, search: true, ..config.binaries.clone() };
-    let cloud = Cloud::start(CloudConfig { binaries, ..config }).await.unwrap();
-    let mut place = Target::Local(cloud.endpoints().control.clone()).open(&Account::default()).await.unwrap();
+    let (_directory, cloud, mut place) = super::open(TEMPLATE).await;
     let addresses = ["Locks", "Locks1,Locks2"].map(|names| StoreAddress::Table(names.to_owned()));
     assert_eq!(place.stores, addresses, "where records are still to be moved from comes first");
 
