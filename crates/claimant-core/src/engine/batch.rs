@@ -174,6 +174,9 @@ impl<'a> Batch<'a> {
         let (ahead, urgent) = (cx.shared.ahead(), self.claiming.next_has_little());
         // As many as while nothing is known: others may have all that were taken then.
         let ahead = if urgent && cx.shared.claims_early() { ahead.max(STORE_BATCH_MAX) } else { ahead };
+        // A message that came back has a request of its own, ahead or not. While no handler has returned, it may be one that ends the
+        // process: what is claimed beside it would be abandoned too.
+        let ahead = if !cx.shared.learned.durations.are_known() && self.claiming.next_is_known() { 0 } else { ahead };
         let count = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.concurrency, ahead), urgent)
             .min(self.gate.room(in_hand))
             .min(self.starts.limit.room(self.claiming.in_flight() + self.running.waiting()));

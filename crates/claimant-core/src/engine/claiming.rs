@@ -90,6 +90,12 @@ impl<'a> Claiming<'a> {
         self.waiting.next_has_little(&self.cx.shared.slots.tenants)
     }
 
+    /// Returns whether the next message's key most likely has a record that is not done.
+    pub(crate) fn next_is_known(&self) -> bool {
+        let next = self.waiting.next_claim(&self.cx.shared.slots.tenants);
+        next.and_then(|next| self.waiting.get(next)).is_some_and(|work| matches!(self.likely(work), Likely::Known))
+    }
+
     /// Returns the message to see with whether a system is back: one on its last receive, which has nothing to lose, else the one
     /// with the fewest.
     pub(crate) fn pop_for_probe(&mut self) -> Option<Work<Payload>> {

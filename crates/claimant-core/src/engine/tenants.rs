@@ -168,6 +168,14 @@ impl<W> Turns<W> {
     }
 
     /// Returns the one at a place that was just returned.
+    pub(crate) fn get(&self, place: Place) -> Option<&W> {
+        match place {
+            Place::First => self.first.front(),
+            Place::Turn(turn) => self.waiting.get(self.order.get(turn)?)?.front(),
+        }
+    }
+
+    /// Returns the one at a place that was just returned.
     pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut W> {
         match place {
             Place::First => self.first.front_mut(),
