@@ -17,6 +17,7 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::service_config::ServiceConfigKey;
 use claimant_core::{Error, ErrorKind, Timestamp};
+use serde_json::Value;
 
 /// How long one request may take.
 const TIMEOUT_MS: u64 = 5_000;
@@ -85,6 +86,12 @@ impl Answer {
         matches!(self.status, 200..=299)
     }
 
+    /// Returns what an error says for people; empty where it says nothing.
+    #[must_use]
+    pub fn message(&self) -> String {
+        text(&self.body, &["message", "Message", "errorMessage"]).unwrap_or_default()
+    }
+
     /// Returns the error of this answer: what could not be done, why, and which permission that needs.
     #[must_use]
     pub fn error(&self, what: &str, permission: &str) -> Error {
@@ -108,11 +115,15 @@ pub async fn send(
     now: impl FnOnce() -> Result<Timestamp, Error> + Send,
 ) -> Result<Answer, Error> {
     let mut parts = request.near.split(':').skip(1);
-    let (partition, region) = (parts.next().unwrap_or("aws"), parts.nth(1).unwrap_or_default());
+    let (partition, region) = (parts.next(), parts.nth(1).unwrap_or_default());
     let region = config.region().map_or(region, AsRef::as_ref);
     let (name, host) = request.service.names();
     let endpoint = request.endpoint.map(str::to_owned).or_else(|| request.service.set_endpoint(config));
-    let endpoint = endpoint.unwrap_or_else(|| format!("https://{host}.{region}.{}", domain(partition)));
+    let endpoint = endpoint.unwrap_or_else(|| {
+        let partition = partition.unwrap_or_else(|| partition_of(region));
+        let is_set = |setting: Option<bool>| setting == Some(true);
+        public_endpoint(host, region, partition, (is_set(config.use_fips()), is_set(config.use_dual_stack())))
+    });
     let provider =
         config.credentials_provider().ok_or_else(|| unavailable("there are no credentials", "none configured"))?;
     let credentials = provider.provide_credentials().await.map_err(|e| unavailable("there are no credentials", e))?;
@@ -121,10 +132,34 @@ pub async fn send(
     sent.send(config, headers).await
 }
 
+/// Each partition, how the names of its Regions begin, and the DNS suffixes of its endpoints: of IPv4 and of both.
+const PARTITIONS: [(&str, &str, &str, &str); 6] = [
+    ("aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"),
+    ("aws-us-gov", "us-gov-", "amazonaws.com", "api.aws"),
+    ("aws-eusc", "eusc-", "amazonaws.eu", "api.amazonwebservices.eu"),
+    ("aws-iso", "us-iso-", "c2s.ic.gov", "api.aws.ic.gov"),
+    ("aws-iso-b", "us-isob-", "sc2s.sgov.gov", "api.aws.scloud"),
+    // The last one, for all others.
+    ("aws", "", "amazonaws.com", "api.aws"),
+];
+
 /// Returns the DNS suffix of a partition's endpoints.
 #[must_use]
 pub fn domain(partition: &str) -> &'static str {
-    if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" }
+    PARTITIONS.iter().find(|known| known.0 == partition).map_or("amazonaws.com", |known| known.2)
+}
+
+/// Returns the partition of a Region, by its name.
+fn partition_of(region: &str) -> &'static str {
+    PARTITIONS.iter().find(|known| region.starts_with(known.1)).map_or("aws", |known| known.0)
+}
+
+/// Returns the endpoint of a service where none is set, as the SDKs have it; with validated cryptography, with IPv6 too.
+fn public_endpoint(host: &str, region: &str, partition: &str, (fips, dual_stack): (bool, bool)) -> String {
+    let fips = if fips { "-fips" } else { "" };
+    let both = || PARTITIONS.iter().find(|known| known.0 == partition).map_or("api.aws", |known| known.3);
+    let domain = if dual_stack { both() } else { domain(partition) };
+    format!("https://{host}{fips}.{region}.{domain}")
 }
 
 /// Percent-encodes a value of a query as the signature requires.
@@ -207,10 +242,25 @@ impl Sent<'_> {
 }
 
 fn answer(response: &HttpResponse) -> Answer {
-    // `Name:http://…` in some.
-    let code = response.headers().get("x-amzn-errortype").unwrap_or_default();
-    let code = code.split(':').next().unwrap_or_default().to_owned();
-    Answer { status: response.status().as_u16(), code, body: response.body().bytes().unwrap_or_default().to_vec() }
+    let (status, body) = (response.status().as_u16(), response.body().bytes().unwrap_or_default().to_vec());
+    let in_header = response.headers().get("x-amzn-errortype").map(str::to_owned);
+    let code = match status {
+        200..=299 => None,
+        _ => in_header.or_else(|| text(&body, &["code", "__type"])),
+    };
+    Answer { status, code: code_name(&code.unwrap_or_default()).to_owned(), body }
+}
+
+/// Returns the first of these fields of a JSON object that is a text.
+fn text(body: &[u8], names: &[&str]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    names.iter().find_map(|name| body[*name].as_str().map(str::to_owned))
+}
+
+/// Returns the name in `namespace#Name:http://…`, as some services write it.
+fn code_name(code: &str) -> &str {
+    let code = code.split(':').next().unwrap_or_default();
+    code.rsplit('#').next().unwrap_or(code)
 }
 
 #[cfg(test)]
@@ -221,5 +271,37 @@ mod tests {
     fn query_values_are_encoded_as_signatures_want_them() {
         assert_eq!(encoded("arn:aws:sqs:eu-west-1:1:a_b.fifo"), "arn%3Aaws%3Asqs%3Aeu-west-1%3A1%3Aa_b.fifo");
         assert_eq!(encoded("f:$LATEST \u{e9}"), "f%3A%24LATEST%20%C3%A9");
+    }
+
+    #[test]
+    fn endpoints_are_those_of_the_partition() {
+        for (region, (fips, dual_stack), endpoint) in [
+            ("eu-west-1", (false, false), "https://lambda.eu-west-1.amazonaws.com"),
+            ("eu-west-1", (false, true), "https://lambda.eu-west-1.api.aws"),
+            ("us-gov-west-1", (true, false), "https://lambda-fips.us-gov-west-1.amazonaws.com"),
+            ("cn-north-1", (false, false), "https://lambda.cn-north-1.amazonaws.com.cn"),
+            ("us-iso-east-1", (false, false), "https://lambda.us-iso-east-1.c2s.ic.gov"),
+        ] {
+            assert_eq!(public_endpoint("lambda", region, partition_of(region), (fips, dual_stack)), endpoint);
+        }
+    }
+
+    #[test]
+    fn errors_are_named_in_the_header_or_in_the_body() {
+        let answer = |status: u16, header: Option<&'static str>, body: &'static str| {
+            let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body));
+            if let Some(code) = header {
+                response.headers_mut().insert("x-amzn-errortype", code);
+            }
+            let answer = super::answer(&response);
+            (answer.code.clone(), answer.message())
+        };
+        let named = |code: &str, message: &str| (code.to_owned(), message.to_owned());
+        let body = r#"{"Type": "User", "Message": "slow down"}"#;
+        assert_eq!(answer(429, Some("TooMany:http://x/"), body), named("TooMany", "slow down"));
+        let body = r#"{"__type": "com.amazon#AccessDeniedException", "message": "not you"}"#;
+        assert_eq!(answer(403, None, body), named("AccessDeniedException", "not you"));
+        assert_eq!(answer(502, None, "<html>"), named("", ""));
+        assert_eq!(answer(200, None, r#"{"code": "x"}"#), named("", ""));
     }
 }

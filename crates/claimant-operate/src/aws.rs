@@ -26,24 +26,39 @@ where
     E: ProvideErrorMetadata + std::error::Error + 'static,
     R: std::fmt::Debug + 'static,
 {
-    let code = error.code();
-    let message = error.message().unwrap_or_default();
-    match (error, code) {
-        (_, Some(code)) if REFUSED.contains(&code) => Error::new(format!(
-            "{what}: AWS refuses it ({code}). Do these credentials have {permission}, and are they the right ones? {message}"
-        ))
-        .of_kind(ErrorKind::Refused),
-        (_, Some(code)) if ABSENT.contains(&code) => Error::invalid(format!(
+    match (error, error.code()) {
+        (_, Some(code)) => answered(what, permission, code, error.message().unwrap_or_default()),
+        (SdkError::ConstructionFailure(_), None) => not_made(what, &Chain(error).to_string()),
+        (_, None) => no_answer(what, error),
+    }
+}
+
+/// Returns the error where the answer has this code and message.
+pub(crate) fn answered(what: &str, permission: &str, code: &str, message: &str) -> Error {
+    match code {
+        _ if REFUSED.contains(&code) => refused(what, permission, code, message),
+        _ if ABSENT.contains(&code) => Error::invalid(format!(
             "{what}: it is not there ({code}). Are the name, the account and the Region right? {message}"
         )),
-        (_, Some(code)) => Error::new(format!("{what}: {code}: {message}")),
-        (SdkError::ConstructionFailure(_), None) => {
-            Error::invalid(format!("{what}: the request cannot be made: {}", Chain(error)))
-        }
-        (_, None) => Error::new(format!(
-            "{what}: no answer came. Is the endpoint right, and are there credentials? {}",
-            Chain(error)
-        ))
-        .of_kind(ErrorKind::Unavailable),
+        _ => Error::new(format!("{what}: {code}: {message}")),
     }
+}
+
+/// Returns the error where a permission is missing or the credentials are not accepted.
+pub(crate) fn refused(what: &str, permission: &str, code: &str, message: &str) -> Error {
+    Error::new(format!(
+        "{what}: AWS refuses it ({code}). Do these credentials have {permission}, and are they the right ones? {message}"
+    ))
+    .of_kind(ErrorKind::Refused)
+}
+
+/// Returns the error where there is nothing to be sent.
+pub(crate) fn not_made(what: &str, why: &str) -> Error {
+    Error::invalid(format!("{what}: the request cannot be made: {why}"))
+}
+
+/// Returns the error where no answer came, or none that can be read.
+pub(crate) fn no_answer(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
+    Error::new(format!("{what}: no answer came. Is the endpoint right, and are there credentials? {}", Chain(error)))
+        .of_kind(ErrorKind::Unavailable)
 }

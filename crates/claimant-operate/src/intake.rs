@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_sdk_lambda::Client;
-use aws_sdk_lambda::operation::update_event_source_mapping::UpdateEventSourceMappingError;
-use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionResponseType};
 use claimant_aws::intake::{Api, Return, Returns};
 use claimant_core::{Error, SystemClock, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::aws::failed;
+use crate::lambda::{EventSourceMapping, Lambda, Update};
 use crate::target::Place;
 
 /// The most mappings that are listed.
@@ -26,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Event source mappings of one account and Region.
 #[derive(Debug, Clone)]
 pub struct Intake {
-    client: Client,
+    lambda: Lambda,
     aws: SdkConfig,
     /// The endpoint of EventBridge Scheduler, of a local cloud.
     scheduler: Option<String>,
@@ -81,16 +78,22 @@ pub struct Change {
 }
 
 impl Mapping {
-    fn read(found: &EventSourceMappingConfiguration) -> Option<Self> {
-        let arn = found.event_source_arn().filter(|arn| arn.contains(":sqs:"))?;
-        let function = found.function_arn().unwrap_or_default();
-        Some(Self {
-            id: found.uuid()?.to_owned(),
+    fn read(found: &EventSourceMapping) -> Option<Self> {
+        let arn = found.queue_arn()?;
+        let function = found.function_arn.as_deref().unwrap_or_default();
+        let mapping = Self {
+            id: found.uuid.clone()?,
             function: function_name(function).to_owned(),
             queue: arn.rsplit(':').next().unwrap_or(arn).to_owned(),
-            state: found.state().unwrap_or("unknown").to_owned(),
-            reports_failures: found.function_response_types().contains(&FunctionResponseType::ReportBatchItemFailures),
-        })
+            state: String::new(),
+            reports_failures: false,
+        };
+        Some(mapping.now(found))
+    }
+
+    /// Returns this mapping as Lambda has it now.
+    fn now(self, found: &EventSourceMapping) -> Self {
+        Self { state: found.state().to_owned(), reports_failures: found.reports_failures(), ..self }
     }
 
     /// Returns whether it polls, or is about to.
@@ -127,12 +130,11 @@ impl Intake {
     /// Returns the mappings of this place.
     #[must_use]
     pub fn of(place: &Place) -> Self {
-        let mut config = aws_sdk_lambda::config::Builder::from(place.aws());
-        if let Some(url) = place.endpoint("LAMBDA") {
-            config.set_endpoint_url(Some(url.to_owned()));
+        Self {
+            lambda: Lambda::new(place.aws(), place.endpoint("LAMBDA")),
+            aws: place.aws().clone(),
+            scheduler: place.endpoint("SCHEDULER").map(str::to_owned),
         }
-        let (client, scheduler) = (Client::from_conf(config.build()), place.endpoint("SCHEDULER").map(str::to_owned));
-        Self { client, aws: place.aws().clone(), scheduler }
     }
 
     fn returns(&self) -> Returns<'_> {
@@ -173,22 +175,7 @@ impl Intake {
     /// # Errors
     /// When the function is not there, the permission `lambda:ListEventSourceMappings` is missing, or no answer comes.
     pub async fn list(&self, function: Option<&str>) -> Result<Vec<Mapping>, Error> {
-        let what = match function {
-            Some(name) => format!("the event source mappings of {name} cannot be listed"),
-            None => "the event source mappings cannot be listed".to_owned(),
-        };
-        let (mut mappings, mut marker) = (Vec::new(), None);
-        loop {
-            let request = self.client.list_event_source_mappings().set_function_name(function.map(str::to_owned));
-            let page = request.set_marker(marker).send().await;
-            let page = page.map_err(|error| failed(&what, "lambda:ListEventSourceMappings", &error))?;
-            mappings.extend(page.event_source_mappings().iter().filter_map(Mapping::read));
-            marker = page.next_marker.filter(|marker| !marker.is_empty());
-            if marker.is_none() || mappings.len() >= MAPPINGS_MAX {
-                mappings.truncate(MAPPINGS_MAX);
-                return Ok(mappings);
-            }
-        }
+        self.lambda.list_mappings(function, |found| Mapping::read(&found), MAPPINGS_MAX).await
     }
 
     /// Changes a mapping, unless it is so already; returns it as Lambda has it then. A change that Lambda refuses because another is
@@ -200,30 +187,17 @@ impl Intake {
         if mapping.has(change) {
             return Ok(mapping.clone());
         }
-        let types = change
-            .reports_failures
-            .map(|reports| if reports { vec![FunctionResponseType::ReportBatchItemFailures] } else { Vec::new() });
+        let what = format!("the event source mapping of {} and {} cannot be changed", mapping.function, mapping.queue);
         let mut tries = 1;
         loop {
-            let request = self.client.update_event_source_mapping().uuid(&mapping.id).set_enabled(change.enabled);
-            match request.set_function_response_types(types.clone()).send().await {
-                Ok(answer) => {
-                    let state = answer.state().unwrap_or("unknown").to_owned();
-                    let reports =
-                        answer.function_response_types().contains(&FunctionResponseType::ReportBatchItemFailures);
-                    return Ok(Mapping { state, reports_failures: reports, ..mapping.clone() });
-                }
-                Err(error) if tries < TRIES_MAX && is_in_use(error.as_service_error()) => {
+            let update = (change.enabled, change.reports_failures);
+            match self.lambda.update_mapping(&what, &mapping.id, update).await? {
+                Update::Made(found) => return Ok(mapping.clone().now(&found)),
+                Update::InUse(_) if tries < TRIES_MAX => {
                     tries += 1;
                     sleep(PAUSE).await;
                 }
-                Err(error) => {
-                    let what = format!(
-                        "the event source mapping of {} and {} cannot be changed",
-                        mapping.function, mapping.queue
-                    );
-                    return Err(failed(&what, "lambda:UpdateEventSourceMapping", &error));
-                }
+                Update::InUse(error) => return Err(error),
             }
         }
     }
@@ -238,21 +212,11 @@ impl Intake {
         let mut now = mapping.clone();
         while !now.is_settled() && Instant::now() < until {
             sleep(PAUSE).await;
-            let answer = self.client.get_event_source_mapping().uuid(&mapping.id).send().await;
-            let answer = answer.map_err(|error| {
-                let what = format!("the event source mapping of {} cannot be asked", mapping.function);
-                failed(&what, "lambda:GetEventSourceMapping", &error)
-            })?;
-            now.state = answer.state().unwrap_or("unknown").to_owned();
-            now.reports_failures =
-                answer.function_response_types().contains(&FunctionResponseType::ReportBatchItemFailures);
+            let what = format!("the event source mapping of {} cannot be asked", mapping.function);
+            now = now.now(&self.lambda.get_mapping(&what, &mapping.id).await?);
         }
         Ok(now)
     }
-}
-
-fn is_in_use(error: Option<&UpdateEventSourceMappingError>) -> bool {
-    error.is_some_and(|error| error.is_resource_in_use_exception() || error.is_resource_conflict_exception())
 }
 
 /// Returns the name in the ARN of a function, with its version or alias if it has one.
@@ -267,12 +231,9 @@ mod tests {
     #[test]
     fn mappings_of_queues_are_read() {
         let mapping = |source: &str| {
-            EventSourceMappingConfiguration::builder()
-                .uuid("u")
-                .event_source_arn(source)
-                .function_arn("arn:aws:lambda:eu-west-1:1:function:confirm:live")
-                .state("Disabling")
-                .build()
+            let function = "arn:aws:lambda:eu-west-1:1:function:confirm:live";
+            let found = json!({"UUID": "u", "EventSourceArn": source, "FunctionArn": function, "State": "Disabling"});
+            serde_json::from_value::<EventSourceMapping>(found).unwrap()
         };
         let read = Mapping::read(&mapping("arn:aws:sqs:eu-west-1:1:orders")).unwrap();
         assert_eq!(

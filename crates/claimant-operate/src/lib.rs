@@ -24,6 +24,7 @@ pub mod faults;
 mod http;
 pub mod intake;
 pub mod keys;
+mod lambda;
 pub mod logs;
 pub mod open;
 pub mod outcomes;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_lambda::types::FunctionConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use claimant_core::Error;
 use futures_util::future::try_join_all;
 use serde_json::Value;
 
 use crate::aws::failed;
+use crate::lambda::{EventSourceMapping, Function as Found, Lambda};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
 
 /// The tag of everything that CloudFormation makes.
@@ -21,6 +21,8 @@ const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 /// Functions of an account that are looked at.
 const FUNCTIONS_MAX: usize = 5_000;
+/// Mappings of a function that are looked at.
+const MAPPINGS_MAX: usize = 1_000;
 /// Functions whose tags are asked for at once.
 const REQUESTS: usize = 8;
 
@@ -30,14 +32,13 @@ const REQUESTS: usize = 8;
 /// When there is no function of such a stack, a permission is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await;
-    let lambda = aws_sdk_lambda::Client::new(place.aws());
+    let lambda = Lambda::new(place.aws(), None);
     let sqs = place.sqs();
     let mut queues = BTreeMap::new();
     for (function, logical_id) in functions_of(&lambda, stack).await? {
-        let name = function.function_name().unwrap_or_default().to_owned();
-        let variables = function.environment().and_then(|environment| environment.variables());
-        let named = |variable| variables.and_then(|variables| variables.get(variable)).cloned();
-        let (table, table_before) = (named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
+        let named = |variable| function.variable(variable).map(str::to_owned);
+        let (name, table, table_before) =
+            (function.function_name.clone(), named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
         let mut reads = Vec::new();
         for arn in sources(&lambda, &name).await? {
             let queue = queue(&sqs, &arn).await?;
@@ -50,8 +51,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
                 queues.entry(queue.url.clone()).or_insert(queue);
             }
         }
-        let group = function.logging_config().and_then(|logging| logging.log_group()).map(str::to_owned);
-        let log_group = Some(group.unwrap_or_else(|| format!("/aws/lambda/{name}")));
+        let log_group = Some(function.log_group().map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned));
         place.functions.push(Function { name, logical_id, queues: reads, table, table_before, log_group });
     }
     place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();
@@ -65,45 +65,27 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
 }
 
 /// The functions of the stack, each with its name in the template.
-async fn functions_of(
-    lambda: &aws_sdk_lambda::Client,
-    stack: &str,
-) -> Result<Vec<(FunctionConfiguration, String)>, Error> {
-    let (mut all, mut marker) = (Vec::new(), None);
+async fn functions_of(lambda: &Lambda, stack: &str) -> Result<Vec<(Found, String)>, Error> {
+    let (mut all, mut own) = (lambda.list_functions(FUNCTIONS_MAX).await?.into_iter(), Vec::new());
     loop {
-        let page = lambda.list_functions().set_marker(marker).send().await;
-        let page = page.map_err(|e| failed("the functions cannot be listed", "lambda:ListFunctions", &e))?;
-        all.extend(page.functions.unwrap_or_default());
-        marker = page.next_marker.filter(|marker| !marker.is_empty());
-        if marker.is_none() || all.len() >= FUNCTIONS_MAX {
-            break;
+        let some: Vec<_> = all.by_ref().take(REQUESTS).collect();
+        if some.is_empty() {
+            return Ok(own);
         }
-    }
-    let mut own = Vec::new();
-    for some in all.chunks(REQUESTS) {
-        let tags = some.iter().map(async |function| {
-            let arn = function.function_arn().unwrap_or_default();
-            let answer = lambda.list_tags().resource(arn).send().await;
-            let tags = answer.map_err(|e| failed("the tags of functions cannot be read", "lambda:ListTags", &e))?;
-            Ok::<_, Error>(tags.tags.unwrap_or_default())
-        });
-        for (function, tags) in some.iter().zip(try_join_all(tags).await?) {
+        let tags = try_join_all(some.iter().map(|function| lambda.list_tags(&function.function_arn))).await?;
+        for (function, mut tags) in some.into_iter().zip(tags) {
             if tags.get(STACK_TAG).is_some_and(|name| name == stack) {
-                let named = || function.function_name().unwrap_or_default().to_owned();
-                own.push((function.clone(), tags.get(LOGICAL_ID_TAG).cloned().unwrap_or_else(named)));
+                let logical_id = tags.remove(LOGICAL_ID_TAG).unwrap_or_else(|| function.function_name.clone());
+                own.push((function, logical_id));
             }
         }
     }
-    Ok(own)
 }
 
 /// The ARNs of the queues that a function reads.
-async fn sources(lambda: &aws_sdk_lambda::Client, function: &str) -> Result<Vec<String>, Error> {
-    let mappings = lambda.list_event_source_mappings().function_name(function).send().await;
-    let what = format!("the event source mappings of {function} cannot be listed");
-    let mappings = mappings.map_err(|e| failed(&what, "lambda:ListEventSourceMappings", &e))?;
-    let arns = mappings.event_source_mappings().iter().filter_map(|mapping| mapping.event_source_arn());
-    Ok(arns.filter(|arn| arn.contains(":sqs:")).map(str::to_owned).collect())
+async fn sources(lambda: &Lambda, function: &str) -> Result<Vec<String>, Error> {
+    let queue = |mapping: EventSourceMapping| mapping.queue_arn().map(str::to_owned);
+    lambda.list_mappings(Some(function), queue, MAPPINGS_MAX).await
 }
 
 /// The queue with this ARN, its dead-letter queue unknown.

@@ -1,5 +1,7 @@
 //! Pausing and resuming, in the local cloud.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use claimant_aws::intake::{Api, Mapping as BreakersMapping};
@@ -7,6 +9,7 @@ use claimant_core::ErrorKind;
 use claimant_core::intake::pause as pause_by;
 use claimant_core::{Clock as _, SystemClock};
 use claimant_operate::intake::{Change, Intake, Mapping};
+use serde_json::{Value, json};
 
 /// Functions whose programs are never built: their mappings are there all the same.
 const TEMPLATE: &str = "
@@ -81,5 +84,54 @@ async fn mappings_are_paused_and_resumed() {
     let error = intake.change(&gone, resume).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("Confirm and Orders cannot be changed: it is not there"), "{error}");
+    cloud.stop().await;
+}
+
+/// The status and the body of an answer.
+async fn call(url: &str, request: &'static str) -> (u16, Value) {
+    let address = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let answer = tokio::task::spawn_blocking(move || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET {request} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let answer = answer.await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+}
+
+/// The SDKs differ in the slash before the query and in what they percent-encode; all ask for pages of their own size.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_any_sdk_are_answered() {
+    let (_directory, cloud, place) = super::open(TEMPLATE).await;
+    let url = place.endpoint("LAMBDA").unwrap();
+    for (request, field, path) in [
+        ("/2015-03-31/functions?MaxItems=1", "/Functions/0/FunctionName", "Confirm"),
+        ("/2015-03-31/functions/?Marker=1&MaxItems=1", "/Functions/0/FunctionName", "Charge"),
+        ("/2015-03-31/functions?MaxItems=1", "/NextMarker", "1"),
+        ("/2015-03-31/event-source-mappings/?Marker=1", "/EventSourceMappings/0/State", "Disabled"),
+        (
+            "/2015-03-31/event-source-mappings?EventSourceArn=arn%3Aaws%3Asqs%3Aus-east-1%3A000000000000%3APayments&MaxItems=9",
+            "/EventSourceMappings/0/FunctionArn",
+            "arn:aws:lambda:us-east-1:000000000000:function:Charge",
+        ),
+        (
+            "/2017-03-31/tags/arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3ACharge",
+            "/Tags/aws:cloudformation:logical-id",
+            "Charge",
+        ),
+        (
+            "/2017-03-31/tags/arn:aws:lambda:us-east-1:000000000000:function:Confirm",
+            "/Tags/aws:cloudformation:stack-name",
+            "local",
+        ),
+    ] {
+        let (status, answer) = call(url, request).await;
+        assert_eq!((status, answer.pointer(field)), (200, Some(&json!(path))), "{request}: {answer}");
+    }
+    let (status, answer) = call(url, "/2015-03-31/functions?Marker=1").await;
+    assert_eq!((status, &answer["NextMarker"]), (200, &Value::Null), "the last page");
     cloud.stop().await;
 }

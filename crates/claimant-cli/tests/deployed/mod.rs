@@ -1,0 +1,180 @@
+//! `claimant pause` on a deployed stack, in an account that a server on loopback plays.
+
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::aws::Server;
+
+const MAPPINGS: &str = "/2015-03-31/event-source-mappings";
+const PAGE_2: &str = "page/2=";
+
+fn arn(service: &str, name: &str) -> String {
+    format!("arn:aws:{service}:eu-west-1:123456789012:{name}")
+}
+
+fn mapping(id: &str, source: &str, state: &str) -> Value {
+    let (source, function) = (arn("sqs", source), arn("lambda", "function:worker"));
+    json!({
+        "UUID": id, "EventSourceArn": source, "FunctionArn": function, "State": state,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+    })
+}
+
+/// Answers for the stack `shop`: the function `worker`, on the second page of functions, reads `orders`, and `parcels` of the second
+/// page of its mappings.
+fn shop(request: &str) -> (u16, String) {
+    let line = request.split(" HTTP/1.1").next().unwrap();
+    let function =
+        |name: &str| json!({"FunctionName": name, "FunctionArn": arn("lambda", &format!("function:{name}"))});
+    let tags = |stack: &str| json!({"Tags": {"aws:cloudformation:stack-name": stack}});
+    let answer = match line {
+        "GET /2015-03-31/functions" => json!({"Functions": [function("other")], "NextMarker": PAGE_2}),
+        "GET /2015-03-31/functions?Marker=page%2F2%3D" => {
+            json!({"Functions": [function("worker")], "NextMarker": null})
+        }
+        "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aother" => tags("another"),
+        "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aworker" => tags("shop"),
+        "GET /2015-03-31/event-source-mappings?FunctionName=worker" => {
+            json!({"EventSourceMappings": [mapping("m-1", "orders", "Enabled")], "NextMarker": PAGE_2})
+        }
+        "GET /2015-03-31/event-source-mappings?FunctionName=worker&Marker=page%2F2%3D" => {
+            let stream = json!({"UUID": "m-3", "EventSourceArn": arn("kinesis", "stream/x"), "State": "Enabled"});
+            json!({"EventSourceMappings": [stream, mapping("m-2", "parcels", "Enabled")]})
+        }
+        "PUT /2015-03-31/event-source-mappings/m-1" => mapping("m-1", "orders", "Disabling"),
+        "GET /2015-03-31/event-source-mappings/m-1" => mapping("m-1", "orders", "Disabled"),
+        "PUT /2015-03-31/event-source-mappings/m-2" => mapping("m-2", "parcels", "Disabled"),
+        _ if line.starts_with("GET /schedules") => json!({"Schedules": []}),
+        _ if request.contains("AmazonSQS.GetQueueUrl") => {
+            json!({"QueueUrl": "https://sqs.eu-west-1.amazonaws.com/1/q"})
+        }
+        _ if request.contains("AmazonSQS.GetQueueAttributes") => json!({"Attributes": {}}),
+        _ => return refused(),
+    };
+    (200, answer.to_string())
+}
+
+fn refused() -> (u16, String) {
+    (403, json!({"__type": "AccessDeniedException", "Message": "not you"}).to_string())
+}
+
+fn throttled() -> (u16, String) {
+    (429, json!({"Type": "User", "code": "TooManyRequestsException", "Message": "slow down"}).to_string())
+}
+
+fn pause(server: &Server) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    let Output { status, stdout, stderr } = command
+        .args(["pause", "worker", "--stack", "shop", "--yes", "--json"])
+        .envs(server.variables())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// How many of the requests begin so.
+fn count(server: &Server, line: &str) -> usize {
+    server.requests.lock().unwrap().iter().filter(|request| request.starts_with(line)).count()
+}
+
+#[test]
+fn all_pages_are_read_and_all_requests_signed() {
+    let server = Server::start(shop);
+    let (code, out, err) = pause(&server);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    let shown: Vec<_> = shown["mappings"].as_array().unwrap().iter().map(|mapping| &mapping["queue"]).collect();
+    assert_eq!(shown, ["orders", "parcels"], "{out}");
+    let requests = server.requests.lock().unwrap();
+    for request in requests.iter().filter(|request| request.contains("/2015-03-31/")) {
+        assert!(request.contains("Credential=AKIDEXAMPLE/") && request.contains("/eu-west-1/lambda/"), "{request}");
+    }
+    let body = |id: &str| {
+        let put = requests.iter().find(|request| request.starts_with(&format!("PUT {MAPPINGS}/{id}"))).unwrap();
+        serde_json::from_str::<Value>(put.rsplit('\n').next().unwrap()).unwrap()
+    };
+    assert_eq!((body("m-1"), body("m-2")), (json!({"Enabled": false}), json!({"Enabled": false})));
+}
+
+#[test]
+fn what_is_throttled_or_fails_is_asked_again() {
+    static LISTED: AtomicUsize = AtomicUsize::new(0);
+    static CHANGED: AtomicUsize = AtomicUsize::new(0);
+    let server = Server::start(|request| {
+        let nth = |count: &AtomicUsize| count.fetch_add(1, Ordering::SeqCst);
+        match request {
+            _ if request.starts_with("GET /2015-03-31/functions HTTP") && nth(&LISTED) < 2 => throttled(),
+            _ if request.starts_with("PUT ") && request.contains("/m-1") && nth(&CHANGED) == 0 => (503, String::new()),
+            _ => shop(request),
+        }
+    });
+    let (code, out, err) = pause(&server);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(count(&server, "GET /2015-03-31/functions HTTP"), 3);
+    assert_eq!(count(&server, &format!("PUT {MAPPINGS}/m-1")), 2);
+}
+
+#[test]
+fn tries_end_and_a_refusal_names_the_permission_at_once() {
+    type Answer = fn(&str) -> (u16, String);
+    let table: [(Answer, &str, usize, &[&str]); 5] = [
+        (
+            |_| throttled(),
+            "GET /2015-03-31/functions",
+            3,
+            &["the functions cannot be listed: TooManyRequestsException: slow down"],
+        ),
+        (
+            |_| (502, "<html>".to_owned()),
+            "GET /2015-03-31/functions",
+            3,
+            &["the functions cannot be listed: no answer came. Is the endpoint right", "status 502"],
+        ),
+        (
+            |request| if request.contains("/tags/") && request.contains("worker") { refused() } else { shop(request) },
+            "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aworker",
+            1,
+            &[
+                "the tags of functions cannot be read: AWS refuses it (AccessDeniedException)",
+                "lambda:ListTags",
+                "not you",
+            ],
+        ),
+        (
+            |request| if request.starts_with("PUT ") { (403, String::new()) } else { shop(request) },
+            "PUT ",
+            1,
+            &["worker and orders cannot be changed: AWS refuses it (403)", "lambda:UpdateEventSourceMapping"],
+        ),
+        (
+            |request| match request.contains("FunctionName=worker") {
+                true => (404, json!({"__type": "ResourceNotFoundException", "Message": "gone"}).to_string()),
+                false => shop(request),
+            },
+            "GET /2015-03-31/event-source-mappings?FunctionName=worker",
+            1,
+            &["of worker cannot be listed: it is not there (ResourceNotFoundException)", "gone"],
+        ),
+    ];
+    for (answer, line, tries, said) in table {
+        let server = Server::start(answer);
+        let (code, out, err) = pause(&server);
+        assert_eq!((code, count(&server, line)), (Some(2), tries), "{line}: {out}{err}");
+        said.iter().for_each(|text| assert!(err.contains(text), "{text}: {err}"));
+    }
+}
+
+#[test]
+fn a_change_under_way_is_waited_for() {
+    static TRIES: AtomicUsize = AtomicUsize::new(0);
+    let server = Server::start(|request| {
+        let in_use = json!({"__type": "ResourceInUseException", "Message": "in use"}).to_string();
+        let is_first = request.starts_with("PUT ") && TRIES.fetch_add(1, Ordering::SeqCst) == 0;
+        if is_first { (400, in_use) } else { shop(request) }
+    });
+    let (code, out, err) = pause(&server);
+    assert_eq!((code, count(&server, &format!("PUT {MAPPINGS}/m-1"))), (Some(0), 2), "{out}{err}");
+}

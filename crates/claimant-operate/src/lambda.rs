@@ -1,0 +1,368 @@
+//! The operations of Lambda that operators need: functions and their tags, and event source mappings.
+//!
+//! [`signed`](claimant_aws::signed) says why they are not the SDK's. Paths and fields are those of Lambda's API reference. What the SDK
+//! adds is here: pages, further tries, and credentials that are kept until they are about to expire.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use aws_config::SdkConfig;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
+use claimant_aws::signed::{Answer, Request, Service, encoded, send};
+use claimant_core::{Clock as _, Error, SystemClock};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use crate::aws::{answered, no_answer, not_made, refused};
+
+const FUNCTIONS: &str = "/2015-03-31/functions";
+const MAPPINGS: &str = "/2015-03-31/event-source-mappings";
+const TAGS: &str = "/2017-03-31/tags";
+
+/// What a mapping's answer names so that failed messages stay.
+const REPORTS: &str = "ReportBatchItemFailures";
+
+/// Credentials that expire sooner are asked for again.
+const CREDENTIALS_LEFT_MIN: Duration = Duration::from_secs(60);
+
+/// Lambda, in one account and Region.
+#[derive(Debug, Clone)]
+pub(crate) struct Lambda {
+    aws: SdkConfig,
+    /// Where the configuration is not to be asked for it: of a local cloud.
+    endpoint: Option<String>,
+    /// A profile's can take a process or a request to another service: all requests share them.
+    credentials: Arc<Mutex<Option<Credentials>>>,
+}
+
+/// A function.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct Function {
+    pub(crate) function_name: String,
+    pub(crate) function_arn: String,
+    environment: Option<Environment>,
+    logging_config: Option<LoggingConfig>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Environment {
+    variables: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct LoggingConfig {
+    log_group: Option<String>,
+}
+
+impl Function {
+    /// Returns the value of one of its variables.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.as_ref()?.variables.as_ref()?.get(name).map(String::as_str)
+    }
+
+    /// Returns the log group that it is told to write to.
+    pub(crate) fn log_group(&self) -> Option<&str> {
+        self.logging_config.as_ref()?.log_group.as_deref()
+    }
+}
+
+/// An event source mapping.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct EventSourceMapping {
+    #[serde(rename = "UUID")]
+    pub(crate) uuid: Option<String>,
+    pub(crate) event_source_arn: Option<String>,
+    pub(crate) function_arn: Option<String>,
+    state: Option<String>,
+    function_response_types: Option<Vec<String>>,
+}
+
+impl EventSourceMapping {
+    /// Returns its state, as Lambda names it.
+    pub(crate) fn state(&self) -> &str {
+        self.state.as_deref().unwrap_or("unknown")
+    }
+
+    /// Returns whether the function's answers name the messages that failed.
+    pub(crate) fn reports_failures(&self) -> bool {
+        self.function_response_types.iter().flatten().any(|kind| kind == REPORTS)
+    }
+
+    /// Returns the ARN of its queue, if it is one of a queue.
+    pub(crate) fn queue_arn(&self) -> Option<&str> {
+        self.event_source_arn.as_deref().filter(|arn| arn.contains(":sqs:"))
+    }
+}
+
+/// What became of a change.
+#[derive(Debug)]
+pub(crate) enum Update {
+    /// The mapping as it is now.
+    Made(EventSourceMapping),
+    /// Another change is under way; the error to return where it is not waited for.
+    InUse(Error),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page<T> {
+    #[serde(rename = "Functions", alias = "EventSourceMappings")]
+    items: Option<Vec<T>>,
+    next_marker: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Tags {
+    tags: Option<BTreeMap<String, String>>,
+}
+
+impl Lambda {
+    /// Returns the Lambda of this configuration, at this endpoint or at that which the configuration has.
+    pub(crate) fn new(aws: &SdkConfig, endpoint: Option<&str>) -> Self {
+        Self { aws: aws.clone(), endpoint: endpoint.map(str::to_owned), credentials: Arc::default() }
+    }
+
+    /// Lists functions, page by page, until there are `max`.
+    pub(crate) async fn list_functions(&self, max: usize) -> Result<Vec<Function>, Error> {
+        let purpose = Purpose { what: "the functions cannot be listed", permission: "lambda:ListFunctions" };
+        self.list(purpose, FUNCTIONS.to_owned(), Some, max).await
+    }
+
+    /// Returns the tags of a function, by its ARN.
+    pub(crate) async fn list_tags(&self, arn: &str) -> Result<BTreeMap<String, String>, Error> {
+        let purpose = Purpose { what: "the tags of functions cannot be read", permission: "lambda:ListTags" };
+        let answer = self.answer(purpose, ("GET", format!("{TAGS}/{}", encoded(arn)), String::new())).await?;
+        Ok(purpose.read::<Tags>(&answer)?.tags.unwrap_or_default())
+    }
+
+    /// Lists what `read` takes of event source mappings, of a function by its name or ARN, or of all, until there are `max`.
+    pub(crate) async fn list_mappings<T>(
+        &self,
+        function: Option<&str>,
+        read: impl Fn(EventSourceMapping) -> Option<T>,
+        max: usize,
+    ) -> Result<Vec<T>, Error> {
+        let (what, path) = match function {
+            Some(name) => (
+                format!("the event source mappings of {name} cannot be listed"),
+                format!("{MAPPINGS}?FunctionName={}", encoded(name)),
+            ),
+            None => ("the event source mappings cannot be listed".to_owned(), MAPPINGS.to_owned()),
+        };
+        self.list(Purpose { what: &what, permission: "lambda:ListEventSourceMappings" }, path, read, max).await
+    }
+
+    /// Returns the mapping of this UUID; `what` cannot be done without it.
+    pub(crate) async fn get_mapping(&self, what: &str, id: &str) -> Result<EventSourceMapping, Error> {
+        let purpose = Purpose { what, permission: "lambda:GetEventSourceMapping" };
+        let answer = self.answer(purpose, ("GET", format!("{MAPPINGS}/{}", encoded(id)), String::new())).await?;
+        purpose.read(&answer)
+    }
+
+    /// Changes the mapping of this UUID: whether it is enabled, and whether failures are reported. What is `None` stays.
+    pub(crate) async fn update_mapping(
+        &self,
+        what: &str,
+        id: &str,
+        (enabled, reports_failures): (Option<bool>, Option<bool>),
+    ) -> Result<Update, Error> {
+        let purpose = Purpose { what, permission: "lambda:UpdateEventSourceMapping" };
+        let mut update = serde_json::Map::new();
+        if let Some(enabled) = enabled {
+            update.insert("Enabled".to_owned(), enabled.into());
+        }
+        if let Some(reports) = reports_failures {
+            let types = if reports { json!([REPORTS]) } else { json!([]) };
+            update.insert("FunctionResponseTypes".to_owned(), types);
+        }
+        let request = ("PUT", format!("{MAPPINGS}/{}", encoded(id)), Value::Object(update).to_string());
+        let answer = self.answer(purpose, request).await?;
+        match answer.code.as_str() {
+            "ResourceInUseException" | "ResourceConflictException" => Ok(Update::InUse(purpose.failed(&answer))),
+            _ => purpose.read(&answer).map(Update::Made),
+        }
+    }
+
+    /// Lists what `read` takes of all pages, until there are `max`.
+    async fn list<T: DeserializeOwned, R>(
+        &self,
+        purpose: Purpose<'_>,
+        path: String,
+        read: impl Fn(T) -> Option<R>,
+        max: usize,
+    ) -> Result<Vec<R>, Error> {
+        let (mut all, mut marker) = (Vec::new(), None::<String>);
+        loop {
+            let path = match &marker {
+                Some(marker) => {
+                    format!("{path}{}Marker={}", if path.contains('?') { '&' } else { '?' }, encoded(marker))
+                }
+                None => path.clone(),
+            };
+            let page: Page<T> = purpose.read(&self.answer(purpose, ("GET", path, String::new())).await?)?;
+            all.extend(page.items.into_iter().flatten().filter_map(&read));
+            marker = page.next_marker.filter(|marker| !marker.is_empty());
+            if marker.is_none() || all.len() >= max {
+                all.truncate(max);
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Returns the answer to a request, of which a refusal is one. Tries again, as often and after as long as the SDK's clients of this
+    /// configuration do, where too many ask, Lambda fails, or no answer comes. All of these requests can be repeated.
+    async fn answer(
+        &self,
+        purpose: Purpose<'_>,
+        (method, path, body): (&'static str, String, String),
+    ) -> Result<Answer, Error> {
+        let aws = self.with_credentials(purpose).await?;
+        let (tries_max, first_pause) =
+            aws.retry_config().map_or((1, Duration::ZERO), |retry| (retry.max_attempts(), retry.initial_backoff()));
+        let mut tries = 1;
+        loop {
+            let (path, body, endpoint) = (path.clone(), body.clone(), self.endpoint.as_deref());
+            let pause = spread(first_pause * 2_u32.saturating_pow(tries - 1), &path);
+            let request = Request { service: Service::Lambda, endpoint, near: "", method, path, body };
+            let answer = send(&aws, request, || Ok(SystemClock.now())).await;
+            let is_passing = answer.as_ref().map_or(true, |answer| answer.status == 429 || answer.status >= 500);
+            if !is_passing || tries >= tries_max {
+                return answer.map_err(|error| no_answer(purpose.what, &error));
+            }
+            tries += 1;
+            sleep(pause).await;
+        }
+    }
+
+    /// Returns the configuration with its credentials at hand.
+    async fn with_credentials(&self, purpose: Purpose<'_>) -> Result<SdkConfig, Error> {
+        if self.aws.region().is_none() {
+            return Err(not_made(purpose.what, "no Region is set"));
+        }
+        let mut kept = self.credentials.lock().await;
+        let soon = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis()) + CREDENTIALS_LEFT_MIN;
+        let usable = kept.take().filter(|credentials| credentials.expiry().is_none_or(|expiry| expiry > soon));
+        let credentials = match (usable, self.aws.credentials_provider()) {
+            (Some(credentials), _) => credentials,
+            (None, Some(provider)) => {
+                provider.provide_credentials().await.map_err(|error| no_answer(purpose.what, &error))?
+            }
+            (None, None) => return Err(not_made(purpose.what, "there are no credentials")),
+        };
+        *kept = Some(credentials.clone());
+        let config = self.aws.clone().into_builder();
+        Ok(config.credentials_provider(SharedCredentialsProvider::new(credentials)).build())
+    }
+}
+
+/// Returns a pause of the upper half of this one, so that requests that failed together do not come back together.
+fn spread(pause: Duration, path: &str) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(path.as_bytes());
+    // OK because a remainder of 1,000 fits.
+    pause / 2 + pause / 2 * (hasher.finish() % 1_000) as u32 / 1_000
+}
+
+/// What a request is for: what cannot be done without it, and the permission that it needs.
+#[derive(Debug, Clone, Copy)]
+struct Purpose<'a> {
+    what: &'a str,
+    permission: &'static str,
+}
+
+impl Purpose<'_> {
+    /// Returns what a good answer says.
+    fn read<T: DeserializeOwned>(self, answer: &Answer) -> Result<T, Error> {
+        if !answer.is_good() {
+            return Err(self.failed(answer));
+        }
+        serde_json::from_slice(&answer.body).map_err(|error| no_answer(self.what, &error))
+    }
+
+    /// Returns the error that an answer is.
+    fn failed(self, answer: &Answer) -> Error {
+        let status = answer.status.to_string();
+        match (answer.code.as_str(), answer.status) {
+            ("", 401 | 403) => refused(self.what, self.permission, &status, &answer.message()),
+            ("", _) => no_answer(self.what, &Error::new(format!("what answered is not Lambda: status {status}"))),
+            (code, _) => answered(self.what, self.permission, code, &answer.message()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::SystemTime;
+
+    use aws_config::Region;
+    use aws_credential_types::provider::{ProvideCredentials, future};
+    use claimant_core::ErrorKind;
+
+    use super::*;
+
+    const PURPOSE: Purpose<'_> = Purpose { what: "it cannot be done", permission: "lambda:It" };
+
+    #[derive(Debug, Default)]
+    struct Counting {
+        asked: Arc<AtomicUsize>,
+        expiry: Option<SystemTime>,
+    }
+
+    impl ProvideCredentials for Counting {
+        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+        where
+            Self: 'a,
+        {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            future::ProvideCredentials::ready(Ok(Credentials::new("id", "secret", None, self.expiry, "test")))
+        }
+    }
+
+    #[tokio::test]
+    async fn credentials_are_asked_for_again_only_before_they_expire() {
+        let now = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis());
+        for (expiry, expected) in
+            [(None, 1), (Some(now + Duration::from_secs(86_400)), 1), (Some(now + Duration::from_secs(30)), 3)]
+        {
+            let asked = Arc::<AtomicUsize>::default();
+            let provider = SharedCredentialsProvider::new(Counting { asked: Arc::clone(&asked), expiry });
+            let aws = SdkConfig::builder().region(Region::new("eu-west-1")).credentials_provider(provider).build();
+            let lambda = Lambda::new(&aws, None);
+            for _ in 0..3 {
+                lambda.clone().with_credentials(PURPOSE).await.unwrap();
+            }
+            assert_eq!(asked.load(Ordering::SeqCst), expected, "{expiry:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_region_or_credentials_nothing_is_sent() {
+        let nothing = SdkConfig::builder().build();
+        let no_credentials = SdkConfig::builder().region(Region::new("eu-west-1")).build();
+        for (aws, why) in [(nothing, "no Region is set"), (no_credentials, "there are no credentials")] {
+            let error = Lambda::new(&aws, None).list_functions(1).await.unwrap_err();
+            let expected = format!("the functions cannot be listed: the request cannot be made: {why}");
+            assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, expected));
+        }
+    }
+
+    #[test]
+    fn pauses_are_spread_over_their_upper_half() {
+        let pause = Duration::from_millis(100);
+        let paths: Vec<_> = (0..100).map(|n| spread(pause, &format!("/tags/{n}"))).collect();
+        assert!(paths.iter().all(|spread| (pause / 2..pause).contains(spread)), "{paths:?}");
+        assert!(paths.iter().any(|spread| *spread != paths[0]));
+    }
+}
