@@ -3,7 +3,8 @@
 //! A process that dies before the commit has issued nothing, and one that dies after it has issued the card.
 //!
 //! ```text
-//! m-1 completed, m-2 duplicate, m-3 rejected
+//! m-1 completed, m-2 duplicate
+//! m-3 rejected
 //! card 7001 of ord-1
 //! ```
 
@@ -44,8 +45,9 @@ pub(crate) async fn main() -> crate::Result {
 
     let first = r#"{"order_id": "ord-1", "card": "7001"}"#;
     let taken = r#"{"order_id": "ord-2", "card": "7001"}"#;
-    let engine = Engine::with_defaults(consumer(table.transactions()).concurrency(1))?;
-    crate::support::deliver(&engine, &[("m-1", first), ("m-2", first), ("m-3", taken)]).await?;
+    let engine = Engine::with_defaults(consumer(table.transactions()))?;
+    crate::support::deliver(&engine, &[("m-1", first), ("m-2", first)]).await?;
+    crate::support::deliver(&engine, &[("m-3", taken)]).await?;
 
     for card in dynamodb.items("cards")? {
         let [id, order] = ["id", "order_id"].map(|name| card.text(name).unwrap_or_default());
