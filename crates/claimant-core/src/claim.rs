@@ -1,6 +1,7 @@
 //! A claim: the owned right to work on a key.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::key::{InvalidValue, RecordId, hex};
@@ -14,7 +15,7 @@ const OWNER_TOKEN_BYTES: usize = 16;
 /// Never a request id or a message id: both repeat. Drawn from the operating system each time, because a
 /// process restored from a snapshot shares any random state it had.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct OwnerToken(String);
+pub struct OwnerToken(Arc<str>);
 
 impl OwnerToken {
     /// Draws a token that no other claim has.
@@ -25,13 +26,13 @@ impl OwnerToken {
         let mut bytes = [0; OWNER_TOKEN_BYTES];
         getrandom::fill(&mut bytes)
             .map_err(|e| InvalidValue(format!("the operating system gave no random bytes for an owner token: {e}")))?;
-        Ok(Self(hex(&bytes)))
+        Ok(Self(hex(&bytes).into()))
     }
 
     /// Returns the token as a record holds it; stores use this to read one back, tests to name one.
     #[must_use]
     pub fn from_stored(token: impl Into<String>) -> Self {
-        Self(token.into())
+        Self(token.into().into())
     }
 
     /// Returns the token itself.

@@ -142,21 +142,16 @@ fn is_exact(number: &[u8]) -> bool {
 ///
 /// Recursion is bounded: `serde_json` refuses text nested deeper than 128.
 fn hash_json(value: &Value, hash: &mut Sha256) {
-    let mut text = |kind: &[u8], s: &str| {
-        hash.update(kind);
-        hash.update((s.len() as u64).to_be_bytes()); // OK because usize is at most 64 bits wide.
-        hash.update(s.as_bytes());
-    };
     match value {
         Value::Null => hash.update(b"n"),
         Value::Bool(true) => hash.update(b"t"),
         Value::Bool(false) => hash.update(b"f"),
-        Value::String(s) => text(b"s", s),
+        Value::String(s) => hash_text(b"s", s, hash),
         // Not by the number's own text, which a Cargo feature of serde_json can change.
         Value::Number(n) => match (n.as_u64(), n.as_i64()) {
-            (Some(n), _) => text(b"#", &n.to_string()),
-            (None, Some(n)) => text(b"#", &n.to_string()),
-            (None, None) => text(b".", &n.as_f64().unwrap_or(f64::NAN).to_bits().to_string()),
+            (Some(n), _) => hash_text(b"#", &n.to_string(), hash),
+            (None, Some(n)) => hash_text(b"#", &n.to_string(), hash),
+            (None, None) => hash_text(b".", &n.as_f64().unwrap_or(f64::NAN).to_bits().to_string(), hash),
         },
         Value::Array(items) => {
             hash.update(b"[");
@@ -165,16 +160,22 @@ fn hash_json(value: &Value, hash: &mut Sha256) {
         }
         Value::Object(fields) => {
             // Sorted here, not by the map's own order, which a Cargo feature of serde_json can change.
-            let mut names: Vec<&String> = fields.keys().collect();
-            names.sort_unstable();
+            let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+            sorted.sort_unstable_by_key(|(name, _)| *name);
             hash.update(b"{");
-            hash.update((names.len() as u64).to_be_bytes());
-            for name in names {
-                hash_json(&Value::String(name.clone()), hash);
-                hash_json(&fields[name], hash);
+            hash.update((sorted.len() as u64).to_be_bytes());
+            for (name, value) in sorted {
+                hash_text(b"s", name, hash);
+                hash_json(value, hash);
             }
         }
     }
+}
+
+fn hash_text(kind: &[u8], text: &str, hash: &mut Sha256) {
+    hash.update(kind);
+    hash.update((text.len() as u64).to_be_bytes()); // OK because usize is at most 64 bits wide.
+    hash.update(text.as_bytes());
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Names and keys: what makes two messages the same piece of work.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -43,7 +44,7 @@ impl From<InvalidValue> for Error {
 ///
 /// Compared byte by byte: never trimmed, folded or truncated. 1 to [`KEY_MAX_BYTES`] bytes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(String);
+pub struct Key(Arc<str>);
 
 impl Key {
     /// Creates a key from this text, unchanged.
@@ -57,7 +58,7 @@ impl Key {
             n if n > KEY_MAX_BYTES => Err(InvalidValue(format!(
                 "the key has {n} bytes; at most {KEY_MAX_BYTES} are allowed: hash it, or choose a shorter one"
             ))),
-            _ => Ok(Self(key)),
+            _ => Ok(Self(key.into())),
         }
     }
 
@@ -77,7 +78,7 @@ impl fmt::Debug for Key {
 
 /// The name of a consumer: letters, digits, `-` and `_`, 1 to [`CONSUMER_NAME_MAX_BYTES`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ConsumerName(String);
+pub struct ConsumerName(Arc<str>);
 
 impl ConsumerName {
     /// Creates a name from this text, unchanged.
@@ -88,7 +89,7 @@ impl ConsumerName {
         let name = name.into();
         let fits = (1..=CONSUMER_NAME_MAX_BYTES).contains(&name.len());
         if fits && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-            return Ok(Self(name));
+            return Ok(Self(name.into()));
         }
         Err(InvalidValue(format!(
             "the consumer name {name:?} is not 1 to {CONSUMER_NAME_MAX_BYTES} letters, digits, '-' or '_'"
@@ -110,7 +111,7 @@ impl fmt::Display for ConsumerName {
 
 /// The id of one message as its queue gave it: 1 to [`MESSAGE_ID_MAX_BYTES`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MessageId(String);
+pub struct MessageId(Arc<str>);
 
 impl MessageId {
     /// Creates an id from this text, unchanged.
@@ -120,7 +121,7 @@ impl MessageId {
     pub fn new(id: impl Into<String>) -> Result<Self, InvalidValue> {
         let id = id.into();
         if (1..=MESSAGE_ID_MAX_BYTES).contains(&id.len()) {
-            return Ok(Self(id));
+            return Ok(Self(id.into()));
         }
         Err(InvalidValue(format!("the message id has {} bytes; 1 to {MESSAGE_ID_MAX_BYTES} are allowed", id.len())))
     }
@@ -143,7 +144,7 @@ impl fmt::Display for MessageId {
 /// `consumer#key` in the clear, or `consumer~sha256` where the key is hidden or long. A consumer name has
 /// neither `#` nor `~`, so no two pairs share an id, and no clear id equals a hashed one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RecordId(String);
+pub struct RecordId(Arc<str>);
 
 impl RecordId {
     /// Creates the id with the key in the clear, or hashed where that is longer than [`RECORD_ID_PLAIN_MAX_BYTES`].
@@ -152,14 +153,14 @@ impl RecordId {
         if consumer.0.len() + 1 + key.0.len() > RECORD_ID_PLAIN_MAX_BYTES {
             return Self::hashed(consumer, key);
         }
-        Self(format!("{}#{}", consumer.0, key.0))
+        Self(format!("{}#{}", consumer.0, key.0).into())
     }
 
     /// Creates the id with a SHA-256 of the key, for keys that are personal data. A hash hides a key only as far as
     /// keys cannot be guessed.
     #[must_use]
     pub fn hashed(consumer: &ConsumerName, key: &Key) -> Self {
-        Self(format!("{}~{}", consumer.0, hex(&Sha256::digest(key.0.as_bytes()))))
+        Self(format!("{}~{}", consumer.0, hex(&Sha256::digest(key.0.as_bytes()))).into())
     }
 
     /// Returns the id that a store holds.
@@ -167,7 +168,7 @@ impl RecordId {
     /// # Errors
     /// When it is not one that [`new`](Self::new) or [`hashed`](Self::hashed) returns.
     pub fn from_stored(id: impl Into<String>) -> Result<Self, InvalidValue> {
-        let id = Self(id.into());
+        let id = Self(id.into().into());
         let (consumer, key) = id.0.split_at(id.consumer().len());
         let hash = |key: &str| key.len() == 64 && key.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let valid = match key.split_at_checked(1) {

@@ -67,13 +67,22 @@ impl Source {
 /// and nothing is deleted.
 pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
     let count = event.records.len();
-    let mut batch = Batch::default();
+    let mut batch = Batch {
+        messages: Vec::with_capacity(count),
+        receipts: Vec::with_capacity(count),
+        deduplication_ids: Vec::with_capacity(count),
+        source: None,
+    };
     for (place, mut record) in event.records.into_iter().enumerate() {
-        let source = record.event_source_arn.as_deref().and_then(Source::of_arn);
-        let fifo = source.as_ref().is_some_and(|q| q.fifo);
-        if batch.source.is_none() {
-            batch.source = source;
-        }
+        let fifo = match (&batch.source, record.event_source_arn.as_deref()) {
+            (Some(source), Some(arn)) if source.arn == arn => source.fifo,
+            (_, arn) => {
+                let source = arn.and_then(Source::of_arn);
+                let fifo = source.as_ref().is_some_and(|q| q.fifo);
+                batch.source = batch.source.or(source);
+                fifo
+            }
+        };
         let receipt = record.receipt_handle.take();
         let deduplication_id = record.attributes.remove(DEDUPLICATION_ID);
         let message = message(record, fifo).map_err(|fault| {

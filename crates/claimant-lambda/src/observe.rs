@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use claimant_core::report::{Entry, Report};
 use claimant_core::{Outcome, Timestamp};
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use crate::settings::Settings;
 
@@ -191,20 +193,56 @@ impl Numbers {
     /// Returns the Embedded Metric Format record: one line of JSON, which CloudWatch turns into metrics.
     pub(crate) fn record(&self, now: Timestamp, consumer: &str, function: &str) -> String {
         let present = self.present();
-        let defined =
-            present.iter().filter_map(|(name, unit, _)| unit.map(|unit| json!({ "Name": name, "Unit": unit })));
-        let mut record = Map::new();
-        let directive = json!({
-            "Namespace": NAMESPACE,
-            "Dimensions": [["consumer", "function"]],
-            "Metrics": defined.collect::<Vec<_>>(),
-        });
-        record.insert("_aws".into(), json!({ "Timestamp": now.as_millis(), "CloudWatchMetrics": [directive] }));
-        record.insert("consumer".into(), json!(consumer));
-        record.insert("function".into(), json!(function));
-        record.extend(present.into_iter().map(|(name, _, value)| (name.to_owned(), value)));
-        Value::Object(record).to_string()
+        let defined = present.iter().filter_map(|(name, unit, _)| Some(Metric { name, unit: (*unit)? }));
+        let directive =
+            Directive { namespace: NAMESPACE, dimensions: [["consumer", "function"]], metrics: defined.collect() };
+        let aws = Aws { timestamp: now.as_millis(), cloud_watch_metrics: [directive] };
+        // OK because all of it is names and numbers, which JSON can hold.
+        serde_json::to_string(&Record { aws, consumer, function, present: &present }).unwrap_or_default()
     }
+}
+
+/// A record as CloudWatch reads it: the definition of its metrics, their dimensions, and each number under its name.
+struct Record<'a> {
+    aws: Aws,
+    consumer: &'a str,
+    function: &'a str,
+    present: &'a [(&'static str, Option<&'static str>, Value)],
+}
+
+impl Serialize for Record<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut record = serializer.serialize_map(None)?;
+        record.serialize_entry("_aws", &self.aws)?;
+        record.serialize_entry("consumer", self.consumer)?;
+        record.serialize_entry("function", self.function)?;
+        for (name, _, value) in self.present {
+            record.serialize_entry(name, value)?;
+        }
+        record.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Aws {
+    timestamp: u64,
+    cloud_watch_metrics: [Directive; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Directive {
+    namespace: &'static str,
+    dimensions: [[&'static str; 2]; 1],
+    metrics: Vec<Metric>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Metric {
+    name: &'static str,
+    unit: &'static str,
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ impl Call<'_> {
             Ok((_, payload)) => {
                 add(&mut member.work.delivery.details.handle, took);
                 let Member { work, claim, held } = member;
-                Some(Claimed { work: work.with(Payload::new(payload)), claim, held })
+                Some(Claimed { work: work.with(payload), claim, held })
             }
             Err(rejection) => {
                 let why = format!("its body was decoded before, and not again: {rejection}");

@@ -46,8 +46,7 @@ pub(crate) fn arrivals(consumer: &Definition, name: &ConsumerName, batch: Vec<Fe
                 arrivals.push(Arrival { index, event: 0, message, content: Err(Unread::Empty) });
             }
             Ok(events) => arrivals.extend((0..).zip(events).map(|(event, message)| {
-                let read = consumer.read(name, &message).map_err(Unread::Rejected);
-                let content = read.map(|(identity, payload)| (identity, Payload::new(payload)));
+                let content = consumer.read(name, &message).map_err(Unread::Rejected);
                 Arrival { index, event, message, content }
             })),
         }

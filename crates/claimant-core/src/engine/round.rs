@@ -73,7 +73,7 @@ pub(crate) async fn round<'a>(
     let (began, mut lost) = (Instant::now(), vec![false; members.len()]);
     let (cancel_at, why) = cancellation(cx);
     let item = |(member, payload): (&Member, Payload)| Item {
-        payload: payload.into_inner(),
+        payload,
         cx: member.run(cx).context(member.claim.fence, member.claim.attempt, cancel_at),
     };
     let items = Items::new(members.iter().zip(payloads).map(item).collect());

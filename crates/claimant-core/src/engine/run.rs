@@ -104,7 +104,7 @@ impl Run<'_> {
         // A handler that asks for no transaction leaves it where it is.
         let transactional = handler.transactional;
         let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
-        let start = |context| handler.start(payload.into_inner(), &self.delivery.message, &home, context);
+        let start = |context| handler.start(payload, &self.delivery.message, &home, context);
         let end = self.run_leased(claim, start).await;
         if !transactional || matches!(end, RunEnd::StillRunning) {
             return end;
