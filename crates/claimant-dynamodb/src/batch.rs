@@ -73,8 +73,8 @@ impl LockTable {
         // What was not brought is left to the single request, which finds out why.
         let new: Vec<_> = new.into_iter().zip(brought).filter_map(|(index, here)| here.then_some(index)).collect();
         let chunks = new.chunks(STORE_BATCH_MAX).map(|indexes| async move {
-            let statements = indexes.iter().map(|index| self.requests.insert(&requests[*index])).collect();
-            indexes.iter().zip(self.execute(statements, budget).await)
+            let statement = |place: usize| self.requests.insert(&requests[indexes[place]]);
+            indexes.iter().zip(self.execute(indexes.len(), statement, budget).await)
         });
         let mut refused = Vec::new();
         for (index, outcome) in join_all(chunks).await.into_iter().flatten() {
@@ -181,13 +181,12 @@ impl LockTable {
     async fn settle_chunk(&self, chunk: Vec<(Claim, Settlement)>, budget: Budget<'_>) -> Vec<Settled> {
         // A release counts down an attribute, which is left to the single request; it is rare.
         let plain = |(_, s): &&(Claim, Settlement)| s.ending.attempts_back() == 0;
-        let together = chunk.iter().filter(plain).count();
-        let mut outcomes = if together < 2 || !self.batches() {
+        let together: Vec<_> = chunk.iter().filter(plain).collect();
+        let mut outcomes = if together.len() < 2 || !self.batches() {
             Vec::new()
         } else {
-            let statements =
-                chunk.iter().filter(plain).map(|(claim, s)| self.requests.update_ended(claim, s)).collect();
-            self.execute(statements, budget).await
+            let statement = |place: usize| self.requests.update_ended(&together[place].0, &together[place].1);
+            self.execute(together.len(), statement, budget).await
         }
         .into_iter();
         let settled = chunk.into_iter().map(|pair| {
@@ -200,32 +199,25 @@ impl LockTable {
                     Some(Statement::Failed(kind, why)) if kind.is_transient() => {
                         Settled::unknown(claim, StoreError::new(kind, why))
                     }
-                    _ => self.settle_one(claim, &settlement, budget).await,
+                    // Boxed, since it is rare: the room for it would be taken for each claim of the chunk.
+                    _ => Box::pin(self.settle_one(claim, &settlement, budget)).await,
                 }
             }
         });
         join_all(settled).await
     }
 
-    /// Executes statements of different records in one request. Those that were throttled, or had no answer, are sent again after
-    /// a backoff with jitter, since the SDK retries whole requests only. One that applied although its answer was lost is then
-    /// refused.
+    /// Executes so many statements of different records in one request. Those that were throttled, or had no answer, are sent again
+    /// after a backoff with jitter, since the SDK retries whole requests only. One that applied although its answer was lost is then
+    /// refused. `statement` makes the one of this number, for each time that it is sent: few are sent twice.
     async fn execute(
         &self,
-        statements: Vec<Result<BatchStatementRequest, StoreError>>,
+        count: usize,
+        statement: impl Fn(usize) -> Result<BatchStatementRequest, StoreError> + Send,
         budget: Budget<'_>,
     ) -> Vec<Statement> {
-        let mut outcomes: Vec<Option<Statement>> = Vec::with_capacity(statements.len());
-        let mut open = Vec::new();
-        for (index, statement) in statements.into_iter().enumerate() {
-            match statement {
-                Ok(statement) => {
-                    open.push((index, statement));
-                    outcomes.push(None);
-                }
-                Err(error) => outcomes.push(Some(Statement::Failed(error.kind(), error.to_string()))),
-            }
-        }
+        let mut outcomes: Vec<Option<Statement>> = (0..count).map(|_| None).collect();
+        let mut open: Vec<usize> = (0..count).collect();
         for round in 0..ROUNDS_MAX {
             if open.is_empty() || budget.left().is_zero() {
                 break;
@@ -233,15 +225,25 @@ impl LockTable {
             if round > 0 {
                 tokio::time::sleep(budget.retry_wait(round)).await;
             }
-            let sent = self.execute_once(open.iter().map(|(_, s)| s.clone()).collect(), budget).await;
-            let mut unanswered = Vec::new();
-            for ((index, statement), outcome) in open.into_iter().zip(sent) {
+            let (mut made, mut statements) = (Vec::with_capacity(count), Vec::with_capacity(count));
+            for index in std::mem::take(&mut open) {
+                match statement(index) {
+                    Ok(statement) => {
+                        made.push(index);
+                        statements.push(statement);
+                    }
+                    Err(error) => outcomes[index] = Some(Statement::Failed(error.kind(), error.to_string())),
+                }
+            }
+            if made.is_empty() {
+                break;
+            }
+            for (index, outcome) in made.into_iter().zip(self.execute_once(statements, budget).await) {
                 if matches!(&outcome, Statement::Failed(kind, _) if kind.is_transient()) {
-                    unanswered.push((index, statement));
+                    open.push(index);
                 }
                 outcomes[index] = Some(outcome);
             }
-            open = unanswered;
         }
         let no_answer = || Statement::Failed(StoreErrorKind::Unreachable, "no time was left for the request".into());
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_answer)).collect()

@@ -1,5 +1,7 @@
 //! PartiQL statements: the requests that claim or settle many records at once.
 
+use std::iter;
+
 use aws_sdk_dynamodb::types::{AttributeValue, BatchStatementRequest};
 use claimant_core::protocol::{ClaimRequest, Settlement, fresh_claim, window_end};
 use claimant_core::{Claim, Status, StoreError, StoreErrorKind};
@@ -11,17 +13,17 @@ use crate::requests::Requests;
 impl Requests {
     /// Claims a key that has no record, with the record that the protocol makes for it.
     pub(crate) fn insert(&self, request: &ClaimRequest) -> Result<BatchStatementRequest, StoreError> {
-        let mut fields = vec![format!("{}: ?", literal(&self.names.id))];
-        let mut parameters = vec![text(request.id.as_str())];
-        for (name, value) in values(&fresh_claim(request), &self.names) {
-            if let Some(value) = value {
-                fields.push(format!("{}: ?", literal(name)));
-                parameters.push(value);
-            }
+        let id = (self.names.id.as_str(), text(request.id.as_str()));
+        let others = values(&fresh_claim(request), &self.names).into_iter();
+        let fields = iter::once(id).chain(others.filter_map(|(name, value)| Some((name, value?))));
+        let mut statement = Statement::new("INSERT INTO ", self.tables.of(&request.id));
+        let mut before = " VALUE {";
+        for (name, value) in fields {
+            statement.push(before, ('\'', name), ": ?", value);
+            before = ", ";
         }
-        let statement =
-            format!("INSERT INTO {} VALUE {{{}}}", identifier(self.tables.of(&request.id)), fields.join(", "));
-        build(statement, parameters)
+        statement.text.push('}');
+        statement.build()
     }
 
     /// Ends a claim, under exactly the condition of the single request.
@@ -50,28 +52,62 @@ impl Requests {
             (owner, text(claim.owner.as_str())),
             (fence, number(claim.fence.get())),
         ];
-        let assignments: Vec<String> = set.iter().map(|(name, _)| format!("SET {} = ?", identifier(name))).collect();
-        let guards: Vec<String> = held.iter().map(|(name, _)| format!("{} = ?", identifier(name))).collect();
-        let table = identifier(self.tables.of(&claim.id));
-        let statement = format!("UPDATE {table} {} WHERE {}", assignments.join(" "), guards.join(" AND "));
-        build(statement, set.into_iter().chain(held).map(|(_, value)| value).collect())
+        let mut statement = Statement::new("UPDATE ", self.tables.of(&claim.id));
+        for (name, value) in set {
+            statement.push(" SET ", ('"', name), " = ?", value);
+        }
+        let mut before = " WHERE ";
+        for (name, value) in held {
+            statement.push(before, ('"', name), " = ?", value);
+            before = " AND ";
+        }
+        statement.build()
     }
 }
 
-fn build(statement: String, parameters: Vec<AttributeValue>) -> Result<BatchStatementRequest, StoreError> {
-    BatchStatementRequest::builder()
-        .statement(statement)
-        .set_parameters(Some(parameters))
-        .build()
-        .map_err(|e| StoreError::new(StoreErrorKind::Other, "a statement is incomplete").caused_by(e))
+/// A statement that is being written. A batch has as many as messages, so each is written into one buffer.
+struct Statement {
+    text: String,
+    parameters: Vec<AttributeValue>,
 }
 
-/// Quotes a name in PartiQL, since `status` and others are reserved words.
-fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
+impl Statement {
+    /// Begins a statement on this table.
+    fn new(verb: &str, table: &str) -> Self {
+        // As long as those here are, with the usual names.
+        let (text, parameters) = (String::with_capacity(400), Vec::with_capacity(14));
+        let mut statement = Self { text, parameters };
+        statement.text.push_str(verb);
+        statement.quote('"', table);
+        statement
+    }
 
-/// Quotes a string in PartiQL.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    /// Adds a name in quotes, between these texts, and the parameter that is for it.
+    fn push(&mut self, before: &str, (quote, name): (char, &str), after: &str, value: AttributeValue) {
+        self.text.push_str(before);
+        self.quote(quote, name);
+        self.text.push_str(after);
+        self.parameters.push(value);
+    }
+
+    /// Adds a name as PartiQL quotes it, since `status` and others are reserved words: tables and attributes in double quotes, the
+    /// fields of a value in single ones.
+    fn quote(&mut self, quote: char, name: &str) {
+        self.text.push(quote);
+        for c in name.chars() {
+            if c == quote {
+                self.text.push(quote);
+            }
+            self.text.push(c);
+        }
+        self.text.push(quote);
+    }
+
+    fn build(self) -> Result<BatchStatementRequest, StoreError> {
+        BatchStatementRequest::builder()
+            .statement(self.text)
+            .set_parameters(Some(self.parameters))
+            .build()
+            .map_err(|e| StoreError::new(StoreErrorKind::Other, "a statement is incomplete").caused_by(e))
+    }
 }
