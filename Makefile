@@ -16,7 +16,7 @@ PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
 .PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage fuzz storm mutants package msrv clean tools binaries \
-	tests test-alone test-servers test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
+	tests test-it test-rest test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +35,8 @@ test: ## Everything: lints, unit and integration tests, the template, a round of
 	cargo fmt --all --check
 	@$(MAKE) -j2 tools tests
 	@# While one waits, another computes. The longest come first.
-	@$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		test-servers test-functions test-new test-alone test-seeds test-storm test-licences test-templates
+	@$(MAKE) -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		test-it test-rest test-seeds test-new test-storm test-functions test-templates test-licences
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
 # would compile every dependency once more.
@@ -47,14 +47,15 @@ tests pictures test-%: export CLIPPY_ARGS := -Dwarnings
 tests:
 	cargo build --workspace --locked --all-targets
 
-# Those that need nothing but the machine.
-test-alone:
-	cargo test --workspace --locked
+# The integration tests, with the servers that they start. Always of the whole workspace: with -p, the SDKs would be built again for
+# fewer features. These tests wait more than they compute: more at once than there are cores.
+test-it:
+	RUST_TEST_THREADS=6 cargo test --workspace --locked --test it -- --include-ignored --skip lambda_round
 
-# Always of the whole workspace: with -p, the SDKs would be built again for fewer features. These tests wait more than they
-# compute: more at once than there are cores.
-test-servers:
-	RUST_TEST_THREADS=6 cargo test --workspace --locked --test it -- --ignored --skip lambda_round
+# All other tests that need nothing but the machine: of the names of test targets, only `it` begins with an i.
+test-rest:
+	cargo test --workspace --locked --lib --bins --test '[!i]*'
+	cargo test --workspace --locked --doc
 
 test-functions:
 	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test servers --bin example -- --ignored
@@ -77,7 +78,7 @@ test-licences:
 	cargo fetch --locked --quiet
 	cargo test --workspace --locked --test rules -- --ignored
 
-# What `claimant doctor` says of the repository's own templates: nothing. Part of test-alone, too.
+# What `claimant doctor` says of the repository's own templates: nothing. Part of test-rest, too.
 test-doctor:
 	cargo test --workspace --locked --test own_templates
 

@@ -215,6 +215,23 @@ fn targets_without_a_test_program_have_no_tests() {
     assert!(count > 5, "the check finds targets");
 }
 
+/// `make test` runs the targets `it` beside all others, which it tells from them by their first letter.
+#[test]
+fn of_test_targets_only_it_begins_with_an_i() {
+    let metadata: Value = metadata(&["--no-deps"]);
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().expect("they have targets"));
+    let tests = targets.filter(|target| target["kind"] == json!(["test"]));
+    let names: Vec<_> = tests.map(|target| target["name"].as_str().expect("a target has a name")).collect();
+    assert!(names.contains(&"it") && names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(
+            name == "it" || !name.starts_with('i'),
+            "`make test` would not run the tests of {name}: name it otherwise"
+        );
+    }
+}
+
 /// Every file of Rust below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries =
