@@ -1,0 +1,247 @@
+//! What a function asks of its table and of its allocator for each message, held to bounds by count: no clock decides anything here.
+//!
+//! Whoever needs more than a bound raises it here, and says why. Whoever needs less lowers it.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fmt;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_lambda_events::event::sqs::SqsEvent;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
+use claimant_core::{Clock as _, Consumer, Context, Error, HandlerError, MemoryStore, Store, SystemClock, Variables};
+use claimant_dynamodb::LockTable;
+use claimant_lambda::{Service, Settings};
+use claimant_local::dynamodb::DynamoDb;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+/// Longer than anything here takes on a busy machine: no request is tried twice.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[derive(serde::Deserialize)]
+struct Order {
+    order_id: String,
+}
+
+async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> {
+    Ok(())
+}
+
+/// A batch of orders, as JSON. A message sent again has the same order and another id.
+fn event(orders: std::ops::Range<usize>, copy: &str, receive_count: u32) -> Vec<u8> {
+    let record = |n: usize| {
+        json!({
+            "messageId": format!("00000000-0000-4000-8{copy:0>3}-{n:012}"),
+            "receiptHandle": "AQEB".repeat(90),
+            "body": format!(r#"{{"order_id": "order-{n:08}", "note": "{}"}}"#, "n".repeat(450)),
+            "attributes": {
+                "ApproximateReceiveCount": receive_count.to_string(),
+                "SentTimestamp": "1700000000000",
+                "SenderId": "AIDAIENQZJOLO23YVJ4VO",
+                "ApproximateFirstReceiveTimestamp": "1700000000001",
+            },
+            "messageAttributes": {},
+            "md5OfBody": "00000000000000000000000000000000",
+            "eventSource": "aws:sqs",
+            "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:orders",
+            "awsRegion": "us-east-1",
+        })
+    };
+    json!({ "Records": orders.map(record).collect::<Vec<_>>() }).to_string().into_bytes()
+}
+
+/// What one batch took, for each of its messages.
+struct Counts {
+    allocations: f64,
+    bytes: f64,
+    /// Of the whole batch.
+    requests: f64,
+    write_units: f64,
+    read_units: f64,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { allocations, bytes, requests, write_units, read_units } = self;
+        write!(f, "{allocations:.1} allocations and {bytes:.0} bytes a message; {requests} requests; ")?;
+        write!(f, "{write_units} write and {read_units} read units a message")
+    }
+}
+
+/// A function without Lambda: its service, the metrics that it wrote last, and the one thread that it runs on.
+struct Function {
+    service: Service,
+    metrics: Arc<Mutex<String>>,
+    runtime: Runtime,
+}
+
+impl Function {
+    fn new(runtime: Runtime, store: impl Store, concurrency: usize) -> Self {
+        let variables = Variables::new([("CLAIMANT_CONCURRENCY", concurrency.to_string())]);
+        let settings = Settings::from_variables(variables).unwrap();
+        let consumer = Consumer::new("orders", store, confirm).key(|order| &order.order_id);
+        let metrics = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&metrics);
+        let service = Service::with_aws(&settings, consumer, None).unwrap();
+        let service = service.metrics(move |line| line.clone_into(&mut sink.lock().unwrap()));
+        Self { service, metrics, runtime }
+    }
+
+    /// Runs one invocation, from the event's bytes to those of the answer.
+    fn invoke(&self, event: &[u8]) -> Counts {
+        let deadline_ms = SystemClock.now().plus(PATIENCE).as_millis();
+        let mut answer = Vec::new();
+        let allocated = allocation_counter::measure(|| {
+            let event: SqsEvent = serde_json::from_slice(event).unwrap();
+            let report: Result<_, Error> = self.runtime.block_on(self.service.invoke(event, deadline_ms, ""));
+            answer = serde_json::to_vec(&report.unwrap()).unwrap();
+        });
+        assert_eq!(String::from_utf8(answer).unwrap(), r#"{"batchItemFailures":[]}"#);
+        let metrics: Value = serde_json::from_str(&self.metrics.lock().unwrap()).unwrap();
+        let metric = |name: &str| metrics[name].as_f64().unwrap_or_default();
+        let received = metric("received");
+        assert!(received > 0.0, "{metrics}");
+        Counts {
+            allocations: allocated.count_total as f64 / received,
+            bytes: allocated.bytes_total as f64 / received,
+            requests: metric("store_requests"),
+            write_units: metric("write_units") / received,
+            read_units: metric("read_units") / received,
+        }
+    }
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// An embedded DynamoDB on a thread of its own, whose allocations are not counted. It ends when this is dropped.
+struct Database {
+    endpoint: String,
+    _ends: mpsc::Sender<()>,
+}
+
+impl Database {
+    fn start() -> Self {
+        let (ends, ended) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            one_thread().block_on(async {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                tell.send(format!("http://{}", listener.local_addr().unwrap())).unwrap();
+                let dropped = tokio::task::spawn_blocking(move || ended.recv().is_err());
+                let end = async move { assert!(dropped.await.unwrap(), "nothing is sent") };
+                DynamoDb::in_memory().unwrap().serve(listener, end).await.unwrap();
+            });
+        });
+        Self { endpoint: told.recv().unwrap(), _ends: ends }
+    }
+
+    fn lock_table(&self, runtime: &Runtime) -> LockTable {
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(PATIENCE).build())
+            .endpoint_url(&self.endpoint)
+            .build();
+        let table = LockTable::new(Client::new(&config), "locks");
+        runtime.block_on(table.create()).unwrap();
+        table
+    }
+}
+
+/// What a batch consists of.
+#[derive(Debug, Clone, Copy)]
+enum Load {
+    Fresh,
+    SentAgain,
+    Redelivered,
+}
+
+/// The most that a batch may take.
+struct Bound {
+    allocations: f64,
+    bytes: f64,
+    requests: f64,
+    write_units: f64,
+    read_units: f64,
+}
+
+/// Returns each count that is over its bound.
+fn over(what: &str, counts: &Counts, most: &Bound) -> Vec<String> {
+    println!("{what}: {counts}");
+    let pairs = [
+        ("allocations", counts.allocations, most.allocations),
+        ("bytes", counts.bytes, most.bytes),
+        ("requests", counts.requests, most.requests),
+        ("write units", counts.write_units, most.write_units),
+        ("read units", counts.read_units, most.read_units),
+    ];
+    let over = pairs.into_iter().filter(|(_, counted, bound)| counted > bound);
+    over.map(|(name, counted, bound)| format!("{what}: {counted:.1} {name}, at most {bound} wanted")).collect()
+}
+
+#[test]
+fn the_engine_alone() {
+    let bound =
+        |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 0.0, read_units: 0.0 };
+    let bounds =
+        [(1, bound(135.0, 37_000.0, 2.0)), (10, bound(63.0, 22_500.0, 20.0)), (1_000, bound(54.0, 18_500.0, 2_000.0))];
+    let mut faults = Vec::new();
+    for (size, bound) in bounds {
+        let function = Function::new(one_thread(), MemoryStore::new(), 10);
+        function.invoke(&event(0..size, "1", 1));
+        let counts = function.invoke(&event(size..2 * size, "1", 1));
+        faults.extend(over(&format!("{size} fresh, in memory"), &counts, &bound));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn with_a_lock_table() {
+    let fresh =
+        |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 2.0, read_units: 0.0 };
+    let done = |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 0.0, read_units: 1.0 };
+    let bounds = [
+        (1, 10, Load::Fresh, fresh(1_010.0, 193_000.0, 2.0)),
+        (10, 10, Load::Fresh, fresh(173.0, 43_500.0, 2.0)),
+        // Every other batch is one of copies: they are claimed first, and read when that is refused.
+        (10, 10, Load::SentAgain, done(186.0, 33_000.0, 2.0)),
+        // What was delivered before is read first.
+        (10, 10, Load::Redelivered, done(128.0, 21_500.0, 1.0)),
+        (1_000, 10, Load::Fresh, fresh(120.0, 32_500.0, 95.0)),
+    ];
+    let mut faults = Vec::new();
+    for (size, concurrency, load, bound) in bounds {
+        let (database, runtime) = (Database::start(), one_thread());
+        let table = database.lock_table(&runtime);
+        let function = Function::new(runtime, table, concurrency);
+        // The first rounds open connections, and teach the function how many messages are duplicates. A thread that does not run for
+        // some milliseconds may send in two requests what goes into one: what counts is the round with the fewest.
+        let round = |round: usize| {
+            let orders = round * size..(round + 1) * size;
+            let first = function.invoke(&event(orders.clone(), "1", 1));
+            match load {
+                Load::Fresh => first,
+                Load::SentAgain => function.invoke(&event(orders, "2", 1)),
+                Load::Redelivered => function.invoke(&event(orders, "1", 2)),
+            }
+        };
+        for warming in 0..2 {
+            round(warming);
+        }
+        let counts = (2..5).map(round).min_by(|a, b| a.requests.total_cmp(&b.requests)).unwrap();
+        faults.extend(over(&format!("{size} {load:?}, concurrency {concurrency}, lock table"), &counts, &bound));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
