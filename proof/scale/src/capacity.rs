@@ -1,0 +1,201 @@
+//! The capacity of tables: their partitions, how they grow, and what is throttled.
+
+use std::collections::BTreeMap;
+
+use claimant_simulated::dynamo::{Access, Admission, Throttle};
+use md5::{Digest, Md5};
+
+use crate::bucket::Bucket;
+use crate::case::{Billing, TableSpec};
+use crate::partition::Partition;
+
+/// What holds for all tables.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Write units of a partition in a second.
+    pub partition_writes: u64,
+    /// Read units of a partition in a second.
+    pub partition_reads: u64,
+    /// Write units of a table in a second, beyond which the account's quota throttles.
+    pub quota: u64,
+    /// For how many minutes a partition's load has to be close to its limit until it is split, and a table's load to last until twice
+    /// of it is its limit.
+    pub grows_after_min: u64,
+    /// For how many seconds a partition holds units that were not used.
+    pub partition_holds_s: u64,
+}
+
+impl Rules {
+    /// Seconds for which a provisioned table holds units that were not used.
+    pub const TABLE_HOLDS_S: u64 = 300;
+
+    fn partition(&self, now_ms: u64) -> Partition {
+        Partition::new((self.partition_writes, self.partition_reads), self.partition_holds_s, now_ms)
+    }
+}
+
+const MINUTE_MS: u64 = 60_000;
+
+/// One table.
+#[derive(Debug)]
+struct Table {
+    rules: Rules,
+    billing: Billing,
+    /// By the first hash of each.
+    partitions: BTreeMap<u64, Partition>,
+    writes: Bucket,
+    reads: Bucket,
+    /// The minute that is not over yet.
+    minute: u64,
+    /// Write units, and minutes, since the limit was last looked at.
+    load: (u64, u64),
+}
+
+impl Table {
+    fn new(rules: &Rules, spec: &TableSpec) -> Self {
+        let count = u64::from(spec.partitions);
+        let first = |index: u64| (u128::from(index) * (1 << 64) / u128::from(count)) as u64;
+        let held_s = match spec.billing {
+            Billing::OnDemand => 1,
+            Billing::Provisioned => Rules::TABLE_HOLDS_S,
+        };
+        let units = spec.units.min(rules.quota);
+        Self {
+            partitions: (0..count).map(|index| (first(index), rules.partition(0))).collect(),
+            writes: Bucket::new(units, held_s, 0),
+            reads: Bucket::new(units * 3, held_s, 0),
+            rules: rules.clone(),
+            billing: spec.billing,
+            minute: 0,
+            load: (0, 0),
+        }
+    }
+
+    fn admit(&mut self, hash: u64, access: Access, now_ms: u64) -> Result<(), Throttle> {
+        self.pass_time(now_ms);
+        let table = match access {
+            Access::Write => &mut self.writes,
+            Access::Read => &mut self.reads,
+        };
+        let why = match self.billing {
+            Billing::Provisioned => Throttle::Provisioned,
+            Billing::OnDemand => Throttle::OnDemand,
+        };
+        if !table.has_one(now_ms) {
+            let is_quota = self.writes.per_s() >= self.rules.quota;
+            return Err(if is_quota { Throttle::Quota } else { why });
+        }
+        // OK because the first partition begins at 0.
+        let (_, partition) = self.partitions.range_mut(..=hash).next_back().ok_or(why)?;
+        if !partition.has_one(access, now_ms) {
+            return Err(why);
+        }
+        partition.take_one(access, hash);
+        table.take_one();
+        self.load.0 += u64::from(access == Access::Write);
+        Ok(())
+    }
+
+    /// Ends the minutes that are over.
+    fn pass_time(&mut self, now_ms: u64) {
+        while (self.minute + 1) * MINUTE_MS <= now_ms {
+            self.minute += 1;
+            let after = self.rules.grows_after_min;
+            let minutes = self.partitions.iter_mut().map(|(from, partition)| (*from, partition.end_minute()));
+            let hot: Vec<_> = minutes.filter(|(_, minutes)| *minutes >= after).collect();
+            hot.iter().for_each(|(from, _)| self.split(*from, now_ms));
+            self.load.1 += 1;
+            if self.load.1 == self.rules.grows_after_min {
+                self.grow(now_ms);
+            }
+        }
+    }
+
+    /// Makes twice the load of the last minutes its limit, if that is more.
+    fn grow(&mut self, now_ms: u64) {
+        let (units, minutes) = std::mem::take(&mut self.load);
+        let twice = (2 * units / (60 * minutes)).min(self.rules.quota);
+        if self.billing == Billing::OnDemand && twice > self.writes.per_s() {
+            self.writes.set_rate(twice, now_ms);
+            self.reads.set_rate(twice * 3, now_ms);
+        }
+    }
+
+    fn split(&mut self, from: u64, now_ms: u64) {
+        let at = self.partitions.get(&from).and_then(|partition| partition.split_at(from));
+        let Some(at) = at.filter(|at| !self.partitions.contains_key(at)) else { return };
+        self.partitions.insert(from, self.rules.partition(now_ms));
+        self.partitions.insert(at, self.rules.partition(now_ms));
+    }
+}
+
+/// What was admitted and throttled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Write units that were taken.
+    pub writes: u64,
+    /// Read units that were taken.
+    pub reads: u64,
+    /// Writes and reads that were throttled for want of capacity.
+    pub throttled: u64,
+    /// Those that the account's quota throttled.
+    pub over_quota: u64,
+}
+
+/// The tables of a run, at a time.
+#[derive(Debug)]
+pub struct Capacity {
+    tables: BTreeMap<String, Table>,
+    now_ms: u64,
+    counts: Counts,
+}
+
+impl Capacity {
+    /// Returns the capacity of these tables, at time 0.
+    #[must_use]
+    pub fn new(rules: &Rules, tables: &[(String, TableSpec)]) -> Self {
+        let tables = tables.iter().map(|(name, spec)| (name.clone(), Table::new(rules, spec))).collect();
+        Self { tables, now_ms: 0, counts: Counts::default() }
+    }
+
+    /// Returns the same, for a request at this time.
+    pub fn at(&mut self, now_ms: u64) -> &mut Self {
+        self.now_ms = now_ms;
+        self
+    }
+
+    /// Returns what was admitted and throttled so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns how many partitions there are by now.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.tables.values().map(|table| table.partitions.len()).sum()
+    }
+}
+
+impl Admission for Capacity {
+    fn admit(&mut self, table: &str, id: &str, access: Access) -> Result<(), Throttle> {
+        let now_ms = self.now_ms;
+        let table = self.tables.get_mut(table).unwrap_or_else(|| panic!("there is no table {table:?}"));
+        let admitted = table.admit(hash(id), access, now_ms);
+        match (admitted, access) {
+            (Ok(()), Access::Write) => self.counts.writes += 1,
+            (Ok(()), Access::Read) => self.counts.reads += 1,
+            (Err(throttle), _) => {
+                self.counts.throttled += 1;
+                self.counts.over_quota += u64::from(throttle == Throttle::Quota);
+            }
+        }
+        admitted
+    }
+}
+
+/// Hashes a key as its place among the partitions.
+fn hash(id: &str) -> u64 {
+    let digest = Md5::digest(id.as_bytes());
+    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+}

@@ -1,0 +1,66 @@
+//! The cases of the book's table.
+
+use std::time::Duration;
+
+use crate::capacity::Rules;
+use crate::case::{Billing, Case, TableSpec};
+
+/// The quota for write units of one table in a second, unless raised.
+const QUOTA: u64 = 40_000;
+
+/// Returns every case. Those in which most is throttled are a tenth of the size, or less: a try that is throttled costs as much to
+/// simulate as one that is not, and there are many.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    let mut cases = throttled();
+    cases.extend(enough());
+    cases
+}
+
+fn throttled() -> Vec<Case> {
+    let tables = |name, units: &[u64]| {
+        Case::new(name).tables(&units.iter().map(|units| TableSpec::on_demand(*units)).collect::<Vec<_>>())
+    };
+    let new = |name| tables(name, &[Case::NEW_TABLE_UNITS]);
+    let case = new("a new table");
+    let held = Rules { partition_holds_s: 300, ..case.rules.clone() };
+    [
+        case,
+        Case { rules: held, ..new("the same, where partitions hold unused units for 300 s") },
+        Case { invocations: 100, ..new("the same, 100 invocations at once") },
+        Case { invocations: 100, limit_per_s: Some(1_900), ..new("and a limit of 1,900 messages a second") },
+        Case { batch: 25, ..new("a new table, batches of 25") },
+        Case { batch: 100, ..new("a new table, batches of 100") }.divided(5),
+        Case { batch: 100, invocations: 100, ..new("the same, 100 invocations at once") },
+        tables("four new tables", &[Case::NEW_TABLE_UNITS; 4]),
+        tables("warm throughput of 20,000", &[20_000]),
+        tables("warm throughput of 40,000", &[40_000]),
+        tables("four tables, each warm for 10,000", &[10_000; 4]),
+    ]
+    .map(|case| case.divided(10))
+    .into()
+}
+
+fn enough() -> Vec<Case> {
+    let warm = |name, units| Case::new(name).tables(&[TableSpec::on_demand(units)]);
+    let steady = |name| warm(name, 80_000);
+    let quota = Rules { quota: QUOTA, ..Case::new("").rules };
+    let provisioned = TableSpec { units: 24_000, partitions: 64, billing: Billing::Provisioned };
+    [
+        warm("warm throughput of 60,000", 60_000),
+        warm("four tables, each warm for 15,000", 15_000).tables(&[15_000; 4].map(TableSpec::on_demand)),
+        steady("a table that had this load before"),
+        Case { hot_percent: 1, ..steady("the same, 1 % of messages have one key") },
+        Case { hot_percent: 5, ..steady("the same, 5 % have one key") },
+        Case { rules: quota, ..steady("the same without a hot key, a quota of 40,000") },
+        Case::new("provisioned for 24,000, with 64 partitions").tables(&[provisioned]),
+    ]
+    .map(|case| Case { sent_for: Duration::from_secs(60), ..case })
+    .into()
+}
+
+/// Returns the load that stays, on a new table: a fiftieth of it, for it takes an hour.
+#[must_use]
+pub fn staying() -> Case {
+    Case { sent_for: Duration::from_secs(3_600), ..Case::new("a new table, and the load stays") }.divided(50)
+}
