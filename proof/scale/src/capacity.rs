@@ -199,3 +199,67 @@ fn hash(id: &str) -> u64 {
     let digest = Md5::digest(id.as_bytes());
     digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capacity(spec: TableSpec, quota: u64) -> Capacity {
+        let rules =
+            Rules { partition_writes: 100, partition_reads: 300, quota, grows_after_min: 2, partition_holds_s: 1 };
+        Capacity::new(&rules, &[("locks".to_owned(), spec)])
+    }
+
+    /// Asks for so many writes in each second, spread over it and over all keys; how many of them were admitted in each.
+    fn writes(capacity: &mut Capacity, seconds: std::ops::Range<u64>, each: u64) -> Vec<u64> {
+        let second = |second: u64| {
+            let before = capacity.counts().writes;
+            for n in 0..each {
+                let at = capacity.at(second * 1_000 + n * 1_000 / each);
+                // OK because most are throttled.
+                let _ = at.admit("locks", &format!("{second}-{n}"), Access::Write);
+            }
+            capacity.counts().writes - before
+        };
+        seconds.map(second).collect()
+    }
+
+    #[test]
+    fn a_table_under_load_takes_twice_as_much_after_a_while_and_no_more_than_its_quota() {
+        let spec = TableSpec { units: 400, partitions: 4, billing: Billing::OnDemand };
+        let mut table = capacity(spec, 1_000);
+        let taken = writes(&mut table, 0..121, 2_000);
+        assert!(taken[0] > 750 && taken[1..120].iter().all(|taken| (395..=405).contains(taken)), "{taken:?}");
+        assert_eq!(table.partitions(), 8);
+        let taken = writes(&mut table, 121..240, 2_000);
+        assert!(taken[2..].iter().take(110).all(|taken| (750..=810).contains(taken)), "{taken:?}");
+        assert_eq!(table.counts().over_quota, 0);
+        let taken = writes(&mut table, 240..300, 2_000);
+        assert!(taken[2..].iter().all(|taken| (950..=1_010).contains(taken)), "{taken:?}");
+        assert!(table.counts().over_quota > 0);
+    }
+
+    #[test]
+    fn a_partition_that_one_key_heats_gives_the_key_one_of_its_own_and_no_more_units() {
+        let spec = TableSpec { units: 400, partitions: 4, billing: Billing::OnDemand };
+        let mut table = capacity(spec, 1_000);
+        let mut minute = |minute: u64| {
+            let before = table.counts().writes;
+            for n in 0..12_000 {
+                let _ = table.at(minute * 60_000 + n * 5).admit("locks", "hot", Access::Write);
+            }
+            (table.counts().writes - before, table.partitions())
+        };
+        let seen: Vec<_> = (0..8).map(&mut minute).collect();
+        assert!(seen[1..].iter().all(|(taken, _)| (6_000..=6_100).contains(taken)), "{seen:?}");
+        assert_eq!((seen[1].1, seen[7].1), (4, 5), "{seen:?}");
+    }
+
+    #[test]
+    fn a_provisioned_table_holds_what_it_did_not_use_for_five_minutes() {
+        let spec = TableSpec { units: 10, partitions: 40, billing: Billing::Provisioned };
+        let taken = writes(&mut capacity(spec, 1_000), 0..5, 1_000);
+        let all: u64 = taken.iter().sum();
+        assert!((3_000..=3_050).contains(&all) && taken[0] > 900 && taken[4] == 10, "{taken:?}");
+    }
+}

@@ -8,8 +8,8 @@ use crate::case::{Billing, Case, TableSpec};
 /// The quota for write units of one table in a second, unless raised.
 const QUOTA: u64 = 40_000;
 
-/// Returns every case. Those in which most is throttled are a tenth of the size, or less: a try that is throttled costs as much to
-/// simulate as one that is not, and there are many.
+/// Returns every case. Those in which much is throttled are a fiftieth of the size, or less: a try that is throttled costs as much to
+/// simulate as one that is not, and there are many, for many minutes.
 #[must_use]
 pub fn cases() -> Vec<Case> {
     let mut cases = throttled();
@@ -30,14 +30,14 @@ fn throttled() -> Vec<Case> {
         Case { invocations: 100, ..new("the same, 100 invocations at once") },
         Case { invocations: 100, limit_per_s: Some(1_900), ..new("and a limit of 1,900 messages a second") },
         Case { batch: 25, ..new("a new table, batches of 25") },
-        Case { batch: 100, ..new("a new table, batches of 100") }.divided(5),
+        Case { batch: 100, ..new("a new table, batches of 100") }.divided(2),
         Case { batch: 100, invocations: 100, ..new("the same, 100 invocations at once") },
         tables("four new tables", &[Case::NEW_TABLE_UNITS; 4]),
         tables("warm throughput of 20,000", &[20_000]),
         tables("warm throughput of 40,000", &[40_000]),
         tables("four tables, each warm for 10,000", &[10_000; 4]),
     ]
-    .map(|case| case.divided(10))
+    .map(|case| case.divided(50))
     .into()
 }
 
@@ -55,12 +55,12 @@ fn enough() -> Vec<Case> {
         Case { rules: quota, ..steady("the same without a hot key, a quota of 40,000") },
         Case::new("provisioned for 24,000, with 64 partitions").tables(&[provisioned]),
     ]
-    .map(|case| Case { sent_for: Duration::from_secs(60), ..case })
+    .map(|case| Case { sent_for: Duration::from_secs(20), ..case })
     .into()
 }
 
-/// Returns the load that stays, on a new table: a fiftieth of it, for it takes an hour.
+/// Returns the load that stays, on a new table: a hundredth of it, for it takes more than an hour.
 #[must_use]
 pub fn staying() -> Case {
-    Case { sent_for: Duration::from_secs(3_600), ..Case::new("a new table, and the load stays") }.divided(50)
+    Case { sent_for: Duration::from_secs(3_600), ..Case::new("a new table, and the load stays") }.divided(100)
 }

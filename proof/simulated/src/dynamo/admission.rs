@@ -87,3 +87,50 @@ pub(super) fn throttled(throttle: Throttle) -> Answer {
 pub fn error(code: &str, message: &str) -> Value {
     json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dynamo::Dynamo;
+
+    /// Has no capacity for some ids.
+    struct Without<'a>(Throttle, &'a [&'a str]);
+
+    impl Admission for Without<'_> {
+        fn admit(&mut self, _: &str, id: &str, _: Access) -> Result<(), Throttle> {
+            if self.1.contains(&id) { Err(self.0) } else { Ok(()) }
+        }
+    }
+
+    fn insert(id: &str) -> Value {
+        json!({ "Statement": "INSERT INTO \"locks\" VALUE {'id': ?}", "Parameters": [{ "S": id }] })
+    }
+
+    #[test]
+    fn what_is_throttled_is_said_as_dynamodb_says_it_and_changes_nothing() {
+        let mut dynamo = Dynamo::default();
+        let both = json!({ "Statements": [insert("a"), insert("b")] });
+        let answer = dynamo.call_within(&mut Without(Throttle::OnDemand, &["b"]), "BatchExecuteStatement", &both);
+        let codes: Vec<_> = (0..2).map(|n| &answer.body["Responses"][n]["Error"]["Code"]).collect();
+        assert_eq!((answer.status, codes), (200, vec![&Value::Null, &json!("ThrottlingError")]));
+        assert!(dynamo.item("locks", "a").is_some() && dynamo.item("locks", "b").is_none());
+
+        let key = |id: &str| json!({ "id": { "S": id } });
+        let keys = json!({ "RequestItems": { "locks": { "Keys": [key("a"), key("b")] } } });
+        let answer = dynamo.call_within(&mut Without(Throttle::OnDemand, &["b"]), "BatchGetItem", &keys);
+        assert_eq!(answer.body["Responses"]["locks"], json!([key("a")]));
+        assert_eq!(answer.body["UnprocessedKeys"], json!({ "locks": { "Keys": [key("b")] } }));
+
+        let one = json!({ "TableName": "locks", "Key": key("b") });
+        for (throttle, operation, request, code) in [
+            (Throttle::OnDemand, "UpdateItem", &one, "ThrottlingException"),
+            (Throttle::Provisioned, "GetItem", &one, "ProvisionedThroughputExceededException"),
+            (Throttle::Quota, "BatchGetItem", &keys, "RequestLimitExceeded"),
+        ] {
+            let answer = dynamo.call_within(&mut Without(throttle, &["a", "b"]), operation, request);
+            let seen = answer.body["__type"].as_str().and_then(|code| code.rsplit('#').next());
+            assert_eq!((answer.status, seen), (400, Some(code)), "{operation}");
+        }
+        assert!(dynamo.item("locks", "b").is_none());
+    }
+}
