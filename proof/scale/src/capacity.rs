@@ -111,14 +111,29 @@ impl Table {
         }
     }
 
-    /// Makes twice the load of the last minutes its limit, if that is more.
+    /// Makes twice the load of the last minutes its limit, if that is more, with as many partitions as that needs.
     fn grow(&mut self, now_ms: u64) {
         let (units, minutes) = std::mem::take(&mut self.load);
         let twice = (2 * units / (60 * minutes)).min(self.rules.quota);
         if self.billing == Billing::OnDemand && twice > self.writes.per_s() {
             self.writes.set_rate(twice, now_ms);
             self.reads.set_rate(twice * 3, now_ms);
+            while let Some((from, half)) = self.too_wide(twice) {
+                self.partitions.insert(from, self.rules.partition(now_ms));
+                self.partitions.insert(from + half, self.rules.partition(now_ms));
+            }
         }
+    }
+
+    /// Returns a partition whose part of the keys is half as much again as it could take of so many units a second, and half of how wide
+    /// it is: those that were split for their heat are only about as wide as each other.
+    fn too_wide(&self, units: u64) -> Option<(u64, u64)> {
+        let ends = self.partitions.keys().skip(1).map(|from| u128::from(*from)).chain([1 << 64]);
+        let mut widths = self.partitions.keys().zip(ends).map(|(from, end)| (*from, end - u128::from(*from)));
+        let most = u128::from(self.rules.partition_writes) << 64;
+        let (from, width) = widths.find(|(_, width)| width * u128::from(units) > most / 2 * 3)?;
+        // OK because half of what is at most 2^64 wide fits.
+        Some((from, (width / 2) as u64))
     }
 
     fn split(&mut self, from: u64, now_ms: u64) {

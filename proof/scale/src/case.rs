@@ -65,6 +65,8 @@ impl Case {
     pub const PARTITION_UNITS: u64 = 1_000;
     /// Write units that a new table on demand takes in a second.
     pub const NEW_TABLE_UNITS: u64 = 4_000;
+    /// The key that many messages have.
+    pub const HOT: u32 = 1_000_000_000;
     /// The function's timeout.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
     /// What the function keeps of it for itself.
@@ -133,12 +135,13 @@ impl Case {
     /// Returns whether a message has the key that many have.
     #[must_use]
     pub fn is_hot(&self, message: u32) -> bool {
-        message % 100 < self.hot_percent
+        // Spread over all batches.
+        (message.wrapping_mul(2_654_435_769) >> 16) % 100 < self.hot_percent
     }
 
     /// Returns the key of a message.
     #[must_use]
     pub fn key(&self, message: u32) -> u32 {
-        if self.is_hot(message) { 0 } else { message }
+        if self.is_hot(message) { Self::HOT } else { message }
     }
 }

@@ -44,7 +44,7 @@ pub struct Seen {
     /// How long after it was sent each deleted message was, in milliseconds, in the order of their being deleted.
     pub ages_ms: Vec<u32>,
     /// How often the work of each key was done.
-    pub runs: Vec<u8>,
+    pub runs: BTreeMap<u32, u8>,
     /// Keys whose completion is in doubt.
     pub doubts: BTreeSet<u32>,
 }
@@ -52,21 +52,18 @@ pub struct Seen {
 impl Seen {
     /// Notes that a handler has done the work of this key.
     pub(crate) fn ran(&mut self, key: u32) {
-        let index = key as usize;
-        if self.runs.len() <= index {
-            self.runs.resize(index + 1, 0);
-        }
-        if self.runs[index] > 0 {
+        let runs = self.runs.entry(key).or_default();
+        *runs = runs.saturating_add(1);
+        if *runs > 1 {
             *if self.doubts.remove(&key) { &mut self.repeated } else { &mut self.doubled } += 1;
         }
-        self.runs[index] = self.runs[index].saturating_add(1);
     }
 
     /// Notes what became of a message with this key that was sent so long ago.
     pub(crate) fn ended(&mut self, key: u32, outcome: &Outcome, age: Duration) {
         *self.outcomes.entry(outcome.word()).or_default() += 1;
         if outcome.is_success() {
-            self.lost += u64::from(self.runs.get(key as usize).is_none_or(|runs| *runs == 0));
+            self.lost += u64::from(!self.runs.contains_key(&key));
             // OK because no message is 49 days old.
             self.ages_ms.push(age.as_millis() as u32);
         } else if matches!(outcome, Outcome::SettleUnknown | Outcome::LeaseLost) {
