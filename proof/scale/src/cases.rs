@@ -24,6 +24,8 @@ fn throttled() -> Vec<Case> {
     let new = |name| tables(name, &[Case::NEW_TABLE_UNITS]);
     let case = new("a new table");
     let held = Rules { partition_holds_s: 300, ..case.rules.clone() };
+    let quota = Rules { quota: QUOTA, ..case.rules.clone() };
+    let above = |case| Case { sent_per_s: 22_000, rules: quota.clone(), ..case };
     [
         case,
         Case { rules: held, ..new("the same, where partitions hold unused units for 300 s") },
@@ -36,6 +38,8 @@ fn throttled() -> Vec<Case> {
         tables("warm throughput of 20,000", &[20_000]),
         tables("warm throughput of 40,000", &[40_000]),
         tables("four tables, each warm for 10,000", &[10_000; 4]),
+        above(tables("22,000 messages a second, a quota of 40,000", &[80_000])),
+        above(tables("the same in two tables", &[40_000; 2])),
     ]
     .map(|case| case.divided(50))
     .into()
@@ -44,15 +48,11 @@ fn throttled() -> Vec<Case> {
 fn enough() -> Vec<Case> {
     let warm = |name, units| Case::new(name).tables(&[TableSpec::on_demand(units)]);
     let steady = |name| warm(name, 80_000);
-    let quota = || Rules { quota: QUOTA, ..Case::new("").rules };
-    let above = |name| Case { rules: quota(), sent_per_s: 22_000, ..steady(name) };
     [
         warm("warm throughput of 60,000", 60_000),
         steady("a table that had this load before"),
         Case { hot_percent: 1, ..steady("the same, 1 % of messages have one key") },
         Case { hot_percent: 5, ..steady("the same, 5 % have one key") },
-        above("22,000 messages a second, a quota of 40,000"),
-        above("the same in two tables").tables(&[40_000; 2].map(TableSpec::on_demand)),
     ]
     .map(|case| Case { sent_for: Duration::from_secs(10), ..case })
     .into()
