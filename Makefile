@@ -15,7 +15,7 @@ MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
-.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage fuzz storm mutants package msrv clean tools binaries \
+.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage scale fuzz storm mutants package msrv clean tools binaries \
 	tests test-it test-rest test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
@@ -127,6 +127,9 @@ simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENA
 
 outage: ## Run half an hour without what a consumer calls, with each means against it, and write table and plot into docs/
 	cargo run --release --locked -p claimant-outage
+
+scale: ## Run 20,000 messages a second on DynamoDB's partitions, on virtual time, and write the tables into docs/scale.md
+	cargo run --release --locked -p claimant-scale
 
 fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-decode -p claimant-dynamodb -p claimant-events \

@@ -4,24 +4,27 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `setting` | how much of everything, and which means against the outage are there |
-//! | `queue` | SQS: visibility, receives, what may be in flight, the dead-letter queue |
+//! | `clock` | the wall clock on virtual time |
+//! | [`queue`] | SQS: visibility, receives, what may be in flight, the dead-letter queue |
 //! | `mapping` | the event source mapping, and the schedule that switches it on again |
 //! | `store` | the lock table, which takes its time, and counts what breakers and rates ask of it |
 //! | `world` | what is called, who sends, the processes |
 //! | `seen` | what is measured, each second and at the end |
 //! | `table`, `plot` | what was measured, for the book |
 
+mod clock;
 mod mapping;
 mod plot;
-mod queue;
+pub mod queue;
 mod seen;
 mod setting;
 mod store;
 mod table;
 mod world;
 
+pub use clock::VirtualClock;
 pub use plot::plot;
 pub use seen::{Sample, Seen};
 pub use setting::{Means, Setting};
-pub use table::table;
+pub use table::{number, table, time};
 pub use world::run;

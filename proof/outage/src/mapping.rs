@@ -11,7 +11,7 @@ use claimant_core::{
 };
 use tokio::time::sleep;
 
-use crate::world::VirtualClock;
+use crate::clock::VirtualClock;
 
 /// How long a request takes.
 const REQUEST: Duration = Duration::from_millis(100);

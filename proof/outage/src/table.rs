@@ -45,7 +45,9 @@ fn pace(setting: &Setting, seen: &Seen, by: usize) -> String {
     pace.map_or_else(String::new, |(least, most)| format!("{} to {}", number(least), number(most)))
 }
 
-fn number(n: u64) -> String {
+/// Returns a number with its thousands apart.
+#[must_use]
+pub fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -57,7 +59,9 @@ fn number(n: u64) -> String {
     grouped
 }
 
-fn time(time: Duration) -> String {
+/// Returns a time in seconds, or in minutes and seconds.
+#[must_use]
+pub fn time(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),

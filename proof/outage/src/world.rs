@@ -3,15 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{
-    Breaker, Clock, Consumer, Context, Engine, Error, HandlerError, Limit, Message, Schedule, Timestamp,
-};
+use claimant_core::{Breaker, Consumer, Context, Engine, Error, HandlerError, Limit, Message, Schedule};
 use futures_util::future::join_all;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::clock::VirtualClock;
 use crate::mapping::{Asked, Mapping};
-use crate::queue::Queue;
+use crate::queue::{Limits, Queue};
 use crate::seen::{Sample, Seen};
 use crate::setting::{Means, Setting};
 use crate::store::Table;
@@ -22,9 +21,6 @@ const DOWNSTREAM: &str = "mail";
 /// How long a poller waits for a batch to be full, and how often it looks.
 const WINDOW: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
-
-/// An hour that no clock shows: 2100.
-const EPOCH_MS: u64 = 4_102_444_800_000;
 
 #[derive(Clone)]
 struct World {
@@ -45,12 +41,18 @@ pub fn run(setting: &Setting, means: Means) -> Result<Seen, Box<dyn std::error::
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
         let start = Instant::now();
+        let limits = Limits {
+            batch: Setting::BATCH,
+            visibility: Setting::VISIBILITY,
+            receives: Setting::RECEIVES_MAX,
+            in_flight: setting.in_flight_max,
+        };
         let world = World {
             start,
             setting: Arc::new(setting.clone()),
             means,
-            mapping: Arc::new(Mapping::new(VirtualClock { start })),
-            queue: Arc::new(Mutex::new(Queue::new(setting.in_flight_max))),
+            mapping: Arc::new(Mapping::new(VirtualClock::new(start))),
+            queue: Arc::new(Mutex::new(Queue::new(limits))),
             seen: Arc::default(),
             table: Table::default(),
         };
@@ -96,7 +98,7 @@ impl World {
                 consumer.breaker(Breaker::new(DOWNSTREAM)).limit(limit.slots(self.setting.invocations as u32))
             }
         };
-        let clock = Arc::new(VirtualClock { start: self.start });
+        let clock = Arc::new(VirtualClock::new(self.start));
         Ok(Engine::with_defaults(consumer)?.clock(clock).receives_max(Setting::RECEIVES_MAX))
     }
 
@@ -193,17 +195,5 @@ impl World {
                 queue.hide(*n, now + after.as_millis() as u64);
             }
         }
-    }
-}
-
-/// The wall clock of all processes goes with Tokio's time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct VirtualClock {
-    start: Instant,
-}
-
-impl Clock for VirtualClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(EPOCH_MS).plus(self.start.elapsed())
     }
 }

@@ -14,7 +14,7 @@
 //! | [`payloads`] | payloads that messages only point to |
 //! | [`intake_api`] | what lets messages in, and what switches it on again |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
-//! | [`dynamo`], [`sqs`] | the store and the queue |
+//! | [`sqs`] | the queue; the store is that of `claimant-simulated` |
 //! | [`timeline`], [`entities`], [`check`], [`expected`] | the history by its entities, and the rules that it must keep |
 //! | [`coverage`] | how often each fault occurred |
 //! | [`mutant`], [`bent`] | runtimes that are wrong on purpose |
@@ -27,7 +27,6 @@ pub mod cloud;
 pub mod coverage;
 pub mod delivery;
 pub mod draw;
-pub mod dynamo;
 pub mod entities;
 pub mod event;
 pub mod expected;

@@ -2,14 +2,8 @@
 
 use std::panic;
 use std::sync::{Arc, Once};
-use std::time::Duration;
 
-use aws_config::retry::RetryConfig;
-use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
-use aws_smithy_async::rt::sleep::{SharedAsyncSleep, TokioSleep};
-use aws_smithy_async::time::{SharedTimeSource, StaticTimeSource};
+use claimant_simulated::sdk;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cloud::Cloud;
@@ -45,7 +39,7 @@ pub fn run_recorded(scenario: &Scenario, mutant: Option<Mutant>, recorded: bool)
     runtime.block_on(async {
         let world = World::new(scenario.clone(), mutant, Arc::clone(&threads));
         world.state().served = recorded.then(Vec::new);
-        let aws = aws(Wire { world: world.clone(), of_operator: false });
+        let aws = sdk::config(Wire { world: world.clone(), of_operator: false });
         Cloud::new(world.clone(), aws).run().await;
         let mut state = world.state();
         (std::mem::take(&mut state.history), state.served.take().unwrap_or_default())
@@ -66,21 +60,6 @@ fn runtime(threads: Arc<Threads>) -> Runtime {
     let mut builder = Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).on_thread_park(move || threads.let_run()).build();
     runtime.expect("a runtime of one thread without I/O needs nothing that could be missing")
-}
-
-/// The configuration that functions have (`claimant-aws`), over this wire.
-fn aws(wire: Wire) -> SdkConfig {
-    SdkConfig::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(SharedCredentialsProvider::new(Credentials::new("sim", "sim", None, None, "sim")))
-        .http_client(wire)
-        .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
-        .sleep_impl(SharedAsyncSleep::new(TokioSleep::new()))
-        .time_source(SharedTimeSource::new(StaticTimeSource::from_secs(1_800_000_000)))
-        // It measures throughput, which bodies in memory do not have.
-        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .build()
 }
 
 /// Keeps the handlers' panics, which are on purpose, out of the output.

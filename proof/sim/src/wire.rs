@@ -11,11 +11,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use claimant_simulated::dynamo;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::dynamo;
 use crate::history::{Event, InvocationNo, RequestNo};
 use crate::intake_api;
 use crate::mutant::Mutant;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use claimant_core::Timestamp;
+use claimant_simulated::dynamo::{Answer, Dynamo};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::calls::{EFFECTS, LOCKS, Owners};
-use crate::dynamo::{Answer, Dynamo};
 use crate::history::{Event, History, InvocationNo, RequestNo, RunNo};
 use crate::intake_api::Intake;
 use crate::mutant::Mutant;

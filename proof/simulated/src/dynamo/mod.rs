@@ -2,6 +2,7 @@
 //!
 //! Several times faster than an embedded database; a test compares it with one, request by request.
 
+mod admission;
 mod expression;
 mod statement;
 
@@ -9,6 +10,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+pub use self::admission::{Access, Admission, Throttle, error};
+use self::admission::{Unlimited, throttled};
 use self::expression::{Item, Placeholders, Unknown};
 use self::statement::Statement;
 
@@ -53,11 +56,19 @@ impl Dynamo {
     /// # Panics
     /// On a request that is none of those that claimant makes.
     pub fn call(&mut self, operation: &str, request: &Value) -> Answer {
+        self.call_within(&mut Unlimited, operation, request)
+    }
+
+    /// Carries out what is admitted of one request; what is not is answered as throttled. Transactions are admitted always.
+    ///
+    /// # Panics
+    /// As [`call`](Self::call).
+    pub fn call_within(&mut self, admission: &mut impl Admission, operation: &str, request: &Value) -> Answer {
         let answer = match operation {
-            "GetItem" => Ok(self.get(request)),
-            "BatchGetItem" => Ok(self.get_batch(request)),
-            "UpdateItem" => self.update(request),
-            "BatchExecuteStatement" => self.statements(request),
+            "GetItem" => Ok(self.get(admission, request)),
+            "BatchGetItem" => Ok(self.get_batch(admission, request)),
+            "UpdateItem" => self.update(admission, request),
+            "BatchExecuteStatement" => self.statements(admission, request),
             "TransactWriteItems" => self.transact(request),
             other => Err(Unknown(other.to_owned())),
         };
@@ -73,6 +84,11 @@ impl Dynamo {
     /// Every item of a table.
     pub fn items<'a>(&'a self, table: &'a str) -> impl Iterator<Item = (&'a str, &'a BTreeMap<String, Value>)> {
         self.items.iter().filter(move |((t, _), _)| t == table).map(|((_, id), item)| (id.as_str(), item))
+    }
+
+    /// Drops the item of this key, of which nothing will be asked any more.
+    pub fn forget(&mut self, table: &str, id: &str) {
+        self.items.remove(&(table.to_owned(), id.to_owned()));
     }
 
     /// Deletes the items of a table whose attribute `expires_at` is before this second.
@@ -102,19 +118,43 @@ impl Dynamo {
         };
     }
 
-    fn get(&self, request: &Value) -> Answer {
-        let item = self.item(text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
+    fn get(&self, admission: &mut impl Admission, request: &Value) -> Answer {
+        let (table, id) = (text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
+        if let Err(throttle) = admission.admit(table, id, Access::Read) {
+            return throttled(throttle);
+        }
+        let item = self.item(table, id);
         ok(item.map_or_else(|| json!({}), |item| json!({ "Item": item })))
     }
 
-    fn get_batch(&self, request: &Value) -> Answer {
-        let mut responses = serde_json::Map::new();
+    fn get_batch(&self, admission: &mut impl Admission, request: &Value) -> Answer {
+        let (mut responses, mut unprocessed) = (serde_json::Map::new(), serde_json::Map::new());
+        let (mut read, mut refused) = (false, None);
         for (table, wanted) in request["RequestItems"].as_object().into_iter().flatten() {
-            let keys = wanted["Keys"].as_array().into_iter().flatten();
-            let items: Vec<_> = keys.filter_map(|key| self.item(table, text(&key["id"]["S"]))).collect();
+            let (mut items, mut left) = (Vec::new(), Vec::new());
+            for key in wanted["Keys"].as_array().into_iter().flatten() {
+                let id = text(&key["id"]["S"]);
+                match admission.admit(table, id, Access::Read) {
+                    Ok(()) => {
+                        read = true;
+                        items.extend(self.item(table, id));
+                    }
+                    Err(throttle) => {
+                        refused = Some(throttle);
+                        left.push(key);
+                    }
+                }
+            }
             responses.insert(table.clone(), json!(items));
+            if !left.is_empty() {
+                unprocessed.insert(table.clone(), json!({ "Keys": left }));
+            }
         }
-        ok(json!({ "Responses": responses, "UnprocessedKeys": {} }))
+        match refused {
+            // The request fails only where nothing of it was read.
+            Some(throttle) if !read => throttled(throttle),
+            _ => ok(json!({ "Responses": responses, "UnprocessedKeys": unprocessed })),
+        }
     }
 
     /// An `UpdateItem`, or an update in a transaction, up to its being applied.
@@ -138,7 +178,11 @@ impl Dynamo {
         Ok(Ok(change))
     }
 
-    fn update(&mut self, request: &Value) -> Result<Answer, Unknown> {
+    fn update(&mut self, admission: &mut impl Admission, request: &Value) -> Result<Answer, Unknown> {
+        let (table, id) = (text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
+        if let Err(throttle) = admission.admit(table, id, Access::Write) {
+            return Ok(throttled(throttle));
+        }
         Ok(match self.check_update(request)? {
             Ok(change) => {
                 self.apply(&change);
@@ -158,11 +202,13 @@ impl Dynamo {
         })
     }
 
-    fn statements(&mut self, request: &Value) -> Result<Answer, Unknown> {
+    fn statements(&mut self, admission: &mut impl Admission, request: &Value) -> Result<Answer, Unknown> {
         let (mut responses, mut changes) = (Vec::new(), Vec::new());
         for one in request["Statements"].as_array().into_iter().flatten() {
             let statement = Statement::parse(one)?;
-            match self.check_statement(&statement) {
+            let admitted = admission.admit(&statement.table, &statement.id, Access::Write);
+            let admitted = admitted.map_err(|throttle| (throttle.statement_code(), throttle.message()));
+            match admitted.and_then(|()| self.check_statement(&statement)) {
                 Ok(change) => {
                     self.apply(&change);
                     changes.push(change);
@@ -248,10 +294,4 @@ fn text(value: &Value) -> &str {
 
 fn ok(body: Value) -> Answer {
     Answer { status: 200, body, changes: Vec::new() }
-}
-
-/// An error of DynamoDB's.
-#[must_use]
-pub fn error(code: &str, message: &str) -> Value {
-    json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message })
 }
