@@ -287,7 +287,11 @@ impl Purpose<'_> {
         if !answer.is_good() {
             return Err(self.failed(answer));
         }
-        serde_json::from_slice(&answer.body).map_err(|error| no_answer(self.what, &error))
+        // serde's own text can quote what it could not read, such as a variable's value.
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            no_answer(self.what, &Error::new(format!("Lambda's answer cannot be read (line {line} column {column})")))
+        })
     }
 
     /// Returns the error that an answer is.
