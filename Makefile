@@ -80,7 +80,7 @@ test-licences:
 
 # What `claimant doctor` says of the repository's own templates: nothing. Part of test-rest, too.
 test-doctor:
-	cargo test --workspace --locked --test own_templates
+	cargo test --workspace --locked --test doctor own_templates
 
 test-templates:
 	AWS_DEFAULT_REGION=us-east-1 sam validate --lint

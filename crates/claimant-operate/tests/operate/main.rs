@@ -5,6 +5,7 @@
 mod acts;
 mod faults;
 mod intake;
+mod keys;
 mod redrives;
 mod sends;
 mod tables;

@@ -1,14 +1,10 @@
 //! `claimant doctor` as people call it: on templates, and on an account that a server on loopback plays.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
-mod aws;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use aws::Server;
+use crate::aws::Server;
 use serde_json::{Value, json};
 
 fn doctor(args: &[&str], variables: &[(&str, &str)]) -> Output {

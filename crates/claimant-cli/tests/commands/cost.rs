@@ -1,7 +1,5 @@
 //! `claimant cost` as people call it, and what the book shows of it.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

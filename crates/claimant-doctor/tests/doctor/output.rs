@@ -1,7 +1,5 @@
 //! The forms of a report, and the page of the book that lists the checks.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::fs;
 use std::path::Path;
 

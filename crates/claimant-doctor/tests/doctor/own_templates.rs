@@ -1,7 +1,5 @@
 //! Nothing is found in the repository's own template: neither an error nor a note.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::path::Path;
 
 use claimant_doctor::{Level, Options, read, run, text};

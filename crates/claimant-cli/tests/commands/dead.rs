@@ -1,10 +1,5 @@
 //! `claimant dead`, `send`, `effects`, `pause` and `resume`, as people call them, on a local cloud; `pause` on a stack, too.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
-
-mod aws;
-mod deployed;
-
 use std::collections::BTreeMap;
 use std::process::Output;
 

@@ -1,7 +1,5 @@
 //! Each check that a template can answer: a template that it finds nothing in, and a change of it that it finds.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -12,7 +10,7 @@ use claimant_doctor::{Level, Options, Report, read, run};
 const GOOD: &str = include_str!("good.yaml");
 const ALARMS: &str = include_str!("alarms.yaml");
 
-/// Checks that only the metrics of an account answer; `tests/account.rs` has them.
+/// Checks that only the metrics of an account answer; `account.rs` has them.
 const BY_METRICS: [u8; 2] = [23, 29];
 
 fn examine(template: &str, options: &Options) -> Report {

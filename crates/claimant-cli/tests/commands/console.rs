@@ -1,9 +1,5 @@
 //! `claimant console` as people call it, over an account that a server on loopback plays.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
-#[path = "../aws/mod.rs"]
-mod aws;
 mod shop;
 
 use std::collections::BTreeSet;
@@ -11,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use aws::Server;
+use crate::aws::Server;
 use serde_json::{Value, json};
 use shop::{DONE, REJECTED, shop};
 

@@ -1,7 +1,5 @@
-//! Templates of the field, by hand: `CLAIMANT_TEMPLATES=directory cargo test -p claimant-doctor --test public -- --ignored --nocapture`
+//! Templates of the field, by hand: `CLAIMANT_TEMPLATES=directory cargo test -p claimant-doctor --test doctor -- --ignored --nocapture`
 //! prints what is found in each template below a directory. `PUBLIC.md` has what was looked at.
-
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,4 @@
 //! Keys on the store in memory: what is shown, what is listed, and what acts do while others write.
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

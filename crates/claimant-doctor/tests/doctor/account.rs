@@ -1,7 +1,5 @@
 //! A scripted account in which nothing is to be found, and changes of its answers that checks find.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
