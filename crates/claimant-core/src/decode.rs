@@ -83,8 +83,7 @@ pub(crate) fn text(content: &[u8]) -> Result<&str, Rejection> {
 /// Returns the fingerprint of content: of its JSON value if that represents it exactly, else of its bytes.
 pub(crate) fn of_content(content: &[u8]) -> Fingerprint {
     let text = std::str::from_utf8(content).ok().filter(|text| fingerprint::numbers_are_exact(text));
-    let json = text.and_then(|text| serde_json::from_str(text).ok());
-    json.map_or_else(|| Fingerprint::of_bytes(content), |value| Fingerprint::of_json(&value))
+    text.and_then(Fingerprint::of_json_text).unwrap_or_else(|| Fingerprint::of_bytes(content))
 }
 
 /// Decodes a JSON body.

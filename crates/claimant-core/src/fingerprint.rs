@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::json::Json;
 use crate::key::InvalidValue;
 
 /// The length of a SHA-256, in bytes; a fingerprint of the first form and of the whole body is stored as that alone.
@@ -43,6 +44,15 @@ impl Fingerprint {
     /// Returns the fingerprint of a JSON value: white space and the order of an object's fields do not count.
     #[must_use]
     pub fn of_json(value: &Value) -> Self {
+        Self::of_value(&value.into())
+    }
+
+    /// Returns the fingerprint of a JSON text: of its value, as [`of_json`](Self::of_json) does; `None` where it is not JSON.
+    pub(crate) fn of_json_text(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().map(|value| Self::of_value(&value))
+    }
+
+    fn of_value(value: &Json<'_>) -> Self {
         let mut hash = Sha256::new();
         hash_json(value, &mut hash);
         Self::of_hash(hash)
@@ -139,32 +149,27 @@ fn is_exact(number: &[u8]) -> bool {
 }
 
 /// Feeds a value to the hash so that different values give different input: each has its kind and its length.
-///
-/// Recursion is bounded: `serde_json` refuses text nested deeper than 128.
-fn hash_json(value: &Value, hash: &mut Sha256) {
+fn hash_json(value: &Json<'_>, hash: &mut Sha256) {
     match value {
-        Value::Null => hash.update(b"n"),
-        Value::Bool(true) => hash.update(b"t"),
-        Value::Bool(false) => hash.update(b"f"),
-        Value::String(s) => hash_text(b"s", s, hash),
+        Json::Null => hash.update(b"n"),
+        Json::Bool(true) => hash.update(b"t"),
+        Json::Bool(false) => hash.update(b"f"),
+        Json::Text(text) => hash_text(b"s", text, hash),
         // Not by the number's own text, which a Cargo feature of serde_json can change.
-        Value::Number(n) => match (n.as_u64(), n.as_i64()) {
+        Json::Number(n) => match (n.as_u64(), n.as_i64()) {
             (Some(n), _) => hash_text(b"#", &n.to_string(), hash),
             (None, Some(n)) => hash_text(b"#", &n.to_string(), hash),
             (None, None) => hash_text(b".", &n.as_f64().unwrap_or(f64::NAN).to_bits().to_string(), hash),
         },
-        Value::Array(items) => {
+        Json::Array(items) => {
             hash.update(b"[");
             hash.update((items.len() as u64).to_be_bytes());
             items.iter().for_each(|item| hash_json(item, hash));
         }
-        Value::Object(fields) => {
-            // Sorted here, not by the map's own order, which a Cargo feature of serde_json can change.
-            let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-            sorted.sort_unstable_by_key(|(name, _)| *name);
+        Json::Object(fields) => {
             hash.update(b"{");
-            hash.update((sorted.len() as u64).to_be_bytes());
-            for (name, value) in sorted {
+            hash.update((fields.len() as u64).to_be_bytes());
+            for (name, value) in fields {
                 hash_text(b"s", name, hash);
                 hash_json(value, hash);
             }
@@ -209,6 +214,26 @@ mod tests {
             for b in &different[i + 1..] {
                 assert_ne!(of(a), of(b), "{a} {b}");
             }
+        }
+    }
+
+    #[test]
+    fn a_text_has_the_fingerprint_of_its_value() {
+        let texts = [
+            r#"{"b":1,"a":{"d":[],"c":{}},"":null}"#,
+            r#"{"a":1,"b":2,"a":3,"b":[4],"a":"last"}"#,
+            r#"{"\u0061":"\u00df\n","ß":"\\","\ud83d\ude00":true}"#,
+            r#"[-1,18446744073709551615,-9223372036854775808,1.5,-0.0,1e3,0]"#,
+            r#"{"$serde_json::private::Number":"1"}"#,
+        ];
+        for text in texts {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(Fingerprint::of_json_text(text), Some(Fingerprint::of_json(&value)), "{text}");
+        }
+        assert_eq!(Fingerprint::of_json_text(r#"{"a":1,"a":2}"#), Fingerprint::of_json_text(r#"{"a":2}"#));
+        let deep = "[".repeat(128) + &"]".repeat(128);
+        for text in ["", "{", "1 2", "[1,]", &deep] {
+            assert_eq!(Fingerprint::of_json_text(text), None, "{text}");
         }
     }
 

@@ -46,6 +46,7 @@ mod fuzz;
 pub mod handler;
 mod identity;
 pub mod intake;
+mod json;
 pub mod key;
 pub mod limit;
 pub mod limits;

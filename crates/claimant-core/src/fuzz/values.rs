@@ -71,6 +71,7 @@ fn fingerprints_of_texts() {
             let mut text = String::new();
             write(&value, &mut choices.iter().copied().cycle(), &mut text);
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+            assert_eq!(Fingerprint::of_json_text(&text), Some(Fingerprint::of_json(&value)));
             text
         });
         assert_eq!(of_content(written[0].as_bytes()), of_content(written[1].as_bytes()));
