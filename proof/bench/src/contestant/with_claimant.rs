@@ -16,8 +16,7 @@ pub(super) struct WithClaimant {
 }
 
 async fn confirm(purchase: Purchase, _: Context) -> Result<(), HandlerError> {
-    handle(&purchase);
-    Ok(())
+    handle(&purchase).map_err(HandlerError::retry)
 }
 
 impl WithClaimant {
