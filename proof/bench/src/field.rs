@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::args::Peers;
-use crate::contestant::{Answer, MARK, REMAINING_MS, TABLE_VARIABLE, TOLD_VARIABLE};
+use crate::contestant::{Answer, KEY_VARIABLE, MARK, REMAINING_MS, TABLE_VARIABLE, TOLD_VARIABLE, TWO_FIELDS};
 
 /// A contestant that says nothing for this long has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
@@ -86,6 +86,15 @@ pub(crate) struct Done {
     pub(crate) failed: Vec<String>,
 }
 
+/// What a worker is told from outside.
+#[derive(Debug)]
+pub(crate) struct Told<'a> {
+    /// Where its handlers are told how to end.
+    pub(crate) directory: &'a Path,
+    /// Whether the key is made of two fields, the order's id and its line, and not of the first alone.
+    pub(crate) two_fields: bool,
+}
+
 /// What a contestant says of a batch.
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -105,8 +114,7 @@ pub(crate) struct Contestant {
 }
 
 impl Contestant {
-    /// Starts a contestant on the store at `endpoint`, and waits until it can begin. Its handlers are told what to do in
-    /// the directory `told`.
+    /// Starts a contestant on the store at `endpoint`, and waits until it can begin.
     ///
     /// # Errors
     /// When it does not start.
@@ -114,7 +122,7 @@ impl Contestant {
         entry: &'static Entry,
         peers: &Peers,
         endpoint: &str,
-        told: Option<&Path>,
+        told: Option<&Told<'_>>,
     ) -> Result<Self, Error> {
         let name = entry.name;
         let failed = |e: std::io::Error| Error::new(format!("the contestant {name} did not start")).caused_by(e);
@@ -125,7 +133,8 @@ impl Contestant {
             .envs(kept)
             .envs(aws_variables(endpoint))
             .env(TABLE_VARIABLE, name)
-            .envs(told.map(|directory| (TOLD_VARIABLE, directory)))
+            .envs(told.map(|told| (TOLD_VARIABLE, told.directory)))
+            .envs(told.filter(|told| told.two_fields).map(|_| (KEY_VARIABLE, TWO_FIELDS)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Where things go wrong on purpose, what it logs of them is of no use.

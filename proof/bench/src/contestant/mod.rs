@@ -30,6 +30,10 @@ use with_claimant::WithClaimant;
 pub(crate) const MARK: &str = "claimant-bench ";
 /// The variable that names a contestant's table.
 pub(crate) const TABLE_VARIABLE: &str = "CLAIMANT_BENCH_TABLE";
+/// The variable that says what the key is made of, if it is not the order's id alone.
+pub(crate) const KEY_VARIABLE: &str = "CLAIMANT_BENCH_KEY";
+/// Its value for the order's id and its line, as JMESPath has it.
+pub(crate) const TWO_FIELDS: &str = "[order_id, line]";
 /// The time that Lambda gives at most, which every measured invocation has.
 pub(crate) const REMAINING_MS: u64 = 900_000;
 
@@ -76,8 +80,20 @@ static RAN: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug, Deserialize)]
 struct Purchase {
     order_id: String,
+    line: Option<u32>,
     /// The name by which the handler is told what to do.
     told: Option<String>,
+}
+
+/// Whether the key is made of two fields.
+fn two_fields() -> bool {
+    std::env::var(KEY_VARIABLE).is_ok_and(|key| key == TWO_FIELDS)
+}
+
+impl Purchase {
+    fn two_field_key(&self) -> String {
+        format!("{}/{}", self.order_id, self.line.unwrap_or_default())
+    }
 }
 
 enum Contestant {

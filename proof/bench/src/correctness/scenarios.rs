@@ -27,11 +27,12 @@ pub(crate) enum Scenario {
     CompletesLate,
     BadBody,
     NoKey,
+    NoKeyOfTwo,
     OtherPayload,
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::SentTwice,
         Self::TwiceInABatch,
         Self::CopyOfUnfinished,
@@ -42,6 +43,7 @@ impl Scenario {
         Self::CompletesLate,
         Self::BadBody,
         Self::NoKey,
+        Self::NoKeyOfTwo,
         Self::OtherPayload,
     ];
 
@@ -57,6 +59,7 @@ impl Scenario {
             Self::CompletesLate => "the same, and the first one's handler completes",
             Self::BadBody => "a body that is not JSON among good ones, delivered four times",
             Self::NoKey => "three messages without the key's field",
+            Self::NoKeyOfTwo => "the same, where the key is made of two fields",
             Self::OtherPayload => "the key of finished work with another payload",
         }
     }
@@ -72,7 +75,12 @@ impl Scenario {
             Self::FailsLate => late(stage, FAIL).await,
             Self::CompletesLate => late(stage, COMPLETE).await,
             Self::BadBody => bad_body(stage).await,
-            Self::NoKey => no_key(stage).await,
+            Self::NoKey => no_key(stage, ["no-key-1", "no-key-2", "no-key-3"], Who::A).await,
+            Self::NoKeyOfTwo => {
+                let order = stage.order("two-fields", "");
+                stage.complete(Who::D, &order).await?;
+                no_key(stage, ["no-key-4", "no-key-5", "no-key-6"], Who::D).await
+            }
             Self::OtherPayload => other_payload(stage).await,
         }
     }
@@ -199,20 +207,23 @@ async fn bad_body(stage: &mut Stage<'_>) -> Result<Seen, Error> {
     Ok(Seen::good("it alone comes back"))
 }
 
-async fn no_key(stage: &mut Stage<'_>) -> Result<Seen, Error> {
-    let names = ["no-key-1", "no-key-2", "no-key-3"];
+async fn no_key(stage: &mut Stage<'_>, names: [&str; 3], who: Who) -> Result<Seen, Error> {
     let messages = names.map(|name| stage.message(name, format!("{{\"customer\": \"{name}\", \"told\": \"{name}\"}}")));
-    let (_, done) = stage.deliver(Who::A, &messages.each_ref()).await?;
+    let (_, done) = stage.deliver(who, &messages.each_ref()).await?;
     let copies = messages.each_ref().map(super::stage::Message::again);
     Ok(match (done.ran, done.failed.len()) {
         (0, 3) => Seen::good("refused"),
-        (3, 0) => match stage.deliver(Who::B, &copies.each_ref()).await?.1.ran {
+        (3, 0) => match stage.deliver(who, &copies.each_ref()).await?.1.ran {
             0 => Seen::good("one run each"),
             _ => Seen::price("run, and run again when sent again"),
         },
         (0, 0) => Seen::bad("acknowledged: lost"),
         (ran, failed) if ran + failed < 3 => Seen::bad("one run, the others lost"),
-        _ => Seen::price("one run, the others come back"),
+        // Those that come back do so while the first one is in progress, and then?
+        _ => match stage.deliver(who, &copies.each_ref()).await?.1 {
+            again if again.ran == 0 && again.failed.is_empty() => Seen::bad("one run, the others lost"),
+            _ => Seen::price("one run, the others come back"),
+        },
     })
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::args::Peers;
 use crate::contestant::{COMPLETE, REMAINING_MS};
-use crate::field::{Contestant, Done, Entry, Step};
+use crate::field::{Contestant, Done, Entry, Step, Told};
 use crate::workload::message;
 
 /// Which worker.
@@ -19,6 +19,8 @@ pub(super) enum Who {
     A,
     B,
     C,
+    /// Its key is made of two fields.
+    D,
 }
 
 /// What is left of an invocation whose lease has to end: the lease is about as long.
@@ -62,7 +64,7 @@ struct Worker {
     directory: PathBuf,
 }
 
-/// Three workers of one contestant.
+/// The workers of one contestant.
 pub(super) struct Stage<'a> {
     entry: &'static Entry,
     peers: &'a Peers,
@@ -77,24 +79,25 @@ impl<'a> Stage<'a> {
     pub(super) async fn new(entry: &'static Entry, peers: &'a Peers, endpoint: &'a str) -> Result<Self, Error> {
         let directory = TempDir::new().map_err(failed)?;
         let mut stage = Self { entry, peers, endpoint, directory, workers: Vec::new(), count: 0 };
-        for _ in [Who::A, Who::B, Who::C] {
-            let worker = stage.worker().await?;
+        for who in [Who::A, Who::B, Who::C, Who::D] {
+            let worker = stage.worker(who).await?;
             stage.workers.push(worker);
         }
         Ok(stage)
     }
 
-    async fn worker(&mut self) -> Result<Worker, Error> {
+    async fn worker(&mut self, who: Who) -> Result<Worker, Error> {
         self.count += 1;
         let directory = self.directory.path().join(format!("worker-{}", self.count));
         std::fs::create_dir(&directory).map_err(failed)?;
-        let contestant = Contestant::start(self.entry, self.peers, self.endpoint, Some(&directory)).await?;
+        let told = Told { directory: &directory, two_fields: who == Who::D };
+        let contestant = Contestant::start(self.entry, self.peers, self.endpoint, Some(&told)).await?;
         Ok(Worker { contestant, directory })
     }
 
     /// A message with this order, never delivered before. Copies of an order are the same but for their ids.
     pub(super) fn order(&mut self, order: &str, note: &str) -> Message {
-        self.message(order, json!({ "order_id": order, "note": note, "told": order }).to_string())
+        self.message(order, json!({ "order_id": order, "line": 1, "note": note, "told": order }).to_string())
     }
 
     /// A message with this body.
@@ -111,7 +114,7 @@ impl<'a> Stage<'a> {
 
     /// Kills a worker, and starts another in its stead.
     pub(super) async fn kill(&mut self, who: Who) -> Result<(), Error> {
-        let fresh = self.worker().await?;
+        let fresh = self.worker(who).await?;
         std::mem::replace(&mut self.workers[who as usize], fresh).contestant.kill().await
     }
 
