@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// Measure claimant beside a loop by hand and Powertools for AWS Lambda
+/// Measure claimant beside what one would use instead
 #[derive(Debug, Parser)]
 #[command(name = "claimant-bench", version, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -18,6 +18,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Measure cold starts alone
     Cold(Cold),
+    /// Look at what becomes of messages when something goes wrong, and show the table about it
+    Correctness(Peers),
     /// Be one of the contestants: started by `run`
     #[command(hide = true)]
     Contestant {
@@ -28,7 +30,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Measure fewer combinations and batches, in about two minutes
+    /// Measure fewer combinations and batches, in about three minutes
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -55,24 +57,24 @@ pub(crate) struct Run {
     pub(crate) cold: Cold,
 }
 
-/// Where the peers are.
+/// Where the peers are. One that is not there is not measured, and the page says so.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Peers {
-    /// A Python with the packages of peers/python/requirements.txt
-    #[arg(long, value_name = "FILE")]
-    pub(crate) python: PathBuf,
+    /// What `scripts/tools bench` installs: a Python, and the sources beside their packages
+    #[arg(long, value_name = "DIR")]
+    pub(crate) peers: PathBuf,
 
-    /// The file peers/python/contestant.py
-    #[arg(long, value_name = "FILE")]
-    pub(crate) python_source: PathBuf,
+    /// The binaries of peers/rust
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rust_peers: PathBuf,
 
     /// The Node.js to run
     #[arg(long, value_name = "FILE", default_value = "node")]
     pub(crate) node: PathBuf,
 
-    /// The file peers/typescript/contestant.mjs, beside its node_modules
-    #[arg(long, value_name = "FILE")]
-    pub(crate) typescript_source: PathBuf,
+    /// The Java to run
+    #[arg(long, value_name = "FILE", default_value = "java")]
+    pub(crate) java: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

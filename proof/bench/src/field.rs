@@ -1,5 +1,6 @@
 //! The field: who is measured, and how each is spoken to.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::args::Peers;
-use crate::contestant::{Answer, MARK, TABLE_VARIABLE};
+use crate::contestant::{Answer, KEY_VARIABLE, MARK, REMAINING_MS, TABLE_VARIABLE, TOLD_VARIABLE, TWO_FIELDS};
 
 /// A contestant that says nothing for this long has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
@@ -20,8 +21,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(120);
 pub(crate) enum Knob {
     /// As many as it is told.
     Set,
-    /// One.
-    One,
+    /// So many, whatever it is told.
+    Fixed(usize),
     /// All of the batch.
     All,
 }
@@ -32,28 +33,74 @@ pub(crate) struct Entry {
     /// Its name, and its table's.
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
-    pub(crate) knob: Knob,
+    /// Whether it is one of this repository's own, which is never missing.
+    pub(crate) ours: bool,
+    /// How its speed is measured, or why it is not.
+    pub(crate) speed: Result<Knob, &'static str>,
+    /// Why what becomes of its messages is not looked at, if it is not.
+    pub(crate) not_played: Option<&'static str>,
+}
+
+const fn ours(name: &'static str, title: &'static str, knob: Knob) -> Entry {
+    Entry { name, title, ours: true, speed: Ok(knob), not_played: None }
+}
+
+const fn peer(name: &'static str, title: &'static str, knob: Knob) -> Entry {
+    Entry { ours: false, ..ours(name, title, knob) }
 }
 
 /// All contestants; claimant is the first.
-pub(crate) const FIELD: [Entry; 5] = [
-    Entry { name: "claimant", title: "claimant", knob: Knob::Set },
-    Entry { name: "hand-serial", title: "loop by hand", knob: Knob::One },
-    Entry { name: "hand-join", title: "bounded join by hand", knob: Knob::Set },
-    Entry { name: "powertools-python", title: "Powertools (Python)", knob: Knob::One },
-    Entry { name: "powertools-typescript", title: "Powertools (TypeScript)", knob: Knob::All },
+pub(crate) const FIELD: [Entry; 8] = [
+    ours("claimant", "claimant", Knob::Set),
+    ours("hand-serial", "loop by hand", Knob::Fixed(1)),
+    ours("hand-join", "bounded join by hand", Knob::Set),
+    peer("powertools-python", "Powertools (Python)", Knob::Fixed(1)),
+    peer("powertools-typescript", "Powertools (TypeScript)", Knob::All),
+    Entry {
+        not_played: Some("a version of 2023; what goes wrong with it was fixed since, in part"),
+        ..peer("powertools-java", "Powertools (Java 1.15)", Knob::Fixed(1))
+    },
+    peer("sqs-consumer", "sqs-consumer, own store", Knob::Fixed(10)),
+    Entry {
+        speed: Err("it does not deduplicate, so its speed says nothing"),
+        ..peer("lambda-sqs", "lambda_sqs", Knob::Fixed(1))
+    },
 ];
 
 /// The place of claimant in [`FIELD`].
 pub(crate) const CLAIMANT: usize = 0;
 
+/// The place of a contestant in [`FIELD`].
+pub(crate) fn place(name: &str) -> usize {
+    // OK because the names are constants of this crate, and a test looks up each.
+    FIELD.iter().position(|entry| entry.name == name).unwrap_or(CLAIMANT)
+}
+
 /// What came of one batch.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Done {
     pub(crate) wall: Duration,
     pub(crate) cpu: Duration,
     pub(crate) ran: usize,
-    pub(crate) failed: usize,
+    /// The ids of the messages that were reported failed.
+    pub(crate) failed: Vec<String>,
+}
+
+/// What a worker is told from outside.
+#[derive(Debug)]
+pub(crate) struct Told<'a> {
+    /// Where its handlers are told how to end.
+    pub(crate) directory: &'a Path,
+    /// Whether the key is made of two fields, the order's id and its line, and not of the first alone.
+    pub(crate) two_fields: bool,
+}
+
+/// What a contestant says of a batch.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The handler of the message with this name runs, and waits until it is told how to end.
+    Began(String),
+    Done(Done),
 }
 
 /// A contestant's process. It is killed when this is dropped.
@@ -61,8 +108,7 @@ pub(crate) struct Contestant {
     name: &'static str,
     /// What it says it is.
     pub(crate) versions: String,
-    // Held for its end.
-    _child: Child,
+    child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
 }
@@ -72,7 +118,12 @@ impl Contestant {
     ///
     /// # Errors
     /// When it does not start.
-    pub(crate) async fn start(entry: &'static Entry, peers: &Peers, endpoint: &str) -> Result<Self, Error> {
+    pub(crate) async fn start(
+        entry: &'static Entry,
+        peers: &Peers,
+        endpoint: &str,
+        told: Option<&Told<'_>>,
+    ) -> Result<Self, Error> {
         let name = entry.name;
         let failed = |e: std::io::Error| Error::new(format!("the contestant {name} did not start")).caused_by(e);
         let mut command = command(name, peers).map_err(failed)?;
@@ -82,8 +133,12 @@ impl Contestant {
             .envs(kept)
             .envs(aws_variables(endpoint))
             .env(TABLE_VARIABLE, name)
+            .envs(told.map(|told| (TOLD_VARIABLE, told.directory)))
+            .envs(told.filter(|told| told.two_fields).map(|_| (KEY_VARIABLE, TWO_FIELDS)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // Where things go wrong on purpose, what it logs of them is of no use.
+            .stderr(if told.is_some() { Stdio::null() } else { Stdio::inherit() })
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
@@ -91,10 +146,12 @@ impl Contestant {
             return Err(Error::new(format!("the contestant {name} has no pipes")));
         };
         let output = BufReader::new(output).lines();
-        let mut contestant = Self { name, versions: String::new(), _child: child, input, output };
+        let mut contestant = Self { name, versions: String::new(), child, input, output };
         match contestant.answer().await? {
             Answer::Ready { ready } => contestant.versions = ready,
-            Answer::Done { .. } => return Err(Error::new(format!("the contestant {name} began before it was told"))),
+            Answer::Began { .. } | Answer::Done { .. } => {
+                return Err(Error::new(format!("the contestant {name} began before it was told")));
+            }
         }
         Ok(contestant)
     }
@@ -104,16 +161,51 @@ impl Contestant {
     /// # Errors
     /// When it ends, or does not answer in time.
     pub(crate) async fn run(&mut self, event: &Value, concurrency: usize) -> Result<Done, Error> {
-        let mut task = json!({ "concurrency": concurrency, "event": event }).to_string();
-        task.push('\n');
-        let sent = timeout(ANSWER_MAX, self.input.write_all(task.as_bytes())).await;
-        sent.map_err(|e| self.silent(e))?.map_err(|e| self.silent(e))?;
+        self.hand_over(event, concurrency, REMAINING_MS).await?;
+        loop {
+            if let Step::Done(done) = self.step().await? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Hands it a batch, with so much left of the invocation.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(crate) async fn hand_over(
+        &mut self,
+        event: &Value,
+        concurrency: usize,
+        remaining_ms: u64,
+    ) -> Result<(), Error> {
+        let task = json!({ "concurrency": concurrency, "remaining_ms": remaining_ms, "event": event });
+        let line = format!("{task}\n");
+        let sent = timeout(ANSWER_MAX, self.input.write_all(line.as_bytes())).await;
+        sent.map_err(|e| self.silent(e))?.map_err(|e| self.silent(e))
+    }
+
+    /// What it says next of the batch that it has.
+    ///
+    /// # Errors
+    /// When it ends, or does not answer in time.
+    pub(crate) async fn step(&mut self) -> Result<Step, Error> {
         match self.answer().await? {
+            Answer::Began { began } => Ok(Step::Began(began)),
             Answer::Done { wall_ns, cpu_ns, ran, failed } => {
-                Ok(Done { wall: Duration::from_nanos(wall_ns), cpu: Duration::from_nanos(cpu_ns), ran, failed })
+                let (wall, cpu) = (Duration::from_nanos(wall_ns), Duration::from_nanos(cpu_ns));
+                Ok(Step::Done(Done { wall, cpu, ran, failed }))
             }
             Answer::Ready { .. } => Err(Error::new(format!("the contestant {} began twice", self.name))),
         }
+    }
+
+    /// Kills it, as it stands.
+    ///
+    /// # Errors
+    /// When the system does not.
+    pub(crate) async fn kill(mut self) -> Result<(), Error> {
+        self.child.kill().await.map_err(|e| self.silent(e))
     }
 
     async fn answer(&mut self) -> Result<Answer, Error> {
@@ -133,18 +225,27 @@ impl Contestant {
     }
 }
 
+/// How a contestant is started: what `scripts/tools bench` and `scripts/bench` have put in place.
 fn command(name: &str, peers: &Peers) -> std::io::Result<Command> {
+    let at = |path: &str| peers.peers.join(path);
+    let with = |program: &Path, arguments: &[std::path::PathBuf]| {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
+    };
     Ok(match name {
-        "powertools-python" => {
-            let mut command = Command::new(&peers.python);
-            command.arg(&peers.python_source);
+        "powertools-python" => with(&at("venv/bin/python"), &[at("contestant.py")]),
+        "powertools-typescript" => with(&peers.node, &[at("node/powertools.mjs")]),
+        "sqs-consumer" => with(&peers.node, &[at("node/sqs-consumer.mjs")]),
+        "powertools-java" => {
+            let mut command = Command::new(&peers.java);
+            // As Lambda's java17 runtime starts it.
+            command.args(["-XX:+TieredCompilation", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]);
+            command.arg("-cp").arg(format!("{}:{}/*", at("java/classes").display(), at("java/lib").display()));
+            command.arg("Contestant");
             command
         }
-        "powertools-typescript" => {
-            let mut command = Command::new(&peers.node);
-            command.arg(&peers.typescript_source);
-            command
-        }
+        "lambda-sqs" => with(&peers.rust_peers.join("lambda-sqs"), &[]),
         _ => {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(["contestant", name]);
@@ -165,4 +266,16 @@ pub(crate) fn aws_variables(endpoint: &str) -> [(&'static str, String); 8] {
         ("AWS_LAMBDA_FUNCTION_NAME", "order-confirmation".to_owned()),
         ("POWERTOOLS_SERVICE_NAME", "order-confirmation".to_owned()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_its_place() {
+        for (index, entry) in FIELD.iter().enumerate() {
+            assert_eq!(place(entry.name), index, "{}", entry.name);
+        }
+    }
 }

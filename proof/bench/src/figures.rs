@@ -66,7 +66,7 @@ pub(crate) fn rival(claimant: Cell, other: usize) -> Cell {
     // A join of one is the loop, which stands before it.
     let joined_alone = FIELD[other].name == "hand-join" && claimant.concurrency == Some(1);
     let other = if joined_alone { other - 1 } else { other };
-    let concurrency = claimant.concurrency.filter(|_| FIELD[other].knob == Knob::Set);
+    let concurrency = claimant.concurrency.filter(|_| FIELD[other].speed == Ok(Knob::Set));
     Cell { contestant: other, concurrency, ..claimant }
 }
 

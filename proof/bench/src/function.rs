@@ -2,6 +2,8 @@
 //!
 //! Compiled into `cold-by-hand` and `cold-defaults`, to be started; it is no example of how to do it well.
 
+use std::time::Duration;
+
 use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
 use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message};
@@ -9,6 +11,9 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::Deserialize;
 
 use crate::hand::{Claimed, Orders};
+
+/// How long a claim is honoured; by hand, one takes the function's timeout.
+const LEASE: Duration = Duration::from_mins(15);
 
 #[derive(Deserialize)]
 struct Order {
@@ -51,7 +56,7 @@ impl Function {
 
     async fn work(&self, body: &str, owner: &str) -> Result<(), Error> {
         let order: Order = serde_json::from_str(body)?;
-        match self.orders.claim(&order.order_id, owner).await? {
+        match self.orders.claim(&order.order_id, owner, LEASE).await? {
             Claimed::Done => Ok(()),
             Claimed::Busy => Err("someone else is at it".into()),
             Claimed::Ours(owner) => {

@@ -10,8 +10,6 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::AttributeValue::{N, S};
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure::AllOld;
 
-/// How long a claim is honoured; by hand, one takes the function's timeout.
-const LEASE: Duration = Duration::from_mins(15);
 /// How long a finished order keeps duplicates out.
 const WINDOW: Duration = Duration::from_hours(15 * 24);
 
@@ -35,8 +33,8 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Claims an order that is new, abandoned, or long forgotten.
-    pub(crate) async fn claim(&self, id: &str, owner: &str) -> Result<Claimed, BoxError> {
+    /// Claims an order that is new, abandoned, or long forgotten. The claim is honoured for as long as the lease.
+    pub(crate) async fn claim(&self, id: &str, owner: &str, lease: Duration) -> Result<Claimed, BoxError> {
         let now = now();
         let put = self
             .client
@@ -45,7 +43,7 @@ impl Orders {
             .item("id", S(id.to_owned()))
             .item("status", S("IN_PROGRESS".to_owned()))
             .item("owner", S(owner.to_owned()))
-            .item("lease_until", N((now + LEASE).as_millis().to_string()))
+            .item("lease_until", N((now + lease).as_millis().to_string()))
             .condition_expression(
                 "attribute_not_exists(id) OR (#status = :in_progress AND lease_until < :now) OR expires_at < :now_s",
             )

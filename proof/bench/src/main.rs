@@ -7,12 +7,15 @@
 //! | `contestant`, `hand` | the Rust contestants, each a process of its own |
 //! | `workload` | the messages |
 //! | `store`, `units` | the embedded DynamoDB behind latency, and what requests cost |
+//! | `correctness` | what becomes of messages when something goes wrong |
 //! | `cold` | cold starts and binary sizes |
-//! | `figures`, `goals`, `report`, `machine`, `locked` | the page about it |
+//! | `figures`, `goals`, `report`, `tables`, `chart`, `machine`, `locked` | the page about it |
 
 mod args;
+mod chart;
 mod cold;
 mod contestant;
+mod correctness;
 mod field;
 mod figures;
 mod goals;
@@ -22,6 +25,7 @@ mod machine;
 mod measure;
 mod report;
 mod store;
+mod tables;
 mod units;
 mod workload;
 
@@ -37,6 +41,9 @@ async fn main() -> ExitCode {
     let ended = match Args::parse().command {
         Command::Run(options) => run(*options).await,
         Command::Cold(options) => cold::run(&options).await.map(|figures| println!("{}", report::cold(&figures))),
+        Command::Correctness(peers) => {
+            correctness::run(&peers).await.map(|played| println!("{}", report::played(&played)))
+        }
         Command::Contestant { name } => contestant::run(&name).await,
     };
     match ended {
@@ -53,11 +60,20 @@ async fn run(options: Run) -> Result<(), Error> {
     let cold = cold::run(&options.cold).await?;
     let grid = if options.quick { &measure::QUICK } else { &measure::FULL };
     let results = measure::run(grid, &options.peers).await?;
-    let page = report::page(&options, grid, &results, &cold, since.elapsed());
-    match &options.output {
-        None => print!("{page}"),
-        Some(file) => std::fs::write(file, page)
-            .map_err(|e| Error::new(format!("{} could not be written", file.display())).caused_by(e))?,
+    let played = correctness::run(&options.peers).await?;
+    let (grid, results, played, cold) = (grid, &results, &played, &cold);
+    let page = report::page(&options, &report::Measured { grid, results, played, cold, took: since.elapsed() });
+    let Some(file) = &options.output else {
+        print!("{page}");
+        return Ok(());
+    };
+    write(file, &page)?;
+    for (name, _, svg) in chart::all(results) {
+        write(&file.with_file_name(name), &svg)?;
     }
     Ok(())
+}
+
+fn write(file: &std::path::Path, text: &str) -> Result<(), Error> {
+    std::fs::write(file, text).map_err(|e| Error::new(format!("{} could not be written", file.display())).caused_by(e))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use claimant_core::Error;
 
 use crate::args::Peers;
-use crate::field::{Contestant, Done, FIELD, Knob};
+use crate::field::{Contestant, Done, Entry, FIELD, Knob};
 use crate::store::{Counts, Store};
 use crate::workload::{self, Workload};
 
@@ -82,7 +82,7 @@ impl Series {
         self.cpu += done.cpu;
         self.counts = self.counts.plus(counts);
         self.messages += size as u64;
-        self.faults += done.failed + done.ran.abs_diff(wanted_runs);
+        self.faults += done.failed.len() + done.ran.abs_diff(wanted_runs);
     }
 
     /// The batch that this share of all took at most: nearest rank.
@@ -97,15 +97,16 @@ impl Series {
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     pub(crate) series: BTreeMap<Cell, Series>,
-    /// What each contestant says it is, in the order of [`FIELD`].
-    pub(crate) versions: Vec<String>,
+    /// What each contestant says it is, or why it was not measured, in the order of [`FIELD`].
+    pub(crate) versions: Vec<Result<String, String>>,
     /// How long requests were really held back, in milliseconds, by latency.
     pub(crate) held_back_ms: BTreeMap<u64, f64>,
 }
 
 struct Bench {
     store: Store,
-    contestants: Vec<Contestant>,
+    /// In the order of [`FIELD`]; `None` for one that is not measured.
+    contestants: Vec<Option<Contestant>>,
     grid: &'static Grid,
     results: Results,
     /// Numbers every event.
@@ -118,12 +119,14 @@ struct Bench {
 /// When the store or a contestant fails. One that reports failures goes on, and the figures say so.
 pub(crate) async fn run(grid: &'static Grid, peers: &Peers) -> Result<Results, Error> {
     let store = Store::start(&FIELD.each_ref().map(|entry| entry.name)).await?;
-    let mut contestants = Vec::new();
+    let (mut contestants, mut versions) = (Vec::new(), Vec::new());
     for entry in &FIELD {
-        contestants.push(Contestant::start(entry, peers, &store.endpoint()).await?);
+        let started = start(entry, peers, &store).await?;
+        versions.push(started.as_ref().map(|contestant| contestant.versions.clone()).map_err(Clone::clone));
+        contestants.push(started.ok());
     }
-    let mut bench = Bench { store, contestants, grid, results: Results::default(), events: 0 };
-    bench.results.versions = bench.contestants.iter().map(|c| c.versions.clone()).collect();
+    let results = Results { versions, ..Results::default() };
+    let mut bench = Bench { store, contestants, grid, results, events: 0 };
     bench.warm_up().await?;
     for &latency_ms in grid.latencies_ms {
         bench.store.set_latency(latency_ms);
@@ -143,6 +146,21 @@ pub(crate) async fn run(grid: &'static Grid, peers: &Peers) -> Result<Results, E
     Ok(bench.results)
 }
 
+/// A contestant, or why there is none to measure.
+async fn start(entry: &'static Entry, peers: &Peers, store: &Store) -> Result<Result<Contestant, String>, Error> {
+    if let Err(why) = entry.speed {
+        return Ok(Err(why.to_owned()));
+    }
+    match Contestant::start(entry, peers, &store.endpoint(), None).await {
+        Err(e) if entry.ours => Err(e),
+        Err(e) => {
+            eprintln!("bench: {} is left out: {e:?}", entry.title);
+            Ok(Err(format!("it did not start ({e})")))
+        }
+        Ok(contestant) => Ok(Ok(contestant)),
+    }
+}
+
 trait Covers {
     fn covers(&self, latency_ms: u64, size: usize) -> bool;
 }
@@ -156,19 +174,20 @@ impl Covers for (u64, &[usize]) {
 impl Bench {
     async fn warm_up(&mut self) -> Result<(), Error> {
         eprintln!("bench: warming up");
-        for (contestant, entry) in FIELD.iter().enumerate() {
-            for concurrency in self.settings_of(entry.knob) {
+        for contestant in 0..FIELD.len() {
+            for concurrency in self.settings_of(contestant) {
                 self.batch(Workload::Fresh, WARM_UP_SIZE, contestant, concurrency, None).await?;
             }
         }
         Ok(())
     }
 
-    /// The values of a contestant's knob.
-    fn settings_of(&self, knob: Knob) -> Vec<Option<usize>> {
-        match knob {
-            Knob::Set => self.grid.concurrencies.iter().copied().map(Some).collect(),
-            Knob::One | Knob::All => vec![None],
+    /// The values of a contestant's knob; none, if it is not measured.
+    fn settings_of(&self, contestant: usize) -> Vec<Option<usize>> {
+        match FIELD[contestant].speed.ok().filter(|_| self.contestants[contestant].is_some()) {
+            Some(Knob::Set) => self.grid.concurrencies.iter().copied().map(Some).collect(),
+            Some(Knob::Fixed(_) | Knob::All) => vec![None],
+            None => Vec::new(),
         }
     }
 
@@ -182,7 +201,7 @@ impl Bench {
     ) -> Result<(), Error> {
         let mut open = Vec::new();
         for (contestant, entry) in FIELD.iter().enumerate() {
-            for concurrency in self.settings_of(entry.knob) {
+            for concurrency in self.settings_of(contestant) {
                 // A join of one is the loop.
                 if entry.name == "hand-join" && concurrency == Some(1) {
                     continue;
@@ -240,7 +259,10 @@ impl Bench {
         let orders = again.unwrap_or(self.events);
         let event = workload::event(workload, orders, self.events, size);
         let before = self.store.counts();
-        let done = self.contestants[contestant].run(&event, concurrency.unwrap_or(size)).await?;
+        let Some(running) = &mut self.contestants[contestant] else {
+            return Err(Error::new(format!("{} is not there to be measured", FIELD[contestant].title)));
+        };
+        let done = running.run(&event, concurrency.unwrap_or(size)).await?;
         Ok((done, self.store.counts().since(before), orders))
     }
 

@@ -5,38 +5,65 @@ use std::time::Duration;
 
 use crate::args::Run;
 use crate::cold::Figures as ColdFigures;
-use crate::field::{CLAIMANT, FIELD, Knob};
-use crate::measure::{Cell, Grid, Results};
-use crate::workload::Workload;
-use crate::{goals, locked, machine};
+use crate::correctness::{Mark, Played, Scenario};
+use crate::field::FIELD;
+use crate::measure::{Grid, Results};
+use crate::tables::setting;
+use crate::{chart, goals, locked, machine, tables};
 
 const INTRODUCTION: &str = include_str!("introduction.md");
+const WHEN_WRONG: &str = include_str!("when-wrong.md");
 const NOT_MEASURED: &str = include_str!("not-measured.md");
 /// The crates whose versions matter.
 const CRATES: [&str; 4] = ["aws-config", "aws-sdk-dynamodb", "lambda_runtime", "dynoxide-rs"];
 
+/// What the page shows.
+pub(crate) struct Measured<'a> {
+    pub(crate) grid: &'a Grid,
+    pub(crate) results: &'a Results,
+    pub(crate) played: &'a [Played],
+    pub(crate) cold: &'a [ColdFigures],
+    pub(crate) took: Duration,
+}
+
 /// The whole page.
-pub(crate) fn page(options: &Run, grid: &Grid, results: &Results, cold: &[ColdFigures], took: Duration) -> String {
+pub(crate) fn page(options: &Run, measured: &Measured<'_>) -> String {
+    let Measured { grid, results, played, cold, took } = *measured;
     let mut text = format!("{}\n", INTRODUCTION.trim_end());
-    let _ = writeln!(text, "\n## The run\n\n{}", run(options, results, took));
+    let (latency_ms, _, concurrency) = tables::GLANCE;
+    let _ = writeln!(
+        text,
+        "\n## At a glance\n\nFresh messages in batches of 10 and of 1,000, at {latency_ms} ms; where concurrency can be set, it \
+         is {concurrency}. Requests and processor time are for each message.\n\n{}",
+        tables::glance(results)
+    );
+    for (file, alt, _) in chart::all(results) {
+        let _ = writeln!(text, "![{alt}]({file})\n");
+    }
+    let _ = writeln!(
+        text,
+        "## When something goes wrong\n\n{}\n",
+        WHEN_WRONG.trim_end().replace("{table}", &self::played(played))
+    );
+    let _ = writeln!(text, "## The run\n\n{}", run(options, results, took));
     let _ = writeln!(text, "## What was wanted\n\n{}", goals::table(results));
     let _ = writeln!(text, "## Ratios\n");
     let _ = writeln!(
         text,
         "How many times as many messages per second claimant does, and how many times as much processor time the other \
-         needs for a message: more than 1 is in claimant's favour in all columns. The bounded join has claimant's \
+         needs for a message: more than 1 is in claimant's favour in all tables. The bounded join has claimant's \
          concurrency.\n"
     );
-    each_table(grid, results, &mut text, ratios);
+    tables::each_table(grid, results, &mut text, tables::ratios);
     let _ = writeln!(text, "## Figures\n");
     let _ = writeln!(
         text,
         "Messages per second are those of the median batch; requests, units and processor time are means. With fewer \
          than 100 batches p99 is the slowest one.\n"
     );
-    each_table(grid, results, &mut text, figures);
+    tables::each_table(grid, results, &mut text, tables::figures);
     let _ = writeln!(text, "## Cold starts\n\n{}", self::cold(cold));
-    let _ = writeln!(text, "## What was not measured\n\n{}\n{}", NOT_MEASURED.trim_end(), left_out(results));
+    let _ = writeln!(text, "## What was not measured\n\n{}\n{}", NOT_MEASURED.trim_end(), left_out(results, played));
     format!("{}\n", text.trim_end())
 }
 
@@ -90,7 +117,9 @@ fn run(options: &Run, results: &Results, took: Duration) -> String {
     row("Machine", &machine::line());
     row("Rust", &format!("{}, release profile; {}", options.compiler, crates.join(", ")));
     for (entry, versions) in FIELD.iter().zip(&results.versions) {
-        if matches!(entry.name, "powertools-python" | "powertools-typescript") {
+        if let Ok(versions) = versions
+            && !entry.ours
+        {
             row(entry.title, versions);
         }
     }
@@ -106,91 +135,39 @@ fn run(options: &Run, results: &Results, took: Duration) -> String {
     text
 }
 
-fn each_table(
-    grid: &Grid,
-    results: &Results,
-    text: &mut String,
-    table: impl Fn(&Results, Workload, u64) -> Option<String>,
-) {
-    for workload in Workload::ALL {
-        for &latency in grid.latencies_ms {
-            if let Some(table) = table(results, workload, latency) {
-                let _ = writeln!(text, "### {} ms, {}\n\n{table}", latency, workload.title());
-            }
-        }
-    }
-}
-
-fn ratios(results: &Results, workload: Workload, latency_ms: u64) -> Option<String> {
-    let others = CLAIMANT + 1..FIELD.len();
-    let titles: Vec<&str> = others.clone().map(|other| FIELD[other].title).collect();
-    let mut text = String::from("| batch | concurrency |");
-    for what in ["", "processor: "] {
-        titles.iter().for_each(|title| {
-            let _ = write!(text, " {what}{title} |");
-        });
-    }
-    let _ = write!(text, "\n| ---: | ---: |{}\n", " ---: |".repeat(2 * titles.len()));
-    let mut rows = 0;
-    for cell in results.of_claimant().filter(|c| (c.workload, c.latency_ms) == (workload, latency_ms)) {
-        let ratios: Vec<_> = others.clone().map(|other| results.ratio(cell, other)).collect();
-        let show = |value: Option<f64>| value.map_or("–".to_owned(), times);
-        let _ = write!(text, "| {} | {} |", cell.size, setting(cell));
-        for ratio in &ratios {
-            let _ = write!(text, " {} |", show(ratio.map(|r| r.speed)));
-        }
-        for ratio in &ratios {
-            let _ = write!(text, " {} |", show(ratio.map(|r| r.cpu)));
+/// What became of messages, as a table: a row for each scenario, a column for each contestant.
+pub(crate) fn played(played: &[Played]) -> String {
+    let seen: Vec<_> = played.iter().filter_map(|p| Some((p.entry.title, p.seen.as_ref().ok()?))).collect();
+    let titles: Vec<&str> = seen.iter().map(|(title, _)| *title).collect();
+    let mut text = format!("| | {} |\n| --- |{}\n", titles.join(" | "), " --- |".repeat(titles.len()));
+    for (row, scenario) in Scenario::ALL.iter().enumerate() {
+        let _ = write!(text, "| {} |", scenario.title());
+        for (_, seen) in &seen {
+            let mark = match seen[row].mark {
+                Mark::Good => '✓',
+                Mark::Price => '~',
+                Mark::Bad => '✗',
+            };
+            let _ = write!(text, " {mark} {} |", seen[row].words);
         }
         text.push('\n');
-        rows += 1;
     }
-    (rows > 0).then_some(text)
+    text
 }
 
-fn figures(results: &Results, workload: Workload, latency_ms: u64) -> Option<String> {
-    let mut text = String::from(
-        "| batch | contestant | concurrency | messages/s | requests | write units | read units | processor, µs | p50, ms | p99, ms | batches |\n\
-         | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-    );
-    let mut rows = 0;
-    for (cell, series) in &results.series {
-        if (cell.workload, cell.latency_ms) != (workload, latency_ms) {
-            continue;
-        }
-        let Some(f) = results.figures(*cell) else { continue };
-        let fault = if series.faults > 0 { format!(", {} faults", series.faults) } else { String::new() };
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.0} | {:.1} | {:.1} | {}{fault} |",
-            cell.size,
-            FIELD[cell.contestant].title,
-            setting(*cell),
-            f.messages_per_s,
-            f.requests,
-            f.write_units,
-            f.read_units,
-            f.cpu_us,
-            f.p50_ms,
-            f.p99_ms,
-            series.walls.len(),
-        );
-        rows += 1;
-    }
-    (rows > 0).then_some(text)
-}
-
-fn setting(cell: Cell) -> String {
-    match (FIELD[cell.contestant].knob, cell.concurrency) {
-        (_, Some(concurrency)) => concurrency.to_string(),
-        (Knob::All, None) => "all".to_owned(),
-        (_, None) => "1".to_owned(),
-    }
-}
-
-/// The cells that would have taken too long, one line for each contestant and size.
-fn left_out(results: &Results) -> String {
+/// The contestants that are missing, and the cells that would have taken too long, one line for each contestant and size.
+fn left_out(results: &Results, played: &[Played]) -> String {
     let mut text = String::new();
+    for (entry, versions) in FIELD.iter().zip(&results.versions) {
+        if let Err(why) = versions {
+            let _ = writeln!(text, "- {}, its speed: {why}.", entry.title);
+        }
+    }
+    for Played { entry, seen } in played {
+        if let Err(why) = seen {
+            let _ = writeln!(text, "- {}, what becomes of its messages: {why}.", entry.title);
+        }
+    }
     for (cell, series) in &results.series {
         if let Some(expected) = series.too_long {
             let _ = writeln!(

@@ -62,10 +62,16 @@ fn record(orders: u64, ids: u64, delivery: u64, n: usize, receive_count: u32) ->
         "items": [{ "sku": "tea", "quantity": 2, "unit_price_cents": 1_250 }],
         "currency": "EUR",
     });
+    let id = format!("{ids:08x}-0000-4000-8000-{n:012x}");
+    message(&id, &format!("receipt-{delivery:06}-{n:06}"), &body.to_string(), receive_count)
+}
+
+/// A message as Lambda hands it over.
+pub(crate) fn message(id: &str, receipt_handle: &str, body: &str, receive_count: u32) -> Value {
     json!({
-        "messageId": format!("{ids:08x}-0000-4000-8000-{n:012x}"),
-        "receiptHandle": format!("receipt-{delivery:06}-{n:06}"),
-        "body": body.to_string(),
+        "messageId": id,
+        "receiptHandle": receipt_handle,
+        "body": body,
         "attributes": {
             "ApproximateReceiveCount": receive_count.to_string(),
             "SentTimestamp": "1800000000000",

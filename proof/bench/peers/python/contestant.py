@@ -9,6 +9,7 @@ import platform
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -18,26 +19,40 @@ from aws_lambda_powertools.utilities.idempotency import (
     idempotent_function,
 )
 
-REMAINING_MS = 900_000
-
 processor = BatchProcessor(event_type=EventType.SQS)
 persistence = DynamoDBPersistenceLayer(table_name=os.environ["CLAIMANT_BENCH_TABLE"])
-config = IdempotencyConfig(event_key_jmespath="powertools_json(body).order_id")
+key = os.environ.get("CLAIMANT_BENCH_KEY", "order_id")
+config = IdempotencyConfig(event_key_jmespath=f"powertools_json(body).{key}")
 ran = 0
+
+
+def follow(name: str) -> None:
+    """Says that the handler has begun, and blocks until it is told how it ends: see proof/bench/src/contestant/told.rs."""
+    say({"began": name})
+    told = Path(os.environ["CLAIMANT_BENCH_TOLD"], name)
+    while (how := told.read_text() if told.exists() else "") not in ("complete", "fail"):
+        time.sleep(0.005)
+    if how == "fail":
+        raise RuntimeError("the handler was told to fail")
 
 
 @idempotent_function(data_keyword_argument="record", config=config, persistence_store=persistence)
 def record_handler(record: SQSRecord) -> None:
     global ran
-    json.loads(record.body)
+    order = json.loads(record.body)
     ran += 1
+    if "told" in order:
+        follow(order["told"])
 
 
 class Context:
     """The part of Lambda's context that Powertools reads."""
 
+    def __init__(self, remaining_ms: int) -> None:
+        self.end = time.monotonic() + remaining_ms / 1_000
+
     def get_remaining_time_in_millis(self) -> int:
-        return REMAINING_MS
+        return max(0, int((self.end - time.monotonic()) * 1_000))
 
 
 def lambda_handler(event: dict, context: Context) -> dict:
@@ -57,14 +72,15 @@ def main() -> None:
     versions = [f"{name} {version(name)}" for name in names] + [f"Python {platform.python_version()}"]
     say({"ready": ", ".join(versions)})
     for line in sys.stdin:
-        event = json.loads(line)["event"]
+        task = json.loads(line)
+        event, context = task["event"], Context(task["remaining_ms"])
         ran = 0
         cpu, wall = time.process_time_ns(), time.perf_counter_ns()
         try:
-            failed = len(lambda_handler(event, Context())["batchItemFailures"])
+            failed = [failure["itemIdentifier"] for failure in lambda_handler(event, context)["batchItemFailures"]]
         except Exception as error:  # Powertools raises when every message of a batch failed.
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            failed = len(event["Records"])
+            failed = [record["messageId"] for record in event["Records"]]
         wall, cpu = time.perf_counter_ns() - wall, time.process_time_ns() - cpu
         say({"wall_ns": wall, "cpu_ns": cpu, "ran": ran, "failed": failed})
 

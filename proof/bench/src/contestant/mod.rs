@@ -4,8 +4,12 @@
 //! line of JSON comes in for each batch, a [`Task`], and one [`Answer`] goes out. Lines of an answer start with
 //! [`MARK`], so that a contestant may log what it likes. Reading the event is not part of the measurement, as it is
 //! the runtime's work on Lambda; decoding the bodies is.
+//!
+//! A message whose body has the field `told` is for [`crate::correctness`]: its handler says that it has begun, and ends as
+//! the file of that name in the worker's directory says (`told.rs`).
 
 mod by_hand;
+mod told;
 mod with_claimant;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,19 +22,27 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use by_hand::ByHand;
+use told::handle;
+pub(crate) use told::{COMPLETE, FAIL, TOLD_VARIABLE};
 use with_claimant::WithClaimant;
 
 /// What the lines of a contestant start with that are meant for the benchmark.
 pub(crate) const MARK: &str = "claimant-bench ";
 /// The variable that names a contestant's table.
 pub(crate) const TABLE_VARIABLE: &str = "CLAIMANT_BENCH_TABLE";
-/// The time that Lambda gives at most, which every invocation has here.
-const REMAINING_MS: u64 = 900_000;
+/// The variable that says what the key is made of, if it is not the order's id alone.
+pub(crate) const KEY_VARIABLE: &str = "CLAIMANT_BENCH_KEY";
+/// Its value for the order's id and its line, as JMESPath has it.
+pub(crate) const TWO_FIELDS: &str = "[order_id, line]";
+/// The time that Lambda gives at most, which every measured invocation has.
+pub(crate) const REMAINING_MS: u64 = 900_000;
 
 /// One batch to do.
 #[derive(Debug, Deserialize)]
 struct Task {
     concurrency: usize,
+    /// What is left of the invocation.
+    remaining_ms: u64,
     event: SqsEvent,
 }
 
@@ -43,6 +55,11 @@ pub(crate) enum Answer {
         /// The versions.
         ready: String,
     },
+    /// A handler that is told what to do has begun.
+    Began {
+        /// Its message's name.
+        began: String,
+    },
     /// A batch is done.
     Done {
         /// From the call of the handler to its return.
@@ -51,8 +68,8 @@ pub(crate) enum Answer {
         cpu_ns: u64,
         /// How many handlers ran.
         ran: usize,
-        /// How many messages were reported failed.
-        failed: usize,
+        /// The ids of the messages that were reported failed.
+        failed: Vec<String>,
     },
 }
 
@@ -63,11 +80,20 @@ static RAN: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug, Deserialize)]
 struct Purchase {
     order_id: String,
+    line: Option<u32>,
+    /// The name by which the handler is told what to do.
+    told: Option<String>,
 }
 
-/// The instant handler.
-fn handle(_: &Purchase) {
-    RAN.fetch_add(1, Ordering::Relaxed);
+/// Whether the key is made of two fields.
+fn two_fields() -> bool {
+    std::env::var(KEY_VARIABLE).is_ok_and(|key| key == TWO_FIELDS)
+}
+
+impl Purchase {
+    fn two_field_key(&self) -> String {
+        format!("{}/{}", self.order_id, self.line.unwrap_or_default())
+    }
 }
 
 enum Contestant {
@@ -90,8 +116,11 @@ impl Contestant {
     async fn invoke(&mut self, task: Task, deadline_ms: u64) -> Result<SqsBatchResponse, Error> {
         match self {
             Self::Claimant(service) => service.invoke(task.concurrency, task.event, deadline_ms).await,
-            Self::ByHand { all, joined: true } => Ok(all.join(task.event, task.concurrency).await),
-            Self::ByHand { all, joined: false } => Ok(all.one_by_one(task.event).await),
+            Self::ByHand { all, joined } => {
+                let lease = Duration::from_millis(task.remaining_ms);
+                let concurrency = if *joined { Some(task.concurrency) } else { None };
+                Ok(all.invoke(task.event, lease, concurrency).await)
+            }
         }
     }
 
@@ -131,7 +160,7 @@ fn broken(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
 
 async fn measure(contestant: &mut Contestant, task: Task) -> Result<Answer, Error> {
     use claimant_core::Clock as _;
-    let deadline_ms = claimant_core::SystemClock.now().as_millis() + REMAINING_MS;
+    let deadline_ms = claimant_core::SystemClock.now().as_millis() + task.remaining_ms;
     RAN.store(0, Ordering::Relaxed);
     let (cpu, wall) = (cpu_time(), Instant::now());
     let response = contestant.invoke(task, deadline_ms).await?;
@@ -142,7 +171,7 @@ async fn measure(contestant: &mut Contestant, task: Task) -> Result<Answer, Erro
         wall_ns: nanos(wall),
         cpu_ns: nanos(cpu),
         ran: RAN.load(Ordering::Relaxed),
-        failed: response.batch_item_failures.len(),
+        failed: response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect(),
     })
 }
 

@@ -16,8 +16,7 @@ pub(super) struct WithClaimant {
 }
 
 async fn confirm(purchase: Purchase, _: Context) -> Result<(), HandlerError> {
-    handle(&purchase);
-    Ok(())
+    handle(&purchase).map_err(HandlerError::retry)
 }
 
 impl WithClaimant {
@@ -30,8 +29,11 @@ impl WithClaimant {
         if !self.services.contains_key(&concurrency) {
             let variables = Variables::new([("CLAIMANT_CONCURRENCY", concurrency.to_string())]);
             let settings = Settings::from_variables(variables)?;
-            let consumer =
-                Consumer::new("order-confirmation", self.table.clone(), confirm).key(|purchase| &purchase.order_id);
+            let consumer = Consumer::new("order-confirmation", self.table.clone(), confirm);
+            let consumer = match super::two_fields() {
+                false => consumer.key(|purchase| &purchase.order_id),
+                true => consumer.key_of(Purchase::two_field_key),
+            };
             self.services.insert(concurrency, Service::with_aws(&settings, consumer, None)?);
         }
         Ok(())
