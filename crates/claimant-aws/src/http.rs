@@ -15,7 +15,6 @@ mod failure;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use aws_smithy_runtime_api::client::connection::{CaptureSmithyConnection, ConnectionMetadata};
@@ -38,10 +37,9 @@ pub(crate) fn client() -> SharedHttpClient {
     SharedHttpClient::new(Http::default())
 }
 
-/// Begins to read the certificates, on a thread of its own; requests wait for it. They are kept for the whole process.
+/// Reads the certificates, for the whole process. Requests meanwhile wait for it.
 pub(crate) fn read_certificates() {
-    // OK to have no thread: the first request reads them.
-    let _ = thread::Builder::new().name("certificates".to_owned()).spawn(|| drop(LazyLock::force(&TLS)));
+    LazyLock::force(&TLS);
 }
 
 /// The timeouts of a connector: to connect, and to wait for the head of an answer.
