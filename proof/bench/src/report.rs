@@ -19,7 +19,7 @@ const CRATES: [&str; 4] = ["aws-config", "aws-sdk-dynamodb", "lambda_runtime", "
 pub(crate) fn page(options: &Run, grid: &Grid, results: &Results, cold: &[ColdFigures], took: Duration) -> String {
     let mut text = format!("{}\n", INTRODUCTION.trim_end());
     let _ = writeln!(text, "\n## The run\n\n{}", run(options, results, took));
-    let _ = writeln!(text, "## What was wanted\n\n{}", goals::table(results));
+    let _ = writeln!(text, "## What was wanted\n\n{}", goals::table(results, cold));
     let _ = writeln!(text, "## Ratios\n");
     let _ = writeln!(
         text,
