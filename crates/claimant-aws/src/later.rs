@@ -20,7 +20,10 @@ impl<C: Send + Sync + 'static> Later<C> {
     pub fn new(make: impl FnOnce() -> C + Send + 'static) -> Self {
         let client: Arc<Client<C>> = Arc::new(LazyLock::new(Box::new(make)));
         let made: Arc<dyn Made> = Arc::<Client<C>>::clone(&client);
-        UNMADE.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&made));
+        let mut unmade = UNMADE.lock().unwrap_or_else(PoisonError::into_inner);
+        // A program that never waits for a message can make and drop any number of them.
+        unmade.retain(|client| client.strong_count() > 0);
+        unmade.push(Arc::downgrade(&made));
         Self(client)
     }
 }
