@@ -1,42 +1,129 @@
-//! The SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work.
+//! The SDK's HTTP client: HTTP/1.1 over rustls with ring. It trusts the machine's certificates, read beside the first wait for work.
 //!
-//! To read and parse them takes one to three milliseconds, up to half of what a function takes to start. The SDK does that when a client is made,
-//! and parses them again for each further client; none of it is kept for requests.
+//! To read and parse them takes one to three milliseconds, up to half of what a function takes to start. The SDK's own client does that
+//! when a service's client is made, and again for each further one. And it speaks HTTP/2, which none of the services that claimant
+//! calls does: that is half a megabyte of each function.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `dialer` | makes connections, with TLS where the address wants it |
+//! | `failure` | what the SDK's retries are told of a request without an answer |
 
-use std::thread;
+mod dialer;
+mod failure;
 
-use aws_smithy_http_client::tls::Provider;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::{Builder, Connector};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::connection::{CaptureSmithyConnection, ConnectionMetadata};
 use aws_smithy_runtime_api::client::connector_metadata::ConnectorMetadata;
-use aws_smithy_runtime_api::client::http::{HttpClient, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use dialer::{Dialer, TLS};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{CaptureConnection, HttpInfo, capture_connection};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::timeout;
 
-const RING: Provider = Provider::Rustls(CryptoMode::Ring);
-
-/// Returns the client. Its first request reads the certificates, unless that was done before.
+/// Returns the client. Its first request over TLS reads the certificates, unless that was done before.
 pub(crate) fn client() -> SharedHttpClient {
-    SharedHttpClient::new(Unprimed(Builder::new().tls_provider(RING).build_https()))
+    SharedHttpClient::new(Http::default())
 }
 
-/// Begins to read the certificates, on a thread of its own; requests wait for it. The SDK keeps them for the whole process.
+/// Reads the certificates, for the whole process. Requests meanwhile wait for it.
 pub(crate) fn read_certificates() {
-    // OK to have no thread: the first request reads them.
-    let _ = thread::Builder::new().name("certificates".to_owned()).spawn(|| {
-        drop(Connector::builder().tls_provider(RING).build());
-    });
+    LazyLock::force(&TLS);
 }
 
-/// An HTTP client that does nothing when a service's client is made with it.
-#[derive(Debug)]
-struct Unprimed(SharedHttpClient);
+/// The timeouts of a connector: to connect, and to wait for the head of an answer.
+type Timeouts = (Option<Duration>, Option<Duration>);
 
-impl HttpClient for Unprimed {
-    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
-        self.0.http_connector(settings, components)
+/// The connectors of all clients, each with connections of its own: those with the same timeouts share one.
+#[derive(Debug, Default)]
+struct Http(Mutex<Vec<(Timeouts, SharedHttpConnector)>>);
+
+impl HttpClient for Http {
+    fn http_connector(&self, settings: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        let timeouts = (settings.connect_timeout(), settings.read_timeout());
+        let mut connectors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, connector)) = connectors.iter().find(|(of, _)| *of == timeouts) {
+            return connector.clone();
+        }
+        let connector = SharedHttpConnector::new(Connector::new(timeouts));
+        connectors.push((timeouts, connector.clone()));
+        connector
     }
 
     fn connector_metadata(&self) -> Option<ConnectorMetadata> {
-        self.0.connector_metadata()
+        Some(ConnectorMetadata::new("hyper", Some(Cow::Borrowed("1.x"))))
     }
 }
+
+/// A pool of connections.
+struct Connector {
+    pool: Client<Dialer, SdkBody>,
+    read_timeout: Option<Duration>,
+}
+
+impl Connector {
+    fn new((connect_timeout, read_timeout): Timeouts) -> Self {
+        let mut pool = Client::builder(TokioExecutor::new());
+        // Without a timer, connections that nobody uses would stay.
+        pool.pool_timer(TokioTimer::new());
+        Self { pool: pool.build(Dialer::new(connect_timeout)), read_timeout }
+    }
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let mut request = match request.try_into_http1x() {
+            Ok(request) => request,
+            Err(error) => return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into()))),
+        };
+        let connection = capture_connection(&mut request);
+        // By it the SDK's retries give up a connection whose request has failed.
+        if let Some(capture) = request.extensions().get::<CaptureSmithyConnection>() {
+            capture.set_connection_retriever(move || metadata(&connection));
+        }
+        let (answer, within) = (self.pool.request(request), self.read_timeout);
+        HttpConnectorFuture::new(async move {
+            let answer = match within {
+                None => answer.await,
+                Some(limit) => timeout(limit, answer).await.map_err(|_| failure::no_answer(limit))?,
+            };
+            let answer = answer.map_err(failure::of)?.map(SdkBody::from_body_1_x);
+            HttpResponse::try_from(answer).map_err(|error| ConnectorError::other(error.into(), None))
+        })
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("read_timeout", &self.read_timeout).finish_non_exhaustive()
+    }
+}
+
+/// Returns what is known of the connection that a request was sent on, and how to use it no more.
+fn metadata(connection: &CaptureConnection) -> Option<ConnectionMetadata> {
+    let mut extensions = hyper::http::Extensions::new();
+    connection.connection_metadata().as_ref()?.get_extras(&mut extensions);
+    let info = extensions.get::<HttpInfo>();
+    let connection = connection.clone();
+    let mut metadata = ConnectionMetadata::builder().proxied(false).poison_fn(move || {
+        if let Some(connected) = connection.connection_metadata().as_ref() {
+            connected.poison();
+        }
+    });
+    metadata.set_local_addr(info.map(HttpInfo::local_addr)).set_remote_addr(info.map(HttpInfo::remote_addr));
+    Some(metadata.build())
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,19 +7,25 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
+//! | `later` | clients that are made at their first use, or while the function waits for its first message |
 //! | [`intake`] | event source mappings: paused only where their return is planned, and resumed |
 //! | [`signed`] | the requests for that, signed here |
 
 mod http;
 pub mod intake;
+mod later;
 pub mod signed;
 
+use std::thread;
 use std::time::Duration;
 
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_core::Variables;
+pub use later::Later;
 use tokio::sync::OnceCell;
 
 /// Tries of one request, the first included.
@@ -48,11 +54,15 @@ pub async fn config() -> &'static SdkConfig {
     CONFIG.get_or_init(load).await
 }
 
-/// Begins to read the machine's certificates, if the [configuration](config) is in use, so that the first request finds them: for
-/// programs that have set themselves up and wait for work. Returns at once.
-pub fn read_certificates() {
+/// Begins what the first request would have to wait for, if the [configuration](config) is in use: reads the machine's certificates, and
+/// makes the clients that are to be made [later](Later). For programs that have set themselves up and wait for work. Returns at once.
+pub fn prepare() {
     if CONFIG.initialized() {
-        http::read_certificates();
+        // OK to have no thread: the first request does it.
+        let _ = thread::Builder::new().name("prepare".to_owned()).spawn(|| {
+            http::read_certificates();
+            later::make_all();
+        });
     }
 }
 
@@ -69,6 +79,11 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
     }
     if let Some(region) = region {
         loader = loader.region(Region::new(region.to_owned()));
+    }
+    // The first of the default chain. With them none of the others is asked; to make those takes as long as a client of STS.
+    let environment = EnvironmentVariableCredentialsProvider::new();
+    if environment.provide_credentials().await.is_ok() {
+        loader = loader.credentials_provider(environment);
     }
     loader
         .http_client(http::client())

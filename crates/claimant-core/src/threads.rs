@@ -63,7 +63,8 @@ pub struct HandlerThreads(Arc<Shared>);
 
 struct Shared {
     make: Option<Make>,
-    current: Mutex<Arc<Generation>>,
+    /// `None` until they are first needed.
+    current: Mutex<Option<Arc<Generation>>>,
     counts: Arc<Counts>,
 }
 
@@ -90,7 +91,15 @@ impl HandlerThreads {
     /// # Errors
     /// When the first runtime cannot be made.
     pub fn new(make: impl Fn() -> io::Result<Runtime> + Send + Sync + 'static) -> Result<Self, Error> {
-        Self::made_by(Box::new(move || Ok(Threads::Ours(Some(make()?)))))
+        let threads = Self::later(make);
+        threads.start().map(|()| threads)
+    }
+
+    /// Does as [`new`](Self::new), and makes the first runtime at the first [`start`](Self::start), or with the first handler: for
+    /// programs that have something to do before they have a message.
+    #[must_use]
+    pub fn later(make: impl Fn() -> io::Result<Runtime> + Send + Sync + 'static) -> Self {
+        Self::of(None, Some(Box::new(move || Ok(Threads::Ours(Some(make()?))))))
     }
 
     /// Uses runtimes that the caller drives and ends; otherwise as [`new`](Self::new).
@@ -98,7 +107,8 @@ impl HandlerThreads {
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn on_handles(make: impl Fn() -> io::Result<Handle> + Send + Sync + 'static) -> Result<Self, Error> {
-        Self::made_by(Box::new(move || make().map(Threads::Theirs)))
+        let threads = Self::of(None, Some(Box::new(move || make().map(Threads::Theirs))));
+        threads.start().map(|()| threads)
     }
 
     /// Starts each handler's task with `spawn`, which can run it wherever and however it likes, and puts no fresh threads in place
@@ -107,18 +117,21 @@ impl HandlerThreads {
     pub fn spawned_by(
         spawn: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) -> JoinHandle<()> + Send + Sync + 'static,
     ) -> Self {
-        Self::starting_with(Threads::Spawned(Box::new(spawn)), None)
+        Self::of(Some(Threads::Spawned(Box::new(spawn))), None)
     }
 
-    fn made_by(make: Make) -> Result<Self, Error> {
-        let first = make().map_err(|e| Error::new("no threads can be started for the handlers").caused_by(e))?;
-        Ok(Self::starting_with(first, Some(make)))
-    }
-
-    fn starting_with(first: Threads, make: Option<Make>) -> Self {
+    fn of(first: Option<Threads>, make: Option<Make>) -> Self {
         let counts = Arc::default();
-        let current = Mutex::new(Generation::of(first, &counts));
+        let current = Mutex::new(first.map(|threads| Generation::of(threads, &counts)));
         Self(Arc::new(Shared { make, current, counts }))
+    }
+
+    /// Makes the first runtime, if there is none yet. Blocks for as long as its threads take to start.
+    ///
+    /// # Errors
+    /// When it cannot be made. The next call tries again.
+    pub fn start(&self) -> Result<(), Error> {
+        self.current().map(drop)
     }
 
     /// Returns how many handlers were left behind, since they did not stop when they were cancelled, and still block a thread
@@ -134,15 +147,23 @@ impl HandlerThreads {
         self.blocked() >= BLOCKED_MAX
     }
 
-    pub(crate) fn current(&self) -> Arc<Generation> {
-        Arc::clone(&self.0.current.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the current threads, and makes the first ones.
+    pub(crate) fn current(&self) -> Result<Arc<Generation>, Error> {
+        let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = &*current {
+            return Ok(Arc::clone(current));
+        }
+        // OK because what has no `make` begins with threads.
+        let make = self.0.make.as_ref().expect("threads, or how to make them");
+        let first = make().map_err(|e| Error::new("no threads can be started for the handlers").caused_by(e))?;
+        Ok(Arc::clone(current.insert(Generation::of(first, &self.0.counts))))
     }
 
     /// Returns threads that no handler has blocked yet, in place of these; `None` where no more can be started.
     pub(crate) fn instead_of(&self, blocked: &Arc<Generation>) -> Option<Arc<Generation>> {
         let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if !Arc::ptr_eq(&current, blocked) {
-            return Some(Arc::clone(&current));
+        if let Some(current) = current.as_ref().filter(|current| !Arc::ptr_eq(current, blocked)) {
+            return Some(Arc::clone(current));
         }
         let make = self.0.make.as_ref()?;
         let (runtimes, blocked) = (self.0.counts.runtimes.load(Ordering::Relaxed), self.blocked());
@@ -162,7 +183,7 @@ impl HandlerThreads {
                     blocked,
                     "handlers block their threads: those that start from now on get fresh ones"
                 );
-                *current = Arc::clone(&fresh);
+                *current = Some(Arc::clone(&fresh));
                 Some(fresh)
             }
             Err(error) => {
@@ -176,7 +197,7 @@ impl HandlerThreads {
 impl From<Handle> for HandlerThreads {
     /// Returns the threads of this runtime, whatever blocks them: there are no others.
     fn from(handle: Handle) -> Self {
-        Self::starting_with(Threads::Theirs(handle), None)
+        Self::of(Some(Threads::Theirs(handle)), None)
     }
 }
 

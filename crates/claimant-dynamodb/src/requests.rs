@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::builders::DeleteBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
+use claimant_aws::Later;
 use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Record, RecordId, Status};
 
@@ -46,7 +47,7 @@ const UNCHANGED: &str = "#status = :status AND #owner = :owner AND #fence = :fen
 /// Builds requests to the tables of records, with their attribute names.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
-    pub(crate) client: aws_sdk_dynamodb::Client,
+    pub(crate) client: Later<aws_sdk_dynamodb::Client>,
     pub(crate) tables: Tables,
     /// Where records were before, until they are moved.
     pub(crate) before: Option<Tables>,

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use claimant_aws::Later;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Budget, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settled, Store, StoreError,
@@ -66,13 +68,19 @@ impl LockTable {
     /// ```
     #[must_use]
     pub fn new(client: Client, tables: impl Into<Tables>) -> Self {
+        Self::with_config(move || client.config().to_builder(), tables)
+    }
+
+    fn with_config(config: impl FnOnce() -> Builder + Send + 'static, tables: impl Into<Tables>) -> Self {
         let names = AttributeNames::default();
-        // A timeout for each try, so that a missing answer leaves time for another one; the whole call has that of its budget.
-        let old = client.config();
-        let tries = old.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder).build();
-        let each = tries.operation_attempt_timeout().unwrap_or(Duration::from_millis(TRY_MAX_MS));
-        let tries = tries.to_builder().operation_attempt_timeout(each).build();
-        let client = Client::from_conf(old.to_builder().timeout_config(tries).build());
+        let client = Later::new(move || {
+            let config = config().build();
+            // A timeout for each try, so that a missing answer leaves time for another one; the whole call has that of its budget.
+            let tries = config.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder).build();
+            let each = tries.operation_attempt_timeout().unwrap_or(Duration::from_millis(TRY_MAX_MS));
+            let tries = tries.to_builder().operation_attempt_timeout(each).build();
+            Client::from_conf(config.to_builder().timeout_config(tries).build())
+        });
         let requests = Requests { client, tables: tables.into(), before: None, names };
         Self { requests, batched: Arc::new(AtomicBool::new(true)) }
     }
@@ -102,7 +110,8 @@ impl LockTable {
     /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
         let Named { tables, before, batched } = Settings::required(variables)?;
-        let table = Self::new(Client::new(claimant_aws::config().await), tables).batched(batched);
+        let config = claimant_aws::config().await;
+        let table = Self::with_config(move || Builder::from(config), tables).batched(batched);
         Ok(match before {
             Some(before) => table.before(before),
             None => table,

@@ -11,6 +11,7 @@ use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry as Entry,
 };
+use claimant_aws::Later;
 use claimant_aws::intake::Mapping;
 use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
 use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, QueueFuture, SendAgain};
@@ -30,7 +31,7 @@ const REQUEST_MAX_BYTES: usize = 1 << 20;
 /// What a function may ask of SQS, and has it asked later.
 pub(crate) struct Means {
     /// Without it, no call has an effect.
-    pub(crate) client: Option<Client>,
+    pub(crate) client: Option<Later<Client>>,
     /// Whether visibility may be changed.
     pub(crate) hides: bool,
     pub(crate) dead_letters: Option<String>,

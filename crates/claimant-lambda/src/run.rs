@@ -16,8 +16,9 @@ use crate::logging;
 use crate::service::Service;
 use crate::settings::Settings;
 
-/// When the first request for work is out, and there is nothing to do but wait. A message that comes sooner reads them itself.
-const CERTIFICATES_AFTER: Duration = Duration::from_millis(1);
+/// When the first request for work is out, and there is nothing to do but wait: then certificates are read, clients made, and the handlers'
+/// threads started. A message that comes sooner does so itself.
+const PREPARE_AFTER: Duration = Duration::from_millis(1);
 
 /// Runs one consumer, or several behind [`Routes`](claimant_core::Routes), as a Lambda function until the runtime ends it: the
 /// last call in `main`. Reads its [`Settings`] from these variables; a program whose parts have all read their own passes a reader
@@ -96,12 +97,15 @@ impl Function {
             ));
         }
         // Handlers have threads of their own: however many of them block theirs, the report is returned in time.
-        let service = Service::new(&settings, consumers).await?.handlers_on_own_threads()?;
-        tokio::spawn(async {
-            sleep(CERTIFICATES_AFTER).await;
-            claimant_aws::read_certificates();
+        let service = Arc::new(Service::new(&settings, consumers).await?.handlers_on_own_threads());
+        let prepared = Arc::clone(&service);
+        tokio::spawn(async move {
+            sleep(PREPARE_AFTER).await;
+            claimant_aws::prepare();
+            // OK to fail: the first message tries again, and its invocation says so.
+            let _ = prepared.start_threads();
         });
-        Ok(Self { service: Arc::new(service), invocations: Arc::default() })
+        Ok(Self { service, invocations: Arc::default() })
     }
 
     fn invocation(&self) -> (Arc<Service>, InFlight) {

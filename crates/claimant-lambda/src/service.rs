@@ -7,6 +7,7 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::Client;
+use claimant_aws::Later;
 use claimant_aws::intake::{Api, Mapping};
 use claimant_aws::signed;
 use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
@@ -93,7 +94,7 @@ impl Service {
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
             means: Means {
-                client: config.filter(|_| asks_sqs).map(Client::new),
+                client: config.filter(|_| asks_sqs).cloned().map(|config| Later::new(move || Client::new(&config))),
                 hides: settings.change_visibility,
                 dead_letters: settings.dead_letter_queue_url.clone(),
                 schedules: settings.scheduler.again.as_ref().zip(config).map(|(of, config)| Schedules::new(of, config)),
@@ -124,16 +125,25 @@ impl Service {
     }
 
     /// Runs handlers on threads of their own: one for each message that is handled at once, and at
-    /// most [`THREADS_MAX`]. They are replaced when handlers block them.
+    /// most [`THREADS_MAX`]. They are replaced when handlers block them. The first ones are started by
+    /// [`start_threads`](Self::start_threads), or by the first invocation.
+    #[must_use]
+    pub fn handlers_on_own_threads(self) -> Self {
+        let concurrency = self.router.concurrency();
+        let make = move || {
+            let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+            let count = concurrency.max(cores).min(THREADS_MAX);
+            Builder::new_multi_thread().worker_threads(count).thread_name("handler").enable_all().build()
+        };
+        self.handlers_on(HandlerThreads::later(make))
+    }
+
+    /// Starts the handlers' threads, unless they are there.
     ///
     /// # Errors
-    /// When no threads can be started.
-    pub fn handlers_on_own_threads(self) -> Result<Self, Error> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let count = self.router.concurrency().max(cores).min(THREADS_MAX);
-        let make =
-            move || Builder::new_multi_thread().worker_threads(count).thread_name("handler").enable_all().build();
-        Ok(self.handlers_on(HandlerThreads::new(make)?))
+    /// When they cannot be started.
+    pub fn start_threads(&self) -> Result<(), Error> {
+        self.threads.as_ref().map_or(Ok(()), HandlerThreads::start)
     }
 
     /// Returns whether handlers have blocked so many threads for good that the process should end, see
@@ -154,8 +164,8 @@ impl Service {
     /// the epoch, as the runtime passes it). `function_arn` is the ARN that was invoked; empty where there is none.
     ///
     /// # Errors
-    /// When a record has no usable message id, or when `CLAIMANT_MAPPING_CHECK=refuse` and messages failed that the
-    /// event source mapping may delete. The whole batch then fails and nothing is deleted.
+    /// When a record has no usable message id, when no threads can be started for the handlers, or when
+    /// `CLAIMANT_MAPPING_CHECK=refuse` and messages failed that the event source mapping may delete. The whole batch then fails and nothing is deleted.
     pub async fn invoke(
         &self,
         event: SqsEvent,
@@ -163,6 +173,7 @@ impl Service {
         function_arn: &str,
     ) -> Result<SqsBatchResponse, Error> {
         let batch = event::batch(event)?;
+        self.start_threads()?;
         let now = self.router.now();
         let deadline = self.deadlines.of(deadline_ms, now);
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
@@ -191,6 +202,7 @@ impl Service {
         deadline_ms: u64,
     ) -> Result<Box<RawValue>, NotDone> {
         let message = Message::new(request_id, event.get()).map_err(Error::from)?;
+        self.start_threads()?;
         let now = self.router.now();
         let deadline = self.deadlines.of(deadline_ms, now);
         let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);

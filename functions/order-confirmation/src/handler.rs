@@ -4,6 +4,7 @@ use aws_sdk_sesv2::Client;
 use aws_sdk_sesv2::error::{BuildError, ProvideErrorMetadata, SdkError};
 use aws_sdk_sesv2::operation::send_email::SendEmailError;
 use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message, MessageHeader};
+use claimant::aws::Later;
 use claimant::{Context, Handler, HandlerError, Terminal};
 use serde::Deserialize;
 
@@ -33,12 +34,12 @@ pub(crate) struct Item {
 /// Sends mail from one address.
 #[derive(Debug)]
 pub(crate) struct Mailer {
-    ses: Client,
+    ses: Later<Client>,
     sender: String,
 }
 
 impl Mailer {
-    pub(crate) fn new(ses: Client, sender: String) -> Self {
+    pub(crate) fn new(ses: Later<Client>, sender: String) -> Self {
         Self { ses, sender }
     }
 

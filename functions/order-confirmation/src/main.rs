@@ -6,8 +6,10 @@ mod scenarios;
 
 use std::time::Duration;
 
+use aws_sdk_sesv2::Client;
 use aws_sdk_sesv2::config::Builder;
 use aws_sdk_sesv2::config::retry::RetryConfig;
+use claimant::aws::Later;
 use claimant::dynamodb::LockTable;
 use claimant::store::Store;
 use claimant::{Consumer, Lease};
@@ -24,9 +26,11 @@ async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let sender = variables.text("SENDER_ADDRESS");
     let table = LockTable::from_variables(variables).await?;
-    // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
-    let once = Builder::from(claimant::aws::config().await).retry_config(RetryConfig::disabled()).build();
-    let ses = aws_sdk_sesv2::Client::from_conf(once);
+    let config = claimant::aws::config().await;
+    let ses = Later::new(move || {
+        // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
+        Client::from_conf(Builder::from(config).retry_config(RetryConfig::disabled()).build())
+    });
     claimant::lambda::run(consumer(table, Mailer::new(ses, sender))).await
 }
 

@@ -2,6 +2,7 @@
 
 use aws_sdk_sesv2::Client;
 use aws_sdk_sesv2::config::{Builder, Credentials, Region};
+use claimant::aws::Later;
 use claimant::memory::MemoryStore;
 use claimant_test::cloud::Mailbox;
 use claimant_test::{Scenario, TestMessage, TestQueue};
@@ -21,7 +22,7 @@ async fn mailbox() -> (Mailbox, Mailer) {
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))
         .build();
-    (mailbox, Mailer::new(Client::from_conf(config), "orders@example.com".into()))
+    (mailbox, Mailer::new(Later::new(|| Client::from_conf(config)), "orders@example.com".into()))
 }
 
 /// SES knows no keys, so a process that dies, or stands still, between the mail and its completion repeats the mail, with the same

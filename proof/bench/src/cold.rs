@@ -29,6 +29,10 @@ const FIRST_REQUEST: &str = "/2018-06-01/runtime/invocation/next";
 /// Starts before the measured ones, so that the file is in memory for all of them.
 const WARM_UPS: usize = 2;
 
+/// The smallest function, and the one with claimant.
+pub(crate) const HELLO: &str = "hello world of `lambda_runtime`";
+pub(crate) const CLAIMANT: &str = "the function with claimant (`functions/order-confirmation`)";
+
 /// What a function costs to start.
 #[derive(Debug)]
 pub(crate) struct Figures {
@@ -38,6 +42,13 @@ pub(crate) struct Figures {
     pub(crate) starts: Vec<Duration>,
     /// The processor time until then, shortest first; empty where the system does not tell.
     pub(crate) cpus: Vec<Duration>,
+}
+
+impl Figures {
+    /// The median start, if there was one.
+    pub(crate) fn start(&self) -> Option<Duration> {
+        self.starts.get(self.starts.len().checked_sub(1)? / 2).copied()
+    }
 }
 
 /// Starts every function so often, in turns.
@@ -76,14 +87,13 @@ fn binaries(options: &Cold) -> std::io::Result<Vec<(&'static str, PathBuf)>> {
         None => std::env::current_exe()?.parent().map(Path::to_path_buf).unwrap_or_default(),
     };
     let mut binaries = vec![
-        ("hello world of `lambda_runtime`", directory.join("cold-hello")),
+        (HELLO, directory.join("cold-hello")),
         ("the function by hand, claimant's SDK features", directory.join("cold-by-hand")),
     ];
     if let Some(path) = &options.defaults {
         binaries.push(("the function by hand, the SDK's default features", path.clone()));
     }
-    binaries
-        .push(("the function with claimant (`functions/order-confirmation`)", directory.join("order-confirmation")));
+    binaries.push((CLAIMANT, directory.join("order-confirmation")));
     Ok(binaries)
 }
 

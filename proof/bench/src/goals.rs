@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::cold::{self, Figures as ColdFigures};
 use crate::field::{FIELD, place};
 use crate::measure::{Cell, Results};
 use crate::report::times;
@@ -23,8 +24,12 @@ const LATENCY_MS: u64 = 5;
 const REQUESTS: [(usize, f64); 2] = [(10, 2.0), (1_000, 80.0)];
 const WRITE_UNITS: (usize, f64) = (10, 20.0);
 
+/// The longest start that is wanted, in hello worlds, and the largest binary.
+const START: f64 = 1.5;
+const BINARY_MB: f64 = 8.0;
+
 /// A table of the goals.
-pub(crate) fn table(results: &Results) -> String {
+pub(crate) fn table(results: &Results, cold: &[ColdFigures]) -> String {
     let mut text = String::from("| wanted | measured | reached |\n| --- | --- | --- |\n");
     let mut row = |wanted: String, measured: String, reached: &str| {
         let _ = writeln!(text, "| {wanted} | {measured} | {reached} |");
@@ -58,7 +63,29 @@ pub(crate) fn table(results: &Results) -> String {
     let peers: Vec<usize> = (0..FIELD.len()).filter(|other| !FIELD[*other].ours).collect();
     let (measured, reached) = lowest(results, &peers, cpu);
     row("less processor time per message than every peer".to_owned(), measured, reached);
+
+    let (measured, reached) = start(cold);
+    row(format!("cold start: at most {START} times the {}", cold::HELLO), measured, reached);
+    let (measured, reached) = binary(cold);
+    row(format!("binary: at most {BINARY_MB} MB"), measured, reached);
     text
+}
+
+/// The start of the function with claimant, beside that of the smallest one.
+fn start(cold: &[ColdFigures]) -> (String, &'static str) {
+    let median = |title| Some(cold.iter().find(|figures| figures.title == title)?.start()?.as_secs_f64());
+    let (Some(hello), Some(claimant)) = (median(cold::HELLO), median(cold::CLAIMANT)) else {
+        return (String::new(), "not measured");
+    };
+    (times(claimant / hello), if claimant <= START * hello { "yes" } else { "no" })
+}
+
+fn binary(cold: &[ColdFigures]) -> (String, &'static str) {
+    let Some(claimant) = cold.iter().find(|figures| figures.title == cold::CLAIMANT) else {
+        return (String::new(), "not measured");
+    };
+    let megabytes = claimant.bytes as f64 / 1e6;
+    (format!("{megabytes:.2} MB"), if megabytes <= BINARY_MB { "yes" } else { "no" })
 }
 
 /// claimant's cells with fresh messages in batches of this size, by concurrency.
@@ -109,4 +136,32 @@ fn lowest(results: &Results, others: &[usize], ratio: impl Fn(Cell, usize) -> Op
         _ => "no",
     };
     (measured, reached)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn cold_starts_are_held_to_the_smallest_function() {
+        let figures = |title, bytes, starts: &[u64]| ColdFigures {
+            title,
+            bytes,
+            starts: starts.iter().copied().map(Duration::from_micros).collect(),
+            cpus: Vec::new(),
+        };
+        let hello = || figures(cold::HELLO, 2_000_000, &[900, 1_000, 5_000]);
+        for (bytes, starts, wanted) in [
+            (8_000_000, &[1_000, 1_500, 9_000], [("1.5 ×", "yes"), ("8.00 MB", "yes")]),
+            (8_010_000, &[1_000, 1_600, 1_700], [("1.6 ×", "no"), ("8.01 MB", "no")]),
+        ] {
+            let cold = [hello(), figures(cold::CLAIMANT, bytes, starts)];
+            let found = [start(&cold), binary(&cold)];
+            assert_eq!(found, wanted.map(|(measured, reached)| (measured.to_owned(), reached)));
+        }
+        let none = [start(&[hello()]), binary(&[hello()])];
+        assert!(none.iter().all(|(_, reached)| *reached == "not measured"));
+    }
 }

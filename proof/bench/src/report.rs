@@ -46,7 +46,7 @@ pub(crate) fn page(options: &Run, measured: &Measured<'_>) -> String {
         WHEN_WRONG.trim_end().replace("{table}", &self::played(played))
     );
     let _ = writeln!(text, "## The run\n\n{}", run(options, results, took));
-    let _ = writeln!(text, "## What was wanted\n\n{}", goals::table(results));
+    let _ = writeln!(text, "## What was wanted\n\n{}", goals::table(results, cold));
     let _ = writeln!(text, "## Ratios\n");
     let _ = writeln!(
         text,

@@ -6,10 +6,12 @@
 //! | [`sizes`] | lines of files and functions, fields of types, parameters of functions |
 //! | [`circles`] | files of one crate that import each other |
 //! | [`words`] | names of other systems in a crate that must know none |
+//! | [`loaded`] | how much of a program is loaded when it starts |
 //! | [`dependencies`] | licences, sources, and which crate may use which |
 
 pub mod circles;
 pub mod dependencies;
+pub mod loaded;
 pub mod sizes;
 pub mod source;
 pub mod words;

@@ -136,12 +136,14 @@ fn a_rule_that_is_not_held_is_refused() {
 }
 
 /// Crates that no function links, each with its reason: a function's size is paid at every cold start.
-const HEAVY: [(&str, &str); 10] = [
+const HEAVY: [(&str, &str); 12] = [
     ("aws-lc-sys", "a second TLS stack"),
+    ("aws-smithy-http-client", "the SDK's HTTP client, with HTTP/2: functions have one of their own"),
     ("aws-sdk-sso", "profiles of people, of aws-config's default features"),
     ("aws-sdk-ssooidc", "the same"),
     ("clap", "what parses arguments of commands"),
     ("dynoxide-rs", "the embedded DynamoDB, for tests and the local cloud"),
+    ("h2", "HTTP/2, which none of the services speaks that claimant calls"),
     ("openssl-sys", "a second TLS stack"),
     ("opentelemetry", "only of those who ask for the feature `otel`"),
     ("regex-automata", "a compiler of regular expressions: log filters are levels and targets"),

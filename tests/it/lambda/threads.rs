@@ -25,7 +25,7 @@ async fn an_invocation_after_one_whose_handlers_block_every_thread_is_worked() {
     };
     let consumer = Consumer::new("c", world.store.clone(), run).key(|w| &w.id);
     let consumer = consumer.concurrency(4).timeout(Duration::from_secs(2));
-    let service = world.service_of(&[], consumer).handlers_on_own_threads().unwrap();
+    let service = world.service_of(&[], consumer).handlers_on_own_threads();
     // More than there are threads: four have one, and none of the rest starts without.
     let bodies = (0..8).map(|n| NewMessage::new(body(&format!("bad{n}"), "block")));
     let batch = world.batch(QUEUE, bodies.collect()).await;

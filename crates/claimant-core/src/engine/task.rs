@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
+use crate::error::Chain;
 use crate::handler::RunFuture;
 use crate::threads::{Counts, Generation, HandlerThreads};
 
@@ -68,11 +69,23 @@ pub(crate) struct Task<R: Send + 'static> {
 }
 
 impl<R: Send + 'static> Task<R> {
-    /// Starts a run on these threads, or without any on the runtime that calls this.
+    /// Starts a run on these threads, or without any on the runtime that calls this. Where there can be no threads, it has never
+    /// started.
     pub(crate) fn start(run: RunFuture<R>, threads: Option<&HandlerThreads>) -> Self {
-        let on = threads.map(|threads| (threads.clone(), threads.current()));
-        let (slot, spawned) = spawn(run, on.as_ref().map(|(_, generation)| generation.as_ref()));
-        Self { slot, spawned, on }
+        let Some(threads) = threads else {
+            let (slot, spawned) = spawn(run, None);
+            return Self { slot, spawned, on: None };
+        };
+        match threads.current() {
+            Ok(generation) => {
+                let (slot, spawned) = spawn(run, Some(&generation));
+                Self { slot, spawned, on: Some((threads.clone(), generation)) }
+            }
+            Err(error) => {
+                tracing::error!(error = %Chain(&error), "a handler is not started");
+                Self { slot: waiting(run), spawned: tokio::spawn(std::future::ready(())), on: None }
+            }
+        }
     }
 
     /// Waits until it ends by itself. Cancel safe.
@@ -168,13 +181,17 @@ impl<R: Send + 'static> Drop for Task<R> {
 }
 
 fn spawn<R: Send + 'static>(run: RunFuture<R>, on: Option<&Generation>) -> (SharedSlot<R>, JoinHandle<()>) {
-    let slot = Arc::new(Mutex::new(Shared { slot: Slot::Waiting(run), left_behind: None }));
+    let slot = waiting(run);
     let task = Box::pin(Shell { slot: Arc::clone(&slot) });
     let spawned = match on {
         Some(threads) => threads.spawn(task),
         None => tokio::spawn(task),
     };
     (slot, spawned)
+}
+
+fn waiting<R>(run: RunFuture<R>) -> SharedSlot<R> {
+    Arc::new(Mutex::new(Shared { slot: Slot::Waiting(run), left_behind: None }))
 }
 
 /// What the threads poll.

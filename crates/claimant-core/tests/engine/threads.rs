@@ -1,6 +1,7 @@
 //! Handlers that block their threads for ever, and what becomes of all others. In real time, since threads are really
 //! blocked; only states and the order of events are checked.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -130,6 +131,27 @@ async fn what_never_had_a_thread_never_started() {
     }
     drop(release);
     lonely.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_are_started_when_they_are_needed_and_without_any_nothing_starts() {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let made = Arc::clone(&tries);
+    let threads = HandlerThreads::later(move || match made.fetch_add(1, Ordering::SeqCst) {
+        0 | 1 => Err(std::io::Error::other("there are too many already")),
+        _ => runtime(1),
+    });
+    assert_eq!(tries.load(Ordering::SeqCst), 0);
+    assert!(threads.start().is_err());
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    let consumer = Consumer::new("c", store.clone(), |_: Work, _| async { Ok(()) }).key(|w: &Work| &w.id);
+    let engine = Engine::with_defaults(consumer.at_most_once()).unwrap().handlers_on(threads.clone());
+    let world = Blocked { store, engine, threads, release: mpsc::channel().0 };
+    assert_eq!(words(&world.deliver(&["a ok"]).await), "not_started");
+    assert_eq!(world.record("a").await.attempts, 0);
+    assert_eq!(words(&world.deliver(&["a ok"]).await), "completed");
+    assert!(world.threads.start().is_ok());
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,66 @@
+//! What the SDK's retries are told of a request without an answer.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::retry::ErrorKind;
+use claimant_core::error::Chain;
+use hyper_util::client::legacy;
+
+/// No connection was made within this time.
+#[derive(Debug)]
+pub(super) struct NotConnected(pub(super) Duration);
+
+impl fmt::Display for NotConnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no connection within {:?}", self.0)
+    }
+}
+
+impl Error for NotConnected {}
+
+/// No answer began within this time.
+#[derive(Debug)]
+struct NoAnswer(Duration);
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer within {:?}", self.0)
+    }
+}
+
+impl Error for NoAnswer {}
+
+pub(super) fn no_answer(limit: Duration) -> ConnectorError {
+    ConnectorError::timeout(NoAnswer(limit).into())
+}
+
+/// Returns what the error means for a retry: all but a wrong request are tried again, and what is not known here is not.
+pub(super) fn of(error: legacy::Error) -> ConnectorError {
+    let hyper = cause::<hyper::Error>(&error);
+    let is = |what: fn(&hyper::Error) -> bool| hyper.is_some_and(what);
+    if cause::<NotConnected>(&error).is_some() || is(hyper::Error::is_timeout) {
+        ConnectorError::timeout(error.into())
+    } else if is(hyper::Error::is_user) {
+        ConnectorError::user(error.into())
+    } else if error.is_connect()
+        || is(hyper::Error::is_closed)
+        || is(hyper::Error::is_canceled)
+        || cause::<io::Error>(&error).is_some()
+    {
+        ConnectorError::io(error.into())
+    } else if is(hyper::Error::is_incomplete_message) {
+        ConnectorError::other(error.into(), Some(ErrorKind::TransientError))
+    } else {
+        tracing::warn!(error = %Chain(&error), "a request failed in an unknown way, and is not tried again");
+        ConnectorError::other(error.into(), None)
+    }
+}
+
+/// Returns the first error of this type: this one, or a cause of it.
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    std::iter::successors(Some(error), |error| (*error).source()).find_map(|error| error.downcast_ref())
+}

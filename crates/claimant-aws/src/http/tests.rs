@@ -1,0 +1,99 @@
+//! The client against a server that does as it is told.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aws_smithy_types::retry::ErrorKind;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Clone, Copy)]
+enum Server {
+    Answers,
+    Closes,
+    IsSilent,
+    IsGone,
+}
+
+/// Starts a server; returns its address and the count of its connections.
+async fn server(server: Server) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&connections);
+    if matches!(server, Server::IsGone) {
+        return (address, connections);
+    }
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut request = [0; 1024];
+                while matches!(stream.read(&mut request).await, Ok(1..)) {
+                    match server {
+                        Server::Answers => {
+                            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap()
+                        }
+                        Server::IsSilent => {}
+                        Server::Closes | Server::IsGone => break,
+                    }
+                }
+            });
+        }
+    });
+    (address, connections)
+}
+
+fn request(uri: &str) -> HttpRequest {
+    let mut request = HttpRequest::new(SdkBody::from("body"));
+    request.set_method("POST").unwrap();
+    request.set_uri(uri).unwrap();
+    request
+}
+
+/// Asks, reads the answer to its end, and returns what is known of the connection.
+async fn ask(connector: &Connector, address: SocketAddr) -> ConnectionMetadata {
+    let (mut request, capture) = (request(&format!("http://{address}/")), CaptureSmithyConnection::new());
+    request.add_extension(capture.clone());
+    let answer = connector.call(request).await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+    let body = aws_smithy_types::byte_stream::ByteStream::new(answer.into_body()).collect().await.unwrap();
+    assert_eq!(body.to_vec(), b"ok");
+    capture.get().unwrap()
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_until_it_is_given_up() {
+    let (address, connections) = server(Server::Answers).await;
+    let connector = Connector::new((None, None));
+    for _ in 0..3 {
+        assert_eq!(ask(&connector, address).await.remote_addr(), Some(address));
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+    ask(&connector, address).await.poison();
+    ask(&connector, address).await;
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn retries_are_told_what_failed() {
+    type Is = fn(&ConnectorError) -> bool;
+    let transient: Is = |error| error.as_other() == Some(ErrorKind::TransientError);
+    for (what, scheme, timeouts, is, text) in [
+        (Server::IsGone, "http", (None, None), ConnectorError::is_io as Is, "Connect"),
+        (Server::Closes, "http", (None, None), transient, "SendRequest"),
+        (Server::IsSilent, "http", (None, Some(SHORT)), ConnectorError::is_timeout, "NoAnswer(50ms)"),
+        (Server::IsSilent, "https", (Some(SHORT), None), ConnectorError::is_timeout, "NotConnected(50ms)"),
+        (Server::Answers, "https", (None, None), ConnectorError::is_io, "Connect"),
+    ] {
+        let (address, _) = server(what).await;
+        let connector = Connector::new(timeouts);
+        let error = connector.call(request(&format!("{scheme}://{address}/"))).await.unwrap_err();
+        assert!(is(&error) && format!("{error:?}").contains(text), "{what:?}: {error:?}");
+    }
+}
