@@ -1,0 +1,66 @@
+//! What `make bench` runs: claimant beside what one would use instead. `make growth` measures on the same store.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `measure` | every cell of the grid, its contestants in turns |
+//! | `field` | who is measured |
+//! | [`process`] | processes that are measured, and how each is spoken to |
+//! | `contestant`, `hand` | the Rust contestants, each a process of its own |
+//! | [`workload`] | the messages |
+//! | [`store`], [`units`] | the embedded DynamoDB behind latency, and what requests cost |
+//! | `cold` | cold starts and binary sizes |
+//! | `figures`, `goals`, `report`, [`machine`], `locked` | the page about it |
+
+mod args;
+mod cold;
+mod contestant;
+mod field;
+mod figures;
+mod goals;
+mod hand;
+mod locked;
+pub mod machine;
+mod measure;
+pub mod process;
+mod report;
+pub mod store;
+pub mod units;
+pub mod workload;
+
+use std::process::ExitCode;
+
+use claimant_core::Error;
+use clap::Parser as _;
+
+use args::{Args, Command, Run};
+
+/// Does what the command line says.
+#[tokio::main]
+pub async fn main() -> ExitCode {
+    let ended = match Args::parse().command {
+        Command::Run(options) => run(*options).await,
+        Command::Cold(options) => cold::run(&options).await.map(|figures| println!("{}", report::cold(&figures))),
+        Command::Contestant { name } => contestant::run(&name).await,
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e:?}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Run) -> Result<(), Error> {
+    let since = std::time::Instant::now();
+    let cold = cold::run(&options.cold).await?;
+    let grid = if options.quick { &measure::QUICK } else { &measure::FULL };
+    let results = measure::run(grid, &options.peers).await?;
+    let page = report::page(&options, grid, &results, &cold, since.elapsed());
+    match &options.output {
+        None => print!("{page}"),
+        Some(file) => std::fs::write(file, page)
+            .map_err(|e| Error::new(format!("{} could not be written", file.display())).caused_by(e))?,
+    }
+    Ok(())
+}
