@@ -132,11 +132,11 @@ scale: ## Run 20,000 messages a second on DynamoDB's partitions, on virtual time
 	cargo run --release --locked -p claimant-scale
 
 growth: ## Measure how cost grows with records, batches, keys, processes and groups, and write docs/growth.md; QUICK=1 for less, not written
-	nice cargo build --release --locked -p claimant-growth -p audit
+	nice cargo build --release --locked -p claimant-growth -p order-confirmation
 	$(BUILT)/release/claimant-growth growth $(if $(QUICK),--quick)
 
 throughput: ## Hold the highest rate of the whole way, from a producer to a table, for MINUTES; from 10 on, write docs/growth.md
-	nice cargo build --release --locked -p claimant-growth -p audit
+	nice cargo build --release --locked -p claimant-growth -p order-confirmation
 	$(BUILT)/release/claimant-growth throughput --seconds $$(($(MINUTES) * 60)) $(if $(RATE),--rate $(RATE))
 
 fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many

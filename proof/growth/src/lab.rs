@@ -82,8 +82,13 @@ impl Lab {
     pub(crate) fn fill(&self, numbers: std::ops::Range<u64>) -> Result<(), Error> {
         let failed = |e| Error::new("the store could not be filled").caused_by(e);
         if self.like.get().is_none() {
-            let items = self.database.items(TABLE).map_err(failed)?;
-            let like = items.into_iter().find(|item| item.text("status") == Some("COMPLETED"));
+            let mut like = None;
+            let mut take = |items: Vec<Item>| {
+                let mut completed = items.into_iter().filter(|item| item.text("status") == Some("COMPLETED"));
+                like = like.take().or_else(|| completed.next());
+                Ok(())
+            };
+            self.database.pages(TABLE, &mut take).map_err(failed)?;
             let like = like.ok_or_else(|| Error::new("the store has no completed record to be copied"))?;
             self.like.get_or_init(|| like);
         }

@@ -1,4 +1,4 @@
-//! The process of the embedded DynamoDB: the template's tables, served over HTTP, and what stands in them at the end.
+//! The process of the embedded DynamoDB: the template's tables, served over HTTP, and what stands in the lock table at the end.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpListener;
 
-use super::producer::{TYPE, event_id};
+use super::producer::order_id;
 
 /// Where it is.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,30 +23,26 @@ pub(super) struct Ready {
 /// What is looked for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Look {
-    /// The table with a row for each event.
-    pub(super) rows: String,
     /// The lock table.
-    pub(super) records: String,
+    pub(super) table: String,
     /// What the ids of the records begin with.
     pub(super) prefix: String,
-    /// How many events were sent.
+    /// How many orders were sent.
     pub(super) sent: u64,
 }
 
-/// What stands in the tables.
+/// What stands in the lock table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
-    /// Events with a row.
-    pub(crate) rows: u64,
-    /// Events with a completed record.
+    /// Orders with a completed record.
     pub(crate) completed: u64,
     /// Runs of handlers, by the records.
     pub(crate) attempts: u64,
-    /// Rows and records of no event that was sent, or with other content than it.
+    /// Records of no order that was sent, or of work that is not completed.
     pub(crate) strange: u64,
 }
 
-/// Serves the tables of a template until standard input ends, and looks into them when it is told so.
+/// Serves the tables of a template until standard input ends, and looks into the lock table when it is told so.
 ///
 /// # Errors
 /// When it cannot start, or a table cannot be read.
@@ -72,31 +68,19 @@ pub async fn serve(template: &Path) -> Result<(), Error> {
 fn found(database: &DynamoDb, look: &Look) -> Result<Found, claimant_local::Error> {
     let mut found = Found::default();
     // A table has each key once: as many as were sent, and none that was not, are all of them.
-    let sent = |id: &str| {
+    let was_sent = |id: &str| {
         let number = id.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
-        number.is_some_and(|number| number < look.sent && event_id(number) == id)
+        number.is_some_and(|number| number < look.sent && order_id(number) == id)
     };
-    let mut each = |table: &str, take: &mut dyn FnMut(&mut Found, &Item) -> bool| {
-        database.pages(table, |items| {
-            for item in items {
-                if !take(&mut found, &item) {
-                    found.strange += 1;
-                }
-            }
-            Ok(())
-        })
+    let mut take = |items: Vec<Item>| {
+        for item in items {
+            let id = item.text("id").and_then(|id| id.strip_prefix(&look.prefix));
+            let good = id.is_some_and(was_sent) && item.text("status") == Some("COMPLETED");
+            *(if good { &mut found.completed } else { &mut found.strange }) += 1;
+            found.attempts += item.number("attempts").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
+        }
+        Ok(())
     };
-    each(&look.rows, &mut |found, item| {
-        let good = item.text("event_id").is_some_and(sent) && item.text("type") == Some(TYPE);
-        found.rows += u64::from(good);
-        good
-    })?;
-    each(&look.records, &mut |found, item| {
-        let id = item.text("id").and_then(|id| id.strip_prefix(&look.prefix));
-        let good = id.is_some_and(sent) && item.text("status") == Some("COMPLETED");
-        found.completed += u64::from(good);
-        found.attempts += item.number("attempts").and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
-        good
-    })?;
+    database.pages(&look.table, &mut take)?;
     Ok(found)
 }

@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `producer` | sends events at a rate |
+//! | `producer` | sends orders at a rate |
 //! | `database` | the embedded DynamoDB with the template's tables, and what stands in them at the end |
 //! | `way` | all of it, and what is seen of it each second |
 //! | `search` | the highest rate that keeps the queue empty |
@@ -29,8 +29,9 @@ pub use search::next;
 use database::Found;
 use way::{Sample, Way};
 
-/// The function: one row for each event, in one transaction with its completion.
-pub(crate) const FUNCTION: &str = "audit";
+/// The function: one mail for each order, under a claim. A function with transactions would measure the embedded DynamoDB, which looks
+/// at all tokens of the last ten minutes with each one.
+pub(crate) const FUNCTION: &str = "order-confirmation";
 
 /// How long the queue may take to drain at the end.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
@@ -67,6 +68,8 @@ pub struct Outcome {
     pub(crate) dead: usize,
     /// What stands in the tables.
     pub(crate) found: Found,
+    /// Mails that the mailbox was asked for.
+    pub(crate) mails: u64,
     /// How often a process of the function ended before it should.
     pub(crate) crashes: u64,
 }
@@ -80,10 +83,10 @@ impl Outcome {
             ("messages in the queue's books", queue.sent, *sent),
             ("messages deleted after they were reported done", queue.deleted, *sent),
             ("messages in the dead-letter queue", self.dead as u64, 0),
-            ("events with a row", found.rows, *sent),
-            ("events with a completed record", found.completed, *sent),
+            ("mails", self.mails, *sent),
+            ("orders with a completed record", found.completed, *sent),
             ("runs of handlers", found.attempts, *sent),
-            ("rows and records of no event that was sent", found.strange, 0),
+            ("records of no order that was sent, or of work that is not completed", found.strange, 0),
             ("ends of the function's processes", self.crashes, 0),
         ];
         let wrong = wanted.into_iter().filter(|(_, is, ought)| is != ought);
@@ -110,7 +113,7 @@ pub async fn run(settings: &Settings) -> Result<Outcome, Error> {
     }
     let (queue, dead) = way.books()?;
     let found = way.found(sent).await?;
-    let crashes = way.crashes();
+    let (mails, crashes) = (way.mails(), way.crashes());
     way.stop().await;
-    Ok(Outcome { tried, samples, sent, queue, dead, found, crashes })
+    Ok(Outcome { tried, samples, sent, queue, dead, found, mails, crashes })
 }

@@ -43,8 +43,8 @@ pub fn page(settings: &Settings, outcome: &Outcome) -> String {
             outcome.dead
         ),
         format!(
-            "- In the tables: {} rows, {} completed records, {} runs of handlers, {} of no event that was sent",
-            number(outcome.found.rows),
+            "- Mails: {}. In the lock table: {} completed records, {} runs of handlers, {} other records",
+            number(outcome.mails),
             number(outcome.found.completed),
             number(outcome.found.attempts),
             outcome.found.strange

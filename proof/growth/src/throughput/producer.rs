@@ -1,4 +1,4 @@
-//! The producer's process: sends events at the rate that it is given, until it is given another.
+//! The producer's process: sends orders at the rate that it is given, until it is given another.
 
 use std::time::Duration;
 
@@ -12,8 +12,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// The variable with the queue's URL.
 pub(super) const QUEUE_VARIABLE: &str = "GROWTH_QUEUE_URL";
-/// What each event says it is.
-pub(super) const TYPE: &str = "order.paid";
 /// How often what is due is sent.
 const TICK: Duration = Duration::from_millis(20);
 /// What is sent at once, at most; what is due beyond that waits, and is not made up for where it is more than a second's.
@@ -33,9 +31,9 @@ pub(super) struct Done {
     pub(super) sent: u64,
 }
 
-/// Returns the id of the event with this number.
-pub(super) fn event_id(number: u64) -> String {
-    format!("evt-{number:09}")
+/// Returns the id of the order with this number.
+pub(super) fn order_id(number: u64) -> String {
+    format!("ord-{number:09}")
 }
 
 /// Sends what it is told on standard input, until that ends.
@@ -70,8 +68,8 @@ pub async fn produce() -> Result<(), Error> {
         if count == 0 {
             continue;
         }
-        let events = (sent..sent + count).map(event).collect::<Result<Vec<_>, _>>()?;
-        for result in producer.send_all(events).await {
+        let orders = (sent..sent + count).map(order).collect::<Result<Vec<_>, _>>()?;
+        for result in producer.send_all(orders).await {
             result.map_err(|e| Error::new("a message was not sent").caused_by(e))?;
         }
         sent += count;
@@ -79,8 +77,13 @@ pub async fn produce() -> Result<(), Error> {
     }
 }
 
-fn event(number: u64) -> Result<Outgoing, Error> {
-    let id = event_id(number);
-    let body = json!({ "event_id": id, "type": TYPE, "amount_cents": number % 9_000, "currency": "EUR" }).to_string();
-    Ok(Outgoing::new(Key::new(id).map_err(Error::from)?, body))
+fn order(number: u64) -> Result<Outgoing, Error> {
+    let id = order_id(number);
+    let body = json!({
+        "order_id": id,
+        "customer_email": format!("ada-{number}@example.com"),
+        "items": [{ "sku": "tea", "quantity": 2, "unit_price_cents": 1_250 }],
+        "currency": "EUR",
+    });
+    Ok(Outgoing::new(Key::new(id).map_err(Error::from)?, body.to_string()))
 }

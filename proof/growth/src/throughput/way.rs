@@ -185,15 +185,17 @@ impl Way {
         Ok((queue, depth.visible + depth.in_flight + depth.delayed))
     }
 
-    /// What stands in the tables, for so many events.
+    /// What stands in the lock table, for so many orders.
     pub(super) async fn found(&mut self, sent: u64) -> Result<Found, Error> {
         let function = self.cloud.stack().functions.iter().find(|function| function.is_called(FUNCTION));
-        let table = |variable: &str| {
-            let name = function.and_then(|function| function.environment.get(variable));
-            name.cloned().ok_or_else(|| Error::new(format!("the function {FUNCTION} has no {variable}")))
-        };
-        let (rows, records) = (table("AUDIT_TABLE")?, table("CLAIMANT_TABLE")?);
-        self.database.ask(&Look { rows, records, prefix: format!("{FUNCTION}#"), sent }).await
+        let table = function.and_then(|function| function.environment.get("CLAIMANT_TABLE")).cloned();
+        let table = table.ok_or_else(|| Error::new(format!("the function {FUNCTION} has no CLAIMANT_TABLE")))?;
+        self.database.ask(&Look { table, prefix: format!("{FUNCTION}#"), sent }).await
+    }
+
+    /// How many mails the mailbox was asked for: each one counts, whatever became of it.
+    pub(super) fn mails(&self) -> u64 {
+        self.cloud.mailbox().attempts()
     }
 
     /// How often a process of the function ended before it should.
