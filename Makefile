@@ -15,11 +15,11 @@ MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
-.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage scale fuzz storm mutants package msrv clean tools binaries \
+.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage scale growth throughput fuzz storm mutants package msrv clean tools binaries \
 	tests test-it test-rest test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # By their names: for the whole workspace, cargo would also build what only tests need.
 run: ## Start the local cloud, send it a sample workload, and show what became of it; POSTGRES=throwaway: with inventory
@@ -130,6 +130,14 @@ outage: ## Run half an hour without what a consumer calls, with each means again
 
 scale: ## Run 20,000 messages a second on DynamoDB's partitions, on virtual time, and write the tables into docs/scale.md
 	cargo run --release --locked -p claimant-scale
+
+growth: ## Measure how cost grows with records, batches, keys, processes and groups, and write docs/growth.md; QUICK=1 for less, not written
+	nice cargo build --release --locked -p claimant-growth -p order-confirmation
+	$(BUILT)/release/claimant-growth growth $(if $(QUICK),--quick)
+
+throughput: ## Hold the highest rate of the whole way, from a producer to a table, for MINUTES; from 10 on, write docs/growth.md
+	nice cargo build --release --locked -p claimant-growth -p order-confirmation
+	$(BUILT)/release/claimant-growth throughput --seconds $$(($(MINUTES) * 60)) $(if $(RATE),--rate $(RATE))
 
 fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-decode -p claimant-dynamodb -p claimant-events \

@@ -2,6 +2,7 @@
 //!
 //! The engine is `dynoxide-rs` (SQLite underneath). No name of it appears in this module's interface.
 
+mod copies;
 mod front;
 mod lock;
 mod look;
@@ -152,6 +153,24 @@ impl DynamoDb {
     /// When there is no such table, or it holds more than [`ITEMS_MAX`] items.
     pub fn items(&self, table: &str) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
+        self.pages(table, |page| {
+            items.extend(page);
+            if items.len() <= ITEMS_MAX {
+                return Ok(());
+            }
+            Err(Error::new(format!(
+                "table {table} in {} holds more than {ITEMS_MAX} items, too many to read: use a fresh data directory",
+                self.place
+            )))
+        })?;
+        Ok(items)
+    }
+
+    /// Passes everything in a table to `take`, in no order and in pages of at most 1 MB, until that fails.
+    ///
+    /// # Errors
+    /// When there is no such table, or that of `take`.
+    pub fn pages(&self, table: &str, mut take: impl FnMut(Vec<Item>) -> Result<(), Error>) -> Result<(), Error> {
         let mut start = None;
         loop {
             let request =
@@ -160,16 +179,10 @@ impl DynamoDb {
                 .database
                 .scan(request)
                 .map_err(|e| Error::new(format!("table {table} in {} could not be read", self.place)).caused_by(e))?;
-            items.extend(page.items.unwrap_or_default().into_iter().map(Item));
-            if items.len() > ITEMS_MAX {
-                return Err(Error::new(format!(
-                    "table {table} in {} holds more than {ITEMS_MAX} items, too many to read: use a fresh data directory",
-                    self.place
-                )));
-            }
+            take(page.items.unwrap_or_default().into_iter().map(Item).collect())?;
             start = page.last_evaluated_key;
             if start.is_none() {
-                return Ok(items);
+                return Ok(());
             }
         }
     }

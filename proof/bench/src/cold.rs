@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::args::Cold;
-use crate::field::aws_variables;
+use crate::process::aws_variables;
 
 /// A function that asks for no work within this time does not start.
 const START_MAX: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! The field: who is measured, and how each is spoken to.
+//! The field: who is measured.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -6,15 +6,11 @@ use std::time::Duration;
 
 use claimant_core::Error;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::process::Command;
 
 use crate::args::Peers;
-use crate::contestant::{Answer, KEY_VARIABLE, MARK, REMAINING_MS, TABLE_VARIABLE, TOLD_VARIABLE, TWO_FIELDS};
-
-/// A contestant that says nothing for this long has failed.
-const ANSWER_MAX: Duration = Duration::from_secs(120);
+use crate::contestant::{Answer, KEY_VARIABLE, REMAINING_MS, TABLE_VARIABLE, TOLD_VARIABLE, TWO_FIELDS};
+use crate::process::Measured;
 
 /// How many messages of a batch a contestant works on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,12 +101,9 @@ pub(crate) enum Step {
 
 /// A contestant's process. It is killed when this is dropped.
 pub(crate) struct Contestant {
-    name: &'static str,
     /// What it says it is.
     pub(crate) versions: String,
-    child: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
+    process: Measured,
 }
 
 impl Contestant {
@@ -127,33 +120,19 @@ impl Contestant {
         let name = entry.name;
         let failed = |e: std::io::Error| Error::new(format!("the contestant {name} did not start")).caused_by(e);
         let mut command = command(name, peers).map_err(failed)?;
-        let kept = ["PATH", "HOME", "TMPDIR"].into_iter().filter_map(|v| Some((v, std::env::var_os(v)?)));
-        let mut child = command
-            .env_clear()
-            .envs(kept)
-            .envs(aws_variables(endpoint))
+        command
             .env(TABLE_VARIABLE, name)
             .envs(told.map(|told| (TOLD_VARIABLE, told.directory)))
             .envs(told.filter(|told| told.two_fields).map(|_| (KEY_VARIABLE, TWO_FIELDS)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             // Where things go wrong on purpose, what it logs of them is of no use.
-            .stderr(if told.is_some() { Stdio::null() } else { Stdio::inherit() })
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(failed)?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Error::new(format!("the contestant {name} has no pipes")));
-        };
-        let output = BufReader::new(output).lines();
-        let mut contestant = Self { name, versions: String::new(), child, input, output };
-        match contestant.answer().await? {
-            Answer::Ready { ready } => contestant.versions = ready,
+            .stderr(if told.is_some() { Stdio::null() } else { Stdio::inherit() });
+        let mut process = Measured::start(format!("the contestant {name}"), command, endpoint)?;
+        match process.answer().await? {
+            Answer::Ready { ready } => Ok(Self { versions: ready, process }),
             Answer::Began { .. } | Answer::Done { .. } => {
-                return Err(Error::new(format!("the contestant {name} began before it was told")));
+                Err(Error::new(format!("the contestant {name} began before it was told")))
             }
         }
-        Ok(contestant)
     }
 
     /// Has it do one batch.
@@ -180,9 +159,7 @@ impl Contestant {
         remaining_ms: u64,
     ) -> Result<(), Error> {
         let task = json!({ "concurrency": concurrency, "remaining_ms": remaining_ms, "event": event });
-        let line = format!("{task}\n");
-        let sent = timeout(ANSWER_MAX, self.input.write_all(line.as_bytes())).await;
-        sent.map_err(|e| self.silent(e))?.map_err(|e| self.silent(e))
+        self.process.tell(&task).await
     }
 
     /// What it says next of the batch that it has.
@@ -190,13 +167,13 @@ impl Contestant {
     /// # Errors
     /// When it ends, or does not answer in time.
     pub(crate) async fn step(&mut self) -> Result<Step, Error> {
-        match self.answer().await? {
+        match self.process.answer().await? {
             Answer::Began { began } => Ok(Step::Began(began)),
             Answer::Done { wall_ns, cpu_ns, ran, failed } => {
                 let (wall, cpu) = (Duration::from_nanos(wall_ns), Duration::from_nanos(cpu_ns));
                 Ok(Step::Done(Done { wall, cpu, ran, failed }))
             }
-            Answer::Ready { .. } => Err(Error::new(format!("the contestant {} began twice", self.name))),
+            Answer::Ready { .. } => Err(Error::new("a contestant began twice")),
         }
     }
 
@@ -204,24 +181,8 @@ impl Contestant {
     ///
     /// # Errors
     /// When the system does not.
-    pub(crate) async fn kill(mut self) -> Result<(), Error> {
-        self.child.kill().await.map_err(|e| self.silent(e))
-    }
-
-    async fn answer(&mut self) -> Result<Answer, Error> {
-        loop {
-            let line = timeout(ANSWER_MAX, self.output.next_line()).await.map_err(|e| self.silent(e))?;
-            let Some(line) = line.map_err(|e| self.silent(e))? else {
-                return Err(Error::new(format!("the contestant {} has ended: see its message above", self.name)));
-            };
-            if let Some(text) = line.strip_prefix(MARK) {
-                return serde_json::from_str(text).map_err(|e| self.silent(e));
-            }
-        }
-    }
-
-    fn silent(&self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::new(format!("the contestant {} gave no answer", self.name)).caused_by(cause)
+    pub(crate) async fn kill(self) -> Result<(), Error> {
+        self.process.kill().await
     }
 }
 
@@ -252,20 +213,6 @@ fn command(name: &str, peers: &Peers) -> std::io::Result<Command> {
             command
         }
     })
-}
-
-/// What a function's environment has on Lambda, for a store on this machine.
-pub(crate) fn aws_variables(endpoint: &str) -> [(&'static str, String); 8] {
-    [
-        ("AWS_REGION", "us-east-1".to_owned()),
-        ("AWS_DEFAULT_REGION", "us-east-1".to_owned()),
-        ("AWS_ACCESS_KEY_ID", "local".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
-        ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
-        ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.to_owned()),
-        ("AWS_LAMBDA_FUNCTION_NAME", "order-confirmation".to_owned()),
-        ("POWERTOOLS_SERVICE_NAME", "order-confirmation".to_owned()),
-    ]
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The machine, in one line.
 
 /// Processor, cores, memory and kernel, as far as the system tells.
-pub(crate) fn line() -> String {
+#[must_use]
+pub fn line() -> String {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let field = |text: &str, name: &str| {
         let mut fields = text.lines().filter_map(|line| line.split_once(':'));

@@ -30,15 +30,19 @@ const TIMER_LAG: Duration = Duration::from_millis(1);
 
 /// What has gone through the proxy so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(crate) requests: u64,
-    pub(crate) units: Units,
+pub struct Counts {
+    /// Requests.
+    pub requests: u64,
+    /// What they cost.
+    pub units: Units,
     /// How long the proxy has held requests back, in all.
-    pub(crate) held_back: Duration,
+    pub held_back: Duration,
 }
 
 impl Counts {
-    pub(crate) fn plus(self, other: Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests + other.requests,
             units: [self.units, other.units].into_iter().sum(),
@@ -46,7 +50,9 @@ impl Counts {
         }
     }
 
-    pub(crate) fn since(self, earlier: Self) -> Self {
+    /// What came after `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
         Self {
             requests: self.requests - earlier.requests,
             units: Units {
@@ -69,7 +75,7 @@ struct Gauge {
 
 /// A running store.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     address: SocketAddr,
     gauge: Arc<Gauge>,
 }
@@ -79,8 +85,15 @@ impl Store {
     ///
     /// # Errors
     /// When the database or its listeners cannot be started.
-    pub(crate) async fn start(tables: &[&str]) -> Result<Self, Error> {
-        let database = DynamoDb::in_memory().map_err(failed)?;
+    pub async fn start(tables: &[&str]) -> Result<Self, Error> {
+        Self::of(DynamoDb::in_memory().map_err(failed)?, tables).await
+    }
+
+    /// This database, with these tables.
+    ///
+    /// # Errors
+    /// When a table or the listeners cannot be made.
+    pub async fn of(database: DynamoDb, tables: &[&str]) -> Result<Self, Error> {
         for table in tables {
             database.create_table(&spec(table)).map_err(failed)?;
         }
@@ -92,16 +105,18 @@ impl Store {
         Ok(Self { address, gauge })
     }
 
-    pub(crate) fn endpoint(&self) -> String {
+    /// Where it listens.
+    pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Holds every request back for this long from now on.
-    pub(crate) fn set_latency(&self, latency_ms: u64) {
+    pub fn set_latency(&self, latency_ms: u64) {
         self.gauge.latency_ms.store(latency_ms, Ordering::Relaxed);
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    /// What has gone through so far.
+    pub fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             requests: read(&self.gauge.requests),

@@ -11,9 +11,11 @@ const TARGET_PREFIX: &str = "DynamoDB_20120810.";
 
 /// Units consumed. Reads are counted in halves, which is what an eventually consistent one costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Units {
-    pub(crate) writes: u64,
-    pub(crate) read_halves: u64,
+pub struct Units {
+    /// Write units.
+    pub writes: u64,
+    /// Halves of read units.
+    pub read_halves: u64,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +38,8 @@ impl Units {
     const WRITE: Self = Self { writes: 1, read_halves: 0 };
 
     /// What the request with this target and body costs. One that cannot be read costs nothing: it is refused.
-    pub(crate) fn of(target: &str, body: &[u8]) -> Self {
+    #[must_use]
+    pub fn of(target: &str, body: &[u8]) -> Self {
         let operation = target.strip_prefix(TARGET_PREFIX).unwrap_or_default();
         if matches!(operation, "PutItem" | "UpdateItem" | "DeleteItem") {
             return Self::WRITE;

@@ -51,19 +51,23 @@ pub(crate) fn event(workload: Workload, orders: u64, delivery: u64, size: usize)
         Workload::SentAgain => (delivery, 1),
         Workload::Redelivered => (orders, 2),
     };
-    let records: Vec<Value> = (0..size).map(|n| record(orders, ids, delivery, n, receive_count)).collect();
-    json!({ "Records": records })
+    let record = |n| {
+        let [order, id] = [format!("ord-{orders:06}-{n:06}"), format!("{ids:08x}-0000-4000-8000-{n:012x}")];
+        record(&order, &id, &format!("receipt-{delivery:06}-{n:06}"), receive_count)
+    };
+    json!({ "Records": (0..size).map(record).collect::<Vec<_>>() })
 }
 
-fn record(orders: u64, ids: u64, delivery: u64, n: usize, receive_count: u32) -> Value {
+/// One message with this order, message id and receipt handle.
+#[must_use]
+pub fn record(order_id: &str, message_id: &str, receipt_handle: &str, receive_count: u32) -> Value {
     let body = json!({
-        "order_id": format!("ord-{orders:06}-{n:06}"),
+        "order_id": order_id,
         "customer_email": "ada@example.com",
         "items": [{ "sku": "tea", "quantity": 2, "unit_price_cents": 1_250 }],
         "currency": "EUR",
     });
-    let id = format!("{ids:08x}-0000-4000-8000-{n:012x}");
-    message(&id, &format!("receipt-{delivery:06}-{n:06}"), &body.to_string(), receive_count)
+    message(message_id, receipt_handle, &body.to_string(), receive_count)
 }
 
 /// A message as Lambda hands it over.

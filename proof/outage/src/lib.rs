@@ -11,7 +11,9 @@
 //! | `world` | what is called, who sends, the processes |
 //! | `seen` | what is measured, each second and at the end |
 //! | `table`, `plot` | what was measured, for the book |
+//! | `book` | what any measurement writes into the book |
 
+mod book;
 mod clock;
 mod mapping;
 mod plot;
@@ -22,6 +24,7 @@ mod store;
 mod table;
 mod world;
 
+pub use book::{between, markdown};
 pub use clock::VirtualClock;
 pub use plot::plot;
 pub use seen::{Sample, Seen};

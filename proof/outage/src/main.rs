@@ -5,12 +5,11 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use claimant_outage::{Means, Seen, Setting, plot, table};
+use claimant_outage::{Means, Seen, Setting, between, plot, table};
 
 /// The chapter, and what is around its table.
 const CHAPTER: &str = "docs/breaker.md";
-const FROM: &str = "<!-- by make outage -->\n\n";
-const TO: &str = "\n\n<!-- to here -->";
+const TABLE: [&str; 2] = ["<!-- by make outage -->\n\n", "\n\n<!-- to here -->"];
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -26,9 +25,7 @@ fn main() -> Result<(), Failure> {
     }
     std::fs::write(root.join("docs/outage.svg"), plot(&setting, &runs))?;
     let chapter = std::fs::read_to_string(root.join(CHAPTER))?;
-    let (before, rest) = chapter.split_once(FROM).ok_or_else(|| format!("{CHAPTER} lacks {FROM:?}"))?;
-    let (_, after) = rest.split_once(TO).ok_or_else(|| format!("{CHAPTER} lacks {TO:?}"))?;
-    Ok(std::fs::write(root.join(CHAPTER), format!("{before}{FROM}{table}{TO}{after}"))?)
+    Ok(std::fs::write(root.join(CHAPTER), between(&chapter, TABLE, &table)?)?)
 }
 
 /// Runs them side by side: each has its own time.

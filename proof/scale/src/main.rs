@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use claimant_outage::between;
 use claimant_scale::{Case, Seen, cases, minutes, run, staying, table};
 
 /// The chapter, and what is around its tables.
@@ -35,13 +36,6 @@ fn main() -> Result<(), Failure> {
     let text = std::fs::read_to_string(&chapter)?;
     let text = between(&between(&text, TABLE, &table)?, MINUTES, &minutes)?;
     Ok(std::fs::write(chapter, text)?)
-}
-
-/// Returns the text with this between its markers.
-fn between(text: &str, [from, to]: [&str; 2], new: &str) -> Result<String, Failure> {
-    let (before, rest) = text.split_once(from).ok_or_else(|| format!("{CHAPTER} lacks {from:?}"))?;
-    let (_, after) = rest.split_once(to).ok_or_else(|| format!("{CHAPTER} lacks {to:?}"))?;
-    Ok(format!("{before}{from}{new}{to}{after}"))
 }
 
 /// Runs them on all cores: each has its own time.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_outage::{number, time};
+use claimant_outage::{markdown, number, time};
 
 use crate::case::Case;
 use crate::seen::{Sample, Seen};
@@ -44,16 +44,6 @@ pub fn minutes(case: &Case, seen: &Seen, by: usize) -> String {
         (name, [partitions, per_s, share(counts.throttled, all.asked()), visible])
     });
     markdown("minutes", ["partitions, at the end", "write units a second", "throttled", "waiting, at the end"], rows)
-}
-
-fn markdown<const N: usize>(
-    first: &str,
-    names: [&str; N],
-    rows: impl Iterator<Item = (String, [String; N])>,
-) -> String {
-    let head = [format!("| {first} | {} |", names.join(" | ")), format!("| ---{} |", " | ---:".repeat(N))];
-    let rows = rows.map(|(name, cells)| format!("| {name} | {} |", cells.join(" | ")));
-    head.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
 fn share(part: u64, all: u64) -> String {

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
 use aws_sdk_dynamodb::{Client, Config};
 use claimant_local::Error;
-use claimant_local::dynamodb::{Creation, DynamoDb};
+use claimant_local::dynamodb::{Creation, DynamoDb, Item};
 use claimant_local::faults::{Act, FaultSpec, Faults, Target};
 use claimant_local::journal::{Event, Journal, What};
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
@@ -113,7 +113,20 @@ async fn a_look_goes_through_all_pages() {
         let put = client.put_item().table_name("locks").item("id", AttributeValue::S(format!("k{i}")));
         put.item("pad", AttributeValue::S("x".repeat(390_000))).send().await.unwrap();
     }
-    assert_eq!(dynamodb.items("locks").unwrap().len(), 4);
+    let items = dynamodb.items("locks").unwrap();
+    assert_eq!(items.len(), 4);
+    let ids = ["c0", "c1"].map(str::to_owned);
+    dynamodb.copy_items("locks", &items[0], "id", ids).unwrap();
+    let mut pages = Vec::new();
+    let mut take = |page: Vec<Item>| {
+        pages.extend(
+            page.into_iter().map(|item| (item.text("id").unwrap().to_owned(), item.text("pad").unwrap().len())),
+        );
+        Ok(())
+    };
+    dynamodb.pages("locks", &mut take).unwrap();
+    pages.sort();
+    assert_eq!(pages, ["c0", "c1", "k0", "k1", "k2", "k3"].map(|id| (id.to_owned(), 390_000)));
     assert!(dynamodb.items("nothing").unwrap_err().to_string().contains("table nothing"));
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The protocol, which the peers in `peers/` speak too: after a line that says what is measured, in which version, one
 //! line of JSON comes in for each batch, a [`Task`], and one [`Answer`] goes out. Lines of an answer start with
-//! [`MARK`], so that a contestant may log what it likes. Reading the event is not part of the measurement, as it is
+//! [`MARK`](crate::process::MARK), so that a contestant may log what it likes. Reading the event is not part of the measurement, as it is
 //! the runtime's work on Lambda; decoding the bodies is.
 //!
 //! A message whose body has the field `told` is for [`crate::correctness`]: its handler says that it has begun, and ends as
@@ -17,17 +17,15 @@ use std::time::{Duration, Instant};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use claimant_core::Error;
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
+use crate::process::{cpu_time, say};
 use by_hand::ByHand;
 use told::handle;
 pub(crate) use told::{COMPLETE, FAIL, TOLD_VARIABLE};
 use with_claimant::WithClaimant;
 
-/// What the lines of a contestant start with that are meant for the benchmark.
-pub(crate) const MARK: &str = "claimant-bench ";
 /// The variable that names a contestant's table.
 pub(crate) const TABLE_VARIABLE: &str = "CLAIMANT_BENCH_TABLE";
 /// The variable that says what the key is made of, if it is not the order's id alone.
@@ -173,17 +171,4 @@ async fn measure(contestant: &mut Contestant, task: Task) -> Result<Answer, Erro
         ran: RAN.load(Ordering::Relaxed),
         failed: response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect(),
     })
-}
-
-fn say(answer: &Answer) -> Result<(), Error> {
-    let text = serde_json::to_string(answer).map_err(|e| Error::new("an answer is no JSON").caused_by(e))?;
-    println!("{MARK}{text}");
-    Ok(())
-}
-
-/// The processor time of this process so far.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    // OK because processor time is not negative, and its nanoseconds are below a second.
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
