@@ -127,7 +127,7 @@ async fn records(lab: &Lab, extent: &Extent) -> Result<[Table; 2], Error> {
         Table {
             title: "Records in the table: new messages",
             text: format!(
-                "Batches of {BATCH}, one process, keys that the table does not have. Beside it what the store takes for one bare \
+                "Batches of {BATCH}, one process, keys that the table does not have, which lie next to each other. Beside it what the store takes for one bare \
                  consistent `GetItem` and one bare `UpdateItem` of a random record, by the same client and without claimant, and \
                  what the store has in memory."
             ),
