@@ -112,8 +112,9 @@ impl Consumer<'_> {
             plan.fault("Cargo.toml: `members` of the workspace has no \"functions/*\": add it");
         }
         let sdk = (self.guarantee == Guarantee::Transactional).then_some(SDK);
+        let dependencies = insert::without_profiles(manifest);
         for inherited in INHERITED.into_iter().chain(sdk) {
-            if !insert::has_key(manifest, inherited) {
+            if !insert::has_key(&dependencies, inherited) {
                 plan.fault(format!("Cargo.toml: the workspace has no `{inherited}` for its members: add it"));
             }
         }

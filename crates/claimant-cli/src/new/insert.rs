@@ -48,6 +48,18 @@ pub(super) fn has_key(text: &str, key: &str) -> bool {
     text.lines().any(is_key)
 }
 
+/// Returns a manifest without its profiles, in which a dependency's name says only how it is compiled.
+pub(super) fn without_profiles(manifest: &str) -> String {
+    let mut in_profile = false;
+    let kept = manifest.lines().filter(|line| {
+        if line.starts_with('[') {
+            in_profile = line.starts_with("[profile.");
+        }
+        !in_profile
+    });
+    kept.flat_map(|line| [line, "\n"]).collect()
+}
+
 /// The lines, ended as those of the file that they are of.
 fn joined<'a>(lines: impl Iterator<Item = &'a str>, of: &str) -> String {
     let end = if of.contains("\r\n") { "\r\n" } else { "\n" };
@@ -114,5 +126,11 @@ mod tests {
         ] {
             assert_eq!(has_key(text, key), there, "{key}");
         }
+    }
+
+    #[test]
+    fn how_a_dependency_is_compiled_is_no_dependency() {
+        let text = "[workspace.dependencies]\nserde = \"1\"\n[profile.dev.package]\ntracing = { opt-level = 1 }\n[workspace.lints]\nx = 1\n";
+        assert_eq!(without_profiles(text), "[workspace.dependencies]\nserde = \"1\"\n[workspace.lints]\nx = 1\n");
     }
 }
