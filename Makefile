@@ -58,7 +58,7 @@ test-rest:
 	cargo test --workspace --locked --doc
 
 test-functions:
-	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test loaded --test servers --bin example -- --ignored
+	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test loaded --test servers --test counts --bin example -- --ignored
 
 test-lambda:
 	cargo test --workspace --locked --test it -- --ignored lambda_round

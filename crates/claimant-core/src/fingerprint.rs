@@ -132,10 +132,11 @@ pub(crate) fn numbers_are_exact(json: &str) -> bool {
 /// Returns what follows the string whose opening quote was just passed.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     loop {
-        rest = match rest {
-            [] | [b'\\'] => return &[],
+        let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len());
+        rest = match &rest[end..] {
             [b'"', tail @ ..] => return tail,
-            [b'\\', _, tail @ ..] | [_, tail @ ..] => tail,
+            [_escape, _escaped, tail @ ..] => tail,
+            [] | [_] => return &[],
         };
     }
 }

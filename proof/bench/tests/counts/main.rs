@@ -4,6 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+// The bounds are those of one instruction set.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod instructions;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -95,14 +99,17 @@ impl Function {
     }
 
     /// Runs one invocation, from the event's bytes to those of the answer.
-    fn invoke(&self, event: &[u8]) -> Counts {
+    fn run(&self, event: &[u8]) -> Vec<u8> {
         let deadline_ms = SystemClock.now().plus(PATIENCE).as_millis();
+        let event: SqsEvent = serde_json::from_slice(event).unwrap();
+        let report: Result<_, Error> = self.runtime.block_on(self.service.invoke(event, deadline_ms, ""));
+        serde_json::to_vec(&report.unwrap()).unwrap()
+    }
+
+    /// Runs one invocation, and counts.
+    fn invoke(&self, event: &[u8]) -> Counts {
         let mut answer = Vec::new();
-        let allocated = allocation_counter::measure(|| {
-            let event: SqsEvent = serde_json::from_slice(event).unwrap();
-            let report: Result<_, Error> = self.runtime.block_on(self.service.invoke(event, deadline_ms, ""));
-            answer = serde_json::to_vec(&report.unwrap()).unwrap();
-        });
+        let allocated = allocation_counter::measure(|| answer = self.run(event));
         assert_eq!(String::from_utf8(answer).unwrap(), r#"{"batchItemFailures":[]}"#);
         let metrics: Value = serde_json::from_str(&self.metrics.lock().unwrap()).unwrap();
         let metric = |name: &str| metrics[name].as_f64().unwrap_or_default();
@@ -196,7 +203,7 @@ fn the_engine_alone() {
     let bound =
         |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 0.0, read_units: 0.0 };
     let bounds =
-        [(1, bound(135.0, 37_000.0, 2.0)), (10, bound(63.0, 22_500.0, 20.0)), (1_000, bound(54.0, 18_500.0, 2_000.0))];
+        [(1, bound(128.0, 35_600.0, 2.0)), (10, bound(58.0, 21_500.0, 20.0)), (1_000, bound(49.0, 17_700.0, 2_000.0))];
     let mut faults = Vec::new();
     for (size, bound) in bounds {
         let function = Function::new(one_thread(), MemoryStore::new(), 10);
@@ -214,12 +221,12 @@ fn with_a_lock_table() {
     let done = |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 0.0, read_units: 1.0 };
     let bounds = [
         (1, 10, Load::Fresh, fresh(1_010.0, 193_000.0, 2.0)),
-        (10, 10, Load::Fresh, fresh(173.0, 43_500.0, 2.0)),
+        (10, 10, Load::Fresh, fresh(169.0, 42_700.0, 2.0)),
         // Every other batch is one of copies: they are claimed first, and read when that is refused.
-        (10, 10, Load::SentAgain, done(186.0, 33_000.0, 2.0)),
+        (10, 10, Load::SentAgain, done(183.0, 32_000.0, 2.0)),
         // What was delivered before is read first.
-        (10, 10, Load::Redelivered, done(128.0, 21_500.0, 1.0)),
-        (1_000, 10, Load::Fresh, fresh(120.0, 32_500.0, 95.0)),
+        (10, 10, Load::Redelivered, done(124.0, 20_700.0, 1.0)),
+        (1_000, 10, Load::Fresh, fresh(115.0, 31_500.0, 95.0)),
     ];
     let mut faults = Vec::new();
     for (size, concurrency, load, bound) in bounds {

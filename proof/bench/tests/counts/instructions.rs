@@ -1,0 +1,55 @@
+//! What a message takes of the processor, held to bounds by the instructions that valgrind counts: they hardly differ between runs and
+//! machines.
+//!
+//! The programs of tests are counted, as they are built for tests: what a deployed function takes is about a fifth of it, and grows and
+//! falls with it.
+
+use std::env;
+use std::process::Command;
+
+use claimant_core::MemoryStore;
+
+use crate::{Function, event, one_thread};
+
+/// Says how large the batches are that valgrind counts, how many there are, and how many of them are run.
+const COUNTED: &str = "CLAIMANT_COUNTED";
+
+/// What valgrind runs; by itself it does nothing.
+#[test]
+fn counted() {
+    let Ok(text) = env::var(COUNTED) else { return };
+    let numbers: Vec<usize> = text.split(' ').map(|number| number.parse().unwrap()).collect();
+    let [size, batches, run] = numbers[..] else { panic!("{COUNTED}={text}") };
+    let function = Function::new(one_thread(), MemoryStore::new(), 10);
+    let events: Vec<_> = (0..batches).map(|n| event(n * size..(n + 1) * size, "1", 1)).collect();
+    for event in &events[..run] {
+        assert_eq!(function.run(event), br#"{"batchItemFailures":[]}"#);
+    }
+}
+
+/// Returns the instructions of a process that makes so many batches, and runs some of them.
+fn instructions(size: usize, batches: usize, run: usize) -> u64 {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(env::current_exe().unwrap());
+    command.args(["--exact", "instructions::counted"]).env(COUNTED, format!("{size} {batches} {run}"));
+    let output = command.output().expect("valgrind is here: scripts/tools services installs it");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stdout));
+    let line = said.lines().find_map(|line| line.split_once("Collected :")).expect("callgrind says it");
+    line.1.trim().parse().unwrap()
+}
+
+#[test]
+#[ignore = "needs valgrind: make test"]
+fn a_message_takes_few_instructions() {
+    let mut faults = Vec::new();
+    for (size, batches, most) in [(1, 41, 447_000), (10, 11, 237_000), (100, 3, 219_000)] {
+        let [one, all] = [1, batches].map(|run| instructions(size, batches, run));
+        let each = (all - one) / (size * (batches - 1)) as u64;
+        println!("{size} fresh, in memory: {each} instructions a message");
+        if each > most {
+            faults.push(format!("batches of {size}: {each} instructions a message, at most {most} wanted"));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
