@@ -14,7 +14,7 @@ use tokio::time::timeout;
 /// What the lines of a process start with that are answers; it may print others.
 pub const MARK: &str = "claimant-bench ";
 
-/// A process that says nothing for this long has failed.
+/// A process that says nothing for this long has failed, unless it is given longer.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
 
 /// A process that is measured. It is killed when this is dropped.
@@ -25,6 +25,7 @@ pub struct Measured {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
+    answer_max: Duration,
 }
 
 impl Measured {
@@ -42,7 +43,14 @@ impl Measured {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::new(format!("{name} has no pipes")));
         };
-        Ok(Self { name, child, input, output: BufReader::new(output).lines() })
+        Ok(Self { name, child, input, output: BufReader::new(output).lines(), answer_max: ANSWER_MAX })
+    }
+
+    /// Waits this long for an answer.
+    #[must_use]
+    pub fn within(mut self, answer_max: Duration) -> Self {
+        self.answer_max = answer_max;
+        self
     }
 
     /// Its id, while it runs.
@@ -66,7 +74,7 @@ impl Measured {
     pub async fn tell(&mut self, task: &impl Serialize) -> Result<(), Error> {
         let mut task = serde_json::to_string(task).map_err(|e| self.silent(e))?;
         task.push('\n');
-        let sent = timeout(ANSWER_MAX, self.input.write_all(task.as_bytes())).await;
+        let sent = timeout(self.answer_max, self.input.write_all(task.as_bytes())).await;
         sent.map_err(|e| self.silent(e))?.map_err(|e| self.silent(e))
     }
 
@@ -84,7 +92,7 @@ impl Measured {
     /// When it ends, or does not answer in time.
     pub async fn answer<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         loop {
-            let line = timeout(ANSWER_MAX, self.output.next_line()).await.map_err(|e| self.silent(e))?;
+            let line = timeout(self.answer_max, self.output.next_line()).await.map_err(|e| self.silent(e))?;
             let Some(line) = line.map_err(|e| self.silent(e))? else {
                 return Err(Error::new(format!("{} has ended: see its message above", self.name)));
             };

@@ -25,6 +25,8 @@ pub(super) const FUNCTION_PART: usize = 2;
 /// No DynamoDB is asked by these processes.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
+/// At the end each record is read: more than a million, after ten minutes.
+const READ_MAX: Duration = Duration::from_secs(1_800);
 /// Between two looks.
 const SECOND: Duration = Duration::from_secs(1);
 /// A queue is empty where what waits is less than what comes in a quarter of a second.
@@ -77,7 +79,8 @@ impl Way {
         let template = settings.root.join("template.yaml");
         let mut command = Command::new(&settings.program);
         command.arg("database").arg(&template);
-        let mut database = Measured::start("the database".to_owned(), command, NOWHERE)?;
+        let database = Measured::start("the database".to_owned(), command, NOWHERE)?;
+        let mut database = database.within(READ_MAX);
         let Ready { address } = database.answer().await?;
         let config = CloudConfig {
             parameters: [("MaximumConcurrency".to_owned(), settings.concurrency.to_string())].into(),
