@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use claimant_bench::machine;
 use claimant_growth::throughput::{self, Settings};
 use claimant_growth::{Extent, bounds, worker};
-use claimant_outage::between;
+use claimant_outage::write_into;
 use clap::{Parser, Subcommand};
 
 /// The chapter, and what is around its parts.
@@ -109,9 +109,7 @@ fn root() -> PathBuf {
 }
 
 fn write(markers: [&str; 2], new: &str) -> Result<(), Failure> {
-    let chapter = root().join(CHAPTER);
-    let text = std::fs::read_to_string(&chapter)?;
-    Ok(std::fs::write(chapter, between(&text, markers, new)?)?)
+    Ok(write_into(CHAPTER, &[(markers, new)])?)
 }
 
 /// What was run, where and when.

@@ -1,5 +1,8 @@
 //! What measurements write into the book.
 
+use std::fs;
+use std::path::Path;
+
 /// Returns a table, in Markdown: a row for each name with its cells.
 #[must_use]
 pub fn markdown<C: IntoIterator<Item = String>>(
@@ -14,12 +17,17 @@ pub fn markdown<C: IntoIterator<Item = String>>(
     head.into_iter().chain(rows.into_iter().map(row)).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a chapter's text with this between its markers.
+/// Writes parts into a chapter, whose path begins at the top of the repository: each between its two markers, and all or none.
 ///
 /// # Errors
-/// When it lacks one of them: a sentence.
-pub fn between(text: &str, [from, to]: [&str; 2], new: &str) -> Result<String, String> {
-    let (before, rest) = text.split_once(from).ok_or_else(|| format!("the chapter lacks {from:?}"))?;
-    let (_, after) = rest.split_once(to).ok_or_else(|| format!("the chapter lacks {to:?}"))?;
-    Ok(format!("{before}{from}{new}{to}{after}"))
+/// When the chapter lacks a marker, or cannot be read or written: a sentence that names it.
+pub fn write_into(chapter: &str, parts: &[([&str; 2], &str)]) -> Result<(), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(chapter);
+    let mut text = fs::read_to_string(&path).map_err(|e| format!("{chapter} cannot be read: {e}"))?;
+    for ([from, to], new) in parts {
+        let (before, rest) = text.split_once(from).ok_or_else(|| format!("{chapter} lacks {from:?}"))?;
+        let (_, after) = rest.split_once(to).ok_or_else(|| format!("{chapter} lacks {to:?}"))?;
+        text = format!("{before}{from}{new}{to}{after}");
+    }
+    fs::write(&path, text).map_err(|e| format!("{chapter} cannot be written: {e}"))
 }

@@ -24,7 +24,7 @@ mod store;
 mod table;
 mod world;
 
-pub use book::{between, markdown};
+pub use book::{markdown, write_into};
 pub use clock::VirtualClock;
 pub use plot::plot;
 pub use seen::{Sample, Seen};

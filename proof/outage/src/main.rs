@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use claimant_outage::{Means, Seen, Setting, between, plot, table};
+use claimant_outage::{Means, Seen, Setting, plot, table, write_into};
 
 /// The chapter, and what is around its table.
 const CHAPTER: &str = "docs/breaker.md";
@@ -24,8 +24,7 @@ fn main() -> Result<(), Failure> {
         return Ok(std::fs::write(root.join("target/outage.svg"), plot(&setting, &runs))?);
     }
     std::fs::write(root.join("docs/outage.svg"), plot(&setting, &runs))?;
-    let chapter = std::fs::read_to_string(root.join(CHAPTER))?;
-    Ok(std::fs::write(root.join(CHAPTER), between(&chapter, TABLE, &table)?)?)
+    Ok(write_into(CHAPTER, &[(TABLE, &table)])?)
 }
 
 /// Runs them side by side: each has its own time.

@@ -57,3 +57,19 @@ fn with_a_limit_the_backlog_is_worked_off_at_its_rate() {
     let bound = limit + limit / 50 + setting.invocations as u64;
     assert!(seen.samples.iter().all(|sample| u64::from(sample.calls) <= bound), "{}", seen.calls_most());
 }
+
+#[test]
+fn parts_are_written_between_their_markers_all_or_none() {
+    let path = std::env::temp_dir().join(format!("claimant-chapter-{}.md", std::process::id()));
+    let chapter = path.to_str().expect("a temporary directory with a plain name");
+    let read = || std::fs::read_to_string(&path).expect("it was written");
+    std::fs::write(&path, "a <1>old</> b <2></> c").expect("temporary files can be written");
+    claimant_outage::write_into(chapter, &[(["<1>", "</>"], "new"), (["<2>", "</>"], "x")])
+        .expect("both markers are there");
+    assert_eq!(read(), "a <1>new</> b <2>x</> c");
+    let error = claimant_outage::write_into(chapter, &[(["<1>", "</>"], "lost"), (["<3>", "</>"], "x")])
+        .expect_err("one is not");
+    assert_eq!(error, format!("{chapter} lacks \"<3>\""));
+    assert_eq!(read(), "a <1>new</> b <2>x</> c");
+    std::fs::remove_file(&path).expect("it is ours");
+}

@@ -2,11 +2,10 @@
 //! once more, and nothing is written.
 
 use std::error::Error;
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use claimant_outage::between;
+use claimant_outage::write_into;
 use claimant_scale::{Case, Seen, cases, minutes, run, staying, table};
 
 /// The chapter, and what is around its tables.
@@ -32,10 +31,7 @@ fn main() -> Result<(), Failure> {
     if by.is_some() {
         return Ok(());
     }
-    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(CHAPTER);
-    let text = std::fs::read_to_string(&chapter)?;
-    let text = between(&between(&text, TABLE, &table)?, MINUTES, &minutes)?;
-    Ok(std::fs::write(chapter, text)?)
+    Ok(write_into(CHAPTER, &[(TABLE, &table), (MINUTES, &minutes)])?)
 }
 
 /// Runs them on all cores: each has its own time.

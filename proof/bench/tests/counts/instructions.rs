@@ -1,8 +1,7 @@
 //! What a message takes of the processor, held to bounds by the instructions that valgrind counts: they hardly differ between runs and
 //! machines.
 //!
-//! The programs of tests are counted, as they are built for tests: what a deployed function takes is about a fifth of it, and grows and
-//! falls with it.
+//! The programs of tests are counted, as they are built for tests: a deployed function, which is optimised more, takes fewer.
 
 use std::env;
 use std::process::Command;
