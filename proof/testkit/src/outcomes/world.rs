@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use futures_util::future::join_all;
 
+use super::at_once::AtOnce;
 use super::cases::PLAIN;
 use super::{Case, Setting};
 use crate::clock::MovableClock;
@@ -71,6 +72,7 @@ impl World {
     /// As for [`new`](Self::new).
     #[must_use]
     pub fn of(store: Arc<dyn Store>, timeout: Duration, case: &Case) -> Self {
+        let store = if case.calls.is_some() { Arc::new(AtOnce::new(store)) } else { store };
         let (store, clock, runs) = (FaultyStore::new(store), MovableClock::start(), Arc::default());
         let token = OwnerToken::draw().expect("a test machine has random bytes");
         let stage = Stage { store: store.clone(), clock: clock.clone(), runs: Arc::clone(&runs), timeout };
