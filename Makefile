@@ -34,8 +34,8 @@ dev: ## Start the local cloud and leave it up; Ctrl-C stops it
 test: ## Everything: lints, unit and integration tests, the template, a round of cargo lambda
 	cargo fmt --all --check
 	@$(MAKE) -j2 tools tests
-	@# While one waits, another computes. The longest come first.
-	@$(MAKE) -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+	@# While one waits, another computes. The longest come first, and what only computes stands back for what waits for others.
+	@$(MAKE) -j5 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
 		test-it test-rest test-seeds test-new test-storm test-functions test-templates test-licences
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
@@ -64,7 +64,7 @@ test-lambda:
 	cargo test --workspace --locked --test it -- --ignored lambda_round
 
 test-seeds:
-	cargo test --workspace --locked --test simulation -- --ignored
+	nice cargo test --workspace --locked --test simulation -- --ignored
 
 test-storm:
 	$(BUILT)/debug/claimant-storm --seconds 15
