@@ -32,6 +32,8 @@ use front::Observed;
 pub const FILE_NAME: &str = "dynamodb.sqlite";
 /// Items that [`DynamoDb::items`] reads at most.
 pub const ITEMS_MAX: usize = 100_000;
+/// Items of a page. Without a limit, the database reads all that is left of a table for each page.
+const PAGE_MAX: usize = 1_000;
 
 /// The embedded DynamoDB. Clones share one database.
 #[derive(Clone)]
@@ -166,15 +168,19 @@ impl DynamoDb {
         Ok(items)
     }
 
-    /// Passes everything in a table to `take`, in no order and in pages of at most 1 MB, until that fails.
+    /// Passes everything in a table to `take`, in no order and in pages of at most 1,000 items and 1 MB, until that fails.
     ///
     /// # Errors
     /// When there is no such table, or that of `take`.
     pub fn pages(&self, table: &str, mut take: impl FnMut(Vec<Item>) -> Result<(), Error>) -> Result<(), Error> {
         let mut start = None;
         loop {
-            let request =
-                ScanRequest { table_name: table.to_owned(), exclusive_start_key: start, ..ScanRequest::default() };
+            let request = ScanRequest {
+                table_name: table.to_owned(),
+                limit: Some(PAGE_MAX),
+                exclusive_start_key: start,
+                ..ScanRequest::default()
+            };
             let page = self
                 .database
                 .scan(request)
