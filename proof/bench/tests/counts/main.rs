@@ -252,3 +252,20 @@ fn with_a_lock_table() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
+
+#[test]
+fn nothing_stays_in_memory() {
+    let (database, runtime) = (Database::start(), one_thread());
+    let table = database.lock_table(&runtime);
+    let function = Function::new(runtime, table, 10);
+    let stays = |part: usize| {
+        let rounds = part * 50..(part + 1) * 50;
+        let events: Vec<_> = rounds.map(|round| event(round * 10..(round + 1) * 10, "1", 1)).collect();
+        let run = || events.iter().for_each(|event| drop(function.run(event)));
+        allocation_counter::measure(run).bytes_current
+    };
+    // A connection, or a buffer that grows, stays once; a leak is in every part.
+    let parts = [0, 1, 2, 3].map(stays);
+    println!("of 500 messages each, in memory at the end: {parts:?} bytes");
+    assert!(parts.iter().any(|bytes| *bytes <= 0), "{parts:?} bytes stay of 500 messages");
+}
