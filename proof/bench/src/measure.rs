@@ -93,12 +93,21 @@ impl Series {
     }
 }
 
+/// What a contestant has opened since it began, for how many messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Opened {
+    pub(crate) connections: u64,
+    pub(crate) messages: u64,
+}
+
 /// All that was measured.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     pub(crate) series: BTreeMap<Cell, Series>,
     /// What each contestant says it is, or why it was not measured, in the order of [`FIELD`].
     pub(crate) versions: Vec<Result<String, String>>,
+    /// Connections that each contestant has opened to the store, and the messages that it got, in the order of [`FIELD`].
+    pub(crate) opened: [Opened; FIELD.len()],
     /// How long requests were really held back, in milliseconds, by latency.
     pub(crate) held_back_ms: BTreeMap<u64, f64>,
 }
@@ -111,6 +120,8 @@ struct Bench {
     results: Results,
     /// Numbers every event.
     events: u64,
+    /// Draws whose turn comes next: who runs after a large process finds the caches cold.
+    order: fastrand::Rng,
 }
 
 /// Measures the whole grid.
@@ -126,7 +137,7 @@ pub(crate) async fn run(grid: &'static Grid, peers: &Peers) -> Result<Results, E
         contestants.push(started.ok());
     }
     let results = Results { versions, ..Results::default() };
-    let mut bench = Bench { store, contestants, grid, results, events: 0 };
+    let mut bench = Bench { store, contestants, grid, results, events: 0, order: fastrand::Rng::with_seed(0) };
     bench.warm_up().await?;
     for &latency_ms in grid.latencies_ms {
         bench.store.set_latency(latency_ms);
@@ -221,8 +232,10 @@ impl Bench {
                 self.results.series.insert(cell, series);
             }
         }
+        let mut turns = open.clone();
         for _ in 0..rounds {
-            for &cell in &open {
+            self.order.shuffle(&mut turns);
+            for &cell in &turns {
                 self.turn(cell).await?;
             }
         }
@@ -263,7 +276,11 @@ impl Bench {
             return Err(Error::new(format!("{} is not there to be measured", FIELD[contestant].title)));
         };
         let done = running.run(&event, concurrency.unwrap_or(size)).await?;
-        Ok((done, self.store.counts().since(before), orders))
+        let counts = self.store.counts().since(before);
+        let opened = &mut self.results.opened[contestant];
+        opened.connections += counts.connections;
+        opened.messages += size as u64;
+        Ok((done, counts, orders))
     }
 
     /// How long a batch is expected to take by the series of the next smaller size, if that is too long; or the

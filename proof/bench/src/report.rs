@@ -34,8 +34,9 @@ pub(crate) fn page(options: &Run, measured: &Measured<'_>) -> String {
     let _ = writeln!(
         text,
         "\n## At a glance\n\nFresh messages in batches of 10 and of 1,000, at {latency_ms} ms; where concurrency can be set, it \
-         is {concurrency}. Requests and processor time are for each message.\n\n{}",
-        tables::glance(results)
+         is {concurrency}. Requests and processor time are for each message.\n\n{}\n{}\n",
+        tables::glance(results),
+        opened(results)
     );
     for (file, alt, _) in chart::all(results) {
         let _ = writeln!(text, "![{alt}]({file})\n");
@@ -65,6 +66,19 @@ pub(crate) fn page(options: &Run, measured: &Measured<'_>) -> String {
     let _ = writeln!(text, "## Cold starts\n\n{}", self::cold(cold));
     let _ = writeln!(text, "## What was not measured\n\n{}\n{}", NOT_MEASURED.trim_end(), left_out(results, played));
     format!("{}\n", text.trim_end())
+}
+
+/// The connections of each contestant, in a sentence.
+fn opened(results: &Results) -> String {
+    let of = FIELD.iter().zip(&results.opened).filter(|(_, opened)| opened.messages > 0).map(|(entry, opened)| {
+        // OK because there are a few million of them.
+        let per_thousand = opened.connections as f64 * 1e3 / opened.messages as f64;
+        format!("{} {per_thousand:.2}", entry.title)
+    });
+    format!(
+        "Connections to the store for 1,000 messages, over the whole run with its warming up; with TLS, each is a handshake: {}.",
+        of.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Cold starts, as a table.

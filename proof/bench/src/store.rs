@@ -31,6 +31,8 @@ const TIMER_LAG: Duration = Duration::from_millis(1);
 /// What has gone through the proxy so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
+    /// Connections that were opened; with TLS, each would be a handshake.
+    pub connections: u64,
     /// Requests.
     pub requests: u64,
     /// What they cost.
@@ -44,6 +46,7 @@ impl Counts {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
+            connections: self.connections + other.connections,
             requests: self.requests + other.requests,
             units: [self.units, other.units].into_iter().sum(),
             held_back: self.held_back + other.held_back,
@@ -54,6 +57,7 @@ impl Counts {
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
+            connections: self.connections - earlier.connections,
             requests: self.requests - earlier.requests,
             units: Units {
                 writes: self.units.writes - earlier.units.writes,
@@ -67,6 +71,7 @@ impl Counts {
 #[derive(Debug, Default)]
 struct Gauge {
     latency_ms: AtomicU64,
+    connections: AtomicU64,
     requests: AtomicU64,
     writes: AtomicU64,
     read_halves: AtomicU64,
@@ -119,6 +124,7 @@ impl Store {
     pub fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
+            connections: read(&self.gauge.connections),
             requests: read(&self.gauge.requests),
             units: Units { writes: read(&self.gauge.writes), read_halves: read(&self.gauge.read_halves) },
             held_back: Duration::from_micros(read(&self.gauge.held_back_us)),
@@ -163,6 +169,7 @@ fn serve(database: DynamoDb) -> io::Result<SocketAddr> {
 async fn accept(listener: TcpListener, behind: SocketAddr, gauge: Arc<Gauge>) {
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
+        gauge.connections.fetch_add(1, Ordering::Relaxed);
         let gauge = Arc::clone(&gauge);
         tokio::spawn(async move {
             if let Err(e) = pass_on(client, behind, &gauge).await {
