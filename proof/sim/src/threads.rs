@@ -5,6 +5,7 @@
 //! threads are real, and the same seed gives the same run all the same.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct HandlerThread {
     pub handlers: Handle,
     turn: Mutex<Turn>,
     changed: Condvar,
+    /// Whether its last turn began without new work, so that nothing was left over at its end.
+    settled: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +62,8 @@ impl Threads {
         // Without timers: those of the simulation are used, which are on virtual time.
         let runtime = Builder::new_current_thread().build().expect("a runtime without I/O and time needs nothing");
         let (handlers, turn) = (runtime.handle().clone(), Mutex::new(Turn::Simulation));
-        let thread = Arc::new(HandlerThread { handlers, turn, changed: Condvar::new() });
+        let thread =
+            Arc::new(HandlerThread { handlers, turn, changed: Condvar::new(), settled: AtomicBool::new(true) });
         let mine = Arc::clone(&thread);
         let work = move || {
             MINE.set(Some(Arc::clone(&mine)));
@@ -108,6 +112,8 @@ impl HandlerThread {
         if *turn == from {
             *turn = to;
         }
+        // Whoever wakes up needs the lock.
+        drop(turn);
         self.changed.notify_all();
     }
 
@@ -117,8 +123,24 @@ impl HandlerThread {
         *self.changed.wait_while(self.turn(), waits).unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it has anything to do. What others spawn and wake on its runtime is queued where they see it; what its own tasks
+    /// wake is not, but that runs in the same turn or in the next.
+    fn has_work(&self) -> bool {
+        match *self.turn() {
+            Turn::Simulation => {
+                let nothing_new = self.handlers.metrics().global_queue_depth() == 0;
+                !(nothing_new && self.settled.swap(nothing_new, Ordering::Relaxed))
+            }
+            Turn::Released => {
+                self.settled.store(false, Ordering::Relaxed);
+                true
+            }
+            Turn::Handlers | Turn::Blocked | Turn::Over => false,
+        }
+    }
+
     fn let_run(&self) {
-        if matches!(*self.turn(), Turn::Simulation | Turn::Released) {
+        if self.has_work() {
             self.set(Turn::Handlers);
             self.wait_for(|turn| turn != Turn::Handlers);
         }
