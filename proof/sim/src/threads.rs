@@ -129,7 +129,8 @@ impl HandlerThread {
         match *self.turn() {
             Turn::Simulation => {
                 let nothing_new = self.handlers.metrics().global_queue_depth() == 0;
-                !(nothing_new && self.settled.swap(nothing_new, Ordering::Relaxed))
+                let settled = self.settled.swap(nothing_new, Ordering::Relaxed);
+                !(nothing_new && settled)
             }
             Turn::Released => {
                 self.settled.store(false, Ordering::Relaxed);
