@@ -210,6 +210,10 @@ pub const LIMIT_LEASE_MS: u64 = 15_000;
 /// How late a call may be for the next one in its slot to be on time again. By as much a burst can be larger than the slots.
 pub const LIMIT_LATE_MS: u64 = 20;
 
+/// How long before the end of a slot's lease a message must be visible again for a turn in it: what queues round up, and take to
+/// deliver.
+pub(crate) const LIMIT_BACK_MS: u64 = 3_000;
+
 /// How long a process keeps a slot before it lets others have it, or sixty times as long as between two calls where that is more.
 pub(crate) const LIMIT_TERM_MS: u64 = 60_000;
 

@@ -58,6 +58,7 @@ impl<'a> Batch<'a> {
     /// Moves everything until each message has its outcome.
     pub(crate) async fn drive(mut self) -> Report {
         self.cx.warn_if_no_time();
+        self.cx.warn_if_slower_than_its_limit();
         loop {
             self.advance_lanes();
             let under_way = self.claiming.in_flight() + self.running.len();

@@ -9,6 +9,7 @@ use super::admission::{self, Learned};
 use super::asker::Asker;
 use super::invocation::Part;
 use super::shared_breaker::SharedBreaker;
+use super::shared_limit::now;
 use super::slots::Slots;
 use super::work::Delivery;
 use crate::backoff;
@@ -148,6 +149,17 @@ impl<'a> BatchContext<'a> {
         }
     }
 
+    /// Warns where a process that has just been granted a slot of its limit can begin nothing in an invocation as long as this one.
+    pub(crate) fn warn_if_slower_than_its_limit(&self) {
+        let total = self.schedule.total();
+        let interval =
+            self.shared.slots.limit.as_ref().map_or(Duration::ZERO, |limit| limit.with(|slots| slots.interval()));
+        if self.events > 0 && !total.is_zero() && interval >= total {
+            let (interval_ms, time_ms) = (interval.as_millis(), total.as_millis());
+            tracing::warn!(consumer = %self.name(), interval_ms, time_ms, "a process begins with a wait as long as between two calls of its limit, and an invocation has no more time than that: messages lose receives. The function's timeout must be longer");
+        }
+    }
+
     /// Logs a claim: at `INFO` if that is set, else at `DEBUG`. No key, and nothing of the body.
     pub(crate) fn log_claim(&self, delivery: &Delivery, claim: &Claim) {
         let (consumer, message_id, receive_count) =
@@ -259,6 +271,13 @@ impl<'a> BatchContext<'a> {
     /// Returns whether a message that was not started waits for the limit of what its handler calls.
     pub(crate) fn is_limited(&self) -> bool {
         self.shared.slots.limit.as_ref().is_some_and(|limit| limit.is_short(self.shared.clock.as_ref()))
+    }
+
+    /// Returns after how long a message has its turn within the limit that came too early in this invocation, if it comes back to
+    /// this process.
+    pub(crate) fn turn_promised(&self) -> Option<Duration> {
+        let limit = self.shared.slots.limit.as_ref()?;
+        limit.with(|slots| slots.promise(now(self.shared.clock.as_ref())))
     }
 
     /// Returns when a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies

@@ -109,7 +109,9 @@ impl BatchContext<'_> {
         if self.holds_back() {
             Answer::failure(Outcome::BreakerOpen, self.held_delay(message))
         } else if self.is_limited() && !self.schedule.total().is_zero() {
-            Answer::failure(Outcome::RateLimited, backoff::limited_delay(receives, self.schedule.total(), id))
+            let turn = self.turn_promised();
+            let delay = turn.unwrap_or_else(|| backoff::limited_delay(receives, self.schedule.total(), id));
+            Answer::failure(Outcome::RateLimited, delay)
         } else {
             self.not_started(message)
         }

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use super::rate::Allowed;
 use crate::clock::Timestamp;
 use crate::limits::{
-    LIMIT_ASK_MS, LIMIT_LATE_MS, LIMIT_LEASE_MS, LIMIT_LEFT_MS, LIMIT_LOOK_MS, LIMIT_NEXT_MS, LIMIT_TERM_MS,
+    LIMIT_ASK_MS, LIMIT_BACK_MS, LIMIT_LATE_MS, LIMIT_LEASE_MS, LIMIT_LEFT_MS, LIMIT_LOOK_MS, LIMIT_NEXT_MS,
+    LIMIT_TERM_MS,
 };
 
 /// A slot is kept for so many intervals at least.
@@ -42,6 +43,8 @@ struct Slot {
     /// When the next call may begin.
     next_at: Instant,
     used: bool,
+    /// The last turn in it for which a message comes back.
+    promised: Option<Instant>,
     /// Calls that run, where it matters how many.
     running: u32,
 }
@@ -99,7 +102,8 @@ impl Slots {
         self.allowed.used(self.slots)
     }
 
-    fn interval(&self) -> Duration {
+    /// Returns the time between two calls in a slot.
+    pub(crate) fn interval(&self) -> Duration {
         self.allowed.interval(self.used())
     }
 
@@ -243,7 +247,7 @@ impl Slots {
             Claimed::Held { asked, lease_until } => {
                 let (ends_at, renew_at) = (asked.mono + ms(LIMIT_LEASE_MS), asked.mono + ms(LIMIT_LEASE_MS / 2));
                 let (since, next_at) = (now.mono, now.mono + self.interval());
-                let (renewing, used, running) = (false, false, 0);
+                let (renewing, used, promised, running) = (false, false, None, 0);
                 self.held.push(Slot {
                     number,
                     lease_until,
@@ -253,6 +257,7 @@ impl Slots {
                     since,
                     next_at,
                     used,
+                    promised,
                     running,
                 });
                 self.ask_at = now.mono + ms(LIMIT_NEXT_MS);
@@ -306,17 +311,39 @@ impl Slots {
         self.short |= !self.held.is_empty();
     }
 
+    /// Returns after how long a message has its turn in a slot that was granted too late for a call in this invocation: within its
+    /// lease, in which the message must be received again. Such a slot is kept until then. `None` where there is none, or all its
+    /// turns are for others.
+    pub(crate) fn promise(&mut self, now: Now) -> Option<Duration> {
+        self.forget(now);
+        let interval = self.interval();
+        let turn = |slot: &Slot| slot.promised.map_or(slot.next_at, |last| last + interval);
+        let unused = self.open(now).filter(|(slot, _)| !slot.used).map(|(slot, _)| (turn(slot), slot));
+        let in_time = unused.filter(|(at, slot)| *at + ms(LIMIT_BACK_MS) <= slot.ends_at);
+        let (at, number) = in_time.map(|(at, slot)| (at, slot.number)).min()?;
+        self.held.iter_mut().filter(|slot| slot.number == number).for_each(|slot| slot.promised = Some(at));
+        Some(at.saturating_duration_since(now.mono))
+    }
+
     /// Returns the slots that are let go where the process may have no more work. None where messages had to wait for their calls,
-    /// since the next batch then most likely comes at once; and none but the only one where no other process was met: kept, they cost
-    /// nothing, and a call in them waits for nothing.
+    /// since the next batch then most likely comes at once; none to which messages come back; and none but the only one where no
+    /// other process was met: kept, they cost nothing, and a call in them waits for nothing.
     pub(crate) fn leave(&mut self, now: Now) -> Vec<u32> {
         let keeps = self.used() > 1 && self.contended_until <= now.mono;
-        if std::mem::take(&mut self.short) || keeps { Vec::new() } else { self.leave_all() }
+        if std::mem::take(&mut self.short) || keeps {
+            return Vec::new();
+        }
+        let is_awaited = |slot: &Slot| slot.promised.is_some_and(|last| now.mono < last + ms(LIMIT_BACK_MS));
+        self.let_go(|slot| !is_awaited(slot))
     }
 
     /// Returns all slots that are not used, which are let go where the process ends.
     pub(crate) fn leave_all(&mut self) -> Vec<u32> {
-        let is_idle = |slot: &mut Slot| slot.running == 0 && !slot.renewing;
+        self.let_go(|_| true)
+    }
+
+    fn let_go(&mut self, which: impl Fn(&Slot) -> bool) -> Vec<u32> {
+        let is_idle = |slot: &mut Slot| slot.running == 0 && !slot.renewing && which(slot);
         self.held.extract_if(.., is_idle).map(|slot| slot.number).collect()
     }
 
@@ -368,6 +395,25 @@ mod tests {
         for (t, begins) in [(215, true), (399, false), (400, true), (650, true), (829, false), (830, true)] {
             assert_eq!(known.begin(at(start, t)).is_some(), begins, "{t}");
         }
+    }
+
+    #[test]
+    fn what_came_too_early_for_a_slot_has_a_turn_in_it_while_its_lease_lasts() {
+        let start = Instant::now();
+        let slow = Allowed { calls: Some(1), per_ms: 1_000, at_once: None };
+        let mut known = holding(slow, 1, &[0], (start, 0));
+        let turns: Vec<_> = std::iter::from_fn(|| known.promise(at(start, 900))).map(|turn| turn.as_millis()).collect();
+        // The last one is 3 s before the end of the lease.
+        assert_eq!(turns, (0..12).map(|n| 100 + n * 1_000).collect::<Vec<_>>());
+        let mut other = known.clone();
+        assert_eq!((known.leave(at(start, 900)), known.begin(at(start, 1_000))), (vec![], Some(0)), "it is kept");
+        assert_eq!((known.promise(at(start, 1_100)), known.leave(at(start, 14_999))), (None, vec![]), "it was used");
+        assert_eq!(known.leave(at(start, 15_000)), [0], "nobody comes any more");
+        // A slot whose lease is over, and one whose first call is too late for its lease.
+        assert_eq!(other.promise(at(start, LIMIT_LEASE_MS)), None);
+        let mut known = holding(Allowed { per_ms: 13_000, ..slow }, 1, &[0], (start, 0));
+        assert_eq!((known.promise(at(start, 900)), known.leave(at(start, 900))), (None, vec![0]));
+        assert_eq!(Slots::new(slow, 1, start).promise(at(start, 0)), None);
     }
 
     #[test]

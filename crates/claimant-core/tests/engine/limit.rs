@@ -230,6 +230,24 @@ async fn what_has_no_turn_is_not_claimed_and_comes_back_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_invocation_is_too_short_for_has_its_turn_in_the_next_one() {
+    let world = World::new(10);
+    let process = world.process(1, Limit::new("ses").per(20, Duration::from_secs(60)));
+    let often = |id: &str, receives| Message::new(id, r#""x""#).unwrap().with_receive_count(receives);
+    let (first, second) = (often("m-1", 4), often("m-2", 3));
+    // One call each three seconds, and two in which to begin.
+    let report = deliver(&process, &[first.clone(), second.clone()], 3).await;
+    assert_eq!(count(&report, "rate_limited"), 2);
+    let after: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().as_millis()).collect();
+    assert!((500..=2_000).contains(&after[0]) && after[1] == after[0] + 3_000, "{after:?}");
+    for (message, wait) in [(first, after[0]), (second, after[1] - after[0])] {
+        sleep(Duration::from_millis(u64::try_from(wait).unwrap())).await;
+        assert_eq!(count(&deliver(&process, &[message], 3).await, "completed"), 1);
+    }
+    world.check(1.0 / 3.0, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_start_and_has_no_room_in_its_process_waits_for_that() {
     // Handlers take longer than the limit has them wait, and one runs at a time.
     let world = World::new(300);
