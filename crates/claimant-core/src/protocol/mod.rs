@@ -10,6 +10,7 @@ mod operating;
 mod policy;
 pub(crate) mod rate;
 mod settling;
+mod slot;
 pub(crate) mod slots;
 
 pub use claiming::{ClaimRequest, Decision, Likely, Refusal, claim_of, decide, fresh_claim, held};

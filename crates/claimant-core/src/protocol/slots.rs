@@ -10,44 +10,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::rate::Allowed;
+pub(crate) use super::slot::Now;
+use super::slot::{Slot, ms};
 use crate::clock::Timestamp;
-use crate::limits::{
-    LIMIT_ASK_MS, LIMIT_BACK_MS, LIMIT_LATE_MS, LIMIT_LEASE_MS, LIMIT_LEFT_MS, LIMIT_LOOK_MS, LIMIT_NEXT_MS,
-    LIMIT_TERM_MS,
-};
-
-/// A slot is kept for so many intervals at least.
-const TERM_INTERVALS: u32 = 60;
-
-const fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-/// The time at a process: by its clock, for leases, and by one that never jumps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Now {
-    pub(crate) wall: Timestamp,
-    pub(crate) mono: Instant,
-}
-
-/// A slot that the process holds.
-#[derive(Debug, Clone)]
-struct Slot {
-    number: u32,
-    lease_until: Timestamp,
-    /// The end of the lease by the other clock.
-    ends_at: Instant,
-    renew_at: Instant,
-    renewing: bool,
-    since: Instant,
-    /// When the next call may begin.
-    next_at: Instant,
-    used: bool,
-    /// The last turn in it for which a message comes back.
-    promised: Option<Instant>,
-    /// Calls that run, where it matters how many.
-    running: u32,
-}
+use crate::limits::{LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_LOOK_MS, LIMIT_NEXT_MS, LIMIT_TERM_MS};
 
 /// What is to be asked of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +75,7 @@ impl Slots {
 
     /// Forgets the slots whose leases are over.
     fn forget(&mut self, now: Now) {
-        self.held.retain(|slot| now.mono < slot.ends_at && now.wall <= slot.lease_until);
+        self.held.retain(|slot| !slot.is_over(now));
     }
 
     pub(crate) fn holds(&self, number: u32) -> bool {
@@ -118,8 +84,7 @@ impl Slots {
 
     /// Returns whether a slot is to be let go: its term is over, or it is not used any more.
     fn is_closing(&self, slot: &Slot, now: Now) -> bool {
-        let term = ms(LIMIT_TERM_MS).max(self.interval() * TERM_INTERVALS);
-        now.mono >= slot.since + term || slot.number >= self.used()
+        slot.has_had_its_term(now, self.interval()) || slot.number >= self.used()
     }
 
     /// The slots in which calls may begin, and how many at once in each.
@@ -157,11 +122,7 @@ impl Slots {
         };
         let (interval, counts) = (self.interval(), self.allowed.at_once.is_some());
         if let Some(slot) = self.held.iter_mut().find(|slot| slot.number == number) {
-            // One that is a little late does not make those after it late, too.
-            let late = now.mono.checked_sub(ms(LIMIT_LATE_MS)).unwrap_or(now.mono);
-            slot.next_at = slot.next_at.max(late) + interval;
-            slot.used = true;
-            slot.running += u32::from(counts);
+            slot.begin(now, interval, counts);
         }
         Some(number)
     }
@@ -245,21 +206,7 @@ impl Slots {
         self.asking = false;
         match came {
             Claimed::Held { asked, lease_until } => {
-                let (ends_at, renew_at) = (asked.mono + ms(LIMIT_LEASE_MS), asked.mono + ms(LIMIT_LEASE_MS / 2));
-                let (since, next_at) = (now.mono, now.mono + self.interval());
-                let (renewing, used, promised, running) = (false, false, None, 0);
-                self.held.push(Slot {
-                    number,
-                    lease_until,
-                    ends_at,
-                    renew_at,
-                    renewing,
-                    since,
-                    next_at,
-                    used,
-                    promised,
-                    running,
-                });
+                self.held.push(Slot::granted(number, (asked, lease_until), now, self.interval()));
                 self.ask_at = now.mono + ms(LIMIT_NEXT_MS);
             }
             Claimed::Busy(for_time) => {
@@ -282,11 +229,7 @@ impl Slots {
         let slot = &mut self.held[at];
         slot.renewing = false;
         match answer {
-            Ok(Some(lease_until)) => {
-                slot.lease_until = lease_until;
-                slot.ends_at = asked.mono + ms(LIMIT_LEASE_MS);
-                slot.renew_at = asked.mono + ms(LIMIT_LEASE_MS / 2);
-            }
+            Ok(Some(lease_until)) => slot.leased(asked, lease_until),
             Ok(None) => drop(self.held.swap_remove(at)),
             Err(()) => slot.renew_at = asked.mono + ms(LIMIT_ASK_MS),
         }
@@ -317,10 +260,8 @@ impl Slots {
     pub(crate) fn promise(&mut self, now: Now) -> Option<Duration> {
         self.forget(now);
         let interval = self.interval();
-        let turn = |slot: &Slot| slot.promised.map_or(slot.next_at, |last| last + interval);
-        let unused = self.open(now).filter(|(slot, _)| !slot.used).map(|(slot, _)| (turn(slot), slot));
-        let in_time = unused.filter(|(at, slot)| *at + ms(LIMIT_BACK_MS) <= slot.ends_at);
-        let (at, number) = in_time.map(|(at, slot)| (at, slot.number)).min()?;
+        let turns = self.open(now).filter_map(|(slot, _)| Some((slot.turn(interval)?, slot.number)));
+        let (at, number) = turns.min()?;
         self.held.iter_mut().filter(|slot| slot.number == number).for_each(|slot| slot.promised = Some(at));
         Some(at.saturating_duration_since(now.mono))
     }
@@ -333,8 +274,7 @@ impl Slots {
         if std::mem::take(&mut self.short) || keeps {
             return Vec::new();
         }
-        let is_awaited = |slot: &Slot| slot.promised.is_some_and(|last| now.mono < last + ms(LIMIT_BACK_MS));
-        self.let_go(|slot| !is_awaited(slot))
+        self.let_go(|slot| !slot.is_awaited(now))
     }
 
     /// Returns all slots that are not used, which are let go where the process ends.
@@ -359,6 +299,7 @@ mod tests {
     use crate::claim::{Claim, OwnerToken};
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId, RecordId};
+    use crate::limits::{LIMIT_LATE_MS, LIMIT_LEASE_MS};
     use crate::protocol::{
         self, ClaimPolicy, ClaimRequest, Decision, Ending, Likely, Refusal, RenewDecision, Renewal, SettleDecision,
         Settlement,
