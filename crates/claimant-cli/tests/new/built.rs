@@ -1,5 +1,6 @@
 //! What is written builds, passes the project's own checks and its own tests, and runs in the local cloud.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,6 +86,36 @@ fn packages_with_every_feature(repository: &Path) -> Vec<&'static str> {
     let (_binaries_and_tests, dependencies) = rest.split_once("[dependencies]").unwrap();
     fs::write(&manifest, format!("{library}[dependencies]{dependencies}")).unwrap();
     VARIANTS.iter().map(|(name, _)| *name).chain(["claimant-tests"]).flat_map(|name| ["-p", name]).collect()
+}
+
+/// Returns what the tests of these packages depend on, and the sets of features that each is built with.
+fn dependencies(of: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let tree = ["tree", "--locked", "--offline", "--prefix=none", "--edges=normal,build,dev", "--format={p}|{f}|"];
+    let output = Command::new("cargo").args(tree).args(of).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut found = BTreeMap::<_, BTreeSet<_>>::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let mut parts = line.split('|').map(str::to_owned);
+        if let (Some(package), Some(features)) = (parts.next(), parts.next()) {
+            found.entry(package).or_default().insert(features);
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "needs cargo's registry"]
+fn what_functions_need_is_built_once() {
+    let all = dependencies(&["--workspace"]);
+    let functions = dependencies(&["-p", "claimant-tests", "-p", "loyalty"]);
+    assert!(functions.len() > 200, "{functions:?}");
+    for (package, features) in functions {
+        let built = &all[&package];
+        assert!(
+            features.is_subset(built),
+            "{package} is built again: with {features:?} here, with {built:?} for the workspace; tests/Cargo.toml has what is missing"
+        );
+    }
 }
 
 fn sam() -> Option<PathBuf> {
