@@ -123,8 +123,8 @@ async fn lock_table_with_one_before_on_the_embedded_dynamodb() {
     let dynamodb = DynamoDb::embedded().await;
     dynamodb.lock_table("old").await;
     let table = Arc::new(dynamodb.lock_table(three_tables("contract")).await.before("old"));
-    println!("{}", contract::check(table.clone()).await);
-    println!("{}", contract::check_records(table).await);
+    println!("{}", contract::check_records(table.clone()).await);
+    println!("{}", contract::check(table).await);
 }
 
 /// Where no server listens, and where none answers.
