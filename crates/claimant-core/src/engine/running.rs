@@ -34,7 +34,8 @@ pub(crate) struct Running<'a> {
     ready: Turns<Claimed>,
     /// Those for which a batch handler is called alone.
     alone: VecDeque<Claimed>,
-    /// Those that were granted late, and are renewed before their turns of a limit: what begins late would be too near to the next one.
+    /// Those that were granted late, and are renewed before it is decided whether their handlers start: by a limit, since what begins
+    /// late would be too near to the next one, or by a breaker, which may open meanwhile.
     renewing: FuturesUnordered<BoxFuture<'a, (Claimed, Renewed)>>,
     /// When those have waited long enough for others.
     linger_until: Option<Instant>,
@@ -63,10 +64,9 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed) {
+        let decides_late = self.cx.shared.slots.limit.is_some() || self.cx.shared.breaker.is_some();
         match self.cx.options().lease {
-            Lease::Renewed(lease)
-                if self.cx.shared.slots.limit.is_some() && is_little(self.cx, &claimed.claim, lease) =>
-            {
+            Lease::Renewed(lease) if decides_late && is_little(self.cx, &claimed.claim, lease) => {
                 self.renewing.push(Box::pin(renewed(self.cx, claimed, lease)));
             }
             _ => self.make_ready(claimed),

@@ -103,7 +103,9 @@ fn after(timeline: &Timeline<'_>, knows: Knows, at: u64, event: &Event, no: Requ
             if is_of(request, &[Kind::Read]) =>
         {
             let id = request.calls.first().map_or("", |call| call.id.as_str());
-            match timeline.record_between(id, at, at).last().flatten() {
+            // What it was when the request arrived: until the answer it may have changed.
+            let read = request.arrived.map_or(at, |(arrived, _)| arrived);
+            match timeline.record_between(id, read, read).last().flatten() {
                 Some(record) if is_closed(record, at) => Knows::Nothing,
                 Some(record) => Knows::Open { since, half: is_over(record, at) },
                 None => Knows::Nothing,
