@@ -43,6 +43,8 @@ struct World {
     receives_max: u32,
     /// How many consumers share the messages.
     consumers: usize,
+    /// How many handlers run at once.
+    concurrency: usize,
     /// Whether the function may delete by itself.
     deletes: bool,
     /// From outside: all processes end after this.
@@ -61,6 +63,7 @@ impl World {
             messages: texts.into_iter().map(|text| (text, 0, Place::Queued)).collect(),
             receives_max: RECEIVES_MAX,
             consumers: 1,
+            concurrency: CONCURRENCY_DEFAULT,
             deletes: true,
             killed_after: None,
             done: Arc::default(),
@@ -90,13 +93,13 @@ impl World {
         };
         let count = self.consumers;
         let router = match count {
-            1 => Router::new(consumer(0), CONCURRENCY_DEFAULT),
+            1 => Router::new(consumer(0), self.concurrency),
             _ => {
                 let by_sum = move |message: &Message| {
                     Some((message.body().bytes().map(usize::from).sum::<usize>() % count).to_string())
                 };
                 let routes = (0..count).fold(Routes::by(by_sum), |routes, n| routes.on(n.to_string(), consumer(n)));
-                Router::new(routes, CONCURRENCY_DEFAULT)
+                Router::new(routes, self.concurrency)
             }
         };
         router.unwrap().receives_max(self.receives_max).clock(Arc::new(self.clock.clone()))
@@ -255,6 +258,19 @@ async fn nor_do_two_or_three() {
                 let world = World::new(Arc::new(MemoryStore::new()), ten(&kill));
                 only_those_that_kill_are_dead_lettered(world, &kill).await;
             }
+        }
+    }
+}
+
+/// At a low concurrency some begin only after a death, and die while others are set aside.
+#[tokio::test(start_paused = true)]
+async fn nor_where_few_run_at_once() {
+    for concurrency in 1..CONCURRENCY_DEFAULT {
+        for chosen in (0..1_u32 << 10).filter(|chosen| (2..=3).contains(&chosen.count_ones())) {
+            let kill: Vec<usize> = (0..10).filter(|place| (chosen & (1 << place)) != 0).collect();
+            let mut world = World::new(Arc::new(MemoryStore::new()), ten(&kill));
+            world.concurrency = concurrency;
+            only_those_that_kill_are_dead_lettered(world, &kill).await;
         }
     }
 }

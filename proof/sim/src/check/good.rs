@@ -48,13 +48,15 @@ fn is_undone(scenario: &Scenario) -> bool {
 
 /// Whether there are no more messages that abort their process than a batch can bear: three in a queue that gives up after
 /// five receives, one where the function cannot delete what is done. Not where deaths leave no trace, or fail several batches.
-/// What makes such a message look innocent again (an operator's act), and a receive that was `lost` to a busy key, count as one more.
-fn is_bearable(scenario: &Scenario, at: u64, lost: usize) -> bool {
+/// What makes such a message look innocent again (an operator's act), and a receive that was lost to a `busy` key, count as one more.
+/// One that was lost to a fault, or by the message itself, counts as two: it can be an attempt besides, and suspects run in the
+/// order of their attempts.
+fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
     let aborts = |works: &[Work]| works.iter().any(|work| matches!(work, Work::Abort(_)));
     let acts = |fault: &&Fault| matches!(**fault, Fault::Operate { at_ms, key, .. } if at_ms < at && scenario.keys.get(key).is_some_and(|works| aborts(works)));
     let acts = scenario.faults.iter().filter(acts).count();
     let aborts = scenario.keys.iter().filter(|works| aborts(works)).count();
-    let spent = if aborts > 0 { acts + lost } else { 0 };
+    let spent = if aborts > 0 { acts + busy + 2 * own } else { 0 };
     let deletes = scenario.queue.changes_visibility || scenario.queue.letters;
     let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
     // Those that do not fit one after the other run a few at once.
@@ -85,7 +87,7 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     if own <= FAULTS_MAX
         && neighbours > 0
         && count(Spent::NoTurn) == 0
-        && is_bearable(timeline.scenario, at, count(Spent::Busy))
+        && is_bearable(timeline.scenario, at, count(Spent::Busy), own)
     {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
