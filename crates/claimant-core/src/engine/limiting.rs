@@ -47,6 +47,13 @@ impl<'a> Limiting<'a> {
         if self.cx.shared.claims_early() { AHEAD } else { Duration::ZERO }
     }
 
+    /// Returns whether a call may begin now.
+    pub(crate) fn may_begin(&self) -> bool {
+        let Some(slots) = &self.slots else { return true };
+        let now = slots.now();
+        slots.limit.with(|known| known.next_call_at(now)).is_some_and(|at| at <= now.mono)
+    }
+
     /// Begins a call, if one may begin now.
     pub(crate) fn begin(&self) -> Option<Option<Permit>> {
         let (Some(slots), Some(limit)) = (&self.slots, &self.cx.shared.slots.limit) else { return Some(None) };

@@ -15,6 +15,7 @@ use super::run::{Ran, Run, RunEnd, is_little};
 use super::tenants::Turns;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
+use crate::claim::Claim;
 use crate::deadline::until;
 use crate::handler::AnyHandler;
 use crate::limits::CALL_LINGER_MS;
@@ -34,8 +35,8 @@ pub(crate) struct Running<'a> {
     ready: Turns<Claimed>,
     /// Those for which a batch handler is called alone.
     alone: VecDeque<Claimed>,
-    /// Those that were granted late, and are renewed before it is decided whether their handlers start: by a limit, since what begins
-    /// late would be too near to the next one, or by a breaker, which may open meanwhile.
+    /// Those that were granted late, or have waited for long, and are renewed before it is decided whether their handlers start: by a
+    /// limit, since what begins late would be too near to the next one, or by a breaker, which may open meanwhile.
     renewing: FuturesUnordered<BoxFuture<'a, (Claimed, Renewed)>>,
     /// When those have waited long enough for others.
     linger_until: Option<Instant>,
@@ -64,21 +65,30 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed) {
-        let decides_late = self.cx.shared.slots.limit.is_some() || self.cx.shared.breaker.is_some();
-        match self.cx.options().lease {
-            Lease::Renewed(lease) if decides_late && is_little(self.cx, &claimed.claim, lease) => {
-                self.renewing.push(Box::pin(renewed(self.cx, claimed, lease)));
-            }
-            _ => self.make_ready(claimed),
+        match renews_first(self.cx, &claimed.claim) {
+            Some(lease) => self.renewing.push(Box::pin(renewed(self.cx, claimed, lease))),
+            None => self.make_ready(claimed),
         }
     }
 
     fn make_ready(&mut self, claimed: Claimed) {
-        if claimed.is_alone() && matches!(self.cx.shared.consumer.handler, Runner::Batch(_)) {
+        if self.runs_alone(&claimed) {
             return self.alone.push_back(claimed);
         }
         let is_last = self.cx.is_last_receive(&claimed.work.delivery.message);
         self.ready.push(claimed.work.identity.tenant.clone(), is_last, claimed);
+    }
+
+    /// Makes a claim ready before the others: its lease is new, and would be little again by their turns.
+    fn make_ready_first(&mut self, claimed: Claimed) {
+        match self.runs_alone(&claimed) {
+            true => self.alone.push_front(claimed),
+            false => self.ready.push_front(claimed.work.identity.tenant.clone(), claimed),
+        }
+    }
+
+    fn runs_alone(&self, claimed: &Claimed) -> bool {
+        claimed.is_alone() && matches!(self.cx.shared.consumer.handler, Runner::Batch(_))
     }
 
     /// Returns how many claims are here: their handlers run, or wait for a slot.
@@ -165,26 +175,36 @@ impl<'a> Running<'a> {
         self.linger_until = waits.then(|| self.linger_until.unwrap_or_else(linger));
     }
 
-    /// Takes a claim that waits, with a slot, within the limit; `None` where there is none of either.
+    /// Takes a claim that waits, with a slot, within the limit; `None` where there is none of either. One that has waited for long is
+    /// renewed before.
     fn take(&mut self, starts: &mut Starts<'a>) -> Option<Claimed> {
-        let tenants = &self.cx.shared.slots.tenants;
-        let (place, claimed) = match self.alone.front_mut() {
-            Some(alone) => (None, alone),
-            None => {
-                let place = self.ready.next_start(tenants)?;
-                (Some(place), self.ready.get_mut(place)?)
+        let (cx, tenants) = (self.cx, &self.cx.shared.slots.tenants);
+        loop {
+            let (place, claimed) = match self.alone.front_mut() {
+                Some(alone) => (None, alone),
+                None => {
+                    let place = self.ready.next_start(tenants)?;
+                    (Some(place), self.ready.get_mut(place)?)
+                }
+            };
+            if !claimed.held.has_slot() {
+                claimed.held.take_slot_of(starts.slots.take(cx.slot_by())?);
             }
-        };
-        if !claimed.held.has_slot() {
-            claimed.held.take_slot_of(starts.slots.take(self.cx.slot_by())?);
-        }
-        claimed.held.permit = starts.limit.begin()?.map(Box::new);
-        if let Some(in_hand) = &mut claimed.held.in_hand {
-            tenants.start(in_hand);
-        }
-        match place {
-            Some(place) => self.ready.take(place),
-            None => self.alone.pop_front(),
+            let late = renews_first(cx, &claimed.claim).filter(|_| starts.limit.may_begin());
+            if late.is_none() {
+                claimed.held.permit = starts.limit.begin()?.map(Box::new);
+                if let Some(in_hand) = &mut claimed.held.in_hand {
+                    tenants.start(in_hand);
+                }
+            }
+            let claimed = match place {
+                Some(place) => self.ready.take(place),
+                None => self.alone.pop_front(),
+            };
+            match late {
+                Some(lease) => self.renewing.push(Box::pin(renewed(cx, claimed?, lease))),
+                None => return claimed,
+            }
         }
     }
 
@@ -204,7 +224,7 @@ impl<'a> Running<'a> {
 
     fn after_renewal(&mut self, claimed: Claimed, renewed: Renewed) -> Option<AfterCall> {
         if renewed == Renewed::Held {
-            self.make_ready(claimed);
+            self.make_ready_first(claimed);
             return None;
         }
         let Claimed { work, claim, held } = claimed;
@@ -231,7 +251,16 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Renews the lease of a claim that was granted late.
+/// Returns the lease for which a claim is renewed before it is decided whether its handler starts, if there is little left of it.
+fn renews_first(cx: BatchContext<'_>, claim: &Claim) -> Option<Duration> {
+    let decides_late = cx.shared.slots.limit.is_some() || cx.shared.breaker.is_some();
+    match cx.options().lease {
+        Lease::Renewed(lease) if decides_late && is_little(cx, claim, lease) => Some(lease),
+        _ => None,
+    }
+}
+
+/// Renews the lease of a claim that has little left of it.
 async fn renewed(cx: BatchContext<'_>, claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
     let Claimed { work, mut claim, held } = claimed;
     let renewed = Run { cx, delivery: &work.delivery, key: &work.identity.key }.renew_late(&mut claim, lease).await;

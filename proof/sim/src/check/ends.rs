@@ -77,11 +77,13 @@ fn has_turns(scenario: &Scenario) -> bool {
     scenario.queue.batch_max as u64 * scenario.function.clocks_ms.len() as u64 <= rate * begin_ms / 1_000
 }
 
-/// Whether a redrive can begin done work anew without end: a FIFO queue that shows messages while they run, which AWS refuses,
-/// takes no deletion of them, and under the message id as the key a redriven message is another piece of work.
+/// Whether done work can come back without end: a FIFO queue that shows messages while they run, which AWS refuses, takes no
+/// deletion of them. Under the message id as the key a redriven message is another piece of work; under a limit each look at what is
+/// done waits for its turn, until the message is shown again (seed 42586).
 fn begins_anew(scenario: &Scenario) -> bool {
     let shown_early = scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms;
-    scenario.consumer.by_message_id && scenario.queue.fifo_groups.is_some() && shown_early
+    let again = scenario.consumer.by_message_id || scenario.consumer.limit.is_some();
+    again && scenario.queue.fifo_groups.is_some() && shown_early
 }
 
 /// Whether the queue is set up as L5 wants it: the receives last longer than any lease, and what is done is remembered for longer than
