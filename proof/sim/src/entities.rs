@@ -91,6 +91,8 @@ pub struct Request {
 /// One process.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessRun {
+    /// Which of the processes it is one of, whose clock it has.
+    pub process: usize,
     /// When and why it ended.
     pub died: Option<(u64, &'static str)>,
     /// From when to when it was stopped.

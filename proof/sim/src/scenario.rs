@@ -97,6 +97,15 @@ pub struct LimitSpec {
     pub slots: u32,
 }
 
+impl LimitSpec {
+    /// How many slots are used.
+    #[must_use]
+    pub fn used(self) -> u32 {
+        let most = self.per_second.unwrap_or(u32::MAX).min(self.at_once.unwrap_or(u32::MAX));
+        most.clamp(1, self.slots)
+    }
+}
+
 /// A breaker's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreakerSpec {
@@ -293,10 +302,11 @@ impl Scenario {
         self.consumer.breaker.is_some() && self.faults.iter().any(away)
     }
 
-    /// Whether clocks keep within what the consumer is told.
+    /// Whether clocks keep within what the consumer is told. An operator's is right, and goes by leases too.
     #[must_use]
     pub fn clocks_agree(&self) -> bool {
-        let range = || self.function.clocks_ms.iter();
+        let acts = self.faults.iter().any(|fault| matches!(fault, Fault::Operate { .. }));
+        let range = || self.function.clocks_ms.iter().copied().chain(acts.then_some(0));
         let spread = range().max().zip(range().min()).map_or(0, |(max, min)| max - min);
         spread <= Self::SKEW_MS && !self.faults.iter().any(|fault| matches!(fault, Fault::Jump { .. }))
     }

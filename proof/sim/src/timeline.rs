@@ -158,7 +158,8 @@ impl<'a> Timeline<'a> {
 
     fn add_invocations(&mut self, at: u64, event: &Event) {
         match event {
-            Event::Invoked { invocation, process_run, batch, ends_ms, .. } => {
+            Event::Invoked { invocation, process_run, process, batch, ends_ms } => {
+                self.process_runs.entry(*process_run).or_default().process = *process;
                 let (process_run, batch) = (*process_run, batch.clone());
                 let (returned, timed_out, report_lost, disturbed) = (None, false, false, 0);
                 let told = Invocation {

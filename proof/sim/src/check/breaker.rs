@@ -106,7 +106,7 @@ fn after(timeline: &Timeline<'_>, knows: Knows, at: u64, event: &Event, no: Requ
             // What it was when the request arrived: until the answer it may have changed.
             let read = request.arrived.map_or(at, |(arrived, _)| arrived);
             match timeline.record_between(id, read, read).last().flatten() {
-                Some(record) if is_closed(record, at) => Knows::Nothing,
+                Some(record) if is_closed(record, by_its_clock(timeline, request, at)) => Knows::Nothing,
                 Some(record) => Knows::Open { since, half: is_over(record, at) },
                 None => Knows::Nothing,
             }
@@ -123,9 +123,18 @@ fn is_over(record: &Record, at: u64) -> bool {
     record.lease_until <= BEGIN_MS + at
 }
 
-fn is_closed(record: &Record, at: u64) -> bool {
-    // OK because the margin is positive.
-    record.status != "IN_PROGRESS" || record.expires_s * 1_000 <= BEGIN_MS + at + Scenario::SKEW_MS as u64
+/// Whether a process takes it for closed at this time of its own.
+fn is_closed(record: &Record, now: u64) -> bool {
+    record.status != "IN_PROGRESS" || record.expires_s * 1_000 < now
+}
+
+/// What the clock of the process shows whose request this is.
+fn by_its_clock(timeline: &Timeline<'_>, request: &Request, at: u64) -> u64 {
+    let invocation = request.invocation.and_then(|no| timeline.invocations.get(&no));
+    let process_run = invocation.and_then(|invocation| timeline.process_runs.get(&invocation.process_run));
+    let clocks = &timeline.scenario.function.clocks_ms;
+    let off = process_run.and_then(|run| clocks.get(run.process)).copied().unwrap_or_default();
+    (BEGIN_MS + at).saturating_add_signed(off)
 }
 
 fn started(timeline: &Timeline<'_>, at: u64, no: RunNo, knows: Knows, found: &mut Found) {

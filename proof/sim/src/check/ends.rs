@@ -64,10 +64,15 @@ fn must_complete(timeline: &Timeline<'_>, id: &str) -> bool {
     timeline.spec(id).is_some_and(|spec| expected::completes(timeline.scenario, spec))
 }
 
-/// Whether a limit lets as much begin in an invocation as it receives, and each run end in time after the interval before it, as
-/// `docs/rate.md` asks: what has no turn, or is cut off, loses a receive.
+/// Whether a limit has a slot for each consumer of a function of several, lets as much begin in an invocation as it receives, and each
+/// run end in time after the interval before it, as `docs/rate.md` asks: what has no turn, or is cut off, loses a receive.
 fn has_turns(scenario: &Scenario) -> bool {
-    let Some(rate) = scenario.consumer.limit.and_then(|limit| limit.per_second).map(u64::from) else { return true };
+    let Some(limit) = scenario.consumer.limit else { return true };
+    let consumers = scenario.consumers() * scenario.function.clocks_ms.len();
+    if scenario.consumers() > 1 && consumers > limit.used() as usize {
+        return false;
+    }
+    let Some(rate) = limit.per_second.map(u64::from) else { return true };
     let takes = |work: &Work| match work {
         Work::Good { before_ms, after_ms } => before_ms + after_ms,
         _ => 0,
@@ -77,13 +82,11 @@ fn has_turns(scenario: &Scenario) -> bool {
     scenario.queue.batch_max as u64 * scenario.function.clocks_ms.len() as u64 <= rate * begin_ms / 1_000
 }
 
-/// Whether done work can come back without end: a FIFO queue that shows messages while they run, which AWS refuses, takes no
-/// deletion of them. Under the message id as the key a redriven message is another piece of work; under a limit each look at what is
-/// done waits for its turn, until the message is shown again (seed 42586).
+/// Whether a redrive can begin done work anew without end: a FIFO queue that shows messages while they run, which AWS refuses,
+/// takes no deletion of them, and under the message id as the key a redriven message is another piece of work.
 fn begins_anew(scenario: &Scenario) -> bool {
     let shown_early = scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms;
-    let again = scenario.consumer.by_message_id || scenario.consumer.limit.is_some();
-    again && scenario.queue.fifo_groups.is_some() && shown_early
+    scenario.consumer.by_message_id && scenario.queue.fifo_groups.is_some() && shown_early
 }
 
 /// Whether the queue is set up as L5 wants it: the receives last longer than any lease, and what is done is remembered for longer than

@@ -3,7 +3,7 @@
 
 use super::Found;
 use crate::entities::Run;
-use crate::scenario::{Fault, LimitSpec, Scenario, Work};
+use crate::scenario::{Fault, Scenario, Work};
 use crate::timeline::Timeline;
 
 /// What a timer may be late, and two times that are whole milliseconds.
@@ -27,17 +27,11 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let mut runs: Vec<&Run> = timeline.runs.values().filter(is_prompt).collect();
     runs.sort_by_key(|run| run.start);
     if let Some(rate) = limit.per_second.filter(|_| !again) {
-        rate_holds(&runs, (rate, used(limit)), found);
+        rate_holds(&runs, (rate, limit.used()), found);
     }
     if let Some(most) = limit.at_once.filter(|_| !again && keeps_slots(scenario)) {
         at_once_holds(timeline, &runs, most, found);
     }
-}
-
-/// How many slots are used.
-fn used(limit: LimitSpec) -> u32 {
-    let most = limit.per_second.unwrap_or(u32::MAX).min(limit.at_once.unwrap_or(u32::MAX));
-    most.clamp(1, limit.slots)
 }
 
 fn rate_holds(runs: &[&Run], (rate, slots): (u32, u32), found: &mut Found) {
