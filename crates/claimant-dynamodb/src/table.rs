@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::{Builder, StalledStreamProtectionConfig};
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
@@ -79,7 +79,9 @@ impl LockTable {
             let tries = config.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder).build();
             let each = tries.operation_attempt_timeout().unwrap_or(Duration::from_millis(TRY_MAX_MS));
             let tries = tries.to_builder().operation_attempt_timeout(each).build();
-            Client::from_conf(config.to_builder().timeout_config(tries).build())
+            // Those end a stream that stalls, too. Watching it as well would be two timers for each request.
+            let streams = StalledStreamProtectionConfig::disabled();
+            Client::from_conf(config.to_builder().timeout_config(tries).stalled_stream_protection(streams).build())
         });
         let requests = Requests { client, tables: tables.into(), before: None, names };
         Self { requests, batched: Arc::new(AtomicBool::new(true)) }

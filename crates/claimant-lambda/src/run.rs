@@ -21,7 +21,8 @@ use crate::settings::Settings;
 const PREPARE_AFTER: Duration = Duration::from_millis(1);
 
 /// Runs one consumer, or several behind [`Routes`](claimant_core::Routes), as a Lambda function until the runtime ends it: the
-/// last call in `main`. Reads its [`Settings`] from these variables; a program whose parts have all read their own passes a reader
+/// last call in `main`. One thread is enough for it (`#[tokio::main(flavor = "current_thread")]`), and costs the least: handlers have
+/// their own. Reads its [`Settings`] from these variables; a program whose parts have all read their own passes a reader
 /// that refuses unknown ones.
 ///
 /// Sets up logs as Lambda's variables say, unless the function has a `tracing` subscriber already. On Lambda Managed

@@ -17,7 +17,7 @@ async fn confirm(order: Order, cx: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let table = LockTable::from_env().await?;
     claimant::lambda::run(Consumer::new("order-confirmation", table, confirm).key(|order| &order.order_id)).await

@@ -24,7 +24,7 @@ impl Handler<Order> for Warehouse {
     }
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let warehouse = Warehouse {

@@ -8,6 +8,8 @@ pub use claimant_lambda::{NotDone, Service, Settings};
 /// `main`. Reads the function's [`Settings`] from the environment; the first call that does so lists every fault, unknown
 /// `CLAIMANT_` names included.
 ///
+/// One thread is enough for it, `#[tokio::main(flavor = "current_thread")]`, and costs the least: handlers run on threads of their own.
+///
 /// # Errors
 /// When the settings of the environment or of a consumer are not usable, or there is no Lambda runtime to talk to.
 pub async fn run(consumers: impl Into<Consumers>) -> Result<(), Error> {
@@ -36,7 +38,7 @@ pub async fn run(consumers: impl Into<Consumers>) -> Result<(), Error> {
 ///     Ok(Receipt { charge: format!("{}-{}", cx.key(), order.total_cents) })
 /// }
 ///
-/// #[tokio::main]
+/// #[tokio::main(flavor = "current_thread")]
 /// async fn main() -> Result<(), claimant::Error> {
 ///     let table = LockTable::from_env().await?;
 ///     let consumer = Consumer::new("charging", table, charge).key(|order| &order.order_id);

@@ -21,7 +21,7 @@
 //! # fn parse(text: &str) -> Result<&str, std::fmt::Error> { Ok(text) }
 //! # async fn send(_to: &str, _key: &str) -> Result<(), std::fmt::Error> { Ok(()) }
 //!
-//! #[tokio::main]
+//! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), claimant::Error> {
 //!     let table = LockTable::from_env().await?;
 //!     claimant::lambda::run(Consumer::new("order-confirmation", table, confirm).key(|order| &order.order_id)).await
@@ -128,7 +128,7 @@ pub mod aws {
 ///     Ok(())
 /// }
 ///
-/// #[tokio::main]
+/// #[tokio::main(flavor = "current_thread")]
 /// async fn main() -> Result<(), claimant::Error> {
 ///     let table = LockTable::from_env().await?.transactions();
 ///     claimant::lambda::run(Consumer::transactional("packing", table, pack).key(|order| order)).await

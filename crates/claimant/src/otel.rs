@@ -13,7 +13,7 @@
 //!
 //! async fn confirm(_: Order, _: Context) -> Result<(), HandlerError> { Ok(()) }
 //!
-//! #[tokio::main]
+//! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), claimant::Error> {
 //!     let provider = SdkTracerProvider::builder().build(); // with your exporter: `.with_batch_exporter(…)`
 //!     let table = LockTable::from_env().await?;

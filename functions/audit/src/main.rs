@@ -10,7 +10,7 @@ use claimant::envelope::detect;
 use claimant::store::Transactional;
 use handler::{AuditEvent, Entries, EventDecoder};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let entries = Entries::new(variables.text("AUDIT_TABLE"));

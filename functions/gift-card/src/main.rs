@@ -14,7 +14,7 @@ use handler::{Purchase, Tables};
 /// How long a copy of an order whose card is being issued waits for that, instead of coming back when that invocation is over.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let tables = Tables::new(variables.text("GIFT_CARD_TABLE"), variables.text("GIFT_CARD_LEDGER_TABLE"));

@@ -8,7 +8,7 @@ mod migrate;
 use claimant::Consumer;
 use claimant::postgres::{PostgresStore, PostgresTransactions};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let store = PostgresStore::from_variables(claimant::variables()).await?;
     if std::env::args().nth(1).as_deref() == Some("migrate") {

@@ -9,7 +9,7 @@ use claimant::dynamodb::{LockTable, Transaction};
 use claimant::store::Transactional;
 use handler::{Books, Change};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let books = Books::new(variables.text("LOYALTY_TABLE"));

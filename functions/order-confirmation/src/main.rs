@@ -21,7 +21,7 @@ const LEASE: Duration = Duration::from_secs(4);
 /// How long a copy of an order that is being confirmed waits for that, instead of coming back half a minute later.
 const BUSY_WAIT: Duration = Duration::from_secs(3);
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let sender = variables.text("SENDER_ADDRESS");

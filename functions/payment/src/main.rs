@@ -20,7 +20,7 @@ const LEASE: Duration = Duration::from_secs(6);
 /// How long a copy of an order that is being charged waits for that, instead of coming back half a minute later.
 const BUSY_WAIT: Duration = Duration::from_secs(3);
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let url = variables.text("GATEWAY_URL");

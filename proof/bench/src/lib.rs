@@ -35,13 +35,30 @@ use std::process::ExitCode;
 
 use claimant_core::Error;
 use clap::Parser as _;
+use tokio::runtime::Builder;
 
 use args::{Args, Command, Run};
+use field::{CLAIMANT, FIELD};
 
 /// Does what the command line says.
-#[tokio::main]
-pub async fn main() -> ExitCode {
-    let ended = match Args::parse().command {
+pub fn main() -> ExitCode {
+    let command = Args::parse().command;
+    let mut threads = match &command {
+        // As `claimant new` makes functions. All others have what `#[tokio::main]` gives them.
+        Command::Contestant { name } if name == FIELD[CLAIMANT].name => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    match threads.enable_all().build() {
+        Ok(runtime) => runtime.block_on(run_command(command)),
+        Err(e) => {
+            eprintln!("error: no threads could be started: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_command(command: Command) -> ExitCode {
+    let ended = match command {
         Command::Run(options) => run(*options).await,
         Command::Cold(options) => cold::run(&options).await.map(|figures| println!("{}", report::cold(&figures))),
         Command::Correctness(peers) => {

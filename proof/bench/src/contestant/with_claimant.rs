@@ -34,7 +34,9 @@ impl WithClaimant {
                 false => consumer.key(|purchase| &purchase.order_id),
                 true => consumer.key_of(Purchase::two_field_key),
             };
-            self.services.insert(concurrency, Service::with_aws(&settings, consumer, None)?);
+            let service = Service::with_aws(&settings, consumer, None)?.handlers_on_own_threads();
+            service.start_threads()?;
+            self.services.insert(concurrency, service);
         }
         Ok(())
     }
