@@ -15,7 +15,6 @@ use super::run::{Ran, Run, RunEnd, is_little};
 use super::tenants::Turns;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
-use crate::claim::Claim;
 use crate::deadline::until;
 use crate::handler::AnyHandler;
 use crate::limits::CALL_LINGER_MS;
@@ -65,7 +64,7 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed) {
-        match renews_first(self.cx, &claimed.claim) {
+        match renews_first(self.cx, &claimed) {
             Some(lease) => self.renewing.push(Box::pin(renewed(self.cx, claimed, lease))),
             None => self.make_ready(claimed),
         }
@@ -190,7 +189,7 @@ impl<'a> Running<'a> {
             if !claimed.held.has_slot() {
                 claimed.held.take_slot_of(starts.slots.take(cx.slot_by())?);
             }
-            let late = renews_first(cx, &claimed.claim).filter(|_| starts.limit.may_begin());
+            let late = renews_first(cx, claimed).filter(|_| starts.limit.may_begin());
             if late.is_none() {
                 claimed.held.permit = starts.limit.begin()?.map(Box::new);
                 if let Some(in_hand) = &mut claimed.held.in_hand {
@@ -222,8 +221,9 @@ impl<'a> Running<'a> {
         Some(self.after_run(ended))
     }
 
-    fn after_renewal(&mut self, claimed: Claimed, renewed: Renewed) -> Option<AfterCall> {
+    fn after_renewal(&mut self, mut claimed: Claimed, renewed: Renewed) -> Option<AfterCall> {
         if renewed == Renewed::Held {
+            claimed.held.renewal_failed = renews_first(self.cx, &claimed).is_some();
             self.make_ready_first(claimed);
             return None;
         }
@@ -252,10 +252,14 @@ impl<'a> Running<'a> {
 }
 
 /// Returns the lease for which a claim is renewed before it is decided whether its handler starts, if there is little left of it.
-fn renews_first(cx: BatchContext<'_>, claim: &Claim) -> Option<Duration> {
+fn renews_first(cx: BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
     let decides_late = cx.shared.slots.limit.is_some() || cx.shared.breaker.is_some();
     match cx.options().lease {
-        Lease::Renewed(lease) if decides_late && is_little(cx, claim, lease) => Some(lease),
+        Lease::Renewed(lease)
+            if decides_late && !claimed.held.renewal_failed && is_little(cx, &claimed.claim, lease) =>
+        {
+            Some(lease)
+        }
         _ => None,
     }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Confirmation, Consumer, DeadLetter, Engine, HideAnswer, Lease, MemoryStore, NoQueue, Queue, QueueFuture, Schedule,
-    Status,
+    Breaker, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, Lease, MemoryStore, NoQueue, Queue, QueueFuture,
+    Schedule, Status,
 };
 use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs, Late, NotApplied};
@@ -171,6 +171,18 @@ async fn a_grant_that_came_late_is_renewed_before_its_handler_runs() {
         assert_eq!(world.store.calls(), calls, "{late_ms} ms, {renewal:?}");
         assert_eq!(world.runs().is_empty(), outcome == "lease_lost");
     }
+}
+
+/// Before it is decided whether the handler starts, and when it does: not again and again while the lease lasts.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_before_the_start_that_fails_at_once_is_tried_twice() {
+    let set = |consumer: Consumer<Work>| renewed(consumer).breaker(Breaker::new("mail"));
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, set, DeadLetterQueue::Without);
+    world.store.fail_next(Claim, Late(Duration::from_millis(1_500)));
+    let throttled = NotApplied(claimant_core::StoreErrorKind::Throttled);
+    (0..10).for_each(|_| world.store.fail_next(Renew, throttled));
+    assert_eq!(words(&world.deliver(&["a ok"], 0).await), "completed");
+    assert_eq!(world.store.calls(), [Claim, Renew, Renew, Settle]);
 }
 
 #[tokio::test(start_paused = true)]
