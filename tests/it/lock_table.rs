@@ -43,6 +43,11 @@ pub(crate) fn request(key: &str, now: u64) -> ClaimRequest {
     }
 }
 
+/// For a message that was delivered before.
+fn again(key: &str, now: u64) -> ClaimRequest {
+    ClaimRequest { likely: Likely::Known, ..request(key, now) }
+}
+
 pub(crate) fn ending(ending: Ending) -> Settlement {
     Settlement { ending, now: at(500), policy: request("k", 0).policy }
 }
@@ -56,14 +61,19 @@ fn failed() -> Settlement {
 }
 
 async fn granted(store: &impl Store, key: &str, now: u64) -> Claim {
-    match store.claim(&request(key, now), call()).await.unwrap() {
+    taken(store, &request(key, now)).await
+}
+
+async fn taken(store: &impl Store, request: &ClaimRequest) -> Claim {
+    match store.claim(request, call()).await.unwrap() {
         ClaimAnswer::Granted(claim) => claim,
-        ClaimAnswer::Refused(refusal) => panic!("{key} at {now}: {refusal:?}"),
+        ClaimAnswer::Refused(refusal) => panic!("{request:?}: {refusal:?}"),
     }
 }
 
 async fn check_all(dynamodb: DynamoDb) {
     requests_are_few(&dynamodb).await;
+    a_role_that_may_not_put_updates(&dynamodb).await;
     many_take_one_request(&dynamodb, "many").await;
     many_take_one_request(&dynamodb, "many-1,many-2,many-3").await;
     lost_batches_are_resolved(&dynamodb).await;
@@ -105,22 +115,49 @@ async fn requests_are_few(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "few").await;
     let asked = |wanted: &[&str], what: &str| assert_eq!(wire.take_requests(), wanted, "{what}");
     let claim = granted(&table, "k", 0).await;
-    asked(&["UpdateItem"], "a fresh key");
+    asked(&["PutItem"], "a fresh key");
     table.claim(&request("k", 1), call()).await.unwrap();
+    asked(&["PutItem"], "a busy key, for another message");
+    table.claim(&again("k", 1), call()).await.unwrap();
     asked(&["UpdateItem"], "a busy key");
     assert!(matches!(table.settle(claim, &failed(), call()).await, Settled::Done));
     asked(&["UpdateItem"], "a settlement");
-    let _abandoned = granted(&table, "k", 10).await;
+    let abandoned = taken(&table, &again("k", 10)).await;
+    assert_eq!(abandoned.attempt, 2);
     asked(&["UpdateItem"], "a key that failed");
-    let claim = granted(&table, "k", 10_000).await;
+    let claim = taken(&table, &again("k", 10_000)).await;
     assert!(claim.taken_over && claim.attempt == 3);
     asked(&["UpdateItem"], "a takeover");
+    let claim = taken(&table, &request("k", 20_000)).await;
+    assert!(claim.taken_over && claim.attempt == 4);
+    asked(&["PutItem", "UpdateItem"], "a takeover for another message");
     assert!(matches!(table.settle(claim, &ending(done()), call()).await, Settled::Done));
     asked(&["UpdateItem"], "its completion");
-    table.claim(&request("k", 10_001), call()).await.unwrap();
+    table.claim(&request("k", 20_001), call()).await.unwrap();
+    asked(&["PutItem"], "a completed key, for another message");
+    table.claim(&again("k", 20_001), call()).await.unwrap();
     asked(&["UpdateItem"], "a completed key");
     let _fresh = granted(&table, "k", 200_000).await;
-    asked(&["UpdateItem", "UpdateItem"], "a key whose window is over");
+    asked(&["PutItem", "UpdateItem"], "a key whose window is over");
+}
+
+/// A role of before claimant put items: it is asked once whether it may.
+async fn a_role_that_may_not_put_updates(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "put-denied").await;
+    wire.script(&[Loss::Instead(400, DENIED)]);
+    for key in ["a", "b"] {
+        let claim = granted(&table.clone(), key, 0).await;
+        assert_eq!((claim.fence.get(), claim.attempt), (1, 1));
+    }
+    assert_eq!(wire.take_requests(), ["PutItem", "UpdateItem", "UpdateItem"]);
+    // What is denied for other reasons is not a role's.
+    let other = LockTable::new(dynamodb.client_over(&wire), "put-denied");
+    let expired = r#"{"__type":"com.amazon.coral.service#UnrecognizedClientException","Message":"no"}"#;
+    wire.script(&[Loss::Instead(400, expired)]);
+    let error = other.claim(&request("c", 0), call()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
+    let _claim = granted(&other, "c", 0).await;
+    assert_eq!(wire.take_requests(), ["PutItem", "PutItem"]);
 }
 
 /// Claims `keys` together; the answers as words.
@@ -131,7 +168,10 @@ async fn claim_all(table: &LockTable, keys: &[String], now: u64, meter: &Meter) 
     for (answer, request) in table.claim_all(&requests, call).await.into_iter().zip(&requests) {
         let answer = match answer {
             Ok(BatchedClaim::Answered(answer)) => Ok(answer),
-            Ok(BatchedClaim::ClaimAlone) => table.claim(request, call).await,
+            // As the engine does.
+            Ok(BatchedClaim::ClaimAlone) => {
+                table.claim(&ClaimRequest { likely: Likely::Known, ..request.clone() }, call).await
+            }
             Err(error) => Err(error),
         };
         match answer {

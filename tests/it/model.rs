@@ -222,15 +222,19 @@ impl Table {
         }
     }
 
-    /// Carries out what was tapped, an update or the first of several statements; whether it applied.
+    /// Carries out what was tapped, a put, an update or the first of several statements; whether it applied.
     fn carry_out(&self, tapped: &Value) -> bool {
         if let Some(statements) = tapped.get("Statements") {
             let one = json!({"Statements": [statements[0]]});
             let answer = self.0.batch_execute_statement(serde_json::from_value(one).unwrap()).unwrap();
             return serde_json::to_value(answer).unwrap()["Responses"][0].get("Error").is_none();
         }
-        match self.0.update_item(serde_json::from_value(tapped.clone()).unwrap()) {
-            Ok(_) => true,
+        let applied = match tapped.get("Item") {
+            Some(_) => self.0.put_item(serde_json::from_value(tapped.clone()).unwrap()).map(drop),
+            None => self.0.update_item(serde_json::from_value(tapped.clone()).unwrap()).map(drop),
+        };
+        match applied {
+            Ok(()) => true,
             Err(error) => {
                 assert!(format!("{error:?}").contains("ConditionalCheckFailed"), "{error:?}");
                 false
@@ -269,7 +273,7 @@ async fn the_models_conditions_are_those_of_the_lock_table() {
         println!("{kind:?}: applied to {applied} records, refused by {refused}");
     };
     for abandoned in [Abandoned::Rerun, Abandoned::Park] {
-        let request = request("k", abandoned);
+        let request = ClaimRequest { likely: Likely::Known, ..request("k", abandoned) };
         let refusal = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException";
         let refusal = json!({"__type": refusal, "Item": item("k", &seen())}).to_string();
         tap.0.lock().unwrap().0.push_back(refusal);
@@ -283,6 +287,8 @@ async fn the_models_conditions_are_those_of_the_lock_table() {
 
     let (request, other) = (request("k", Abandoned::Rerun), request("other", Abandoned::Rerun));
     let _ = tap.table().claim_all(&[request.clone(), other], call).await;
+    tell(Kind::Insert, check(&table, &tap.take()[0], &Guarded::Insert(&request)));
+    let _ = tap.table().claim(&request, call).await;
     tell(Kind::Insert, check(&table, &tap.take()[0], &Guarded::Insert(&request)));
 
     let renewal = Renewal { lease_until: at(NOW_MS + LEASE_MS), now: at(NOW_MS), policy: policy(Abandoned::Rerun) };

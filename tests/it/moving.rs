@@ -203,25 +203,25 @@ async fn each_claim_asks_once_more(dynamodb: &DynamoDb) {
     let Move { old, new, wire } = Move::of(dynamodb, "asks").await;
     let asked = |wanted: &[&str], what: &str| assert_eq!(wire.take_requests(), wanted, "{what}");
     let claim = granted(&new, &request("fresh", 0)).await;
-    asked(&["GetItem", "UpdateItem"], "a fresh key");
+    asked(&["GetItem", "PutItem"], "a fresh key");
     settled(&new, claim, completed()).await;
     asked(&["UpdateItem"], "its completion");
     let claim = granted(&old, &request("old", 0)).await;
     settled(&old, claim, failed()).await;
     let _held = granted(&new, &request("old", 600)).await;
-    asked(&["GetItem", "TransactWriteItems", "UpdateItem"], "a key that failed");
+    asked(&["GetItem", "TransactWriteItems", "PutItem", "UpdateItem"], "a key that failed");
     let many: Vec<_> = (0..25).map(|n| request(&format!("many-{n}"), 0)).collect();
     let answers = new.claim_all(&many, call()).await;
     assert!(answers.iter().all(|a| matches!(a, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))))), "{answers:?}");
     asked(&["BatchGetItem", "BatchExecuteStatement"], "25 fresh keys");
     let after = LockTable::new(dynamodb.client_over(&wire), new.name().parse::<Tables>().unwrap());
     let _held = granted(&after, &request("after", 0)).await;
-    asked(&["UpdateItem"], "nothing is before any more");
+    asked(&["PutItem"], "nothing is before any more");
     let tables: Tables = format!("{},{}", new.name(), old.name()).parse().unwrap();
     let grown = LockTable::new(dynamodb.client_over(&wire), tables.clone()).before(old.name());
     let stays = (0..).map(|n| request(&format!("stays-{n}"), 0)).find(|r| tables.of(&r.id) == old.name()).unwrap();
     let _held = granted(&grown, &stays).await;
-    asked(&["UpdateItem"], "a key whose table is the same");
+    asked(&["PutItem"], "a key whose table is the same");
 }
 
 /// A process that is gone at any step, or hears nothing of it, leaves the record in one of the tables; it is claimed once.

@@ -290,7 +290,7 @@ async fn costs(dynamodb: &DynamoDb) {
         usages.push((world.wire.take_requests().join(" "), usage.requests, usage.write_units));
     }
     println!("{usages:?}");
-    assert_eq!((usages[0].0.as_str(), usages[0].1), ("UpdateItem TransactWriteItems", 2));
+    assert_eq!((usages[0].0.as_str(), usages[0].1), ("PutItem TransactWriteItems", 2));
     assert_eq!((usages[1].0.as_str(), usages[1].1), ("TransactWriteItems", 1));
     assert!((usages[0].2 - usages[1].2 - 1.0).abs() < f64::EPSILON, "{usages:?}");
 }

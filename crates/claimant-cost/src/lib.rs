@@ -32,7 +32,7 @@ mod units;
 
 pub use advice::Advice;
 pub use batches::{Batches, Requests, duration_ms};
-pub use bill::{FunctionBill, Line, METRICS, RECORD_LOG_BYTES, stored_gb};
+pub use bill::{FunctionBill, LINE_LOG_BYTES, Line, METRICS, RECORD_LOG_BYTES, stored_gb};
 pub use chart::chart;
 pub use deployed::{Deployed, Polled, Records, Runs, deployed};
 pub use limits::Limit;

@@ -20,6 +20,7 @@ use futures_util::future::join_all;
 
 use crate::error::store_error;
 use crate::item;
+use crate::permitted::DENIED;
 use crate::table::{LockTable, ROUNDS_MAX};
 
 /// Records in one `BatchGetItem`: DynamoDB's limit.
@@ -54,7 +55,7 @@ impl LockTable {
             }
         }
         let mut answers: Vec<_> = requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect();
-        if new.len() + done.len() < 2 || !self.batches() {
+        if new.len() + done.len() < 2 || !self.permitted.batches() {
             return answers;
         }
         let budget = Budget::of(call);
@@ -65,7 +66,7 @@ impl LockTable {
                 None => new.push(index),
             }
         }
-        if !self.batches() {
+        if !self.permitted.batches() {
             return answers;
         }
         let ids: Vec<_> = new.iter().map(|index| &requests[*index].id).collect();
@@ -88,7 +89,7 @@ impl LockTable {
             };
         }
         // A single one is one request either way, which can claim; and once denied, no request for many is sent.
-        if refused.len() > 1 && self.batches() {
+        if refused.len() > 1 && self.permitted.batches() {
             let looks = refused.chunks(READ_MAX).map(|indexes| self.look(requests, indexes, budget));
             for (index, answer) in join_all(looks).await.into_iter().flatten() {
                 answers[index] = Ok(answer.unwrap_or(BatchedClaim::ClaimAlone));
@@ -141,10 +142,12 @@ impl LockTable {
             request = request.request_items(table, keys);
         }
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let read = match budget.send(request.send()).await {
+        let read = match budget.send(Box::pin(request.send())).await {
             Ok(Ok(read)) => read,
             Ok(Err(error)) => {
-                self.disable_batches_if_denied(error.code());
+                if error.code() == Some(DENIED) {
+                    self.permitted.deny_batches(self.name());
+                }
                 return HashMap::new();
             }
             Err(_) => return HashMap::new(),
@@ -182,7 +185,7 @@ impl LockTable {
         // A release counts down an attribute, which is left to the single request; it is rare.
         let plain = |(_, s): &&(Claim, Settlement)| s.ending.attempts_back() == 0;
         let together: Vec<_> = chunk.iter().filter(plain).collect();
-        let mut outcomes = if together.len() < 2 || !self.batches() {
+        let mut outcomes = if together.len() < 2 || !self.permitted.batches() {
             Vec::new()
         } else {
             let statement = |place: usize| self.requests.update_ended(&together[place].0, &together[place].1);
@@ -255,19 +258,18 @@ impl LockTable {
         let request = request.set_statements(Some(statements)).return_consumed_capacity(ReturnConsumedCapacity::Total);
         let failed =
             |error: StoreError| (0..count).map(|_| Statement::Failed(error.kind(), error.to_string())).collect();
-        let sent = match budget.send(request.send()).await {
+        let sent = match budget.send(Box::pin(request.send())).await {
             Ok(sent) => sent,
             Err(error) => return failed(error),
         };
         let output = match sent {
             Ok(output) => output,
             Err(error) => {
-                let code = error.code().map(str::to_owned);
-                let error = store_error("BatchExecuteStatement", self.name(), &error);
-                if self.disable_batches_if_denied(code.as_deref()) {
+                if error.code() == Some(DENIED) {
+                    self.permitted.deny_batches(self.name());
                     return (0..count).map(|_| Statement::Refused).collect();
                 }
-                return failed(error);
+                return failed(store_error("BatchExecuteStatement", self.name(), &error));
             }
         };
         let units: f64 = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
@@ -300,7 +302,7 @@ impl LockTable {
                 | Code::InternalServerError),
             ) => failed(StoreErrorKind::Throttled, code.as_str()),
             Some(Code::AccessDenied) => {
-                self.disable_batches();
+                self.permitted.deny_batches(self.name());
                 Statement::Refused
             }
             // The single request returns the better error for what is wrong with the table.

@@ -18,6 +18,14 @@ impl LockTable {
             Likely::Done => self.read(&request.id, budget).await.ok().flatten(),
             Likely::New | Likely::Known => None,
         };
+        // A claim of a new key is refused where there is a record, which comes with the refusal.
+        if request.likely == Likely::New && self.permitted.puts() {
+            match self.claim_new(request, budget).await? {
+                Some(Written::Applied(_)) => return self.granted(request, None, None),
+                Some(Written::Refused(shown)) => seen = self.refused_by(&request.id, shown, budget).await?,
+                None => {}
+            }
+        }
         for round in 0..=ROUNDS_MAX {
             let (write, decision) = match &seen {
                 // Nothing is known of the key, or it was deleted between a refusal and the read: the blind claim takes it.

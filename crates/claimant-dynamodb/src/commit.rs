@@ -119,7 +119,7 @@ impl LockTable {
         let items = std::iter::once(lock).chain(writes.iter().map(|write| write.item.clone())).collect();
         let request = self.requests.client.transact_write_items().set_transact_items(Some(items));
         let request = request.client_request_token(token).return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let error = match budget.send(request.send()).await {
+        let error = match budget.send(Box::pin(request.send())).await {
             Ok(Ok(output)) => {
                 let units = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
                 budget.meter().units(units, 0.0);

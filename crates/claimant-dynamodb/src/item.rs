@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use claimant_core::{Fence, Fingerprint, MessageId, OwnerToken, Record, Status, StoreError, StoreErrorKind, Timestamp};
+use claimant_core::{
+    Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId, Status, StoreError, StoreErrorKind, Timestamp,
+};
 
 use crate::names::AttributeNames;
 
@@ -46,6 +48,15 @@ pub(crate) fn record(item: &Item, names: &AttributeNames) -> Result<Record, Stor
         error: fields.optional(&names.error, |f, n| f.text(n).map(str::to_owned))?,
         note: fields.optional(&names.note, |f, n| f.text(n).map(str::to_owned))?,
     })
+}
+
+/// Returns a whole record as an item.
+pub(crate) fn item(id: &RecordId, record: &Record, names: &AttributeNames) -> Item {
+    let values = values(record, names);
+    let mut item = HashMap::with_capacity(values.len() + 1);
+    item.insert(names.id.clone(), text(id.as_str()));
+    item.extend(values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    item
 }
 
 /// Returns a whole record as the values that a write sets; a field without a value is to be removed.

@@ -13,13 +13,15 @@
 //! | `records`, `shape` | what operators ask of the table; whether it is one |
 //! | `item`, `names` | converts records to items and back |
 //! | `settings` | [`Settings`]: read from the environment |
+//! | `permitted` | what the role may do, as far as it is known |
 //! | `error` | maps DynamoDB's errors to store errors |
 //! | `create` | creates the table, for local use and tests |
 //!
 //! # Permissions
 //!
-//! `dynamodb:UpdateItem` and `dynamodb:GetItem` on each table; for many records in one request also
-//! `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see [`LockTable::batched`]. Operators need
+//! `dynamodb:UpdateItem` and `dynamodb:GetItem` on each table. `dynamodb:PutItem` for claims of one new key that take less processor
+//! time; for many records in one request also `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see
+//! [`LockTable::batched`]. What of these is denied is not sent again, and the answers are the same. Operators need
 //! `dynamodb:UpdateItem`, `GetItem`, `Scan` and `DescribeTable`.
 
 mod batch;
@@ -33,6 +35,7 @@ mod item;
 mod moving;
 mod names;
 mod optimistic;
+mod permitted;
 mod records;
 mod requests;
 mod settings;

@@ -113,7 +113,7 @@ impl LockTable {
         ];
         let request = self.requests.client.transact_write_items().set_transact_items(Some(items.into()));
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let error = match budget.send(request.send()).await? {
+        let error = match budget.send(Box::pin(request.send())).await? {
             Ok(output) => {
                 let units = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
                 budget.meter().units(units, 0.0);

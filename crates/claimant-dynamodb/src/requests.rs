@@ -4,18 +4,22 @@
 //! decision of the protocol grants, so that a write that applies is one that the decision allows; what is refused is
 //! decided by the protocol on the record that came back with the refusal.
 
+use aws_sdk_dynamodb::operation::put_item::builders::PutItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::builders::DeleteBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
 use claimant_aws::Later;
-use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry, window_end};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry, fresh_claim, window_end};
 use claimant_core::{Claim, Record, RecordId, Status};
 
-use crate::item::{bytes, number, text, time, values};
+use crate::item::{self, bytes, number, text, time, values};
 use crate::names::AttributeNames;
 use crate::tables::{Tables, table_name};
+
+/// There is no record.
+const ABSENT: &str = "attribute_not_exists(#id)";
 
 /// Claims a key that has no record, one that failed, or one whose owner's lease is over.
 ///
@@ -69,6 +73,19 @@ impl Requests {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
+    /// Claims a key that has no record, with the record that the protocol makes for it. Of all that can, this is the request with
+    /// the least to send and to read.
+    pub(crate) fn claim_new(&self, request: &ClaimRequest) -> PutItemFluentBuilder {
+        self.client
+            .put_item()
+            .table_name(self.tables.of(&request.id))
+            .set_item(Some(item::item(&request.id, &fresh_claim(request), &self.names)))
+            .condition_expression(ABSENT)
+            .expression_attribute_names("#id", &self.names.id)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+    }
+
     /// Builds the blind claim: one request for a first delivery, a retry and a takeover. Returns the old record when it applies.
     pub(crate) fn claim(&self, request: &ClaimRequest) -> UpdateItemFluentBuilder {
         let n = &self.names;
@@ -116,9 +133,7 @@ impl Requests {
 
     /// Writes `next` in full, if there is no record.
     pub(crate) fn create(&self, id: &RecordId, next: &Record) -> UpdateItemFluentBuilder {
-        self.write(id, next)
-            .condition_expression("attribute_not_exists(#id)")
-            .expression_attribute_names("#id", &self.names.id)
+        self.write(id, next).condition_expression(ABSENT).expression_attribute_names("#id", &self.names.id)
     }
 
     /// Writes `next` in full, if the record is still the one that was read.

@@ -1,26 +1,28 @@
 //! The store in DynamoDB: the lock table.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{Builder, StalledStreamProtectionConfig};
-use aws_sdk_dynamodb::error::SdkError;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::types::error::ConditionalCheckFailedException;
+use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use claimant_aws::Later;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Budget, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreErrorKind, StoreFuture, Variables,
+    StoreFuture, Variables,
 };
 
 use crate::error::store_error;
 use crate::item::{self, Item};
 use crate::names::AttributeNames;
+use crate::permitted::{DENIED, Permitted};
 use crate::requests::Requests;
 use crate::settings::{Named, Settings};
 use crate::tables::Tables;
@@ -35,13 +37,12 @@ pub(crate) const ROUNDS_MAX: u32 = 4;
 
 /// Records in a DynamoDB table, or in several, each record in one of them: see [`Tables`].
 ///
-/// A claim of a fresh, failed or abandoned key is one `UpdateItem`; a refused one returns the record with the refusal,
-/// without read units, and the protocol decides on it. Cheap to clone; clones share connections.
+/// A claim of a key that most likely has no record is one `PutItem`, that of a failed or abandoned one is one `UpdateItem`; a refused one
+/// returns the record with the refusal, without read units, and the protocol decides on it. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct LockTable {
     pub(crate) requests: Requests,
-    /// Whether many records share a request; off for good once that was denied.
-    batched: Arc<AtomicBool>,
+    pub(crate) permitted: Arc<Permitted>,
 }
 
 /// The result of one conditional write.
@@ -84,7 +85,7 @@ impl LockTable {
             Client::from_conf(config.to_builder().timeout_config(tries).stalled_stream_protection(streams).build())
         });
         let requests = Requests { client, tables: tables.into(), before: None, names };
-        Self { requests, batched: Arc::new(AtomicBool::new(true)) }
+        Self { requests, permitted: Arc::default() }
     }
 
     /// Opens the table that the environment names, see [`Settings`], through the function's shared AWS configuration. Sends no
@@ -132,7 +133,7 @@ impl LockTable {
     /// of its own. The answers are the same.
     #[must_use]
     pub fn batched(mut self, batched: bool) -> Self {
-        self.batched = Arc::new(AtomicBool::new(batched));
+        self.permitted = Arc::new(Permitted::new(batched));
         self
     }
 
@@ -143,30 +144,6 @@ impl LockTable {
     pub fn before(mut self, tables: impl Into<Tables>) -> Self {
         self.requests.before = Some(tables.into());
         self
-    }
-
-    pub(crate) fn batches(&self) -> bool {
-        self.batched.load(Ordering::Relaxed)
-    }
-
-    /// Disables requests for many keys if the role lacks the permission. Other denials, such as expired credentials, are temporary.
-    pub(crate) fn disable_batches_if_denied(&self, code: Option<&str>) -> bool {
-        let denied = code == Some("AccessDeniedException");
-        if denied {
-            self.disable_batches();
-        }
-        denied
-    }
-
-    /// Sends a request for each key from now on, since those for many were denied.
-    pub(crate) fn disable_batches(&self) {
-        if self.batched.swap(false, Ordering::Relaxed) {
-            tracing::warn!(
-                table = self.name(),
-                "batched claims are denied, so each key has a request of its own: give the function's role \
-                 dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on the table, or set CLAIMANT_BATCH=off"
-            );
-        }
     }
 
     /// Returns the table's name; of several all of them, separated by commas.
@@ -194,24 +171,57 @@ impl LockTable {
         update: UpdateItemFluentBuilder,
         budget: Budget<'_>,
     ) -> Result<Written, StoreError> {
-        let sent: Result<UpdateItemOutput, SdkError<UpdateItemError>> = budget.send(update.send()).await?;
-        match sent {
-            Ok(output) => {
-                let units = output.consumed_capacity().and_then(|c| c.capacity_units());
-                budget.meter().units(units.unwrap_or_default(), 0.0);
-                Ok(Written::Applied(output.attributes))
-            }
-            Err(SdkError::ServiceError(service)) if service.err().is_conditional_check_failed_exception() => {
-                // A refused write is charged by the record's size, which the refusal does not tell: records take one unit.
-                budget.meter().units(1.0, 0.0);
-                let UpdateItemError::ConditionalCheckFailedException(refusal) = service.into_err() else {
-                    return Err(StoreError::new(StoreErrorKind::Other, "a refusal changed its kind"));
-                };
-                let record = refusal.item().map(|i| item::record(i, &self.requests.names)).transpose()?;
-                Ok(Written::Refused(record))
-            }
-            Err(error) => Err(store_error("UpdateItem", self.requests.tables.of(id), &error)),
+        // Boxed, since the SDK's future is large and is moved a few times on its way.
+        let sent = budget.send(Box::pin(update.send())).await?;
+        let sent = sent.map(|output| (output.consumed_capacity, output.attributes));
+        self.written(("UpdateItem", id), sent, budget, |error| match error {
+            UpdateItemError::ConditionalCheckFailedException(refusal) => Some(refusal),
+            _ => None,
+        })
+    }
+
+    /// Tries to claim a key that most likely has no record. `None` if the role may not put items, here or at all.
+    pub(crate) async fn claim_new(
+        &self,
+        request: &ClaimRequest,
+        budget: Budget<'_>,
+    ) -> Result<Option<Written>, StoreError> {
+        let sent = budget.send(Box::pin(self.requests.claim_new(request).send())).await?;
+        if sent.as_ref().is_err_and(|error| error.code() == Some(DENIED)) {
+            self.permitted.deny_puts(self.name());
+            return Ok(None);
         }
+        let sent = sent.map(|output| (output.consumed_capacity, output.attributes));
+        let written = self.written(("PutItem", &request.id), sent, budget, |error| match error {
+            PutItemError::ConditionalCheckFailedException(refusal) => Some(refusal),
+            _ => None,
+        });
+        written.map(Some)
+    }
+
+    /// Returns what became of a write of this record, and counts its units. `refusal` returns the error that says that its
+    /// condition did not hold.
+    fn written<E: ProvideErrorMetadata + std::error::Error + 'static>(
+        &self,
+        (operation, id): (&'static str, &RecordId),
+        sent: Result<(Option<ConsumedCapacity>, Option<Item>), SdkError<E>>,
+        budget: Budget<'_>,
+        refusal: impl Fn(&E) -> Option<&ConditionalCheckFailedException>,
+    ) -> Result<Written, StoreError> {
+        let error = match sent {
+            Ok((capacity, attributes)) => {
+                budget.meter().units(capacity.and_then(|c| c.capacity_units).unwrap_or_default(), 0.0);
+                return Ok(Written::Applied(attributes));
+            }
+            Err(error) => error,
+        };
+        let Some(refusal) = error.as_service_error().and_then(refusal) else {
+            return Err(store_error(operation, self.requests.tables.of(id), &error));
+        };
+        // A refused write is charged by the record's size, which the refusal does not tell: records take one unit.
+        budget.meter().units(1.0, 0.0);
+        let record = refusal.item().map(|i| item::record(i, &self.requests.names)).transpose()?;
+        Ok(Written::Refused(record))
     }
 
     pub(crate) async fn read(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
@@ -232,7 +242,7 @@ impl LockTable {
             .key(&names.id, item::text(id.as_str()))
             .consistent_read(true)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let read = budget.send(request.send()).await?.map_err(|e| store_error("GetItem", table, &e))?;
+        let read = budget.send(Box::pin(request.send())).await?.map_err(|e| store_error("GetItem", table, &e))?;
         let units = read.consumed_capacity().and_then(|c| c.capacity_units());
         budget.meter().units(0.0, units.unwrap_or_default());
         read.item().map(|i| item::record(i, names)).transpose()

@@ -85,29 +85,28 @@ macro_rules! numbers {
                 }
             }
 
-            /// Logs one line for each batch.
+            /// Logs one line for each batch, with what is not zero: most of a few dozen numbers are.
             pub(crate) fn log(&self, consumer: &str) {
                 tracing::info!(
                     consumer,
-                    $($count = self.$count,)*
-                    $($field = self.$field,)*
-                    $($outcome = self.$outcome,)*
-                    $($measure = self.$measure,)*
+                    $($count = some(self.$count),)*
+                    $($field = some(self.$field),)*
+                    $($outcome = some(self.$outcome),)*
+                    $($measure = some(self.$measure),)*
                     "batch done"
                 );
             }
 
             /// Returns name, unit and value of what is not zero; a unit makes it a metric. A metric costs money in each hour in which
-            /// it has a value, zero too; the log line has them all.
+            /// it has a value, zero too.
             fn present(&self) -> Vec<(&'static str, Option<&'static str>, Value)> {
-                let mut all = vec![
-                    $((stringify!($count), Some("Count"), json!(self.$count)),)*
-                    $((stringify!($outcome), Some("Count"), json!(self.$outcome)),)*
-                    $((stringify!($measure), Some($unit), json!(self.$measure)),)*
-                    $((stringify!($field), None, json!(self.$field)),)*
+                let each = [
+                    $(some(self.$count).map(|n| (stringify!($count), Some("Count"), json!(n))),)*
+                    $(some(self.$outcome).map(|n| (stringify!($outcome), Some("Count"), json!(n))),)*
+                    $(some(self.$measure).map(|n| (stringify!($measure), Some($unit), json!(n))),)*
+                    $(some(self.$field).map(|n| (stringify!($field), None, json!(n))),)*
                 ];
-                all.retain(|(_, _, value)| value.as_f64().is_some_and(|value| value > 0.0));
-                all
+                each.into_iter().flatten().collect()
             }
         }
     };
@@ -177,6 +176,11 @@ fn log_messages(report: &Report, consumer: &str, at_info: bool) {
         }
         if at_info { line!(info) } else { line!(debug) }
     }
+}
+
+/// Returns the number, if it is more than zero.
+fn some<N: Default + PartialOrd>(number: N) -> Option<N> {
+    (number > N::default()).then_some(number)
 }
 
 /// Returns a duration in milliseconds, to the microsecond.

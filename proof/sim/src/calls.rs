@@ -53,6 +53,7 @@ impl Owners {
     pub fn calls(&mut self, operation: &str, request: &Value) -> Vec<Call> {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         match operation {
+            "PutItem" => vec![self.put(&request["Item"])],
             "UpdateItem" => vec![self.update(request)],
             "TransactWriteItems" => {
                 list(&request["TransactItems"]).first().map(|item| self.update(&item["Update"])).into_iter().collect()
@@ -95,6 +96,18 @@ impl Owners {
             now: value("updated_at", ":now").and_then(number),
         };
         Call { owner: owner.map(|token| self.place(&token)), ..call }
+    }
+
+    fn put(&mut self, item: &Value) -> Call {
+        let word = |name: &str| item[name]["S"].as_str().map(str::to_owned);
+        Call {
+            kind: Kind::Claim,
+            id: word("id").unwrap_or_default(),
+            owner: word("owner").map(|token| self.place(&token)),
+            status: word("status"),
+            lease_until: number(&item["lease_until"]),
+            now: number(&item["updated_at"]),
+        }
     }
 
     fn statement(&mut self, statement: &Value) -> Call {

@@ -93,6 +93,7 @@ impl Mutant {
             |update: &Value| update["UpdateExpression"].as_str().is_some_and(|e| e.contains("#attempts, :zero"));
         let is_ending = |update: &Value| update["ExpressionAttributeValues"].get(":ended").is_some();
         match (self, operation) {
+            (Self::ClaimsWithoutCondition, "PutItem") => request["ConditionExpression"] = Value::Null,
             (Self::ClaimsWithoutCondition, "UpdateItem") if is_claim(request) => {
                 request["ConditionExpression"] = Value::Null;
             }

@@ -312,7 +312,7 @@ impl World {
 fn refused(operation: &str, answer: &Answer) -> Vec<usize> {
     let is = |value: &Value, code: &str| value.as_str().is_some_and(|text| text.ends_with(code));
     match operation {
-        "UpdateItem" if is(&answer.body["__type"], "ConditionalCheckFailedException") => vec![0],
+        "PutItem" | "UpdateItem" if is(&answer.body["__type"], "ConditionalCheckFailedException") => vec![0],
         "TransactWriteItems" if is(&answer.body["CancellationReasons"][0]["Code"], "ConditionalCheckFailed") => vec![0],
         "BatchExecuteStatement" => {
             let responses = answer.body["Responses"].as_array().map(Vec::as_slice).unwrap_or_default();

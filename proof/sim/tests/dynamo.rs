@@ -39,6 +39,7 @@ fn ask(database: &Database, operation: &str, body: &Value) -> (u16, Value) {
     match operation {
         "GetItem" => call!(get_item),
         "BatchGetItem" => call!(batch_get_item),
+        "PutItem" => call!(put_item),
         "UpdateItem" => call!(update_item),
         "BatchExecuteStatement" => call!(batch_execute_statement),
         "TransactWriteItems" => call!(transact_write_items),

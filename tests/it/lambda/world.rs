@@ -182,6 +182,18 @@ impl Logs {
         Self { text, _guard: tracing::subscriber::set_default(logs.finish()) }
     }
 
+    /// As JSON, as a deployed function logs.
+    pub(crate) fn record_json() -> Self {
+        LazyLock::force(&SECOND);
+        let text = Arc::<Mutex<Vec<u8>>>::default();
+        let sink = Arc::clone(&text);
+        let writer = move || Sink(Arc::clone(&sink));
+        let logs =
+            tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_target(false).with_writer(writer);
+        let logs = logs.json().flatten_event(true).with_span_list(false);
+        Self { text, _guard: tracing::subscriber::set_default(logs.finish()) }
+    }
+
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
     }

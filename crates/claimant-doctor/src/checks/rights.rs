@@ -210,12 +210,11 @@ fn may_pause(function: &Function) -> Answer {
     )
 }
 
-pub(super) fn batch_rights(function: &Function, table: &str) -> Answer {
-    if function.is_set("CLAIMANT_BATCH", "off") {
-        return FINE;
-    }
+pub(super) fn cheap_rights(function: &Function, table: &str) -> Answer {
+    let for_many = ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"];
+    let batched = !function.is_set("CLAIMANT_BATCH", "off");
     let mut lacking = Vec::new();
-    for action in ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"] {
+    for action in ["dynamodb:PutItem"].into_iter().chain(for_many.into_iter().filter(|_| batched)) {
         if !*function.rights.allow(action, table).known()? {
             lacking.push(action);
         }

@@ -16,7 +16,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
             continue;
         }
         for function in consumers {
-            report.answer(28, &function.place, rights::batch_rights(function, &table.place.id));
+            report.answer(28, &function.place, rights::cheap_rights(function, &table.place.id));
         }
         report.answer(24, &table.place, shape(table));
         report.answer(25, &table.place, protection(table));

@@ -266,6 +266,7 @@ const CASES: &[Case] = &[
         Warning,
         "replicas in several Regions",
     ),
+    (&[("dynamodb:PutItem, ", "")], 28, Warning, "may not dynamodb:PutItem on Table"),
     (&[("dynamodb:PartiQLInsert, ", "")], 28, Warning, "may not dynamodb:PartiQLInsert on Table"),
     (
         &[("QueueName: !GetAtt Orders.QueueName", "QueueName: other")],

@@ -44,6 +44,14 @@ pub(super) fn look(operation: &str, request: &[u8]) -> Look {
                 }
             }
         }
+        // Handlers put items too, in tables of their own: a record's key is named as claimant names it.
+        "PutItem" => {
+            let item = &request["Item"];
+            let key = request["ExpressionAttributeNames"]["#id"].as_str().and_then(|name| text(&item[name]));
+            if let Some(record) = key.filter(|key| key.contains(['#', '~'])) {
+                tie(&mut ties, item.as_object().into_iter().flat_map(|item| item.values()).filter_map(text), record);
+            }
+        }
         "UpdateItem" => tie_update(&mut ties, &request),
         // A record that is claimed and completed at once; the other items are the handler's own.
         "TransactWriteItems" => {
@@ -118,6 +126,10 @@ mod tests {
             { "Statement": "INSERT INTO \"t\" VALUE {}", "Parameters": [{"S": "orders#1"}, {"S": "owner"}, {"N": "1"}, {"S": ID}] },
         ] });
         let update = json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":m": {"S": ID}, ":n": {"N": "1"}} });
+        let put = json!({
+            "Item": {"id": {"S": "orders#1"}, "m": {"S": ID}, "n": {"N": "1"}}, "ExpressionAttributeNames": {"#id": "id"},
+        });
+        let own_put = json!({ "Item": {"id": {"S": "card#1"}, "m": {"S": ID}} });
         let own = json!({ "Key": {"id": {"S": "card-1"}}, "ExpressionAttributeValues": {":m": {"S": ID}} });
         let commit = json!({ "TransactItems": [{ "Update": update }, { "Update": own }, { "Put": {} }] });
         let settle =
@@ -127,6 +139,8 @@ mod tests {
         let tied = vec![(ID.to_owned(), "orders#1".to_owned())];
         for (operation, request, target, ties) in [
             ("BatchExecuteStatement", insert, Target::Claims, tied.clone()),
+            ("PutItem", put, Target::Claims, tied.clone()),
+            ("PutItem", own_put, Target::Settlements, vec![]),
             ("UpdateItem", update, Target::Claims, tied.clone()),
             ("TransactWriteItems", commit, Target::Settlements, tied),
             ("UpdateItem", settle, Target::Settlements, vec![]),

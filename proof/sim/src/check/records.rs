@@ -126,7 +126,9 @@ fn own_claim(timeline: &Timeline<'_>, at: u64, request: &Request, call: &Call, s
         && call.kind == Kind::Claim
         && call.owner == Some(seen.owner)
         && seen.status == "IN_PROGRESS";
-    let told = request.operation == "UpdateItem" && request.answered.is_some() && request.fate.is_none();
+    let told = matches!(request.operation.as_str(), "PutItem" | "UpdateItem")
+        && request.answered.is_some()
+        && request.fate.is_none();
     let Some(no) = request.invocation.filter(|_| own && told) else { return };
     let Some(invocation) = timeline.invocations.get(&no) else { return };
     let Some((returned, _)) = &invocation.returned else { return };

@@ -67,7 +67,8 @@ impl Dynamo {
         let answer = match operation {
             "GetItem" => Ok(self.get(admission, request)),
             "BatchGetItem" => Ok(self.get_batch(admission, request)),
-            "UpdateItem" => self.update(admission, request),
+            "PutItem" => self.check_put(request).map(|checked| self.write(admission, request, checked)),
+            "UpdateItem" => self.check_update(request).map(|checked| self.write(admission, request, checked)),
             "BatchExecuteStatement" => self.statements(admission, request),
             "TransactWriteItems" => self.transact(request),
             other => Err(Unknown(other.to_owned())),
@@ -178,12 +179,28 @@ impl Dynamo {
         Ok(Ok(change))
     }
 
-    fn update(&mut self, admission: &mut impl Admission, request: &Value) -> Result<Answer, Unknown> {
-        let (table, id) = (text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
-        if let Err(throttle) = admission.admit(table, id, Access::Write) {
-            return Ok(throttled(throttle));
+    /// A `PutItem`, or a put in a transaction, up to its being applied.
+    fn check_put(&self, request: &Value) -> Result<Checked, Unknown> {
+        let (table, id) = (text(&request["TableName"]).to_owned(), text(&request["Item"]["id"]["S"]).to_owned());
+        let before = self.item(&table, &id).cloned();
+        let placeholders =
+            Placeholders { names: &request["ExpressionAttributeNames"], values: &request["ExpressionAttributeValues"] };
+        if let Some(condition) = request["ConditionExpression"].as_str()
+            && !expression::holds(condition, before.as_ref().unwrap_or(&Item::new()), &placeholders)?
+        {
+            return Ok(Err(before));
         }
-        Ok(match self.check_update(request)? {
+        let after = request["Item"].as_object().map(|item| item.clone().into_iter().collect());
+        Ok(Ok(Change { table, id, before, after }))
+    }
+
+    /// Carries out a write of one item.
+    fn write(&mut self, admission: &mut impl Admission, request: &Value, checked: Checked) -> Answer {
+        let key = if request["Key"].is_null() { &request["Item"]["id"] } else { &request["Key"]["id"] };
+        if let Err(throttle) = admission.admit(text(&request["TableName"]), text(&key["S"]), Access::Write) {
+            return throttled(throttle);
+        }
+        match checked {
             Ok(change) => {
                 self.apply(&change);
                 let mut body = json!({});
@@ -199,7 +216,7 @@ impl Dynamo {
                 }
                 Answer { status: 400, body, changes: Vec::new() }
             }
-        })
+        }
     }
 
     fn statements(&mut self, admission: &mut impl Admission, request: &Value) -> Result<Answer, Unknown> {
@@ -251,7 +268,7 @@ impl Dynamo {
         for item in items.as_array().into_iter().flatten() {
             let checked = match (item.get("Update"), item.get("Put")) {
                 (Some(update), _) => self.check_update(update)?,
-                (None, Some(put)) => Ok(self.put(put)),
+                (None, Some(put)) => self.check_put(put)?,
                 _ => return Err(Unknown(format!("the transaction's {item}"))),
             };
             match checked {
@@ -278,13 +295,6 @@ impl Dynamo {
         changes.iter().for_each(|change| self.apply(change));
         self.tokens.insert(token.to_owned(), items.clone());
         Ok(Answer { changes, ..ok(json!({})) })
-    }
-
-    fn put(&self, put: &Value) -> Change {
-        let (table, id) = (text(&put["TableName"]).to_owned(), text(&put["Item"]["id"]["S"]).to_owned());
-        let before = self.item(&table, &id).cloned();
-        let after = put["Item"].as_object().map(|item| item.clone().into_iter().collect());
-        Change { table, id, before, after }
     }
 }
 

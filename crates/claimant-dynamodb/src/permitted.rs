@@ -1,0 +1,57 @@
+//! What the role may do beyond what every claim needs, as far as it is known.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The code of the error for what a role may not do. Others, such as expired credentials, are temporary.
+pub(crate) const DENIED: &str = "AccessDeniedException";
+
+/// The requests that are sent instead of others that do the same with more effort. What was denied once is not sent again.
+#[derive(Debug)]
+pub(crate) struct Permitted {
+    /// Those for many records.
+    batches: AtomicBool,
+    /// The one that claims a key without a record.
+    puts: AtomicBool,
+}
+
+impl Default for Permitted {
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
+impl Permitted {
+    pub(crate) fn new(batches: bool) -> Self {
+        Self { batches: AtomicBool::new(batches), puts: AtomicBool::new(true) }
+    }
+
+    pub(crate) fn batches(&self) -> bool {
+        self.batches.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn puts(&self) -> bool {
+        self.puts.load(Ordering::Relaxed)
+    }
+
+    /// Sends a request for each key from now on.
+    pub(crate) fn deny_batches(&self, table: &str) {
+        if self.batches.swap(false, Ordering::Relaxed) {
+            tracing::warn!(
+                table,
+                "batched claims are denied, so each key has a request of its own: give the function's role \
+                 dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on the table, or set CLAIMANT_BATCH=off"
+            );
+        }
+    }
+
+    /// Claims keys without a record as all others from now on.
+    pub(crate) fn deny_puts(&self, table: &str) {
+        if self.puts.swap(false, Ordering::Relaxed) {
+            tracing::warn!(
+                table,
+                "dynamodb:PutItem is denied, so a message that comes alone is claimed by dynamodb:UpdateItem, which takes \
+                 more processor time: give the function's role dynamodb:PutItem on the table"
+            );
+        }
+    }
+}
