@@ -84,8 +84,11 @@ pub(crate) const FETCH_PART: u32 = 4;
 /// How many requests at once delete messages that are done, and then remove their payloads.
 pub(crate) const REMOVALS_MAX: usize = 8;
 
-/// How long an ending waits for others to be written with where it should not wait, or handlers are quick.
+/// How long an ending waits for others to be written with where something waits for it.
 pub(crate) const SETTLE_LINGER_MS: u64 = 5;
+
+/// How long it waits at least where nothing does: the thread of a quick handler, too, can be kept waiting for a core.
+pub(crate) const SETTLE_LINGER_MIN_MS: u64 = 20;
 
 /// The longest that an ending waits for others: what was done and not written is done again if the process dies then.
 pub(crate) const SETTLE_LINGER_MAX_MS: u64 = 100;

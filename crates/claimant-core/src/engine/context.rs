@@ -20,7 +20,8 @@ use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{
-    RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MS, VISIBILITY_MAX_S,
+    RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS,
+    VISIBILITY_MAX_S,
 };
 use crate::message::Message;
 use crate::meter::Meter;
@@ -69,12 +70,15 @@ impl Shared {
         self.consumer.store.claims_max().is_none() && self.consumer.options.policy.abandoned != Abandoned::Park
     }
 
-    /// Returns how long an ending may wait for others to be written with: no longer than a handler takes, in which the process can die
+    /// Returns how long an ending may wait for others to be written with: about as long as a handler takes, in which the process can die
     /// with the same consequence. Where claims are scarce, others wait for it; where abandoned work is parked, someone would have to
     /// look at it: there only for a moment.
     pub(crate) fn linger(&self) -> Duration {
-        let [moment, longest] = [SETTLE_LINGER_MS, SETTLE_LINGER_MAX_MS].map(Duration::from_millis);
-        if self.claims_may_wait() { self.expected().clamp(moment, longest) } else { moment }
+        if !self.claims_may_wait() {
+            return Duration::from_millis(SETTLE_LINGER_MS);
+        }
+        let [least, longest] = [SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MAX_MS].map(Duration::from_millis);
+        self.expected().clamp(least, longest)
     }
 
     /// Returns how many claims may wait for a free slot.
