@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 const FATAL: &str = "FATAL";
 
 /// Crates that log requests and events, bodies included, below `info`. They stay at `info` where everything is asked for
-/// at `debug` or `trace`; `RUST_LOG` can still name one of them.
+/// at `debug` or `trace`; `RUST_LOG` can still name one of them. Releases with claimant's feature `release_max_level_info` have no such logs.
 const VERBOSE_CRATES: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
 
 /// Sends logs to standard output: as JSON where `AWS_LAMBDA_LOG_FORMAT` is `JSON`, from the level that

@@ -44,6 +44,7 @@
 //! | `producer` | sends messages so that sending again makes no second piece of work; by `Scheduler`, at a time of their own | `producer`; `scheduler` |
 //! | `s3` | payloads that messages only point to, in S3 | `s3` |
 //! | `otel` | spans of messages in OpenTelemetry | `otel` |
+//! | – | a release logs at `info` and above only, in all of its crates: it is half a megabyte smaller, and no setting lets it print bodies | `release_max_level_info`, for programs, not for libraries |
 //! | [`payloads`] | where payloads are kept outside of their messages, for those who write such a place | |
 //! | [`envelope`] | what messages come wrapped in: SNS, EventBridge, S3, CloudEvents | |
 //! | [`decode`] | text, bytes and Base64; Protobuf, Avro and gzip | `protobuf`, `avro`, `gzip` |
