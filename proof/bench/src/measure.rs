@@ -221,6 +221,8 @@ impl Bench {
                 let mut series = Series { too_long: self.too_long(cell, longest), ..Series::default() };
                 if series.too_long.is_none() {
                     if size <= WARM_UP_MAX {
+                        // Two, after which claimant has forgotten what the orders before were.
+                        self.batch(Workload::Fresh, size, contestant, concurrency, None).await?;
                         series.orders = self.batch(Workload::Fresh, size, contestant, concurrency, None).await?.2;
                     }
                     if workload != Workload::Fresh {

@@ -60,23 +60,38 @@ pub(crate) struct Learned {
     pub(crate) repeats: Repeats,
 }
 
+/// Above this share of claims that find their work done, the records are looked at first.
+const MOST: f64 = 0.5;
+
 /// How often a claim finds its work done, learned from answers: by deliveries, the first and later ones.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    /// The shares, as numbers from 0 to 1.
-    shares: Mutex<[f64; 2]>,
+    shares: Mutex<[Share; 2]>,
+}
+
+/// A share of answers, from 0 to 1.
+#[derive(Debug, Default)]
+struct Share {
+    done: f64,
+    /// How many in a row were not.
+    misses: u32,
 }
 
 impl Repeats {
-    /// Learns from the answer to a claim. The estimate moves a sixteenth of the way.
+    /// Learns from the answer to a claim. The estimate moves a sixteenth of the way; and by two in a row that were not done at once
+    /// to where a claim comes first, since each look at such a one is a request more.
     pub(crate) fn learn(&self, delivery: DeliveryKind, done: bool) {
         let share = &mut self.shares.lock().unwrap_or_else(PoisonError::into_inner)[delivery as usize];
-        *share += (f64::from(u8::from(done)) - *share) / 16.0;
+        share.done += (f64::from(u8::from(done)) - share.done) / 16.0;
+        share.misses = if done { 0 } else { share.misses.saturating_add(1) };
+        if share.misses >= 2 {
+            share.done = share.done.min(MOST);
+        }
     }
 
     /// Returns whether most claims of such deliveries find their work done.
     pub(crate) fn are_usual(&self, delivery: DeliveryKind) -> bool {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)[delivery as usize] > 0.5
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)[delivery as usize].done > MOST
     }
 }
 
@@ -141,6 +156,23 @@ impl Durations {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_usually_done_is_known_soon_and_what_is_not_at_once() {
+        let repeats = Repeats::default();
+        let learn = |done| {
+            repeats.learn(DeliveryKind::First, done);
+            repeats.are_usual(DeliveryKind::First)
+        };
+        assert_eq!((0..20).position(|_| learn(true)), Some(10), "eleven in a row");
+        let _ = (0..100).all(|_| learn(true));
+        assert_eq!([learn(false), learn(false), learn(false)], [true, false, false]);
+        assert!(learn(true), "the next copy is a sign that there are more");
+        // Of three copies and a new message in turns, all are looked at.
+        let _ = (0..100).all(|_| learn(true));
+        assert!((0..100).all(|n| learn(n % 4 > 0)));
+        assert!(!repeats.are_usual(DeliveryKind::Later), "of others nothing is known");
+    }
 
     #[test]
     fn claims_are_whole_requests_ahead_of_quick_handlers_and_single_ones_for_slow() {
