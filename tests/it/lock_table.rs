@@ -150,6 +150,12 @@ async fn a_role_that_may_not_put_updates(dynamodb: &DynamoDb) {
         assert_eq!((claim.fence.get(), claim.attempt), (1, 1));
     }
     assert_eq!(wire.take_requests(), ["PutItem", "UpdateItem", "UpdateItem"]);
+    // A role that may write no such key at all, as that of a limit: others are put all the same.
+    let keys = LockTable::new(dynamodb.client_over(&wire), "put-denied");
+    wire.script(&[Loss::Instead(400, DENIED), Loss::Instead(400, DENIED)]);
+    assert_eq!(keys.claim(&request("other", 0), call()).await.unwrap_err().kind(), StoreErrorKind::Denied);
+    let _claim = granted(&keys, "own", 0).await;
+    assert_eq!(wire.take_requests(), ["PutItem", "UpdateItem", "PutItem"]);
     // What is denied for other reasons is not a role's.
     let other = LockTable::new(dynamodb.client_over(&wire), "put-denied");
     let expired = r#"{"__type":"com.amazon.coral.service#UnrecognizedClientException","Message":"no"}"#;

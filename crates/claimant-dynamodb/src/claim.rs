@@ -12,7 +12,7 @@ impl LockTable {
         request: &ClaimRequest,
         budget: Budget<'_>,
     ) -> Result<ClaimAnswer, StoreError> {
-        let mut wanted = None;
+        let (mut wanted, mut denied) = (None, false);
         // Without an answer, the blind claim finds out.
         let mut seen = match request.likely {
             Likely::Done => self.read(&request.id, budget).await.ok().flatten(),
@@ -23,7 +23,7 @@ impl LockTable {
             match self.claim_new(request, budget).await? {
                 Some(Written::Applied(_)) => return self.granted(request, None, None),
                 Some(Written::Refused(shown)) => seen = self.refused_by(&request.id, shown, budget).await?,
-                None => {}
+                None => denied = true,
             }
         }
         for round in 0..=ROUNDS_MAX {
@@ -49,7 +49,12 @@ impl LockTable {
                 break;
             }
             wanted = decision;
-            seen = match self.send(&request.id, write, budget).await? {
+            let written = self.send(&request.id, write, budget).await?;
+            // The role may write this key, and not put it.
+            if denied {
+                self.permitted.deny_puts(self.name());
+            }
+            seen = match written {
                 Written::Applied(before) => return self.granted(request, wanted, before.as_ref()),
                 Written::Refused(shown) => self.refused_by(&request.id, shown, budget).await?,
             };

@@ -180,7 +180,7 @@ impl LockTable {
         })
     }
 
-    /// Tries to claim a key that most likely has no record. `None` if the role may not put items, here or at all.
+    /// Tries to claim a key that most likely has no record. `None` if the role may not put it.
     pub(crate) async fn claim_new(
         &self,
         request: &ClaimRequest,
@@ -188,7 +188,6 @@ impl LockTable {
     ) -> Result<Option<Written>, StoreError> {
         let sent = budget.send(Box::pin(self.requests.claim_new(request).send())).await?;
         if sent.as_ref().is_err_and(|error| error.code() == Some(DENIED)) {
-            self.permitted.deny_puts(self.name());
             return Ok(None);
         }
         let sent = sent.map(|output| (output.consumed_capacity, output.attributes));
