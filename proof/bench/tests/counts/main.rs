@@ -220,13 +220,13 @@ fn with_a_lock_table() {
         |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 2.0, read_units: 0.0 };
     let done = |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 0.0, read_units: 1.0 };
     let bounds = [
-        (1, 10, Load::Fresh, fresh(1_010.0, 193_000.0, 2.0)),
-        (10, 10, Load::Fresh, fresh(169.0, 42_700.0, 2.0)),
+        (1, 10, Load::Fresh, fresh(950.0, 160_000.0, 2.0)),
+        (10, 10, Load::Fresh, fresh(166.0, 41_000.0, 2.0)),
         // Every other batch is one of copies: they are claimed first, and read when that is refused.
         (10, 10, Load::SentAgain, done(183.0, 32_000.0, 2.0)),
         // What was delivered before is read first.
         (10, 10, Load::Redelivered, done(124.0, 20_700.0, 1.0)),
-        (1_000, 10, Load::Fresh, fresh(115.0, 31_500.0, 95.0)),
+        (1_000, 10, Load::Fresh, fresh(111.0, 31_000.0, 84.0)),
     ];
     let mut faults = Vec::new();
     for (size, concurrency, load, bound) in bounds {
