@@ -174,30 +174,34 @@ pub(crate) struct Logs {
 
 impl Logs {
     pub(crate) fn record() -> Self {
-        LazyLock::force(&SECOND);
-        let text = Arc::<Mutex<Vec<u8>>>::default();
-        let sink = Arc::clone(&text);
-        let writer = move || Sink(Arc::clone(&sink));
-        let logs = tracing_subscriber::fmt().with_ansi(false).with_max_level(tracing::Level::INFO).with_writer(writer);
-        Self { text, _guard: tracing::subscriber::set_default(logs.finish()) }
+        Self::into(|writer| {
+            let logs = tracing_subscriber::fmt().with_ansi(false).with_max_level(tracing::Level::INFO);
+            Dispatch::new(logs.with_writer(writer).finish())
+        })
     }
 
     /// As JSON, as a deployed function logs.
     pub(crate) fn record_json() -> Self {
+        Self::into(|writer| {
+            let logs = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_target(false);
+            Dispatch::new(logs.json().flatten_event(true).with_span_list(false).with_writer(writer).finish())
+        })
+    }
+
+    fn into(subscriber: impl FnOnce(Writer) -> Dispatch) -> Self {
         LazyLock::force(&SECOND);
         let text = Arc::<Mutex<Vec<u8>>>::default();
         let sink = Arc::clone(&text);
-        let writer = move || Sink(Arc::clone(&sink));
-        let logs =
-            tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_target(false).with_writer(writer);
-        let logs = logs.json().flatten_event(true).with_span_list(false);
-        Self { text, _guard: tracing::subscriber::set_default(logs.finish()) }
+        let subscriber = subscriber(Box::new(move || Sink(Arc::clone(&sink))));
+        Self { text, _guard: tracing::dispatcher::set_default(&subscriber) }
     }
 
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
     }
 }
+
+type Writer = Box<dyn Fn() -> Sink + Send + Sync>;
 
 struct Sink(Arc<Mutex<Vec<u8>>>);
 

@@ -66,12 +66,12 @@ const MOST: f64 = 0.5;
 /// How often a claim finds its work done, learned from answers: by deliveries, the first and later ones.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    shares: Mutex<[Share; 2]>,
+    shares: Mutex<[DoneShare; 2]>,
 }
 
 /// A share of answers, from 0 to 1.
 #[derive(Debug, Default)]
-struct Share {
+struct DoneShare {
     done: f64,
     /// How many in a row were not.
     misses: u32,
