@@ -3,6 +3,7 @@
 use claimant_core::protocol::{self, ClaimRequest, Decision, Likely, Refusal};
 use claimant_core::{Budget, ClaimAnswer, Record, StoreError, StoreErrorKind};
 
+use crate::batch::inserted;
 use crate::item::{self, Item};
 use crate::table::{LockTable, ROUNDS_MAX, Written};
 
@@ -21,7 +22,7 @@ impl LockTable {
         // A claim of a new key is refused where there is a record, which comes with the refusal.
         if request.likely == Likely::New && self.permitted.puts() {
             match self.claim_new(request, budget).await? {
-                Some(Written::Applied(_)) => return self.granted(request, None, None),
+                Some(Written::Applied(_)) => return Ok(inserted(request)),
                 Some(Written::Refused(shown)) => seen = self.refused_by(&request.id, shown, budget).await?,
                 None => denied = true,
             }

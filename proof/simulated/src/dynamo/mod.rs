@@ -163,15 +163,11 @@ impl Dynamo {
         let (table, id) = (text(&request["TableName"]), text(&request["Key"]["id"]["S"]));
         let before = self.item(table, id);
         let item = before.cloned().unwrap_or_default();
-        let placeholders =
-            Placeholders { names: &request["ExpressionAttributeNames"], values: &request["ExpressionAttributeValues"] };
-        if let Some(condition) = request["ConditionExpression"].as_str()
-            && !expression::holds(condition, &item, &placeholders)?
-        {
+        if !may_write(request, &item)? {
             return Ok(Err(before.cloned()));
         }
         let mut after = match request["UpdateExpression"].as_str() {
-            Some(update) => expression::updated(update, &item, &placeholders)?,
+            Some(update) => expression::updated(update, &item, &placeholders(request))?,
             None => item,
         };
         after.insert("id".to_owned(), json!({ "S": id }));
@@ -183,11 +179,7 @@ impl Dynamo {
     fn check_put(&self, request: &Value) -> Result<Checked, Unknown> {
         let (table, id) = (text(&request["TableName"]).to_owned(), text(&request["Item"]["id"]["S"]).to_owned());
         let before = self.item(&table, &id).cloned();
-        let placeholders =
-            Placeholders { names: &request["ExpressionAttributeNames"], values: &request["ExpressionAttributeValues"] };
-        if let Some(condition) = request["ConditionExpression"].as_str()
-            && !expression::holds(condition, before.as_ref().unwrap_or(&Item::new()), &placeholders)?
-        {
+        if !may_write(request, before.as_ref().unwrap_or(&Item::new()))? {
             return Ok(Err(before));
         }
         let after = request["Item"].as_object().map(|item| item.clone().into_iter().collect());
@@ -296,6 +288,16 @@ impl Dynamo {
         self.tokens.insert(token.to_owned(), items.clone());
         Ok(Answer { changes, ..ok(json!({})) })
     }
+}
+
+fn placeholders(request: &Value) -> Placeholders<'_> {
+    Placeholders { names: &request["ExpressionAttributeNames"], values: &request["ExpressionAttributeValues"] }
+}
+
+/// Whether a write's condition holds for the item that is there, if it has one.
+fn may_write(request: &Value, item: &Item) -> Result<bool, Unknown> {
+    let condition = request["ConditionExpression"].as_str();
+    condition.map_or(Ok(true), |condition| expression::holds(condition, item, &placeholders(request)))
 }
 
 fn text(value: &Value) -> &str {
