@@ -14,15 +14,15 @@ use crate::units::{Units, stored_bytes};
 pub const METRICS: [&str; 7] =
     ["received", "completed", "claim_ms", "handle_ms", "settle_ms", "store_requests", "write_units"];
 
-/// Bytes of the metric record with them.
-pub const RECORD_LOG_BYTES: f64 = 600.0;
+/// Bytes of the metric record with them, which is the line of a batch.
+pub const RECORD_LOG_BYTES: f64 = 620.0;
 
-/// Bytes of the line "batch done" of such a batch, in JSON.
+/// Bytes of that line without metrics, in JSON.
 pub const LINE_LOG_BYTES: f64 = 245.0;
 
-/// Bytes that an invocation logs besides: not measured here, Lambda's three lines; and what CloudWatch adds to each of five.
+/// Bytes that an invocation logs besides: not measured here, Lambda's three lines; and what CloudWatch adds to each of four.
 const LAMBDA_LOG_BYTES: f64 = 800.0;
-const EVENT_LOG_BYTES: f64 = 5.0 * 26.0;
+const EVENT_LOG_BYTES: f64 = 4.0 * 26.0;
 
 /// Bytes that a message logs with `CLAIMANT_LOG_MESSAGES`: half a gigabyte for a million.
 const MESSAGE_LOG_BYTES: f64 = 500.0;
@@ -193,10 +193,9 @@ pub fn stored_gb(load: &Load) -> f64 {
 
 fn cloudwatch(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, batches: &Batches, units: Units) {
     let runs = &deployed.function;
-    let record = if runs.metrics { RECORD_LOG_BYTES } else { 0.0 };
+    let line = if runs.metrics { RECORD_LOG_BYTES } else { LINE_LOG_BYTES };
     let own = load.work.log_bytes + if runs.message_lines { MESSAGE_LOG_BYTES } else { 0.0 };
-    let bytes = batches.a_second * (record + LINE_LOG_BYTES + LAMBDA_LOG_BYTES + EVENT_LOG_BYTES)
-        + load.traffic.deliveries() * own;
+    let bytes = batches.a_second * (line + LAMBDA_LOG_BYTES + EVENT_LOG_BYTES) + load.traffic.deliveries() * own;
     lines.add("CloudWatch", "Logs", "logs", month(bytes) / GB);
     lines.add("CloudWatch", "Metrics", "metrics", if runs.metrics { metrics(load, units) } else { 0.0 });
 }

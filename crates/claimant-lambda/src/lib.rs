@@ -13,7 +13,7 @@
 //! | `visibility` | when failed messages come back |
 //! | `schedules` | sends messages again that come back later than SQS can hide them (feature `scheduler`) |
 //! | `mapping`, `list_mappings` | checks whether the event source mapping reports failures; the request for that |
-//! | `observe` | the log line and the metric record of a batch, and all metric names |
+//! | `observe` | the line of a batch, which is its metric record, and all metric names |
 //! | `deadline` | when the invocation ends, also if the runtime does not say |
 //! | `flush` | exports spans at the end of an invocation |
 //! | `logging` | log level and format from Lambda's variables; panics logged without payload data |

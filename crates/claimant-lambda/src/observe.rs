@@ -1,18 +1,20 @@
-//! The numbers of a batch: one log line and one CloudWatch Embedded Metric Format record for each batch.
+//! The numbers of a batch: one line for each, a CloudWatch Embedded Metric Format record or a line of the log.
 
 use std::io::Write as _;
 use std::sync::Arc;
 
 use claimant_core::report::{Entry, Report};
 use claimant_core::{Outcome, Timestamp};
-use serde::ser::SerializeMap as _;
+use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 
 use crate::settings::Settings;
 
 /// The CloudWatch namespace of the metrics.
 const NAMESPACE: &str = "claimant";
+
+/// What the line of a batch says, as a record and as a line of the log.
+const MESSAGE: &str = "batch done";
 
 /// Where metric records go, a line each.
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
@@ -25,7 +27,7 @@ fn stdout() -> Sink {
     })
 }
 
-/// Logs each batch and writes its metric record.
+/// Writes the line of each batch.
 pub(crate) struct Observer {
     /// Where metric records go, if anywhere.
     pub(crate) sink: Option<Sink>,
@@ -39,14 +41,14 @@ impl Observer {
         Self { sink: settings.metrics.then(stdout), logs_messages: settings.log_messages, function }
     }
 
-    /// Logs a batch, and writes its metric record.
+    /// Writes the line of a batch: its metric record, which is a line of the log, too; without metrics, a line with the same numbers.
     pub(crate) fn show(&self, report: &Report, consumer: &str, now: Timestamp) {
         log_messages(report, consumer, self.logs_messages);
         let numbers = Numbers::of(report);
-        numbers.log(consumer);
         // A record defines one metric at least.
-        if let Some(sink) = self.sink.as_ref().filter(|_| !report.entries().is_empty()) {
-            sink(&numbers.record(now, consumer, &self.function));
+        match self.sink.as_ref().filter(|_| !report.entries().is_empty()) {
+            Some(sink) => sink(&numbers.record(now, consumer, &self.function)),
+            None => numbers.log(consumer),
         }
     }
 }
@@ -85,7 +87,7 @@ macro_rules! numbers {
                 }
             }
 
-            /// Logs one line for each batch, with what is not zero: most of a few dozen numbers are.
+            /// Logs one line, with what is not zero: most of a few dozen numbers are.
             pub(crate) fn log(&self, consumer: &str) {
                 tracing::info!(
                     consumer,
@@ -93,20 +95,18 @@ macro_rules! numbers {
                     $($field = some(self.$field),)*
                     $($outcome = some(self.$outcome),)*
                     $($measure = some(self.$measure),)*
-                    "batch done"
+                    "{MESSAGE}"
                 );
             }
 
-            /// Returns name, unit and value of what is not zero; a unit makes it a metric. A metric costs money in each hour in which
-            /// it has a value, zero too.
-            fn present(&self) -> Vec<(&'static str, Option<&'static str>, Value)> {
-                let each = [
-                    $(some(self.$count).map(|n| (stringify!($count), Some("Count"), json!(n))),)*
-                    $(some(self.$outcome).map(|n| (stringify!($outcome), Some("Count"), json!(n))),)*
-                    $(some(self.$measure).map(|n| (stringify!($measure), Some($unit), json!(n))),)*
-                    $(some(self.$field).map(|n| (stringify!($field), None, json!(n))),)*
-                ];
-                each.into_iter().flatten().collect()
+            /// Passes on what is not zero. A metric costs money in each hour in which it has a value, zero too.
+            fn each<E>(&self, mut take: impl FnMut(Figure) -> Result<(), E>) -> Result<(), E> {
+                let mut one = |name, unit, number| take(Figure { name, unit, number });
+                $(if let Some(n) = some(self.$count) { one(stringify!($count), Some("Count"), Number::Whole(n))?; })*
+                $(if let Some(n) = some(self.$outcome) { one(stringify!($outcome), Some("Count"), Number::Whole(n))?; })*
+                $(if let Some(n) = some(self.$measure) { one(stringify!($measure), Some($unit), Number::Measured(n))?; })*
+                $(if let Some(n) = some(self.$field) { one(stringify!($field), None, Number::Whole(n))?; })*
+                Ok(())
             }
         }
     };
@@ -193,53 +193,78 @@ fn is_dead_lettered(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Rejected { dead_lettered: true, .. } | Outcome::Parked { dead_lettered: true })
 }
 
+/// A number of a batch, under its name; a unit makes it a metric.
+struct Figure {
+    name: &'static str,
+    unit: Option<&'static str>,
+    number: Number,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Number {
+    Whole(usize),
+    Measured(f64),
+}
+
 impl Numbers {
     /// Returns the Embedded Metric Format record: one line of JSON, which CloudWatch turns into metrics.
     pub(crate) fn record(&self, now: Timestamp, consumer: &str, function: &str) -> String {
-        let present = self.present();
-        let defined = present.iter().filter_map(|(name, unit, _)| Some(Metric { name, unit: (*unit)? }));
         let directive =
-            Directive { namespace: NAMESPACE, dimensions: [["consumer", "function"]], metrics: defined.collect() };
+            Directive { namespace: NAMESPACE, dimensions: [["consumer", "function"]], metrics: Metrics(self) };
         let aws = Aws { timestamp: now.as_millis(), cloud_watch_metrics: [directive] };
         // OK because all of it is names and numbers, which JSON can hold.
-        serde_json::to_string(&Record { aws, consumer, function, present: &present }).unwrap_or_default()
+        serde_json::to_string(&Record { aws, consumer, function, numbers: self }).unwrap_or_default()
     }
 }
 
 /// A record as CloudWatch reads it: the definition of its metrics, their dimensions, and each number under its name.
 struct Record<'a> {
-    aws: Aws,
+    aws: Aws<'a>,
     consumer: &'a str,
     function: &'a str,
-    present: &'a [(&'static str, Option<&'static str>, Value)],
+    numbers: &'a Numbers,
 }
 
 impl Serialize for Record<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut record = serializer.serialize_map(None)?;
         record.serialize_entry("_aws", &self.aws)?;
+        record.serialize_entry("message", MESSAGE)?;
         record.serialize_entry("consumer", self.consumer)?;
         record.serialize_entry("function", self.function)?;
-        for (name, _, value) in self.present {
-            record.serialize_entry(name, value)?;
-        }
+        self.numbers.each(|Figure { name, number, .. }| record.serialize_entry(name, &number))?;
         record.end()
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Aws {
+struct Aws<'a> {
     timestamp: u64,
-    cloud_watch_metrics: [Directive; 1],
+    cloud_watch_metrics: [Directive<'a>; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Directive {
+struct Directive<'a> {
     namespace: &'static str,
     dimensions: [[&'static str; 2]; 1],
-    metrics: Vec<Metric>,
+    metrics: Metrics<'a>,
+}
+
+/// The definitions of the metrics that have a value.
+struct Metrics<'a>(&'a Numbers);
+
+impl Serialize for Metrics<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut metrics = serializer.serialize_seq(None)?;
+        self.0.each(|Figure { name, unit, .. }| match unit {
+            Some(unit) => metrics.serialize_element(&Metric { name, unit }),
+            None => Ok(()),
+        })?;
+        metrics.end()
+    }
 }
 
 #[derive(Serialize)]
@@ -255,6 +280,7 @@ mod tests {
 
     use claimant_core::MessageId;
     use claimant_core::report::OUTCOME_WORDS;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -283,6 +309,8 @@ mod tests {
         let directive = &record["_aws"]["CloudWatchMetrics"][0];
         assert_eq!((&record["_aws"]["Timestamp"], &directive["Namespace"]), (&json!(7), &json!("claimant")));
         assert_eq!((&record["consumer"], &record["function"]), (&json!("orders"), &json!("f")));
+        // By which those who follow the logs know it.
+        assert_eq!(record["message"], "batch done");
         assert_eq!(defined(&record), ["received", "parked", "claim_ms", "write_units"]);
         assert!(defined(&record).iter().all(|name| record[name].as_f64().is_some_and(|value| value > 0.0)), "{record}");
         assert_eq!((&record["claim_ms"], &record["write_units"]), (&json!(1.5), &json!(2.5)));

@@ -153,7 +153,8 @@ impl Service {
         self.threads.as_ref().is_some_and(HandlerThreads::are_exhausted)
     }
 
-    /// Passes metric records to `sink`, a line of JSON for each batch, instead of writing them to standard output.
+    /// Passes metric records to `sink`, a line of JSON for each batch, instead of writing them to standard output. Where metrics were off, the
+    /// log loses its line of each batch: it is in the record.
     #[must_use]
     pub fn metrics(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.observer.sink = Some(Arc::new(sink));
@@ -213,7 +214,7 @@ impl Service {
         direct::response(reports.all())
     }
 
-    /// Logs what became of a batch for each consumer, and writes their metric records.
+    /// Shows what became of a batch for each consumer.
     fn show(&self, reports: &RouterReport) {
         let now = self.router.now();
         reports.consumers().for_each(|(name, report)| self.observer.show(report, name.as_str(), now));

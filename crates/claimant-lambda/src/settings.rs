@@ -39,7 +39,7 @@ pub(crate) enum MappingPolicy {
 /// | `CLAIMANT_SCHEDULE_DEAD_LETTER_ARN` | the standard queue for messages that EventBridge Scheduler could not send for a day; needed together with the role | a queue's ARN | unset |
 /// | `CLAIMANT_MAPPING_CHECK` | whether the function checks that its event source mapping has `ReportBatchItemFailures`, without which Lambda deletes failed messages (needs `lambda:ListEventSourceMappings`); `warn`: logs it; `refuse`: also fails a whole batch with failures until the mapping was seen to have it | `warn`, `refuse`, `off` | `warn` |
 /// | `CLAIMANT_RESUME_ROLE_ARN` | an open breaker pauses the event source mapping, and a schedule switches it on again in the name of this role (needs `lambda:ListEventSourceMappings`, `lambda:UpdateEventSourceMapping`, `scheduler:CreateSchedule`, `scheduler:ListSchedules`, and `iam:PassRole` for it); unset: messages are held back in their invocations | a role's ARN | unset |
-/// | `CLAIMANT_METRICS` | `on`: one CloudWatch Embedded Metric Format record for each batch on standard output, which Lambda takes for a line of level INFO | `on`, `off` | `on` |
+/// | `CLAIMANT_METRICS` | `on`: the line of each batch is a CloudWatch Embedded Metric Format record on standard output, which Lambda takes for a line of level INFO; `off`: it is a plain line of the log | `on`, `off` | `on` |
 /// | `CLAIMANT_LOG_MESSAGES` | `on`: lines of level INFO for each message: its claim, with owner, fence and lease, and its outcome, with attempt and durations; `off`: only at level DEBUG | `on`, `off` | `off` |
 ///
 /// ```

@@ -72,12 +72,12 @@ async fn ten_thousand_failures_fit_into_an_answer() {
 async fn a_batch_is_shown_in_numbers() {
     let logs = Logs::record();
     let world = World::start(&[]).await;
-    let service = world.service(&[]);
     let bodies =
         [body("a", "ok"), body("a", "ok"), body("a", "other"), body("b", "fail"), body("c", "no use"), "{".into()];
     let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
-    invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
-    let [record] = &world.metrics.lock().unwrap()[..] else { panic!("one record for one batch") };
+    invoke(&world.service(&[]), world.event(QUEUE, &batch)).await.unwrap();
+    let records = world.metrics.lock().unwrap().clone();
+    let [record] = &records[..] else { panic!("one record for one batch: {records:?}") };
     let counted = [
         ("received", 6),
         ("completed", 1),
@@ -95,7 +95,12 @@ async fn a_batch_is_shown_in_numbers() {
     assert_eq!(record["consumer"], "c");
     let directive = &record["_aws"]["CloudWatchMetrics"][0];
     assert_eq!(directive["Dimensions"], json!([["consumer", "function"]]));
-    // The log line shows the same.
+    // It is the line of the batch: the log has no other. Without metrics the log has one, which shows the same.
+    assert_eq!(record["message"], "batch done");
+    assert!(!logs.text().contains("batch done"), "{}", logs.text());
+    let again = World::start(&[]).await;
+    invoke(&again.service_without_metrics(again.store.clone()), world.event(QUEUE, &batch)).await.unwrap();
+    assert!(again.metrics.lock().unwrap().is_empty());
     let logs = logs.text();
     let line = logs.lines().find(|line| line.contains("batch done")).unwrap();
     for (name, count) in counted {
@@ -114,13 +119,17 @@ async fn what_is_billed_is_what_happened() {
     let (dynamodb, world) = (DynamoDb::embedded().await, World::start(&[]).await);
     dynamodb.lock_table("locks").await;
     let table = LockTable::new(dynamodb.client(), "locks");
+    let billed_as = |line: &str, bytes: f64| {
+        println!("{} bytes, billed as {bytes}", line.len());
+        assert!((0.9..1.1).contains(&(line.len() as f64 / bytes)), "{}: {line}", line.len());
+    };
     // A step that takes no microsecond has no duration.
     let slowly = |what: Work, cx: Context| async move {
         tokio::time::sleep(Duration::from_millis(1)).await;
         work(what, cx).await
     };
-    let service = world.service_of(&[], Consumer::new("order-confirmation", table, slowly).key(|w: &Work| &w.id));
-    let logs = Logs::record_json();
+    let consumer = Consumer::new("order-confirmation", table.clone(), slowly).key(|w: &Work| &w.id);
+    let service = world.service_of(&[], consumer);
     for (bodies, now_and_then) in [
         (vec![body("a", "ok")], vec![]),
         (vec![body("a", "ok"), body("b", "ok")], vec!["duplicate"]),
@@ -136,18 +145,14 @@ async fn what_is_billed_is_what_happened() {
         let billed = claimant_cost::METRICS.into_iter().chain(now_and_then.iter().copied());
         assert_eq!(named, billed.collect(), "{record}");
         if now_and_then.is_empty() {
-            let text = logs.text();
-            let line = text.lines().find(|line| line.contains("batch done")).unwrap();
-            let both = [
-                (line.len(), claimant_cost::LINE_LOG_BYTES),
-                (record.to_string().len(), claimant_cost::RECORD_LOG_BYTES),
-            ];
-            for (bytes, billed) in both {
-                println!("{bytes} bytes, billed as {billed}");
-                assert!((0.9..1.1).contains(&(bytes as f64 / billed)), "{bytes}: {text}");
-            }
+            billed_as(&record.to_string(), claimant_cost::RECORD_LOG_BYTES);
         }
     }
+    let logs = Logs::record_json();
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("f", "ok"))]).await;
+    invoke(&world.service_without_metrics(table), world.event(QUEUE, &batch)).await.unwrap();
+    let text = logs.text();
+    billed_as(text.lines().find(|line| line.contains("batch done")).unwrap(), claimant_cost::LINE_LOG_BYTES);
 }
 
 #[tokio::test]

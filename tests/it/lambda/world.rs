@@ -9,6 +9,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::config::{Credentials, Region};
 use claimant::lambda::{Service, Settings};
 use claimant::memory::MemoryStore;
+use claimant::store::Store;
 use claimant::{Clock, Consumer, Consumers, Context, Error, HandlerError, SystemClock, Variables};
 use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received, Sqs};
 use claimant_testkit::FaultyStore;
@@ -83,6 +84,12 @@ impl World {
         let metrics = Arc::clone(&self.metrics);
         let service = Service::with_aws(&settings(variables), consumers, Some(&self.config)).unwrap();
         service.metrics(move |line| metrics.lock().unwrap().push(serde_json::from_str(line).unwrap()))
+    }
+
+    /// A service of [`work`] that writes no metric records.
+    pub(super) fn service_without_metrics(&self, store: impl Store) -> Service {
+        let consumer = Consumer::new("order-confirmation", store, work).key(|w| &w.id);
+        Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, Some(&self.config)).unwrap()
     }
 
     /// Sends these messages and receives them in one batch.
