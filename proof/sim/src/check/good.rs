@@ -1,8 +1,11 @@
 //! L4: nothing good is lost to something bad. A good message is dead-lettered only if its receives were used up by faults that
 //! the scenario has, or by itself: not by a neighbour in its batch or its process, and not for want of a turn.
 
+use std::collections::BTreeSet;
+
 use super::Found;
 use super::ends::outlasts_leases;
+use crate::calls::LIMIT;
 use crate::entities::{Invocation, Run};
 use crate::expected;
 use crate::history::{End, Event, InvocationNo};
@@ -142,6 +145,9 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
     if timeline.scenario.may_hold_back(invocation.began, *returned) {
         return Spent::Fate;
     }
+    if run.is_none() && waited_for_slot(timeline, invocation, *returned, id) {
+        return Spent::NoTurn;
+    }
     if timeline.was_blocked(invocation.process_run, invocation.began, *returned) {
         return Spent::Neighbour;
     }
@@ -157,6 +163,29 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         None if busy => Spent::Busy,
         None => Spent::NoTurn,
     }
+}
+
+/// Whether its consumer had no slot of its limit in this process for the first half of the invocation: others had them all, whatever
+/// blocked a thread here (seed 305321).
+fn waited_for_slot(timeline: &Timeline<'_>, invocation: &Invocation, returned: u64, id: &str) -> bool {
+    let scenario = timeline.scenario;
+    let (Some(spec), true) = (timeline.spec(id), scenario.consumer.limit.is_some()) else { return false };
+    let consumer = scenario.consumer_name(scenario.consumer_of(spec.key));
+    let is_here = |no: InvocationNo| {
+        timeline.invocations.get(&no).is_some_and(|other| other.process_run == invocation.process_run)
+    };
+    let asked_here = timeline.requests.values().filter(|request| request.invocation.is_some_and(is_here));
+    let owners: BTreeSet<_> = asked_here
+        .flat_map(|request| &request.calls)
+        .filter(|call| call.id.starts_with(LIMIT))
+        .filter_map(|call| call.owner)
+        .collect();
+    let middle = invocation.began.midpoint(returned);
+    let mut slots = timeline.records.keys().filter(|record| record.starts_with(LIMIT));
+    !slots.any(|slot| {
+        let mut states = timeline.record_between(slot, invocation.began, middle).flatten();
+        states.any(|state| state.is_busy_at(middle) && owners.contains(&state.owner) && state.message_id == consumer)
+    })
 }
 
 /// A message that was received less often, and ran in the invocation though not in its first turns: those may be
