@@ -39,7 +39,17 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         return;
     }
     let mut known: BTreeMap<u32, Knows> = BTreeMap::new();
+    // What the record is, and what each request found when it arrived: by the order of events, since it may change within the
+    // same millisecond (seed 400676).
+    let (mut record, mut read) = (None, BTreeMap::new());
     for (at, event) in &timeline.history.events {
+        match event {
+            Event::Changed { id, after, .. } if is_breaker(id) => record = after.as_ref(),
+            Event::Arrived { request, .. } => {
+                read.insert(*request, record);
+            }
+            _ => {}
+        }
         match event {
             Event::RunStarted { run, process_run, .. } => {
                 let knows = known.get(process_run).copied().unwrap_or(Knows::Nothing);
@@ -52,7 +62,7 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
             _ => {
                 if let Some((process_run, no)) = asker(timeline, event) {
                     let knows = known.entry(process_run).or_insert(Knows::Nothing);
-                    *knows = after(timeline, *knows, *at, event, no);
+                    *knows = after(timeline, *knows, (*at, event), no, read.get(&no).copied().flatten());
                 }
             }
         }
@@ -86,7 +96,14 @@ fn is_of(request: &Request, kinds: &[Kind]) -> bool {
     request.calls.iter().any(|call| kinds.contains(&call.kind))
 }
 
-fn after(timeline: &Timeline<'_>, knows: Knows, at: u64, event: &Event, no: RequestNo) -> Knows {
+/// What a process knows after an event of its request, which has `read` this record.
+fn after(
+    timeline: &Timeline<'_>,
+    knows: Knows,
+    (at, event): (u64, &Event),
+    no: RequestNo,
+    read: Option<&Record>,
+) -> Knows {
     let Some(request) = timeline.requests.get(&no) else { return knows };
     let claims = is_of(request, &[Kind::Claim, Kind::Replace]);
     match (event, knows) {
@@ -102,10 +119,7 @@ fn after(timeline: &Timeline<'_>, knows: Knows, at: u64, event: &Event, no: Requ
         (Event::Answered { good: true, .. }, Knows::Open { since, .. } | Knows::Probes { since, .. })
             if is_of(request, &[Kind::Read]) =>
         {
-            let id = request.calls.first().map_or("", |call| call.id.as_str());
-            // What it was when the request arrived: until the answer it may have changed.
-            let read = request.arrived.map_or(at, |(arrived, _)| arrived);
-            match timeline.record_between(id, read, read).last().flatten() {
+            match read {
                 Some(record) if is_closed(record, by_its_clock(timeline, request, at)) => Knows::Nothing,
                 Some(record) => Knows::Open { since, half: is_over(record, at) },
                 None => Knows::Nothing,
