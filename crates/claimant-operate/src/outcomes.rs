@@ -162,7 +162,10 @@ mod tests {
         assert_eq!((seen.consumer.as_str(), seen.message_id.as_ref()), ("order", None));
         assert_eq!(seen.to_string().trim_end(), "order                 2 completed, 1 retry");
         let json = r#"{"level":"INFO","message":"batch done","consumer":"order","received":3,"completed":2,"retry":1}"#;
-        assert_eq!(read(json), Some(seen));
+        assert_eq!(read(json), Some(seen.clone()));
+        // With metrics, the line is the record.
+        let record = r#"{"_aws":{"Timestamp":7},"message":"batch done","consumer":"order","function":"f","received":3,"completed":2,"retry":1}"#;
+        assert_eq!(read(record), Some(seen));
 
         let message = "INFO message done consumer=\"order\" message_id=m-1 outcome=\"retry\" attempt=2 receive_count=3";
         let seen = read(message).unwrap();
