@@ -29,9 +29,6 @@ use tokio::runtime::{Builder, Runtime};
 /// Longer than anything here takes on a busy machine: no request is tried twice.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A function may be held up by the machine in all rounds but one of so many.
-const ROUNDS_MAX: usize = 10;
-
 #[derive(serde::Deserialize)]
 struct Order {
     order_id: String,
@@ -229,7 +226,10 @@ fn with_a_lock_table() {
         (10, 10, Load::SentAgain, done(183.0, 32_000.0, 2.0)),
         // What was delivered before is read first.
         (10, 10, Load::Redelivered, done(124.0, 20_700.0, 1.0)),
-        (1_000, 10, Load::Fresh, fresh(111.0, 31_000.0, 84.0)),
+        // 80 requests and 108 allocations, where nothing holds the function up. Endings wait for others by the clock, so on a machine with a
+        // twentieth of its time for this they go in a few requests more: the bound is above what that came to, and far below what it is
+        // without waiting.
+        (1_000, 10, Load::Fresh, fresh(120.0, 33_000.0, 100.0)),
     ];
     let mut faults = Vec::new();
     for (size, concurrency, load, bound) in bounds {
@@ -237,8 +237,7 @@ fn with_a_lock_table() {
         let table = database.lock_table(&runtime);
         let function = Function::new(runtime, table, concurrency);
         // The first rounds open connections, and teach the function how many messages are duplicates. A thread that does not run for
-        // some milliseconds may send in two requests what goes into one, and on a busy machine most rounds have such a moment: what counts
-        // is a round without.
+        // some milliseconds may send in two requests what goes into one: what counts is the round with the fewest.
         let round = |round: usize| {
             let orders = round * size..(round + 1) * size;
             let first = function.invoke(&event(orders.clone(), "1", 1));
@@ -251,15 +250,8 @@ fn with_a_lock_table() {
         for warming in 0..2 {
             round(warming);
         }
-        let what = format!("{size} {load:?}, concurrency {concurrency}, lock table");
-        let mut found = Vec::new();
-        for number in 2..2 + ROUNDS_MAX {
-            found = over(&what, &round(number), &bound);
-            if found.is_empty() {
-                break;
-            }
-        }
-        faults.extend(found);
+        let counts = (2..5).map(round).min_by(|a, b| a.requests.total_cmp(&b.requests)).unwrap();
+        faults.extend(over(&format!("{size} {load:?}, concurrency {concurrency}, lock table"), &counts, &bound));
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
