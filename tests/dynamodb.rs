@@ -13,7 +13,7 @@ use claimant_servers::Server;
 use crate::wire::Wire;
 
 /// How long a try of a request to [`DynamoDb::lock_table`] may take.
-const TRY_MAX: Duration = Duration::from_secs(20);
+const TRY_MAX: Duration = Duration::from_mins(1);
 
 /// The DynamoDB Local that the tests of this process share: they use tables of different names.
 static LOCAL: OnceLock<Server> = OnceLock::new();
