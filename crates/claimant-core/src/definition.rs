@@ -60,12 +60,15 @@ impl Definition {
         const NEEDS_KEY: &str = "at most once needs a key from the payload: a message that is redriven from a dead-letter queue \
             has a new message id, so that under the id as the key its parked work would run again; add .key(…) or .key_of(…)";
         const BREAKER_NEEDS_OUTLIVING_CLAIMS: &str = "a breaker needs a store whose claims outlive their owners, and this one's \
-            end with the process, so that no other process would see it: leave .breaker(…) away, or use a store without transactions";
+            end with the process, so that no other process would see it: leave .breaker(…) away, use a store without transactions, or set it on \
+            the inbox's worker";
         const LIMIT_NEEDS_OUTLIVING_CLAIMS: &str = "a limit needs a store whose claims outlive their owners, and this one's end \
-            with the process, so that no other process would keep to it: leave .limit(…) away, or use a store without transactions";
+            with the process, so that no other process would keep to it: leave .limit(…) away, use a store without transactions, or set it on \
+            the inbox's worker";
         const RESERVED: &str = "its name is that of the records of breakers or limits: choose another one";
         const NEEDS_BATCH: &str = "a size of calls needs a batch handler: Consumer::batch, or leave items_max away";
-        const RUNS_AGAIN: &str = "at most once does not go with a batch in a transaction, whose handler is called again for             the other items when one fails: leave at_most_once away, since what was rolled back is not done";
+        const RUNS_AGAIN: &str = "at most once does not go with a batch in a transaction, whose handler is called again for \
+            the other items when one fails: leave at_most_once away, since what was rolled back is not done";
         let parks = self.options.policy.abandoned == Abandoned::Park;
         let (batch, transactional) = match &self.handler {
             Runner::Each(_) => (false, false),

@@ -115,9 +115,10 @@ impl Inbox {
     /// key rule. `event_type` returns the part of the payload that selects the handler, 1 to
     /// [`EVENT_TYPE_MAX_BYTES`](crate::limits::EVENT_TYPE_MAX_BYTES) long; it must not block.
     ///
-    /// `T` needs only the fields of the key and the type; the body is stored as received. A message is successful once its row
-    /// was seen committed. Of the consumer's settings, those about leases, attempts and abandoned work have no effect here;
-    /// its window lasts until the row is [cleaned up](Self::delete_finished).
+    /// `T` needs only the fields of the key and the type; the content is stored as received: the body, or what is in its envelopes, or the
+    /// payload that it points to. A message is successful once its row was seen committed. Of the consumer's settings, those about leases
+    /// and attempts have no effect here; at most once, breakers and limits are refused at the start, since they are for handlers, which
+    /// the [worker](Self::worker) has; its window lasts until the row is [cleaned up](Self::delete_finished).
     #[must_use]
     pub fn intake<T>(
         &self,

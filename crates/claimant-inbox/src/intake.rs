@@ -144,6 +144,11 @@ impl Store for Intake {
         })
     }
 
+    /// A claim writes nothing: a death leaves no trace, and no other process sees it.
+    fn claims_outlive_owners(&self) -> bool {
+        false
+    }
+
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             call.meter.request();

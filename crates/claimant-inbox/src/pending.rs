@@ -36,10 +36,13 @@ pub(crate) fn fill_row(event_type: &str, message: &Message, row: &mut PendingRow
             event_type.len()
         )));
     }
+    // What is inside its envelopes, or where its pointer points to: the worker has neither. It was decoded as JSON, and so is UTF-8.
+    let content = str::from_utf8(message.content())
+        .map_err(|_| HandlerError::terminal("its content is not UTF-8, which the inbox cannot store"))?;
     row.message = Some(MessageRow {
         group: message.ordered_group().map(str::to_owned),
         event_type: event_type.to_owned(),
-        body: message.body().to_owned(),
+        body: content.to_owned(),
         trace: message.trace().map(str::to_owned),
     });
     Ok(())

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant::engine::{Engine, Message, NoQueue, Outcome, Schedule};
-use claimant::{Clock, Conflicts};
+use claimant::{Breaker, Clock, Conflicts, Limit, envelope};
 use claimant_tests::services::Postgres;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
 
 use super::world::{CONSUMER, WITHIN, Work, World, body, nth, record};
@@ -122,6 +122,41 @@ async fn a_key_is_enough_where_the_consumer_says_so() {
     assert_eq!(world.deliver_to(world.intake().hashed_keys(), vec![record("m3", &body("ok", "ok"))]).await, [""; 0]);
     let keys = keys(&world).await;
     assert_eq!((keys.len(), keys[0].as_str(), keys[1].len()), (2, "ok", 64));
+}
+
+/// The worker has no envelopes: what it decodes is what was inside.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_is_stored_is_what_its_envelopes_hold() {
+    let world = World::start(4).await;
+    let sns = |key: &str| {
+        let notification = json!({
+            "Type": "Notification", "MessageId": "n1", "TopicArn": "arn:aws:sns:us-east-1:1:orders",
+            "Message": body(key, "ok"), "Timestamp": "2026-11-25T00:00:00.000Z",
+        });
+        notification.to_string()
+    };
+    let enveloped = || world.intake().envelope(envelope::Sns);
+    let batch = vec![record("m1", &sns("a")), record("m2", &sns("b")), record("m3", &body("c", "ok"))];
+    assert_eq!(world.deliver_to(enveloped(), batch).await, ["m3"]);
+    assert_eq!(world.deliver_to(enveloped(), vec![record("m4", &sns("a"))]).await, [""; 0]);
+    world.run().await;
+    assert_eq!(world.effects().await, ["a", "b"]);
+}
+
+/// They are for handlers, which the worker has.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_is_for_handlers_is_refused() {
+    let world = World::start(1).await;
+    for (consumer, wanted) in [
+        (world.intake().at_most_once(), "at most once needs"),
+        (world.intake().breaker(Breaker::new("warehouse")), "a breaker needs"),
+        (world.intake().limit(Limit::new("warehouse").per_second(1)), "a limit needs"),
+    ] {
+        let error = Engine::with_defaults(consumer).err().unwrap().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
 }
 
 fn message(n: usize) -> Message {
