@@ -177,25 +177,28 @@ async fn remove(
     queue: &dyn Queue,
     return_by: Instant,
 ) -> usize {
-    let within = until(return_by);
     let delete = |chunk: &[(usize, Pointer)]| {
         let chunk = chunk.to_vec();
         async move {
             let indexes: Vec<_> = chunk.iter().map(|(index, _)| *index).collect();
-            let gone = confirmed(within, queue.delete(&indexes)).await;
-            if gone { chunk } else { Vec::new() }
+            let gone = confirmed(return_by, |_| queue.delete(&indexes)).await;
+            (chunk, gone)
         }
     };
     let chunks: Vec<_> = finished.chunks(DEAD_LETTERS_BATCH_MAX).map(delete).collect();
     let deleted: Vec<_> = stream::iter(chunks).buffer_unordered(REMOVALS_MAX).collect().await;
-    let within = until(return_by);
-    let removals = deleted
-        .into_iter()
-        .flatten()
-        .map(|(_, pointer)| async move { confirmed(within, source.remove(&pointer, within)).await });
+    let (gone, left): (Vec<_>, Vec<_>) = deleted.into_iter().partition(|(_, gone)| *gone);
+    // A copy that may come back needs the payload that it shares with one that is gone.
+    let needed: HashSet<_> = left.into_iter().flat_map(|(chunk, _)| chunk).map(|(_, pointer)| pointer).collect();
+    let unneeded = gone.into_iter().flat_map(|(chunk, _)| chunk).filter(|(_, pointer)| !needed.contains(pointer));
+    let removals = unneeded
+        .map(|(_, pointer)| async move { confirmed(return_by, |within| source.remove(&pointer, within)).await });
     stream::iter(removals).buffer_unordered(REMOVALS_MAX).filter(|gone| std::future::ready(*gone)).count().await
 }
 
-async fn confirmed(within: Duration, call: impl Future<Output = Confirmation>) -> bool {
-    timeout(within, call).await.is_ok_and(|answer| answer == Confirmation::Confirmed)
+/// Calls, unless no time is left, and returns whether that was confirmed in time. Calls wait for each other: the time that is left is
+/// that of each when it begins.
+async fn confirmed<F: Future<Output = Confirmation>>(return_by: Instant, call: impl FnOnce(Duration) -> F) -> bool {
+    let within = until(return_by);
+    !within.is_zero() && timeout(within, call(within)).await.is_ok_and(|answer| answer == Confirmation::Confirmed)
 }

@@ -19,7 +19,8 @@ fn log(log: &Log, what: impl Into<String>) {
     log.lock().unwrap().push(what.into());
 }
 
-/// Payloads by their names. A name that begins with `hang`, `away`, `panic` or `huge` does as it says.
+/// Payloads by their names. A name that is `hang`, `away`, `panic` or `huge` does as it says; one that begins with `slow` takes its time to
+/// be removed.
 #[derive(Clone)]
 struct Shelf {
     payloads: Arc<Mutex<BTreeMap<String, String>>>,
@@ -90,8 +91,13 @@ impl PayloadSource for Shelf {
 
     fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> FetchFuture<'a, Confirmation> {
         log(&self.log, format!("remove:{}", pointer.name));
-        self.payloads.lock().unwrap().remove(&pointer.name);
-        Box::pin(std::future::ready(Confirmation::Confirmed))
+        Box::pin(async move {
+            if pointer.name.starts_with("slow") {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            self.payloads.lock().unwrap().remove(&pointer.name);
+            Confirmation::Confirmed
+        })
     }
 }
 
@@ -108,10 +114,10 @@ impl Envelope for Brackets {
     }
 }
 
-/// A queue that takes dead letters, and deletes, or not.
+/// A queue that takes dead letters, and deletes messages before this index.
 struct Deleting {
     log: Log,
-    deletes: bool,
+    before: usize,
 }
 
 impl Queue for Deleting {
@@ -121,7 +127,8 @@ impl Queue for Deleting {
 
     fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
         log(&self.log, format!("delete:{indexes:?}"));
-        let answer = if self.deletes { Confirmation::Confirmed } else { Confirmation::Unconfirmed };
+        let deletes = indexes.iter().all(|index| *index < self.before);
+        let answer = if deletes { Confirmation::Confirmed } else { Confirmation::Unconfirmed };
         Box::pin(std::future::ready(answer))
     }
 
@@ -165,7 +172,7 @@ async fn process(consumer: Consumer<u64>, batch: &[Message], queue: &dyn Queue) 
 }
 
 fn queue(shelf: &Shelf, deletes: bool) -> Deleting {
-    Deleting { log: Arc::clone(&shelf.log), deletes }
+    Deleting { log: Arc::clone(&shelf.log), before: if deletes { usize::MAX } else { 0 } }
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,4 +282,34 @@ async fn payloads_are_removed_after_their_messages_and_only_of_finished_ones() {
     shelf.payloads.lock().unwrap().insert("c".to_owned(), "4".to_owned());
     process(consumer(&shelf), &copies, &queue(&shelf, true)).await;
     assert_eq!(shelf.left(), "bad c nine", "the message of c came twice, and failed once");
+}
+
+/// Two copies of work, in two requests to the queue: the one that may come back needs the payload of the one that is gone.
+#[tokio::test(start_paused = true)]
+async fn a_payload_stays_while_any_of_its_messages_may_come_back() {
+    let payloads: Vec<_> = (10..20).map(|number| (format!("p{number}"), number.to_string())).collect();
+    let of: Vec<_> = payloads.iter().map(|(name, payload)| (name.as_str(), payload.as_str())).collect();
+    let bodies: Vec<_> = of.iter().map(|(name, _)| format!("at {name}")).chain(["at p10".to_owned()]).collect();
+    let bodies: Vec<_> = bodies.iter().map(String::as_str).collect();
+    for (before, left) in [(usize::MAX, ""), (10, "p10")] {
+        let shelf = Shelf { removes: true, ..Shelf::new(&of) };
+        let queue = Deleting { log: Arc::clone(&shelf.log), before };
+        process(consumer(&shelf), &batch(&bodies), &queue).await;
+        assert_eq!(shelf.left(), left);
+    }
+}
+
+/// Each removal takes a second, eight at a time: far more than the invocation has left.
+#[tokio::test(start_paused = true)]
+async fn removals_end_before_the_invocation_does() {
+    let payloads: Vec<_> = (10..1_010).map(|number| (format!("slow-{number}"), number.to_string())).collect();
+    let of: Vec<_> = payloads.iter().map(|(name, payload)| (name.as_str(), payload.as_str())).collect();
+    let bodies: Vec<_> = of.iter().map(|(name, _)| format!("at {name}")).collect();
+    let bodies: Vec<_> = bodies.iter().map(String::as_str).collect();
+    let shelf = Shelf { removes: true, room: usize::MAX, ..Shelf::new(&of) };
+    // In time: `process` looks at the clock.
+    let report = process(consumer(&shelf), &batch(&bodies), &queue(&shelf, true)).await;
+    let done = words(&report).split(' ').filter(|word| *word == "completed").count();
+    let left = shelf.payloads.lock().unwrap().len();
+    assert!(done > 100 && left > of.len() - done && left < of.len(), "{done} {left}");
 }
