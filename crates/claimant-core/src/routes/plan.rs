@@ -34,8 +34,9 @@ pub(crate) struct Steps {
 }
 
 /// Returns what is done side by side. A group that is kept in order and goes to more than one consumer, or has a message of
-/// several events, has steps of its own: a run of events for the same consumer in each. All else goes to its consumer at once,
-/// which keeps the order of the groups in it.
+/// several events, has steps of its own: a run of events for the same consumer in each. So has one of several messages that no consumer
+/// takes, one in each step, since none of them may leave the queue before the one in front of it has. All else goes to its consumer at
+/// once, which keeps the order of the groups in it.
 pub(crate) fn plan(events: &[Place<'_>]) -> Vec<Steps> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut at_once: Vec<usize> = Vec::new();
@@ -48,7 +49,8 @@ pub(crate) fn plan(events: &[Place<'_>]) -> Vec<Steps> {
     let mut plan = Vec::new();
     for group in groups.into_values() {
         let first = kind(events[group[0]].destination);
-        match group.iter().all(|index| events[*index].whole && kind(events[*index].destination) == first) {
+        let together = first != Kind::Rejected || group.len() == 1;
+        match together && group.iter().all(|index| events[*index].whole && kind(events[*index].destination) == first) {
             true => at_once.extend(group),
             false => plan.push(Steps { ordered: true, steps: in_order(events, &group) }),
         }
@@ -84,8 +86,8 @@ fn kind(destination: &Destination) -> Kind {
     }
 }
 
-/// Returns runs of events for the same consumer. A message of several events shares no step with others: whether it has succeeded
-/// must be known before the next one starts.
+/// Returns runs of events for the same consumer. A message of several events shares no step with others, nor does one that no consumer
+/// takes: whether it has succeeded must be known before the next one starts.
 fn in_order(events: &[Place<'_>], group: &[usize]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (position, index) in group.iter().enumerate() {
@@ -93,7 +95,9 @@ fn in_order(events: &[Place<'_>], group: &[usize]) -> Vec<Step> {
         let before = position.checked_sub(1).map(|before| &events[group[before]]);
         let follows = before.is_some_and(|before| {
             let same_message = before.message == event.message;
-            kind(before.destination) == kind(event.destination) && (same_message || (before.whole && event.whole))
+            let (kind, before_kind) = (kind(event.destination), kind(before.destination));
+            let shares = before.whole && event.whole && kind != Kind::Rejected;
+            kind == before_kind && (same_message || shares)
         });
         match steps.last_mut().filter(|_| follows) {
             Some(step) => step.events.push(*index),
@@ -154,7 +158,8 @@ mod tests {
             ("0 g 0, 1 h 1, 2 g 0, 3 .. 0", vec!["0+2+3", "1"]),
             ("0 .. 0, 0 .. 1, 1 .. 0", vec!["0+2", "1"]),
             ("0 g 0, 1 h 1, 2 g 1, 3 h 1, 4 g 1, 5 g 0", vec!["1+3", "in order: 0 2+4 5"]),
-            ("0 g 0, 1 g ignored, 2 g rejected, 3 g rejected", vec!["in order: 0 1 2+3"]),
+            ("0 g 0, 1 g ignored, 2 g rejected, 3 g rejected", vec!["in order: 0 1 2 3"]),
+            ("0 g rejected, 1 g rejected, 2 h rejected, 3 .. rejected", vec!["2+3", "in order: 0 1"]),
             // A message of several events ends before the next one begins.
             ("0 g 0, 1 g 0, 1 g 0, 1 g 1, 2 g 1, 3 g 1", vec!["in order: 0 1+2 3. 4+5"]),
             ("0 g 0, 0 g 0, 1 g 0, 1 g 0", vec!["in order: 0+1. 2+3."]),

@@ -146,6 +146,23 @@ async fn what_no_route_takes_is_rejected_unless_the_function_says_otherwise() {
     }
 }
 
+/// S8, where nobody takes them: none may leave the queue before the one in front of it has.
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_group_that_no_route_takes_keep_their_order() {
+    let runs = Runs::default();
+    let batch = messages(&[("g", "d 1 ok"), ("g", "d 2 ok"), ("h", "d 3 ok"), ("h", "d 4 ok"), ("", "d 5 ok")]);
+    let router = Router::new(routes(&runs), CONCURRENCY_DEFAULT).unwrap();
+    let refusing = Letters { refused: vec![0], ..Letters::default() };
+    let report = process(&router, &batch, &refusing).await;
+    assert_eq!(words(&report), "rejected blocked rejected rejected rejected");
+    let failed: Vec<_> = report.all().failures().into_iter().map(|id| id.as_str()).collect();
+    assert_eq!(failed, ["m0", "m1"]);
+    let mut taken: Vec<_> = refusing.taken.lock().unwrap().iter().map(|(index, _)| *index).collect();
+    assert!(taken.iter().position(|index| *index == 2) < taken.iter().position(|index| *index == 3), "{taken:?}");
+    taken.sort_unstable();
+    assert_eq!(taken, [2, 3, 4]);
+}
+
 /// S4: one copy of a message of several events, once all of them are done, and never while one is to be tried again.
 #[tokio::test(start_paused = true)]
 async fn a_message_of_several_events_is_done_when_all_are() {
