@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claimant_core::protocol::{self, Renewal, SettleDecision, Settlement};
 use claimant_core::{
-    BatchTransactional, Budget, Call, Claim, Failure, Settled, StoreError, StoreErrorKind, StoreFuture,
+    BatchTransactional, Budget, Call, Claim, Failure, Renewed, Settled, StoreError, StoreErrorKind, StoreFuture,
 };
 use sqlx::{PgPool, Postgres};
 
@@ -146,6 +146,8 @@ async fn resolve(pool: &PgPool, mut completions: Completions, mut budget: Budget
             Err(error) => Err(error),
         };
         match ended {
+            // An earlier renewal was longer: this one changed nothing, and so waited for nothing. The next round knows how long.
+            Ok(Some(Renewed::Held)) if first.lease_until != lease_until => {}
             // Whoever holds it: the transaction is over.
             Ok(Some(_)) => match read(pool, &completions, budget).await {
                 Ok(seen) => return of_records(completions, &seen, NO_COMMIT),

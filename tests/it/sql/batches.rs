@@ -1,6 +1,8 @@
 //! One PostgreSQL transaction for a call: each effect is there exactly when its own key is completed.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
@@ -232,4 +234,65 @@ async fn cut_everywhere(database: &Database, healthy: &PostgresStore, arrives: b
         unanswered += usize::from(first != "completed completed completed");
     }
     unreachable!("the traffic of a delivery ends")
+}
+
+/// A commit whose answer is lost, and that takes a while; and records whose leases are longer than their owner knows, as after a renewal
+/// without an answer.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn no_handler_runs_beside_its_own_commit() {
+    let (database, healthy) = postgres(3).await;
+    let slow = "CREATE TABLE ran (id text, run integer); \
+        CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$; \
+        CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON ran DEFERRABLE INITIALLY DEFERRED \
+        FOR EACH ROW WHEN (NEW.id LIKE 'slow%') EXECUTE FUNCTION linger()";
+    sqlx::raw_sql(slow).execute(healthy.pool()).await.unwrap();
+    // Whether the first run was committed, for each piece of traffic after the handler.
+    let mut committed_first = Vec::new();
+    for piece in 1.. {
+        let returned = Arc::new(AtomicBool::new(false));
+        let cut = Cut::start_once(Arc::clone(&returned), &database.url(), piece, true).await;
+        let AnyStore::Postgres(store) = database.store_at(&cut.url, 3).await else { panic!("PostgreSQL") };
+        let runs = Arc::new(Mutex::new(HashMap::<String, i32>::new()));
+        let shared = (Arc::clone(&runs), returned, healthy.pool().clone());
+        let handler = move |items: Items<Work>, mut tx: TransactionGuard<PgTransaction>| {
+            let (runs, returned, pool) = shared.clone();
+            async move {
+                let longer =
+                    "UPDATE claimant_records SET lease_until = lease_until + 3600000 WHERE status = 'IN_PROGRESS'";
+                sqlx::raw_sql(longer).execute(&pool).await?;
+                let mut results = Vec::new();
+                for work in items.payloads() {
+                    let run = *runs.lock().unwrap().entry(work.id.clone()).and_modify(|run| *run += 1).or_insert(1);
+                    let ran = sqlx::query("INSERT INTO ran VALUES ($1, $2)").bind(work.id.clone()).bind(run);
+                    ran.execute(&mut *tx).await?;
+                    results.push(Ok(()));
+                }
+                returned.store(true, Ordering::SeqCst);
+                Ok(results)
+            }
+        };
+        let clock = MovableClock::start();
+        let consumer = Consumer::batch_transactional("effects", store.clone(), handler).key(|work: &Work| &work.id);
+        let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock.clone()));
+        let world = World { engine, store, clock };
+        let keys = [format!("slow-{piece}"), format!("quick-{piece}")];
+        let report = world.deliver(&keys.each_ref().map(|key| format!("{key} ok")), 1).await;
+        for key in &keys {
+            let committed = sqlx::query_scalar::<_, i32>("SELECT run FROM ran WHERE id = $1").bind(key);
+            let committed = committed.fetch_optional(healthy.pool()).await.unwrap();
+            let ran = runs.lock().unwrap().get(key).copied();
+            assert!(
+                committed.is_none() || committed == ran,
+                "piece {piece}: {committed:?} {ran:?}; {}",
+                words(&report)
+            );
+            committed_first.push(committed == Some(1));
+        }
+        if !cut.happened() {
+            break;
+        }
+    }
+    // Without an answer to its ending it is rolled back, and runs again; from its commit on, it does not.
+    assert!(!committed_first[0] && committed_first.ends_with(&[true; 4]), "{committed_first:?}");
 }

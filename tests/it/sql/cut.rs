@@ -1,7 +1,7 @@
 //! A line to a database that is cut once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use claimant_servers::relay::{Direction, Fate, Relay, Rule};
 
@@ -14,6 +14,8 @@ pub(crate) struct Cut {
 }
 
 struct Script {
+    /// Whether pieces are counted.
+    counts: Arc<AtomicBool>,
     pieces: AtomicUsize,
     at: usize,
     arrives: bool,
@@ -22,9 +24,14 @@ struct Script {
 impl Cut {
     /// Cuts at the `at`th piece, in either direction, which still arrives or does not.
     pub(crate) async fn start(url: &str, at: usize, arrives: bool) -> Self {
+        Self::start_once(Arc::new(AtomicBool::new(true)), url, at, arrives).await
+    }
+
+    /// The same of the pieces from when this is so.
+    pub(crate) async fn start_once(counts: Arc<AtomicBool>, url: &str, at: usize, arrives: bool) -> Self {
         let (before, database) = url.rsplit_once('/').unwrap();
         let (login, server) = before.rsplit_once('@').unwrap();
-        let script = Arc::new(Script { pieces: AtomicUsize::new(0), at, arrives });
+        let script = Arc::new(Script { counts, pieces: AtomicUsize::new(0), at, arrives });
         let relay = Relay::start(server, Arc::clone(&script)).await.unwrap();
         Self { url: format!("{login}@{}/{database}", relay.address), script, _relay: relay }
     }
@@ -44,6 +51,9 @@ impl Cut {
 
 impl Rule for Script {
     async fn fate(&self, _: Direction) -> Fate {
+        if !self.counts.load(Ordering::SeqCst) {
+            return Fate::Pass;
+        }
         match (self.pieces.fetch_add(1, Ordering::SeqCst) + 1 == self.at, self.arrives) {
             (false, _) => Fate::Pass,
             (true, true) => Fate::CutAfter,
