@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::key::MessageId;
 use crate::limits::{
     BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_HIDDEN_MS, BREAKER_RECEIVES_SPARE, REJECTED_BASE_MS,
-    STORE_RETRY_BASE_MS, STORE_RETRY_LEFT_MIN_MS, STORE_RETRY_MAX_MS, VISIBILITY_MAX_S,
+    SENT_AGAIN_LATE_S, STORE_RETRY_BASE_MS, STORE_RETRY_LEFT_MIN_MS, STORE_RETRY_MAX_MS, VISIBILITY_MAX_S,
 };
 
 /// Returns the delay before the next try after try number `attempt` (from 1): growing, capped, and spread over the upper
@@ -21,6 +21,11 @@ pub fn delay(attempt: u32, message_id: &MessageId) -> Duration {
 /// Returns whether no queue can hide a message for so long.
 pub(crate) fn is_long(delay: Duration) -> bool {
     delay > Duration::from_secs(VISIBILITY_MAX_S)
+}
+
+/// Returns whether what is sent again after so long is still known to have been done, by a consumer of this window: a schedule may be late.
+pub(crate) fn is_remembered(window: Duration, delay: Duration) -> bool {
+    delay.saturating_add(Duration::from_secs(SENT_AGAIN_LATE_S)) <= window
 }
 
 /// Returns the delay before a rejected message is visible again, on its way to the dead-letter queue: at first none, then

@@ -20,8 +20,7 @@ use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{
-    RECEIVES_MAX_DEFAULT, SENT_AGAIN_LATE_S, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS,
-    VISIBILITY_MAX_S,
+    RECEIVES_MAX_DEFAULT, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS, VISIBILITY_MAX_S,
 };
 use crate::message::Message;
 use crate::meter::Meter;
@@ -220,7 +219,7 @@ impl<'a> BatchContext<'a> {
 
     /// Returns whether a message that was received this often has one receive left at most.
     pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
-        receive_count + 1 >= self.receives_max().max(2)
+        receive_count.saturating_add(1) >= self.receives_max().max(2)
     }
 
     /// Returns after how long a message whose handler failed is shown again. On its last receive at once, where that is known: it is
@@ -240,8 +239,7 @@ impl<'a> BatchContext<'a> {
     /// for as long as that.
     fn bounded(&self, message_id: &MessageId, asked: Duration) -> Duration {
         let has_schedules = self.queue().has_schedules();
-        let by_then = asked.saturating_add(Duration::from_secs(SENT_AGAIN_LATE_S));
-        if !backoff::is_long(asked) || has_schedules && by_then <= self.policy().window {
+        if !backoff::is_long(asked) || has_schedules && backoff::is_remembered(self.policy().window, asked) {
             return asked;
         }
         let (asked_s, window_s) = (asked.as_secs(), self.policy().window.as_secs());

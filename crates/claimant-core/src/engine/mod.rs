@@ -69,6 +69,7 @@ mod way;
 mod work;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::batch::Runner;
 use crate::clock::{Clock, SystemClock, Timestamp};
@@ -183,6 +184,11 @@ impl Engine {
     #[must_use]
     pub fn name(&self) -> &ConsumerName {
         &self.0.name
+    }
+
+    /// Returns for how long a completed key keeps duplicates out.
+    pub(crate) fn window(&self) -> Duration {
+        self.0.consumer.options.policy.window
     }
 
     /// Returns the current time by this engine's clock.

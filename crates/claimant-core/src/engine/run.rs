@@ -195,10 +195,11 @@ impl Run<'_> {
     pub(crate) async fn renew(&self, claim: &mut Claim, lease: Duration) -> Renewed {
         let (cx, now) = (self.cx, self.cx.now());
         let renewal = Renewal { lease_until: now.plus(lease), now, policy: cx.policy() };
-        // So that a request without an answer leaves time for another one before the lease ends.
-        let within = lease / RENEWAL_TRIES;
-        let renewing = cx.store().renew(claim, renewal, Call { within, meter: cx.meter });
-        match timeout(within, renewing).await {
+        // So that a request without an answer leaves time for another one before the lease ends, and never longer than handlers have.
+        let within = || (lease / RENEWAL_TRIES).min(until(cx.schedule.cancel_at));
+        let most = within();
+        let renewing = cx.store().renew(claim, renewal, Call { within: most, meter: cx.meter });
+        match timeout(most, renewing).await {
             Ok(Ok(Renewed::Lost)) => return Renewed::Lost,
             Ok(Ok(Renewed::Held)) => {}
             Ok(Err(_)) | Err(_) => {
@@ -208,7 +209,7 @@ impl Run<'_> {
         }
         // Back any earlier, it would be a receive for nothing.
         let hidden = lease + cx.policy().skew;
-        match timeout(within, cx.queue().hide(self.delivery.index, hidden)).await {
+        match timeout(within(), cx.queue().hide(self.delivery.index, hidden)).await {
             Ok(HideAnswer::Lost) => Renewed::Lost,
             Ok(HideAnswer::Hidden) | Err(_) => Renewed::Held,
         }

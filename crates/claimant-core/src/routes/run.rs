@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use super::plan::{Place, Step, Steps, plan};
 use super::table::Destination;
 use crate::backoff;
-use crate::deadline::{Schedule, until};
+use crate::deadline::{Schedule, guarded, until};
 use crate::engine::Engine;
 use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
 use crate::engine::progress::{Combined, Failure, Progress, error_of_event};
 use crate::key::{ConsumerName, MessageId};
-use crate::limits::DEAD_LETTERS_BATCH_MAX;
+use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::message::Message;
 use crate::queue::{Confirmation, Queue};
 use crate::rejection::Rejection;
@@ -68,6 +68,8 @@ pub(crate) struct Done {
 #[derive(Default)]
 struct Parts {
     total: u32,
+    /// The shortest of its consumers.
+    window: Option<Duration>,
     progress: Progress<(Entry, DeadLetter)>,
 }
 
@@ -84,7 +86,7 @@ impl Run<'_> {
             done.numbers.extend(part.numbers);
             done.held_back.extend(part.held_back);
         }
-        let rest = done.parts(self.events, |message| !done.messages.contains_key(&message));
+        let rest = done.parts(self, |message| !done.messages.contains_key(&message));
         done.messages.extend(self.finish(rest).await);
         done
     }
@@ -102,7 +104,7 @@ impl Run<'_> {
             if step.ends_message && !blocked {
                 // A step has an event at least.
                 let last = step.events.last().map(|index| self.events[*index].message);
-                let parts = done.parts(self.events, |message| Some(message) == last);
+                let parts = done.parts(self, |message| Some(message) == last);
                 for (message, entry) in self.finish(parts).await {
                     blocked |= !entry.outcome.is_success();
                     done.messages.insert(message, entry);
@@ -178,7 +180,7 @@ impl Run<'_> {
             let left = until(self.schedule.return_by);
             let answers = match left.is_zero() {
                 true => Vec::new(),
-                false => timeout(left, queue.dead_letters(&chunk, left)).await.unwrap_or_default(),
+                false => timeout(left, queue.dead_letters(&chunk, guarded(left))).await.unwrap_or_default(),
             };
             let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
             let confirmed = chunk.iter().zip(answers).map(|(letter, answer)| {
@@ -199,7 +201,7 @@ impl Run<'_> {
     async fn finish(&self, messages: BTreeMap<usize, Parts>) -> BTreeMap<usize, Entry> {
         let mut ended = BTreeMap::new();
         let mut letters = Vec::new();
-        for (message, Parts { total, progress }) in messages {
+        for (message, Parts { total, window, progress }) in messages {
             let id = || self.events.iter().find(|event| event.message == message).map(|event| event.content.id());
             let entry = |outcome, visible_after, details: Details| {
                 let details = Details { events: total, ..details };
@@ -207,6 +209,12 @@ impl Run<'_> {
             };
             let entry = match progress.combined() {
                 Some(Combined::Failed(Failure { outcome, visible_after, details })) => {
+                    // Sent again later than one of its consumers remembers, what that one has done would be done once more.
+                    let hidden_most = Duration::from_secs(VISIBILITY_MAX_S);
+                    let remembered =
+                        |after: &Duration| window.is_none_or(|window| backoff::is_remembered(window, *after));
+                    let visible_after =
+                        visible_after.map(|after| if remembered(&after) { after } else { after.min(hidden_most) });
                     entry(outcome, visible_after, details)
                 }
                 Some(Combined::Disposed { event, disposed: (of_event, letter), others }) => {
@@ -247,18 +255,22 @@ impl Run<'_> {
 
 impl Done {
     /// Returns what became of messages of several events, by that of their events.
-    fn parts(&self, events: &[Event], of: impl Fn(usize) -> bool) -> BTreeMap<usize, Parts> {
+    fn parts(&self, run: &Run<'_>, of: impl Fn(usize) -> bool) -> BTreeMap<usize, Parts> {
         let mut letters: BTreeMap<usize, &DeadLetter> =
             self.held_back.iter().map(|(index, letter)| (*index, letter)).collect();
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by_key(|(index, _)| *index);
         let mut parts: BTreeMap<usize, Parts> = BTreeMap::new();
         for (index, entry) in entries {
-            let event = &events[*index];
+            let event = &run.events[*index];
             if event.whole || !of(event.message) {
                 continue;
             }
-            let Parts { total, progress } = parts.entry(event.message).or_default();
+            let Parts { total, window, progress } = parts.entry(event.message).or_default();
+            if let Destination::Consumer(number) = event.destination {
+                let of_consumer = run.engines[number].window();
+                *window = Some(window.map_or(of_consumer, |window| window.min(of_consumer)));
+            }
             let Entry { outcome, visible_after, details, .. } = entry.clone();
             match letters.remove(index) {
                 Some(letter) => progress.dispose(*total, (entry.clone(), letter.clone())),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::limits::VISIBILITY_MAX_S;
 use claimant_core::{
-    Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore, Message, Queue,
-    QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
+    Confirmation, Consumer, Context, DeadLetter, Engine, Envelope, Event, HandlerError, HideAnswer, MemoryStore,
+    Message, Queue, QueueFuture, Rejection, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
 };
 use claimant_testkit::{Call, Fault, FaultyStore};
 
@@ -180,4 +180,36 @@ async fn each_consumer_has_it_in_its_report() {
     assert_eq!(words(report.all()), "scheduled completed retry rejected");
     let by_consumer: Vec<_> = report.consumers().map(|(name, report)| format!("{name}: {}", words(report))).collect();
     assert_eq!(by_consumer, ["for-a: scheduled retry", "for-b: completed rejected"]);
+}
+
+/// A body of lines `kind key word`, each an event.
+struct Lines;
+
+impl Envelope for Lines {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        let event = |line: &str| {
+            let (kind, content) = line.split_once(' ').ok_or_else(|| Rejection::new("a line without a kind"))?;
+            let mut event = Event::default();
+            event.kind = Some(kind.to_owned());
+            Ok(message.clone().opened(format!("{content:?}"), event))
+        };
+        message.body().lines().map(event).collect()
+    }
+}
+
+/// What the other consumers of its events have done must be remembered, too.
+#[tokio::test(start_paused = true)]
+async fn a_message_of_several_events_is_sent_again_within_the_window_of_each_consumer() {
+    let batch = [Message::new("m0", "a 1 ok\nb 2 259200").unwrap(), Message::new("m1", "b 3 ok\nb 4 259200").unwrap()];
+    for (days, wanted, back) in
+        [(4, "scheduled scheduled", [None, None]), (3, "retry scheduled", [Some(VISIBILITY_MAX_S), None])]
+    {
+        let window = Duration::from_secs(days * 86_400);
+        let routes = Routes::by_kind().envelope(Lines).on("a", consumer("for-a").window(window));
+        let router = Router::new(routes.on("b", consumer("for-b")), 10).unwrap();
+        let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+        let queue = Scheduling::default();
+        let report = router.process(&batch, schedule, &queue).await;
+        assert_eq!((words(report.all()).as_str(), hidden(report.all())), (wanted, back.to_vec()), "{days} days");
+    }
 }

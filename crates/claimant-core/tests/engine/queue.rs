@@ -173,6 +173,22 @@ async fn a_grant_that_came_late_is_renewed_before_its_handler_runs() {
     }
 }
 
+/// L3: with a long lease, a request that renews it may take longer than the invocation has.
+#[tokio::test(start_paused = true)]
+async fn a_late_grant_is_renewed_within_the_invocation() {
+    let timeout = Duration::from_secs(12);
+    for hangs in [1, 2] {
+        let set = |consumer: Consumer<Work>| consumer.lease(Lease::Renewed(Duration::from_secs(20)));
+        let world = World::new(Arc::new(MemoryStore::new()), timeout, set, DeadLetterQueue::Without);
+        [AnswerLost].iter().chain(&[Hangs; 2][..hangs]).for_each(|fault| world.store.fail_next(Claim, *fault));
+        world.store.fail_next(Renew, Hangs);
+        let start = tokio::time::Instant::now();
+        let words = words(&world.deliver(&["a ok"], 0).await);
+        assert!(start.elapsed() < timeout, "{:?} {words}", start.elapsed());
+        assert!(hangs < 2 || world.store.calls().contains(&Renew), "{:?}", world.store.calls());
+    }
+}
+
 /// Before it is decided whether the handler starts, and when it does: not again and again while the lease lasts.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_before_the_start_that_fails_at_once_is_tried_twice() {
