@@ -21,7 +21,7 @@ use crate::stop::StopSignals;
 /// serves a console of its own: the first line of `claimant local` has its address.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each look at a page is made of requests with your credentials, and no page asks again by itself. To read dead letters is to receive them:
+Each look at a page is made of requests with your credentials, and no page asks again by itself. To read dead letters is to receive them: \
 they are hidden from other readers for a moment, and their receive count grows.
 
 Whoever can open a connection on this machine can use the console while it runs.

@@ -21,7 +21,7 @@ const WIDTH: usize = 100;
 
 /// Check SQS consumers: timeouts, dead letters, rights, concurrency, the lock table, alarms.
 ///
-/// 34 checks of a SAM or CloudFormation template, or of what `cdk synth` writes, whatever language the functions are written
+/// Checks a SAM or CloudFormation template, or what `cdk synth` writes, whatever language the functions are written
 /// in. With --stack or --function, what is deployed is looked at instead, with the credentials of the profile and requests that
 /// only read; with --history also what its metrics say of the last day. What may not be read is not looked at, and said.
 ///

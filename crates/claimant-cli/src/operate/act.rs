@@ -17,7 +17,7 @@ const KEYS_MAX: usize = 1_000;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each act takes the key's next fencing token, so that no earlier owner can still complete it, and leaves a note of who did it, when
+Each act takes the key's next fencing token, so that no earlier owner can still complete it, and leaves a note of who did it, when \
 and why on the record. A key that a live owner works on is refused, unless --force is given: its work can then run twice.
 
 Exit codes: 0 where all is as asked for, 1 where a key was refused or the question answered with no, 2 where it is not known.")]

@@ -31,14 +31,14 @@ enum Command {
     Kill(OfProcess),
     /// Stop a process of a function where it is, for some seconds, once it has claimed a message
     Freeze(Freeze),
-    /// Carry requests out, and lose the answers: of table, claims, settlements, reads, mail or gateway
-    Lose(OfRequests),
-    /// Throttle requests to the table: of table, claims, settlements or reads
-    Throttle(OfRequests),
-    /// Cut requests to the table off: of table, claims, settlements or reads
-    Cut(OfRequests),
-    /// Have the mail or the gateway refuse: of mail or gateway
-    Refuse(OfRequests),
+    /// Carry requests out, and lose the answers
+    Lose(Lose),
+    /// Throttle requests to the table
+    Throttle(OfTable),
+    /// Cut requests to the table off
+    Cut(OfTable),
+    /// Have the mail or the gateway refuse
+    Refuse(Refuse),
     /// End faults, and let go on what they froze
     End(End),
 }
@@ -81,11 +81,38 @@ struct Freeze {
 }
 
 #[derive(Debug, clap::Args)]
-struct OfRequests {
+struct Lose {
     /// Whose requests
     #[arg(value_name = "OF", default_value = "table", value_parser = ["table", "claims", "settlements", "reads", "mail", "gateway"])]
     of: String,
 
+    #[command(flatten)]
+    requests: OfRequests,
+}
+
+#[derive(Debug, clap::Args)]
+struct OfTable {
+    /// Which requests
+    #[arg(value_name = "OF", default_value = "table", value_parser = ["table", "claims", "settlements", "reads"])]
+    of: String,
+
+    #[command(flatten)]
+    requests: OfRequests,
+}
+
+#[derive(Debug, clap::Args)]
+struct Refuse {
+    /// Which of the two
+    #[arg(value_name = "OF", value_parser = ["mail", "gateway"])]
+    of: String,
+
+    #[command(flatten)]
+    requests: OfRequests,
+}
+
+// No doc comments on what is flattened: clap would show them as the command's own.
+#[derive(Debug, clap::Args)]
+struct OfRequests {
     #[command(flatten)]
     limits: Limits,
 
@@ -107,7 +134,6 @@ struct End {
     shared: Shared,
 }
 
-// No doc comments on the two below: clap would show them as the command's own.
 #[derive(Debug, clap::Args)]
 struct Limits {
     /// How often it acts [default: once, where it kills, freezes or loses answers]
@@ -137,10 +163,10 @@ pub(crate) async fn run(options: OfCloud) -> Result<Ended, Error> {
         }
         Command::Kill(process) => process.begin("kill", None).await?,
         Command::Freeze(freeze) => freeze.process.begin("freeze", freeze.frozen).await?,
-        Command::Lose(requests) => requests.begin("lose").await?,
-        Command::Throttle(requests) => requests.begin("throttle").await?,
-        Command::Cut(requests) => requests.begin("cut").await?,
-        Command::Refuse(requests) => requests.begin("refuse").await?,
+        Command::Lose(Lose { of, requests }) => requests.begin("lose", of).await?,
+        Command::Throttle(OfTable { of, requests }) => requests.begin("throttle", of).await?,
+        Command::Cut(OfTable { of, requests }) => requests.begin("cut", of).await?,
+        Command::Refuse(Refuse { of, requests }) => requests.begin("refuse", of).await?,
         Command::End(end) => end.run().await?,
     }
     Ok(Ended::Well)
@@ -210,9 +236,9 @@ impl OfProcess {
 }
 
 impl OfRequests {
-    async fn begin(self, act: &str) -> Result<(), Error> {
+    async fn begin(self, act: &str, of: String) -> Result<(), Error> {
         let (_, faults) = self.shared.open().await?;
-        let request = FaultSpec { of: Some(self.of), ..self.limits.request(act) };
+        let request = FaultSpec { of: Some(of), ..self.limits.request(act) };
         self.shared.print(&[faults.begin(&request).await?]);
         Ok(())
     }

@@ -18,11 +18,11 @@ const WAIT_S: u64 = 60;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The event source mappings of SQS queues are switched; messages stay in their queues meanwhile, for as long as these retain them. A
-deployment that changes a mapping sets it to what the template says. A mapping that an open breaker has paused is switched on by a
+The event source mappings of SQS queues are switched; messages stay in their queues meanwhile, for as long as these retain them. A \
+deployment that changes a mapping sets it to what the template says. A mapping that an open breaker has paused is switched on by a \
 schedule; `pause` deletes that, and the mapping stays off until `resume`.
 
-Exit codes: 0 where all is as asked for, 1 where it is not so within --wait or the question was answered with no, 2 where it could
+Exit codes: 0 where all is as asked for, 1 where it is not so within --wait or the question was answered with no, 2 where it could \
 not be done.")]
 pub(crate) struct OnFunction {
     /// The function, by its name or ARN; of a local cloud its logical id will do
@@ -33,7 +33,7 @@ pub(crate) struct OnFunction {
     #[arg(long, value_name = "QUEUE")]
     of: Option<String>,
 
-    /// Have the function's answer name the messages that failed (ReportBatchItemFailures); without it one failure fails a whole batch
+    /// Have the function's answer name the messages that failed (ReportBatchItemFailures); without it Lambda deletes them with the others
     #[arg(long)]
     report_failures: bool,
 

@@ -151,7 +151,7 @@ fn print(lists: &[(OpenStore, Listed)], query: &Query) {
         }
         if listed.found.is_empty() {
             let states: Vec<_> = query.states.iter().map(|state| state.as_str()).collect();
-            say(format!("No key is {}. {} records were read.", states.join(", "), listed.looked_at));
+            say(format!("No key is {}. Records read: {}.", states.join(", "), listed.looked_at));
         } else {
             let columns = [
                 ("KEY", Fit::Middle),

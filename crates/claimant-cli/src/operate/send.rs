@@ -29,7 +29,7 @@ Samples are read below --directory: from samples/*.json and tests/samples/*.json
   {\"queue\": \"OrderQueue\", \"samples\": [{\"title\": \"An order\", \"body\": {\"order_id\": \"ord-{n}\"}}]}
 (and \"envelope\" and \"group\"), and from the functions' events in events/*.json and tests/events/*.json.
 
-Exit codes: 0 where SQS confirmed every message, 1 where it did not or the question was answered with no, 2 where nothing could be
+Exit codes: 0 where SQS confirmed every message, 1 where it did not or the question was answered with no, 2 where nothing could be \
 sent.";
 
 /// Send messages to a queue: a sample, a file or a text, in an envelope, twice, out of order, in bulk.
@@ -131,7 +131,7 @@ struct How {
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=900))]
     delay: u32,
 
-    /// What {n} becomes: give it again to send the same messages again [default: a number that is new]
+    /// What the placeholder n in braces becomes: give it again to send the same messages again [default: a number that is new]
     #[arg(long, value_name = "NUMBER")]
     number: Option<String>,
 }

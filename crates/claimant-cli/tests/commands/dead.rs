@@ -274,7 +274,8 @@ async fn faults_are_switched_on_listed_and_ended() {
     let (_, out, _) = world.claimant(&["fault", "throttle", "--for", "1h"]).await;
     assert!(out.contains("throttles requests to the table  acts until "), "{out}");
     for (args, wanted) in [
-        (&["fault", "cut", "mail"][..], "give table, claims, settlements or reads"),
+        (&["fault", "cut", "mail"][..], "[possible values: table, claims, settlements, reads]"),
+        (&["fault", "refuse"], "required arguments were not provided"),
         (&["fault", "kill", "Other"], "there is no function Other here"),
         (&["fault", "freeze", "Confirm", "--process", "1"], "has no such process now: it has none"),
         (&["fault", "end", "9"], "there is no fault 9"),
