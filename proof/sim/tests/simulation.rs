@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::thread;
 
+use claimant_sim::coverage::FAULTS;
 use claimant_sim::draw::draw;
 use claimant_sim::judge::{judge, judge_many};
 use claimant_sim::mutant::Mutant;
@@ -33,6 +34,20 @@ fn no_rule_breaks_in_a_few_seeds() {
 fn no_rule_breaks_where_one_once_did() {
     // R1: a lease was renewed between the turn of a run and its start.
     [90_007_195, 90_008_337].into_iter().for_each(|seed| drop(check(seed, 1)));
+}
+
+/// The page has the faults that there are, by their numbers, each with how often it occurred.
+#[test]
+fn the_page_lists_every_fault() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reliability.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let table = page.split_once("| # | fault | occurred |\n| --- | --- | --- |\n").unwrap().1;
+    let rows: Vec<_> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), FAULTS.len());
+    for (place, (row, fault)) in rows.iter().zip(FAULTS).enumerate() {
+        let times = row.strip_prefix(&format!("| {} | {fault} | ", place + 1)).and_then(|rest| rest.strip_suffix(" |"));
+        assert!(times.is_some_and(|times| times.parse::<u64>().is_ok_and(|times| times > 0)), "{row}");
+    }
 }
 
 #[test]
