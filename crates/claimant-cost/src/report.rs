@@ -111,7 +111,7 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     let shared = if is_whole { shared(watching.alarm_metrics, watching.dashboards, &prices) } else { Vec::new() };
     let mut functions: Vec<_> = found.iter().map(|one| detail(one, &load, &prices, choice)).collect();
     let mut report = Report {
-        not_counted: not_counted(&load, provisioned),
+        not_counted: not_counted(&load, is_whole, provisioned),
         free_tier: choice.free_tier,
         instance_usd: choice.instance_usd,
         functions: Vec::new(),
@@ -145,7 +145,7 @@ fn detail(deployed: &Deployed, load: &Load, prices: &Prices, choice: &Choice) ->
     }
 }
 
-fn not_counted(load: &Load, provisioned: bool) -> Vec<&'static str> {
+fn not_counted(load: &Load, is_whole: bool, provisioned: bool) -> Vec<&'static str> {
     let mut all = vec![
         "what handlers call and write themselves, but for the writes of their transactions",
         "dead letters, metrics of other outcomes and of mappings, keys of KMS, fair queues, traces",
@@ -153,6 +153,9 @@ fn not_counted(load: &Load, provisioned: bool) -> Vec<&'static str> {
     ];
     if load.traffic.sent_in.is_none() {
         all.insert(0, "sending (--sent-in)");
+    }
+    if !is_whole {
+        all.push("alarms and dashboards: the bill of all functions has them");
     }
     if provisioned {
         all.push("provisioned pollers: their price is not in the table");

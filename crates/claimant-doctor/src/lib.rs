@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `catalog` | the 36 checks: what each is about, why, when a finding is fine, where AWS says so |
+//! | `catalog` | the checks: what each is about, why, when a finding is fine, where AWS says so |
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
 //! | `link` | what a value leads to |
