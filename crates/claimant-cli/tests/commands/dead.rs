@@ -171,6 +171,22 @@ async fn letters_are_edited_saved_and_discarded() {
     world.cloud.stop().await;
 }
 
+/// The queue whose messages are at work is none of them, however it is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_never_those_of_the_queue_at_work() {
+    let world = World::start().await;
+    world.claimant(&["pause", "Confirm", "--yes"]).await;
+    world.cloud.sqs().send("Orders", NewMessage::new("at work")).unwrap();
+    let url = format!("{}/000000000000/Orders", world.cloud.endpoints().sqs.trim_end_matches('/'));
+    for queue in ["Orders", &url] {
+        world.letter("no currency", "rejected", "{}");
+        let (code, out, err) = world.claimant(&["dead", "discard", "--all", "--yes", "--queue", queue]).await;
+        assert_eq!((code, out.as_str()), (0, "Dead: 1 dead letter discarded.\n"), "{queue}: {err}");
+        assert_eq!(world.depths(), (0, 1), "{queue}");
+    }
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_is_paused_and_resumed() {
     let world = World::start().await;

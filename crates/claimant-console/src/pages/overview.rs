@@ -1,5 +1,7 @@
 //! `/`: queues, functions and outcomes, and the last minutes.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
@@ -24,6 +26,9 @@ use crate::ui::text;
 
 /// Where mappings are paused and resumed.
 const MAPPINGS: &str = "/mappings";
+
+/// How long a page waits until a mapping is off.
+const SWITCHED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The class of what waits and of what is in flight, in the plot and in its legend.
 const WAITING: &str = "fill-waiting";
@@ -85,6 +90,8 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
         let change = Change { enabled: Some(enabled), ..Change::default() };
         let changed_to = intake.change(&mapping, change).await?;
         if !enabled {
+            // A breaker that has just looked at it plans its return before it is off, and leaves it alone once it is.
+            drop(intake.settled(&changed_to, SWITCHED_WITHIN).await);
             // Whoever may not delete schedules pauses all the same; a breaker's is on again at its time, which the page then says.
             drop(intake.keep_off(&changed_to).await);
         }

@@ -37,6 +37,8 @@ pub struct DeadLetterQueue {
     url: String,
     sources: Vec<String>,
     depth: Depth,
+    /// The name of the queue that its own letters go to.
+    moves_on_to: Option<String>,
     /// After how many receives SQS moves its messages on, if it has a dead-letter queue of its own.
     moves_on_after: Option<u32>,
     /// The SQS endpoint of the local cloud that it is in, which shows messages without a receive.
@@ -71,6 +73,7 @@ impl DeadLetterQueue {
         };
         let policy = attributes.get(&Name::RedrivePolicy).and_then(|text| serde_json::from_str::<Value>(text).ok());
         let receives = policy.as_ref().map(|policy| &policy["maxReceiveCount"]);
+        let target = policy.as_ref().and_then(|policy| policy["deadLetterTargetArn"].as_str());
         // SQS takes the number as a text too.
         let receives = receives.and_then(|n| n.as_u64().or_else(|| n.as_str()?.parse().ok()));
         let sources = client.list_dead_letter_source_queues().queue_url(&url).max_results(SOURCES_MAX).send().await;
@@ -83,9 +86,16 @@ impl DeadLetterQueue {
             url,
             sources: sources.queue_urls,
             depth,
+            moves_on_to: target.map(|arn| name_of_arn(arn).to_owned()),
             moves_on_after: receives.and_then(|n| n.try_into().ok()),
             looked_at: None,
         })
+    }
+
+    /// Returns the name of the queue that its own letters go to, if it has one. A queue that has one and serves none is no dead-letter queue.
+    #[must_use]
+    pub fn moves_on_to(&self) -> Option<&str> {
+        self.moves_on_to.as_deref()
     }
 
     /// Opens the queue at this URL as [`open`](Self::open) does. In a local cloud, its letters are then read without being received.
@@ -248,7 +258,11 @@ impl DeadLetterQueue {
                 sent.chain(refused).collect()
             }
             Err(error) => {
-                let what = format!("nothing was copied to {}", name_of_arn(url));
+                // Without an answer it may have arrived all the same.
+                let what = match error.as_service_error() {
+                    Some(_) => format!("nothing was copied to {}", name_of_arn(url)),
+                    None => format!("it is not known whether it was copied to {}", name_of_arn(url)),
+                };
                 let why = failed(&what, "sqs:SendMessage", &error).to_string();
                 ids.into_iter().map(|id| (id, Err(why.clone()))).collect()
             }

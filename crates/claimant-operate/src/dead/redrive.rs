@@ -44,6 +44,7 @@ impl DeadLetterQueue {
             dry_run: bounds.dry_run,
             pace: Pace::new(bounds.per_s),
             urls: BTreeMap::new(),
+            held_back: HashSet::new(),
             report: Report::default(),
         };
         let result = async {
@@ -61,6 +62,9 @@ impl DeadLetterQueue {
     }
 }
 
+/// Why a letter stays whose group has one in front of it that stayed.
+const BEHIND: &str = "an earlier letter of its group was not sent back";
+
 /// A redrive under way.
 struct Redrive<'a> {
     to: Option<&'a str>,
@@ -69,6 +73,8 @@ struct Redrive<'a> {
     pace: Pace,
     /// The URLs of queues that letters came from, by their ARNs, or why there is none.
     urls: BTreeMap<String, Result<String, String>>,
+    /// The groups of which a letter stayed, with the URL of their queue, if it is known: what comes after it in its group stays, too.
+    held_back: HashSet<(Option<String>, String)>,
     report: Report,
 }
 
@@ -82,14 +88,19 @@ impl Redrive<'_> {
             let url = match self.destination(walk.queue, &letter).await {
                 Ok(url) => url,
                 Err(why) => {
+                    self.hold_back(None, walk.queue.is_fifo(), &letter);
                     self.report.problem(&letter, why, false);
                     continue;
                 }
             };
             match outgoing::copy(&letter, self.edit, number, is_fifo(&url)) {
                 Ok(_) if self.dry_run => self.report.done(&letter, Some(&url), None),
+                Ok(copy) if self.is_behind(&url, &copy) => self.report.problem(&letter, BEHIND, false),
                 Ok(copy) => queues.entry(url).or_default().push((copy, letter)),
-                Err(why) => self.report.problem(&letter, why.to_string(), false),
+                Err(why) => {
+                    self.hold_back(Some(&url), is_fifo(&url), &letter);
+                    self.report.problem(&letter, why.to_string(), false);
+                }
             }
         }
         for (url, copies) in queues {
@@ -97,7 +108,19 @@ impl Redrive<'_> {
             for request in requests(copies, self.pace.batch(REQUEST_MAX)) {
                 self.send(walk, &url, request, &mut held_back).await;
             }
+            self.held_back.extend(held_back.into_iter().map(|group| (Some(url.clone()), group)));
         }
+    }
+
+    /// Returns whether a letter in front of this one in its group has stayed.
+    fn is_behind(&self, url: &str, copy: &Outgoing) -> bool {
+        let Some(group) = &copy.group else { return false };
+        [None, Some(url.to_owned())].into_iter().any(|url| self.held_back.contains(&(url, group.clone())))
+    }
+
+    /// Holds back what comes after a letter in its group, where groups are in order.
+    fn hold_back(&mut self, url: Option<&str>, ordered: bool, letter: &DeadLetter) {
+        self.held_back.extend(letter.group.clone().filter(|_| ordered).map(|group| (url.map(str::to_owned), group)));
     }
 
     /// Sends one request, and deletes the letters whose copies SQS has confirmed.
@@ -111,7 +134,7 @@ impl Redrive<'_> {
         let is_held = |copy: &Outgoing| copy.group.as_ref().is_some_and(|group| held_back.contains(group));
         let (held, request): (Vec<_>, Vec<_>) = request.into_iter().partition(|(copy, _)| is_held(copy));
         for (_, letter) in held {
-            self.report.problem(&letter, "an earlier letter of its group was not sent back", false);
+            self.report.problem(&letter, BEHIND, false);
         }
         if request.is_empty() {
             return;

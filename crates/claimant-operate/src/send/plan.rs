@@ -124,7 +124,8 @@ impl Batch {
                 planned.push(Planned {
                     body,
                     group: group.map(|group| group.replace(NUMBER, &own)),
-                    deduplication_id: fifo.then(|| format!("send-{number}-{at}")),
+                    // Of this sending, not of its number: what is sent again is a message again.
+                    deduplication_id: fifo.then(|| format!("send-{}-{at}", fresh_number(now))),
                 });
             }
         }

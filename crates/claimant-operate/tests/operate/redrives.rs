@@ -149,6 +149,25 @@ async fn groups_of_a_fifo_queue_keep_their_order() {
     assert_eq!(local.depth("dead"), (1, 0));
 }
 
+/// What comes after a letter that stayed does not overtake it.
+#[tokio::test]
+async fn a_letter_that_cannot_be_edited_holds_its_group_back() {
+    let local = Local::start().await;
+    let message = |n: usize| NewMessage {
+        group_id: Some(format!("g{}", n % 2)),
+        deduplication_id: Some(n.to_string()),
+        ..NewMessage::new(if n == 2 { "no JSON".to_owned() } else { format!("{{\"n\":{n}}}") })
+    };
+    local.moved("moves.fifo", (0..40).map(message)).await;
+    let queue = local.open("dead.fifo").await;
+    let edit = Edit::Fields(vec![(FieldPath::parse("currency").unwrap(), "\"EUR\"".to_owned())]);
+    let report = queue.redrive(&Selection::default(), None, &edit, ALL, &mut go_on).await.unwrap();
+    // All of g1, and of g0 only what came before it. What is looked at is hidden, and hides the rest of its group.
+    assert_eq!((report.progress.done, local.depth("moves.fifo").0), (21, 21), "{report:?}");
+    let behind = report.problems.iter().filter(|problem| problem.why.contains("earlier letter of its group")).count();
+    assert!(behind > 0 && report.problem_count == behind + 1, "{report:?}");
+}
+
 /// A consumer that gives up on everything at once, as one does whose fault is not fixed.
 async fn give_up_on_all(sqs: Sqs) {
     loop {

@@ -4,7 +4,7 @@ use claimant_core::{Error, Timestamp};
 use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
 use serde_json::{Value, json};
 
-use super::which::{self, Watch, Which, age};
+use super::which::{self, Stop, Watch, Which, age};
 use crate::exit::Ended;
 use crate::operate::options::{OutputOptions, TargetOptions};
 use crate::operate::table::{Fit, Table, harmless};
@@ -236,7 +236,8 @@ async fn read(
     limit: usize,
     each: &mut (dyn FnMut(DeadLetter) + Send),
 ) -> Result<Report, Error> {
-    let mut watch = Watch::begin(queue.depth().visible);
+    let stop = Stop::listen();
+    let mut watch = Watch::begin(queue.depth().visible, &stop);
     let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
     watch.end();
     report

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use claimant_core::Error;
@@ -10,7 +11,7 @@ use claimant_operate::dead::{
 };
 use serde_json::json;
 
-use super::which::{self, Watch, Which, sibling};
+use super::which::{self, Stop, Watch, Which, sibling};
 use crate::exit::Ended;
 use crate::operate::confirm;
 use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
@@ -120,21 +121,22 @@ pub(super) async fn redrive(options: Redrive) -> Result<Ended, Error> {
     let selection = what.selection()?;
     let edit = edit(body, set)?;
     let mut acts = Acts::new("Send back", "sent back");
+    let stop = Stop::listen();
     for queue in which::open(&what.target).await? {
         let to = to.as_ref().map(|to| if to.contains("://") { to.clone() } else { sibling(queue.url(), to) });
         let done = acts.done();
-        let act = async |dry_run| {
-            let mut watch = Watch::begin(queue.depth().visible);
+        let act = async |selection: &Selection, dry_run| {
+            let mut watch = Watch::begin(queue.depth().visible, &stop);
             let bounds = what.bounds(done, dry_run);
             let mut step = |progress| watch.step(progress);
-            let report = queue.redrive(&selection, to.as_deref(), &edit, bounds, &mut step).await;
+            let report = queue.redrive(selection, to.as_deref(), &edit, bounds, &mut step).await;
             watch.end();
             report
         };
-        if done > 0 && what.bounds(done, false).limit == 0 {
+        if stop.is_asked() || done > 0 && what.bounds(done, false).limit == 0 {
             break;
         }
-        acts.one(&queue, &what, act).await?;
+        acts.one(&queue, &what, &selection, act).await?;
     }
     acts.end(&what)
 }
@@ -145,7 +147,7 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
     let selection = what.selection()?;
     let mut file = match &save {
         Some(path) if !what.write.dry_run => {
-            let file = OpenOptions::new().write(true).create_new(true).open(path);
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
             let failed =
                 |e| Error::invalid(format!("{} cannot be made: it must not exist yet", path.display())).caused_by(e);
             Some(file.map_err(failed)?)
@@ -153,20 +155,21 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
         _ => None,
     };
     let mut acts = Acts::new("Discard", "discarded");
+    let stop = Stop::listen();
     for queue in which::open(&what.target).await? {
         let done = acts.done();
-        if done > 0 && what.bounds(done, false).limit == 0 {
+        if stop.is_asked() || done > 0 && what.bounds(done, false).limit == 0 {
             break;
         }
-        let act = async |dry_run| {
-            let mut watch = Watch::begin(queue.depth().visible);
+        let act = async |selection: &Selection, dry_run| {
+            let mut watch = Watch::begin(queue.depth().visible, &stop);
             let save = file.as_mut().map(|file| file as &mut (dyn Write + Send));
             let bounds = what.bounds(done, dry_run);
-            let report = queue.discard(&selection, bounds, save, &mut |progress| watch.step(progress)).await;
+            let report = queue.discard(selection, bounds, save, &mut |progress| watch.step(progress)).await;
             watch.end();
             report
         };
-        acts.one(&queue, &what, act).await?;
+        acts.one(&queue, &what, &selection, act).await?;
     }
     acts.end(&what)
 }
@@ -208,17 +211,20 @@ impl Acts {
         &mut self,
         queue: &DeadLetterQueue,
         what: &What,
-        mut act: impl AsyncFnMut(bool) -> Result<Report, Error>,
+        selection: &Selection,
+        mut act: impl AsyncFnMut(&Selection, bool) -> Result<Report, Error>,
     ) -> Result<(), Error> {
         let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
-        let mut report = act(dry_run || asks).await?;
+        let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
             let question = format!("{} {} of {}?", self.verb, which::letters(report.progress.done), queue.name());
             if !confirm::confirmed(&question, &what.write)? {
                 self.declined = true;
                 return Ok(());
             }
-            report = act(false).await?;
+            // What was confirmed, and nothing that came meanwhile.
+            let ids = report.done.iter().map(|done| done.message_id.clone()).collect();
+            report = act(&Selection { ids, ..selection.clone() }, false).await?;
         }
         if !what.output.json {
             self.print(queue, what, &report);
@@ -266,7 +272,9 @@ impl Acts {
         } else if self.done() == 0 && !self.declined {
             say("No dead letter fits, or none could go.");
         }
-        let good = |(_, report): &(String, Report)| report.problem_count == 0 && report.came_back == 0;
+        // A limit that was asked for is no reason.
+        let whole = |report: &Report| !report.more || what.limit.is_some();
+        let good = |(_, report): &(String, Report)| report.problem_count == 0 && report.came_back == 0 && whole(report);
         let good = !self.declined && self.done() > 0 && self.reports.iter().all(good);
         Ok(if good { Ended::Well } else { Ended::WithFaults })
     }

@@ -93,7 +93,14 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     }
     let mut queues = Vec::new();
     for url in urls {
-        queues.push(DeadLetterQueue::open_in(&place, url).await?);
+        let queue = DeadLetterQueue::open_in(&place, url).await?;
+        // A queue that letters come from was named, and its messages are at work.
+        let meant = queue.moves_on_to().filter(|_| queue.sources().is_empty()).map(|name| sibling(queue.url(), name));
+        match meant {
+            Some(url) if queues.iter().any(|known: &DeadLetterQueue| known.url() == url) => {}
+            Some(url) => queues.push(DeadLetterQueue::open_in(&place, url).await?),
+            None => queues.push(queue),
+        }
     }
     Ok(queues)
 }
@@ -104,17 +111,20 @@ pub(crate) fn sibling(url: &str, name: &str) -> String {
     format!("{}{name}", &url[..start])
 }
 
-/// Shows progress on a terminal, and ends the work in order at the first Ctrl-C; at the second the process.
-pub(crate) struct Watch {
+/// Shows progress on a terminal, and ends the work in order at the first Ctrl-C; at the second the process ends.
+pub(crate) struct Watch<'a> {
     display: Display,
     began: Instant,
     about: u64,
-    stop: Arc<AtomicBool>,
+    stop: &'a Stop,
 }
 
-impl Watch {
-    /// Begins to watch work on so many letters, about.
-    pub(crate) fn begin(about: u64) -> Self {
+/// Whether the command is to end: set by the first Ctrl-C, for all queues.
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Begins to listen.
+    pub(crate) fn listen() -> Self {
         let stop = Arc::<AtomicBool>::default();
         let asked = Arc::clone(&stop);
         tokio::spawn(async move {
@@ -126,6 +136,17 @@ impl Watch {
                 std::process::exit(130);
             }
         });
+        Self(stop)
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl<'a> Watch<'a> {
+    /// Begins to watch work on so many letters, about.
+    pub(crate) fn begin(about: u64, stop: &'a Stop) -> Self {
         Self { display: Display::when_long(), began: Instant::now(), about, stop }
     }
 
@@ -135,7 +156,7 @@ impl Watch {
         let done = if done > 0 { format!(", {done} done") } else { String::new() };
         let figures = format!("{looked_at} of about {} read, {selected} fit{done}", self.about);
         self.display.show_text(self.began.elapsed(), figures);
-        if self.stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.stop.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Ends the line of progress.

@@ -55,6 +55,7 @@ async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let dead = letters::open(place, fields.required("queue")?).await?;
     let selection = selection(fields)?;
     let to = match fields.get("to") {
+        Some("") => return Err(Error::invalid("choose the queue that the message goes to")),
         Some(name) => {
             let known =
                 place.queue(name).ok_or_else(|| Error::invalid(format!("{} has no queue {name}", place.name)))?;

@@ -3,6 +3,7 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use claimant_core::Error;
+use claimant_operate::dead::DeadLetter;
 use claimant_operate::dead::Selection;
 use maud::{Markup, html};
 use serde::Serialize;
@@ -45,16 +46,20 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
     if let (Some(draft), Some(letter)) = (&draft, letters.first_mut()) {
         draft.all("body").next().unwrap_or_default().clone_into(&mut letter.sent.body);
     }
+    let sources: Vec<_> = letters::sources(place, name).iter().map(|queue| queue.name.clone()).collect();
+    // Of a queue that serves several, a letter that a function copied does not say where it came from.
+    let only = <&[String; 1]>::try_from(sources.as_slice()).map(|[only]| only.as_str()).ok();
+    let came_from = page.letters.first().and_then(DeadLetter::source).or(only);
     Ok(Some(Cause {
         edit: edited.map(|_| Edit {
             form: console.new_form(),
             others: place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect(),
-            to: draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned),
+            to: draft.as_ref().and_then(|draft| draft.get("to")).or(came_from).map(str::to_owned),
         }),
         group,
         queue: name.to_owned(),
         cause: page.letters.first().map(|letter| letter.cause()),
-        sources: letters::sources(place, name).iter().map(|queue| queue.name.clone()).collect(),
+        sources,
         letters,
         next: page.next,
         is_local: place.is_local(),
@@ -198,13 +203,14 @@ impl Cause {
 
     fn edit(&self, letter: &Letter, edit: &Edit) -> Markup {
         let rows = letter.sent.body.lines().take(24).count().clamp(6, 24);
-        let to = edit.others.iter().map(|queue| (queue.as_str(), queue.as_str()));
+        let none = edit.to.is_none().then_some(("", "Choose a queue"));
+        let to = none.into_iter().chain(edit.others.iter().map(|queue| (queue.as_str(), queue.as_str())));
         html! {
             (facts(letter))
             form .edit.card method="post" action=(REDRIVE) {
                 (form::hidden(&[(FORM, &edit.form), ("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]))
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (letter.sent.body) } }))
-                (form::field("To", &form::select("to", to, edit.to.as_deref().or_else(|| self.sources.first().map(String::as_str)))))
+                (form::field("To", &form::select("to", to, edit.to.as_deref())))
                 div .acts {
                     button .main type="submit" { "Send and take it out of here" }
                     a href=(letters::path(&self.group, &self.queue)) { "Leave it as it is" }
