@@ -41,6 +41,8 @@ struct Planned {
     tries: u32,
     /// Whether it has a request for itself.
     alone: bool,
+    /// The error of a try that may have sent it.
+    unknown: Option<SendError>,
     result: Option<Result<Sent, SendError>>,
 }
 
@@ -51,7 +53,7 @@ impl Plan {
             if ordered && message.group.is_none() {
                 message.group = Some(message.deduplication_id.clone());
             }
-            Planned { message, tries: 0, alone: false, result: None }
+            Planned { message, tries: 0, alone: false, unknown: None, result: None }
         };
         let mut plan = Self { messages: messages.into_iter().map(planned).collect(), ordered };
         for index in 0..plan.messages.len() {
@@ -103,6 +105,11 @@ impl Plan {
     pub(crate) fn apply(&mut self, index: usize, result: TryResult) -> bool {
         let planned = &mut self.messages[index];
         planned.tries += 1;
+        if let TryResult::Again(error) = &result
+            && error.kind() == SendErrorKind::Unknown
+        {
+            planned.unknown = Some(error.clone());
+        }
         let result = match result {
             TryResult::Sent(sent) => Ok(sent),
             TryResult::Again(_) if planned.tries < TRIES_MAX => return true,
@@ -110,7 +117,10 @@ impl Plan {
                 planned.alone = true;
                 return false;
             }
-            TryResult::Again(error) | TryResult::RequestRefused(error) | TryResult::Refused(error) => Err(error),
+            // What may be in the queue is not said not to be, whatever a later try came to.
+            TryResult::Again(error) | TryResult::RequestRefused(error) | TryResult::Refused(error) => {
+                Err(planned.unknown.take().unwrap_or(error))
+            }
         };
         self.end(index, result);
         false
@@ -190,6 +200,19 @@ mod tests {
         assert!(plan.next_batches().is_empty());
         let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
         assert_eq!(kinds, [None, Some(SendErrorKind::Refused), None, Some(SendErrorKind::HeldBack)]);
+    }
+
+    #[test]
+    fn what_may_be_sent_stays_unknown_whatever_comes_later() {
+        for last in [SendErrorKind::Failed, SendErrorKind::Refused] {
+            let mut plan = plan("a/g/1 b/h/1", false);
+            assert!(plan.apply(0, TryResult::Again(error(SendErrorKind::Unknown))));
+            for index in 0..2 {
+                assert!(!plan.apply(index, TryResult::Refused(error(last))));
+            }
+            let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
+            assert_eq!(kinds, [Some(SendErrorKind::Unknown), Some(last)]);
+        }
     }
 
     #[test]

@@ -32,7 +32,10 @@ where
     match error {
         SdkError::ServiceError(service) => {
             let fault = Error::new(refused(what, permission, service.err().code()));
-            let passing = service.raw().status().is_server_error() || service.raw().status().as_u16() == 429;
+            let status = service.raw().status();
+            // The upload was too slow: S3 says 400.
+            let too_slow = service.err().code() == Some("RequestTimeout");
+            let passing = status.is_server_error() || status.as_u16() == 429 || too_slow;
             fault.of_kind(if passing { ErrorKind::Unavailable } else { ErrorKind::Refused })
         }
         other => Error::new(format!("S3 gave no answer: {}", Chain(other))).of_kind(ErrorKind::Unavailable),
