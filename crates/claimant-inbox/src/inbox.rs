@@ -174,12 +174,18 @@ impl Inbox {
         rows.first().map(Entry::read).transpose()
     }
 
-    /// Makes a dead message due at once, with as many attempts as a new one.
+    /// Makes a dead message due at once, with as many attempts as a new one. What came after it in its group waits for it from then on.
     ///
     /// # Errors
-    /// When the database gave no answer within this time.
+    /// When the database gave no answer within this time, or a message of its group is being processed.
     pub async fn retry(&self, id: i64, now: Timestamp, within: Duration) -> Result<StateChange, StoreError> {
-        let rows = link::rows(&self.pool, end_of(within), "retrying a message", operate::retry(id, now)).await?;
+        const OPERATION: &str = "retrying a message";
+        let until = end_of(within);
+        let begun = timeout_at(until, self.pool.begin()).await.map_err(|_| error::no_answer(OPERATION))?;
+        let mut own = begun.map_err(|error| error::explain(OPERATION, &error))?;
+        transaction::rows(&mut own, until, OPERATION, operate::hold_group(id)).await?;
+        let rows = transaction::rows(&mut own, until, OPERATION, operate::retry(id, now)).await?;
+        transaction::commit(own, until).await?;
         Ok(StateChange::of(!rows.is_empty()))
     }
 

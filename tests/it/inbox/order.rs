@@ -1,13 +1,14 @@
 //! The order within groups, with several workers at once.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant::{HandlerError, TransactionGuard};
-use claimant_inbox::{AfterDeath, InboxContext, StateChange, Transaction, Worker};
+use claimant_inbox::{AfterDeath, EntryStatus, InboxContext, StateChange, Transaction, Worker};
 
-use super::world::{LATER, WITHIN, Work, World, affect, body, nth, record, run};
+use super::world::{LATER, WITHIN, Work, World, act, affect, body, nth, record, run};
 
 /// The runs of every group in their order: the number of each message, and whether it began or ended.
 type Runs = Arc<Mutex<BTreeMap<String, Vec<(u64, bool)>>>>;
@@ -140,4 +141,35 @@ async fn a_group_does_after_a_death_as_it_was_told() {
             assert_eq!(world.effects().await, after, "{after_death:?}, retried {retried}");
         }
     }
+}
+
+/// A dead message that is retried comes before those behind it: they wait for it, and it waits for the one that is at work.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_dead_message_is_retried_once_its_group_is_at_rest() {
+    let world = World::start(6).await;
+    let begun = Arc::new(AtomicBool::new(false));
+    let shared = Arc::clone(&begun);
+    let held = move |work: Work, mut tx: TransactionGuard<Transaction>, _: InboxContext| {
+        let begun = Arc::clone(&shared);
+        async move {
+            affect(&work.id, &mut tx).await?;
+            begun.store(true, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            Ok(())
+        }
+    };
+    let worker = world.bare_worker().after_death(AfterDeath::GroupGoesOn).on("reject", act).on("held", held);
+    world.deliver(vec![nth("g", "reject", 1), nth("g", "held", 2)]).await;
+    let running = tokio::spawn(async move { run(&worker).await });
+    while !begun.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (dead, now) = (world.entry("g-1").await.id, claimant::Clock::now(&world.clock));
+    let early = world.inbox.retry(dead, now, Duration::from_millis(20)).await;
+    assert!(early.is_err(), "{early:?}");
+    // A lock that cannot be had for a second is an error, too: a busy machine may take longer.
+    while world.inbox.retry(dead, now, WITHIN).await.is_err() {}
+    assert_eq!(world.entry("g-2").await.status, EntryStatus::Done);
+    running.await.unwrap();
 }
