@@ -23,7 +23,11 @@ pub(super) fn visibility(pair: &Pair<'_>) -> Option<Answer> {
                 "messages of {} are hidden for {visibility} s, less than the {timeout} s that {} may run",
                 queue.place.id, function.place.id
             ),
-            format!("VisibilityTimeout: {} on {}", TIMES * timeout + window_s(pair), queue.place.id),
+            format!(
+                "VisibilityTimeout: {} on {}",
+                TIMES.saturating_mul(timeout).saturating_add(window_s(pair)),
+                queue.place.id
+            ),
         )
     };
     Some(answer())
@@ -38,7 +42,7 @@ pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
     let (queue, function) = (pair.queue?, pair.function?);
     let answer = || {
         let (visibility, timeout) = (*queue.visibility_s.known()?, *function.timeout_s.known()?);
-        let advised = TIMES * timeout + pair.mapping.batch.1.known()?;
+        let advised = TIMES.saturating_mul(timeout).saturating_add(*pair.mapping.batch.1.known()?);
         // What is less than the timeout is the first check's.
         if visibility >= advised || visibility < timeout {
             return FINE;

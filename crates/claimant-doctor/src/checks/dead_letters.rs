@@ -216,7 +216,7 @@ pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
             Some(redrive) => *pair.system.queue(redrive.target.known()?)?.retention_s.known()?,
         };
         // A standard queue's dead letters keep their age.
-        let lives = if *queue.fifo.known()? { source + kept } else { source.max(kept) };
+        let lives = if *queue.fifo.known()? { source.saturating_add(kept) } else { source.max(kept) };
         if lives < WINDOW_S {
             return FINE;
         }
@@ -229,7 +229,10 @@ pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
                 days(kept),
                 days(WINDOW_S)
             ),
-            format!(".window(Duration::from_secs({})) in the consumer, and accept this finding", lives + DAY_S),
+            format!(
+                ".window(Duration::from_secs({})) in the consumer, and accept this finding",
+                lives.saturating_add(DAY_S)
+            ),
         )
     };
     Some(answer())
