@@ -20,13 +20,14 @@ use crate::output::{note, say, say_json};
 /// Messages of a dry run that are printed as text.
 const SHOWN_MAX: usize = 10;
 
+// In the help of clap, an n in braces is a line break; one in bold is not.
 const ENDS: &str = "\
-In the body and the group, {n} becomes a number that no earlier message had: the same in the copies of a message. So
+In the body and the group, {\u{1b}[1mn\u{1b}[0m} becomes a number that no earlier message had: the same in the copies of a message. So
   claimant send OrderQueue --sample 'An order' --count 10 --copies 2
 sends ten orders, each twice.
 
 Samples are read below --directory: from samples/*.json and tests/samples/*.json, which are as
-  {\"queue\": \"OrderQueue\", \"samples\": [{\"title\": \"An order\", \"body\": {\"order_id\": \"ord-{n}\"}}]}
+  {\"queue\": \"OrderQueue\", \"samples\": [{\"title\": \"An order\", \"body\": {\"order_id\": \"ord-{\u{1b}[1mn\u{1b}[0m}\"}}]}
 (and \"envelope\" and \"group\"), and from the functions' events in events/*.json and tests/events/*.json.
 
 Exit codes: 0 where SQS confirmed every message, 1 where it did not or the question was answered with no, 2 where nothing could be \

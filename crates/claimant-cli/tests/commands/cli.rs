@@ -37,6 +37,13 @@ Resources:
     Properties: {Handler: bootstrap, Runtime: provided.al2023, Timeout: 3, Environment: {Variables: {GREETING: hello, TONE: warm}}}
 ";
 
+/// An n in braces is a line break in clap's texts, unless they say otherwise.
+#[test]
+fn help_shows_the_placeholder_of_messages() {
+    let help = text(&claimant(&["send", "--help"]).stdout);
+    assert!(help.contains("{n} becomes a number") && help.contains("\"ord-{n}\""), "{help}");
+}
+
 #[test]
 fn help_tells_everything() {
     let help = claimant(&["local", "--help"]);
