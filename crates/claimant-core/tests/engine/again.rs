@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use claimant_core::limits::VISIBILITY_MAX_S;
 use claimant_core::{
-    Confirmation, Consumer, Context, DeadLetter, Engine, Envelope, Event, HandlerError, HideAnswer, MemoryStore,
-    Message, Queue, QueueFuture, Rejection, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
+    Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore, Message, Queue,
+    QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
 };
 use claimant_testkit::{Call, Fault, FaultyStore};
 
+use super::routes::Lines;
 use super::{TIMEOUT, words};
 
 const DAYS: u64 = 3 * 86_400;
@@ -180,21 +181,6 @@ async fn each_consumer_has_it_in_its_report() {
     assert_eq!(words(report.all()), "scheduled completed retry rejected");
     let by_consumer: Vec<_> = report.consumers().map(|(name, report)| format!("{name}: {}", words(report))).collect();
     assert_eq!(by_consumer, ["for-a: scheduled retry", "for-b: completed rejected"]);
-}
-
-/// A body of lines `kind key word`, each an event.
-struct Lines;
-
-impl Envelope for Lines {
-    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let event = |line: &str| {
-            let (kind, content) = line.split_once(' ').ok_or_else(|| Rejection::new("a line without a kind"))?;
-            let mut event = Event::default();
-            event.kind = Some(kind.to_owned());
-            Ok(message.clone().opened(format!("{content:?}"), event))
-        };
-        message.body().lines().map(event).collect()
-    }
 }
 
 /// What the other consumers of its events have done must be remembered, too.

@@ -38,7 +38,7 @@ fn consumer(name: &'static str, runs: &Runs) -> Consumer<String> {
 }
 
 /// A body of lines `kind key action`, each an event of its own.
-struct Lines;
+pub(super) struct Lines;
 
 impl Envelope for Lines {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
