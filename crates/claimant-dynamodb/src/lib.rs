@@ -47,6 +47,7 @@ mod tables;
 mod transaction;
 mod transactions;
 
+pub use moving::outranks;
 pub use names::AttributeNames;
 pub use optimistic::OptimisticTransactions;
 pub use settings::Settings;

@@ -140,9 +140,11 @@ impl LockTable {
     }
 }
 
-/// Returns whether an old record replaces the one that is there. Both are there only if keys were claimed with two sets of tables
-/// at once: then the one counts that lets its key be claimed the least, unless it ends earlier.
-fn outranks(old: &Record, there: &Record) -> bool {
+/// Returns whether, of two records of a key, an old one counts, of the tables [before](crate::LockTable::before), and not the one that is
+/// there. Both are there only if keys were claimed with two sets of tables at once: then the one counts that lets its key be claimed
+/// the least, unless it ends earlier.
+#[must_use]
+pub fn outranks(old: &Record, there: &Record) -> bool {
     let rank = |record: &Record| match record.status {
         Status::Failed => 0,
         Status::InProgress => 1,

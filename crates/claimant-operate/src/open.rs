@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Error, RecordId, Records};
-use claimant_dynamodb::{LockTable, Tables};
+use claimant_core::{Error, Record, RecordId, Records};
+use claimant_dynamodb::{LockTable, Tables, outranks};
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
 
@@ -77,20 +77,24 @@ impl Place {
     }
 }
 
-/// Returns the first of these records that is there, with its store; the first id and the first store where none is.
+/// Returns the first of these records that is there, with its store; the first id and the first store where none is. Of two stores that
+/// have one, as while records move from one set of tables to another, the store of the record that counts there.
 ///
 /// # Errors
 /// When a store gave no answer, or there is neither an id nor a store.
 pub async fn find<'a>(stores: &'a [OpenStore], ids: &[RecordId]) -> Result<(RecordId, &'a OpenStore), Error> {
-    let mut at = (ids.first().cloned(), 0);
-    for (index, store) in stores.iter().enumerate() {
-        if let Some((id, _)) = store.keys.first(ids).await? {
-            at = (Some(id), index);
-            break;
+    let mut found: Option<(RecordId, Record, &OpenStore)> = None;
+    for store in stores {
+        let Some((id, record)) = store.keys.first(ids).await? else { continue };
+        if found.as_ref().is_none_or(|(_, old, _)| !outranks(old, &record)) {
+            found = Some((id, record, store));
         }
     }
-    match (at.0, stores.get(at.1)) {
-        (Some(id), Some(store)) => Ok((id, store)),
+    if let Some((id, _, store)) = found {
+        return Ok((id, store));
+    }
+    match (ids.first(), stores.first()) {
+        (Some(id), Some(store)) => Ok((id.clone(), store)),
         _ => Err(Error::invalid("there is no store of records")),
     }
 }

@@ -11,6 +11,7 @@ use claimant_core::{
     StoreErrorKind, StoreFuture,
 };
 use claimant_operate::keys::{Acted, Keys, Order, Query};
+use claimant_operate::open::{OpenStore, find};
 use claimant_testkit::MovableClock;
 
 const CALL_MAX: Duration = Duration::from_secs(5);
@@ -303,5 +304,30 @@ async fn an_act_whose_answer_is_lost_is_neither_done_twice_nor_reported_wrongly(
         };
         assert_eq!((came.as_str(), store.writes.load(Ordering::Relaxed)), (wanted, writes));
         assert!(store.notes.lock().unwrap().iter().all(Option::is_some));
+    }
+}
+
+/// While records move, a function of the version before may have made one of its own: the one counts that lets its key be claimed the least.
+#[tokio::test(start_paused = true)]
+async fn of_two_stores_with_a_record_the_one_that_counts_is_found() {
+    let retry = || Ending::Failed { error: error() };
+    let completed = || Ending::Completed { result: None };
+    for (old, new, wanted) in [
+        (Some(retry()), Some(Ending::Parked { error: error() }), "new"),
+        (Some(completed()), Some(retry()), "old"),
+        (Some(completed()), None, "old"),
+        (None, Some(completed()), "new"),
+        (None, None, "old"),
+    ] {
+        let mut stores = Vec::new();
+        for (name, ending) in [("old", old), ("new", new)] {
+            let desk = desk();
+            if let Some(ending) = ending {
+                desk.ended("a", ending).await;
+            }
+            stores.push(OpenStore { name: name.to_owned(), keys: desk.keys });
+        }
+        let (found, store) = find(&stores, &[id("a")]).await.unwrap();
+        assert_eq!((found, store.name.as_str()), (id("a"), wanted));
     }
 }
