@@ -7,7 +7,7 @@ use claimant_core::{Budget, StoreErrorKind};
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Database, Execute, Executor, Pool};
 use tokio::time::error::Elapsed;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::{ErrorCodes, RECORDS, SqlError};
 
@@ -20,6 +20,9 @@ const TEST_AFTER_IDLE_MS: u64 = 1_000;
 
 /// The longest that this test may take.
 const TEST_MAX_MS: u64 = 500;
+
+/// The longest that a connection may take to return to the pool. A server that is this slow is no reason to open connections anew.
+const RETURN_MAX_MS: u64 = TRY_MAX_MS;
 
 /// Returns the options of a pool for calls that have their own timeouts. In a busy function no connection is tested, so that a
 /// statement is one round trip.
@@ -38,7 +41,7 @@ pub(crate) fn pool_options<DB: Database>() -> PoolOptions<DB> {
 }
 
 async fn is_alive(connection: &mut impl Connection) -> bool {
-    let tried = tokio::time::timeout(Duration::from_millis(TEST_MAX_MS), connection.ping()).await;
+    let tried = timeout(Duration::from_millis(TEST_MAX_MS), connection.ping()).await;
     tried.is_ok_and(|answer| answer.is_ok())
 }
 
@@ -163,8 +166,18 @@ impl<D: Database> Drop for Session<'_, D> {
     fn drop(&mut self) {
         if self.under_way || self.in_transaction {
             self.close();
+        } else if let Some(connection) = self.connection.take() {
+            give_back(connection);
         }
     }
+}
+
+/// Returns a connection to its pool, or closes it if that takes too long: the pool tests it by an empty query without a time
+/// limit. If the function was frozen during that, the answer may never come, and the connection would keep its place.
+fn give_back<DB: Database>(mut connection: PoolConnection<DB>) {
+    // Hidden in sqlx's documentation; it is what `drop` does in a task of its own.
+    let returned = connection.return_to_pool();
+    tokio::spawn(timeout(Duration::from_millis(RETURN_MAX_MS), returned));
 }
 
 fn broken(operation: &str) -> SqlError {

@@ -62,6 +62,14 @@ impl Database {
         }
     }
 
+    /// The server's `127.0.0.1:port`, as its URL has it.
+    pub(crate) fn address(&self) -> &str {
+        match self {
+            Self::Postgres(server) => server.address(),
+            Self::MariaDb(server) => server.address(),
+        }
+    }
+
     pub(crate) async fn store_at(&self, url: &str, connections: u32) -> AnyStore {
         match self {
             Self::Postgres(_) => AnyStore::Postgres(PostgresStore::connect(url, connections).await.unwrap()),
