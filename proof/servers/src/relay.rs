@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 /// How long a server may take to close the connections of a client that is gone.
 const CLOSE_MAX: Duration = Duration::from_secs(10);
+
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 1_024;
 
 /// Which way a piece of traffic goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,12 +155,16 @@ async fn changed(state: &mut watch::Receiver<State>) -> State {
     }
 }
 
-/// Closes the listener until the relay is open again.
+/// Closes the listener until the relay is open again. The port stays taken: on a busy machine another would get it, and whoever
+/// waits for this relay would never reach it again.
 async fn reopened(listener: TcpListener, state: &mut watch::Receiver<State>) -> Option<TcpListener> {
     let address = listener.local_addr().ok()?;
     drop(listener);
+    let kept = TcpSocket::new_v4().ok()?;
+    kept.set_reuseaddr(true).ok()?;
+    kept.bind(address).ok()?;
     state.wait_for(|state| *state == State::Open).await.ok()?;
-    TcpListener::bind(address).await.ok()
+    kept.listen(BACKLOG).ok()
 }
 
 /// Passes pieces on in both directions until either ends; both ends are closed then.
@@ -201,4 +208,34 @@ async fn copy<R: Rule>(
         }
     }
     over.send_replace(true);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Passes;
+
+    impl Rule for Passes {
+        async fn fate(&self, _: Direction) -> Fate {
+            Fate::Pass
+        }
+    }
+
+    #[tokio::test]
+    async fn a_relay_that_is_shut_refuses_connections_and_keeps_its_port() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let relay = Relay::start(server.local_addr().unwrap().to_string(), Arc::new(Passes)).await.unwrap();
+        relay.shut(true);
+        while TcpStream::connect(relay.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        let other = TcpSocket::new_v4().unwrap();
+        assert!(other.bind(relay.address).is_err(), "another took {}", relay.address);
+
+        relay.shut(false);
+        while TcpStream::connect(relay.address).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
 }
