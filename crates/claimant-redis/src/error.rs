@@ -1,7 +1,7 @@
 //! Maps Redis's errors to store errors.
 
 use claimant_core::{StoreError, StoreErrorKind};
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 
 const LOGIN_REFUSED: &str =
     "user and password were refused (or the server has too many clients). Are those in the URL right?";
@@ -27,7 +27,7 @@ pub(crate) fn store_error(error: &RedisError) -> StoreError {
 /// Returns whether the connection is unusable after this error.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     // A read-only server was the primary before: by now the name leads to another server.
-    let demoted = error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly);
+    let demoted = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) && code(error) == "READONLY";
     demoted || error.is_io_error() || error.is_unrecoverable_error()
 }
 
@@ -88,9 +88,25 @@ mod tests {
     use super::*;
 
     /// The error that a line of the protocol stands for.
-    fn said(line: &str) -> StoreError {
+    fn answered(line: &str) -> RedisError {
         let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).and_then(redis::Value::extract_error);
-        store_error(&answer.expect_err("it is an error"))
+        answer.expect_err("it is an error")
+    }
+
+    #[test]
+    fn a_connection_to_a_demoted_server_is_given_up() {
+        for (line, ends) in [
+            ("READONLY You can't write against a read only replica.", true),
+            // Before Redis 7, from a script.
+            (
+                "ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -READONLY You can't write against \
+                 a read only replica.",
+                true,
+            ),
+            ("OOM command not allowed when used memory > 'maxmemory'.", false),
+        ] {
+            assert_eq!(ends_connection(&answered(line)), ends, "{line}");
+        }
     }
 
     #[test]
@@ -115,7 +131,7 @@ mod tests {
             ("ERR unknown command 'EVALSHA', with args beginning with: 'secret'", StoreErrorKind::Other),
             ("secret", StoreErrorKind::Other),
         ] {
-            let error = said(line);
+            let error = store_error(&answered(line));
             assert_eq!(error.kind(), kind, "{line}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }

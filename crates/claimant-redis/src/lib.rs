@@ -28,7 +28,7 @@
 //! | what happens | what is lost | what then can happen |
 //! | --- | --- | --- |
 //! | failover to a replica: replication is asynchronous, and `WAIT` only makes loss less likely | the last writes before it, often milliseconds, in a partition seconds of them | completed work runs again (S2, S5), two handlers run at once (S11), a fence is given out twice (S1) |
-//! | a primary cut off from its replicas goes on answering until it notices | all that it answered since | the same |
+//! | a primary cut off from its replicas goes on answering until it notices, by `min-replicas-to-write`, which before Redis 7 does not stop scripts | all that it answered since | the same |
 //! | a restart without persistence, or with `appendfsync everysec` | all records, or the last second | the same, for all keys |
 //! | eviction: any `maxmemory-policy` but `noeviction`, which is not the default of Amazon ElastiCache | records, completed ones too | completed work runs again |
 //! | `FLUSHALL`, `DEL`, a restored snapshot | what it says | the same |

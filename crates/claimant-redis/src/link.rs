@@ -74,16 +74,11 @@ impl Link {
     pub(crate) async fn send(&self, commands: &[Cmd], budget: Budget<'_>) -> Vec<RedisResult<Value>> {
         let until = budget.until().min(Instant::now() + Duration::from_millis(TRY_MAX_MS));
         let failed = |error: &RedisError| commands.iter().map(|_| Err(error.clone())).collect();
-        let (generation, connection) = match timeout_at(until, self.connected()).await {
-            Ok(Ok(connected)) => connected,
-            Ok(Err(error)) => return failed(&error),
-            Err(_) => return failed(&timed_out()),
+        let (generation, connection) = match in_time(until, self.connected()).await {
+            Ok(connected) => connected,
+            Err(error) => return failed(&error),
         };
-        let answers = match timeout_at(until, connection.exchange(commands, budget.meter())).await {
-            Ok(Ok(answers)) => answers,
-            Ok(Err(error)) => failed(&error),
-            Err(_) => failed(&timed_out()),
-        };
+        let answers = connection.exchange(commands, until, budget.meter()).await.unwrap_or_else(|error| failed(&error));
         if answers.iter().any(|answer| answer.as_ref().is_err_and(ends_connection)) {
             self.give_up(generation);
         }
@@ -174,7 +169,7 @@ impl Connection {
         }
     }
 
-    async fn exchange(self, commands: &[Cmd], meter: &Meter) -> RedisResult<Vec<RedisResult<Value>>> {
+    async fn exchange(self, commands: &[Cmd], until: Instant, meter: &Meter) -> RedisResult<Vec<RedisResult<Value>>> {
         match self {
             Self::One(mut connection) => {
                 meter.request();
@@ -183,13 +178,14 @@ impl Connection {
                 for command in commands {
                     pipeline.add_command(command.clone());
                 }
-                pipeline.query_async(&mut connection).await
+                in_time(until, pipeline.query_async(&mut connection)).await
             }
             Self::Cluster(connection) => {
                 let answers = commands.iter().map(|command| {
                     let mut connection = connection.clone();
                     meter.request();
-                    async move { command.query_async(&mut connection).await }
+                    // Each by itself: what other nodes answered stays an answer if one is silent.
+                    async move { in_time(until, command.query_async(&mut connection)).await }
                 });
                 Ok(join_all(answers).await)
             }
@@ -197,8 +193,9 @@ impl Connection {
     }
 }
 
-fn timed_out() -> RedisError {
-    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+/// Returns the result of a request, or that it had no answer in time.
+async fn in_time<T>(until: Instant, request: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    timeout_at(until, request).await.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
 }
 
 /// Chooses the TLS implementation, if TLS is used: if another dependency of the function brings a second one, rustls would

@@ -89,6 +89,25 @@ async fn clusters_have_their_troubles_too() {
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
 }
 
+/// Keys on the other nodes have their answers.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_node_that_says_nothing_holds_up_its_own_keys_only() {
+    let [one, other] = Redis::cluster().await;
+    let store = RedisStore::open_cluster(&one.url()).unwrap();
+    drop(granted(&store, "before", 0).await);
+    let mut connection = other.connection().await;
+    redis::cmd("CLIENT").arg("PAUSE").arg(600_000).arg("ALL").exec_async(&mut connection).await.unwrap();
+    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    let meter = Meter::default();
+    let answers = store.claim_all(&requests, Call { within: Duration::from_millis(500), meter: &meter }).await;
+    let (answered, silent): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(!answered.is_empty() && !silent.is_empty(), "{} of 20 have an answer", answered.len());
+    for answer in answered {
+        assert!(matches!(answer, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_)))), "{answer:?}");
+    }
+}
+
 /// The default of Amazon ElastiCache deletes records under pressure: whoever connects is told so, once.
 #[tokio::test]
 #[ignore = "needs Redis or Valkey: make test"]
