@@ -2,7 +2,7 @@
 
 use claimant_core::{Error, Variables};
 
-use crate::tables::Tables;
+use crate::tables::{Tables, table_name};
 
 const TABLE: &str = "CLAIMANT_TABLE";
 const BEFORE: &str = "CLAIMANT_TABLE_BEFORE";
@@ -46,6 +46,12 @@ impl Settings {
         let Self { batched } = Self::read(&mut variables);
         let tables = named(&mut variables, TABLE, &table);
         let before = before.map(|before| named(&mut variables, BEFORE, &before));
+        if let Some((old, new)) = before.as_ref().and_then(|before| written_differently(before, &tables)) {
+            variables.fault(format!(
+                "{BEFORE} has {old:?}, and {TABLE} has {new:?}: records move between tables of one account and Region, where this \
+                 is one table. Write it alike in both, or give the new table another name"
+            ));
+        }
         variables.finish().map(|()| Named { tables, before, batched })
     }
 }
@@ -56,6 +62,12 @@ pub(crate) struct Named {
     pub(crate) tables: Tables,
     pub(crate) before: Option<Tables>,
     pub(crate) batched: bool,
+}
+
+/// Returns a table that both name, once by its name and once by an ARN, or by two ARNs.
+fn written_differently<'a>(before: &'a Tables, tables: &'a Tables) -> Option<(&'a str, &'a str)> {
+    let pairs = before.names().flat_map(|old| tables.names().map(move |new| (old, new)));
+    pairs.into_iter().find(|(old, new)| old != new && table_name(old) == table_name(new))
 }
 
 /// Returns the tables that a variable names; in place of a fault, one table. One that is not set, or empty, is a fault already.
@@ -91,6 +103,17 @@ mod tests {
                 &[("CLAIMANT_TABLE", "locks-1,locks-1"), ("CLAIMANT_TABLE_BEFORE", "locks;old")],
                 &["2 faults", "CLAIMANT_TABLE is \"locks-1,locks-1\"", "named twice", "CLAIMANT_TABLE_BEFORE is \"lo"],
             ),
+            (
+                &[
+                    ("CLAIMANT_TABLE", "arn:aws:dynamodb:eu-west-1:222222222222:table/locks"),
+                    ("CLAIMANT_TABLE_BEFORE", "a,arn:aws:dynamodb:eu-west-1:111111111111:table/locks"),
+                ],
+                &[
+                    "CLAIMANT_TABLE_BEFORE has \"arn:aws:dynamodb:eu-west-1:111111111111:table/locks\"",
+                    "one account and Region",
+                ],
+            ),
+            (&[("CLAIMANT_TABLE", "a,b"), ("CLAIMANT_TABLE_BEFORE", "x:table/b")], &["Write it alike in both"]),
             (&[("CLAIMANT_TABEL", "locks")], &["2 faults", "CLAIMANT_TABLE is not set", "mean CLAIMANT_TABLE?"]),
         ] {
             let text = required(vars).unwrap_err().to_string();
