@@ -26,7 +26,7 @@ pub(crate) async fn list<D: Dialect>(
     from: &Cursor,
     budget: Budget<'_>,
 ) -> Result<Page, StoreError> {
-    let mut session = Session::open(pool, budget).await?;
+    let mut session = Session::open(pool, budget).await?.patient();
     let mut range = Range::of(filter, from)?;
     let last = D::last_of_page(&mut session, &range).await?;
     let mut page = Page::default();
@@ -46,7 +46,7 @@ pub(crate) async fn list<D: Dialect>(
 
 /// From the database's own estimates.
 pub(crate) async fn size<D: Dialect>(pool: &Pool<D>, budget: Budget<'_>) -> Result<Size, StoreError> {
-    let mut session = Session::open(pool, budget).await?;
+    let mut session = Session::open(pool, budget).await?.patient();
     let (records, bytes) = D::size(&mut session).await?;
     let known = |number: i64| u64::try_from(number).unwrap_or_default();
     Ok(Size { records: known(records), bytes: known(bytes), read_units: None })

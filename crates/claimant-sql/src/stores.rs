@@ -26,7 +26,8 @@ macro_rules! store {
     ($store:ident) => {
         impl $store {
             /// Deletes at most `portion` records whose deduplication window ended before this time, and returns how many: fewer
-            /// than `portion` when there are no more. Expired records count as absent anyway; this frees their space.
+            /// than `portion` when there are no more. Expired records count as absent anyway; this frees their space. A portion is
+            /// one statement, which PostgreSQL ends after 5 s.
             ///
             /// # Errors
             /// When the database gave no answer within this time.
@@ -38,7 +39,7 @@ macro_rules! store {
             ) -> Result<u64, StoreError> {
                 let meter = Meter::default();
                 let budget = Budget::of(Call { within, meter: &meter });
-                let mut session = Session::open(self.pool(), budget).await?;
+                let mut session = Session::open(self.pool(), budget).await?.patient();
                 Ok(Dialect::delete_expired(&mut session, before, portion).await?)
             }
         }

@@ -140,6 +140,11 @@ async fn complete<D: Dialect>(
 pub(crate) fn refused(what: &str, error: &SqlError) -> String {
     match error.code.as_str() {
         "" => format!("{what} had no answer: {}", error.text),
+        "42P01" => format!(
+            "{what} did not find the table claimant_records: did the handler set a search_path without its schema?"
+        ),
+        "42501" => format!("{what} was denied: did the handler set a role that may not write claimant_records?"),
+        "25006" => format!("{what} was denied: did the handler make its transaction read-only?"),
         "25P02" => "a statement of the handler had failed, and the handler continued".to_owned(),
         code => format!("the database refused {what} (code {code})"),
     }

@@ -216,6 +216,44 @@ async fn migrations_can_be_applied_by_many_and_again() {
     }
 }
 
+/// The time is virtual: a database that is not there is waited for, since it may be starting, but not for ever.
+#[tokio::test(start_paused = true)]
+async fn migrations_do_not_wait_for_a_database_for_ever() {
+    let postgres = PostgresStore::connect("postgres://claimant@127.0.0.1:1/claimant?sslmode=disable", 1).await.unwrap();
+    let mysql = MySqlStore::connect("mysql://claimant@127.0.0.1:1/claimant?ssl-mode=disabled", 1).await.unwrap();
+    let start = tokio::time::Instant::now();
+    for migrated in [postgres.migrate().await, mysql.migrate().await] {
+        let error = migrated.unwrap_err();
+        assert!(
+            error.kind() == StoreErrorKind::Unreachable && error.to_string().contains("is the server up"),
+            "{error}"
+        );
+    }
+    assert!(start.elapsed() < Duration::from_secs(90), "{:?}", start.elapsed());
+}
+
+/// No lease depends on it, so it has all the time of the call, and not only that of other statements.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_slow_database_has_time_to_delete() {
+    for database in Database::both().await {
+        let store = database.store(1).await;
+        let mut party = database.party().await;
+        party.run(&database.insert("old")).await;
+        let slow: &[&str] = match &database {
+            Database::Postgres(_) => &[
+                "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN OLD; END $$",
+                "CREATE TRIGGER slow BEFORE DELETE ON claimant_records FOR EACH ROW EXECUTE FUNCTION slow()",
+            ],
+            Database::MariaDb(_) => &["CREATE TRIGGER slow BEFORE DELETE ON claimant_records FOR EACH ROW DO SLEEP(3)"],
+        };
+        for statement in slow {
+            party.run(statement).await;
+        }
+        assert_eq!(store.delete_expired(NOW, 2).await.unwrap(), 1, "{}", database.name());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn expired_records_are_deleted_in_portions_and_no_others() {

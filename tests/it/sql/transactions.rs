@@ -12,6 +12,7 @@ use claimant_sql::{MySqlTransactions, PostgresTransactions, SqlTransaction};
 use claimant_testkit::faulty::{Call as Faulty, Fault};
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{MovableClock, outcomes};
+use claimant_tests::services::Postgres;
 use sqlx::{AssertSqlSafe, Database as SqlDatabase, Executor, IntoArguments};
 use tokio::sync::Semaphore;
 
@@ -100,6 +101,7 @@ where
             let sql = if D::NAME == "PostgreSQL" { "SELECT set_config('a.b', '7', false)" } else { "SELECT @a := 7" };
             drop((&mut *tx).execute(sqlx::query::<D>(sql)).await?);
         }
+        "elsewhere" => drop((&mut *tx).execute(sqlx::query::<D>("SET LOCAL search_path = pg_catalog")).await?),
         "keep" => stage.kept.lock().unwrap().push(tx),
         _ => {}
     }
@@ -197,6 +199,22 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
         drop(world);
         store.all_returned().await;
     }
+}
+
+/// The completion is written by the handler's transaction, with the settings that the handler made for it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_search_path_that_hides_the_records_is_named() {
+    let database = Database::Postgres(Postgres::shared().await);
+    let store = database.store(1).await;
+    table(&database).await;
+    let world = World::on(&store);
+    assert_eq!(world.deliver("k elsewhere", 1).await, "retry");
+    let id = RecordId::new(world.engine.name(), &Key::new("k").unwrap());
+    let call = Call { within: LONG, meter: &Meter::default() };
+    let error = world.store.get(&id, call).await.unwrap().unwrap().error.unwrap_or_default();
+    assert!(error.contains("did the handler set a search_path"), "{error}");
+    assert_eq!(database.party().await.count("effects").await, 0);
 }
 
 /// With a single connection, which every call here gets.

@@ -25,6 +25,7 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         }
         1142 | 1143 | 1227 | 1370 => Meaning::of(Denied, format!(". {}", table.rights())),
         1046 | 1049 => Meaning::of(Misconfigured, ". Create the database, or name the one that exists in the URL"),
+        1665 => Meaning::of(Misconfigured, ": set its binlog_format to ROW or MIXED"),
         1146 | 1054 => Meaning::of(Misconfigured, migrate()),
         // Values that do not fit their column: these messages show them.
         1048 | 1062 | 1136 | 1264 | 1265 | 1292 | 1364 | 1366 | 3819 | 4025 => {
