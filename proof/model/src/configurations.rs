@@ -42,6 +42,30 @@ pub fn small() -> Vec<Checked> {
         of(
             Config {
                 form: Form::Conditional,
+                finishes: ENDS,
+                losses: 1,
+                deaths: 1,
+                ticks: 4,
+                receives: 2,
+                ..Config::new("clocks within the margin, lock table")
+            },
+            &["completed", "busy", "takeover"],
+        ),
+        of(
+            Config {
+                form: Form::Batched,
+                finishes: ENDS,
+                losses: 1,
+                deaths: 1,
+                ticks: 4,
+                receives: 2,
+                ..Config::new("clocks within the margin, batched claims")
+            },
+            &["completed", "busy", "takeover"],
+        ),
+        of(
+            Config {
+                form: Form::Conditional,
                 clocks: JUMPS,
                 stops: false,
                 finishes: ENDS,

@@ -77,10 +77,10 @@ impl Cloud {
                 let mut state = self.world.state();
                 let now = state.now_ms();
                 let scenario = &self.world.scenario;
-                // Whatever might go well the first time, and after that what must.
+                // Whatever might go well the first time, and after that what must, or must be given up.
                 let redriven = state.sqs.redrive(now, |message| {
                     let spec = event::spec(scenario, &message.body);
-                    spec.is_some_and(|spec| round == 0 || expected::completes(scenario, spec))
+                    spec.is_some_and(|spec| round == 0 || expected::ends(scenario, spec))
                 });
                 for (message, again) in &redriven {
                     state.note(Event::Redriven { id: message.id.clone(), again: again.clone() });

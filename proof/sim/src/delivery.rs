@@ -9,13 +9,13 @@ use claimant_core::Error;
 use claimant_lambda::Service;
 use tokio::time::{Instant, sleep_until};
 
-use crate::event;
 use crate::history::{Delivered, Event, InvocationNo};
 use crate::mutant::Mutant;
 use crate::process::{Gated, Process};
 use crate::scenario::Fault;
 use crate::sqs::Delivery;
 use crate::world::World;
+use crate::{event, expected};
 
 /// The function's ARN.
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:sim";
@@ -50,6 +50,13 @@ impl Environment {
     }
 }
 
+/// The report of a runtime that does nothing.
+fn all_failed(batch: &[Delivery]) -> SqsBatchResponse {
+    let mut response = SqsBatchResponse::default();
+    batch.iter().for_each(|delivery| response.add_failure(&delivery.message.id));
+    response
+}
+
 /// How an invocation ended for Lambda.
 enum Ended {
     Returned(Result<SqsBatchResponse, Error>),
@@ -67,9 +74,14 @@ pub async fn deliver(world: World, environment: Environment, invocation: Invocat
     let deadline_ms = world.wall(process.slot).plus(timeout + late).as_millis();
     let nameless = world.fault(|f| matches!(f, Fault::Nameless { invocation: of } if *of == invocation));
     let event = event::event(&world, &batch, nameless);
+    let undone =
+        (world.mutant == Some(Mutant::LeftUndone) && expected::gives_up(&world.scenario)).then(|| all_failed(&batch));
     let work = async move {
         let Environment { service, running, .. } = environment;
-        let response = service.invoke(event, deadline_ms, FUNCTION).await;
+        let response = match undone {
+            Some(response) => Ok(response),
+            None => service.invoke(event, deadline_ms, FUNCTION).await,
+        };
         drop(running);
         response
     };

@@ -5,6 +5,18 @@ use crate::scenario::{Guarantee, MessageSpec, Scenario, Shape, Work};
 /// Whether every message of this kind is completed at last, whatever had gone wrong before.
 #[must_use]
 pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
+    ends(scenario, spec) && (!gives_up(scenario) || spec.shape == Shape::Stray)
+}
+
+/// Whether the consumer gives up good work, too: it runs it at most once, or so many times.
+#[must_use]
+pub fn gives_up(scenario: &Scenario) -> bool {
+    scenario.consumer.guarantee == Guarantee::AtMostOnce || scenario.consumer.attempts_max.is_some()
+}
+
+/// Whether every message of this kind is completed at last, or given up by its consumer, whose record says so.
+#[must_use]
+pub fn ends(scenario: &Scenario, spec: &MessageSpec) -> bool {
     if spec.shape == Shape::Stray {
         return scenario.accepts(spec);
     }
@@ -18,8 +30,6 @@ pub fn completes(scenario: &Scenario, spec: &MessageSpec) -> bool {
         !lasts && !matches!(work, Work::Permanent | Work::Abort(_))
     };
     scenario.accepts(spec)
-        && scenario.consumer.guarantee != Guarantee::AtMostOnce
-        && scenario.consumer.attempts_max.is_none()
         && !forgets
         && !conflicts(scenario, spec)
         && spec.works().all(|key| scenario.keys.get(key).is_some_and(|works| works.iter().all(good)))

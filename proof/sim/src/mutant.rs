@@ -84,6 +84,8 @@ pub enum Mutant {
     ReturnsUnconfirmed,
     /// A slot of a limit that another process holds counts as granted.
     SlotsShared,
+    /// A consumer that runs work at most once, or so many times, runs nothing, and reports that it failed.
+    LeftUndone,
 }
 
 impl Mutant {

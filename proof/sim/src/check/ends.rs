@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Found;
 use crate::expected;
-use crate::history::Event;
+use crate::history::{Event, Record};
 use crate::scenario::{MessageSpec, Scenario, Shape, Work};
 use crate::timeline::Timeline;
 
@@ -51,12 +51,36 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         found.add("S6", at, format!("{id} is lost"));
     }
     for id in &timeline.dead {
-        if must_complete(timeline, id) && !begins_anew(timeline.scenario) && has_turns(timeline.scenario) {
+        if !must_complete(timeline, id) {
+            given_up(timeline, end, id, found);
+        } else if !begins_anew(timeline.scenario) && has_turns(timeline.scenario) {
             found.add("L2", end, format!("{id} is dead, though nothing is wrong with it and faults have stopped"));
         }
     }
     if !matches!(timeline.history.events.last(), Some((_, Event::Drained { .. }))) {
         found.add("L2", end, "the run did not end");
+    }
+}
+
+/// L2 of a consumer that runs work at most once, or so many times: a good message is dead only if its work is over, or was tried so often.
+/// In a group, one that is behind others can be received too often before its turn; and where message ids are keys, a copy in the
+/// dead-letter queue has another one than the work.
+fn given_up(timeline: &Timeline<'_>, end: u64, id: &str, found: &mut Found) {
+    let scenario = timeline.scenario;
+    let Some(spec) = timeline.spec(id).filter(|spec| expected::ends(scenario, spec)) else { return };
+    let elsewhere = scenario.queue.fifo_groups.is_some() || scenario.consumer.by_message_id;
+    if spec.shape == Shape::Stray || elsewhere || !has_turns(scenario) {
+        return;
+    }
+    let over = |record: &Record| {
+        matches!(record.status.as_str(), "COMPLETED" | "REJECTED" | "PARKED")
+            || scenario.consumer.attempts_max.is_some_and(|max| record.fence >= u64::from(max))
+    };
+    for key in spec.works() {
+        let record = timeline.record_between(&scenario.record_of(key, id), end, end).last().flatten();
+        if !record.is_some_and(over) {
+            found.add("L2", end, format!("{id} is dead, and its work was neither done nor given up"));
+        }
     }
 }
 
