@@ -57,14 +57,15 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = read.await;
-        finish(walk, report, result).await
+        let report = finish(walk, report).await;
+        result.map(|()| report)
     }
 
     /// Deletes the letters that are selected. With `save`, each is first written there, whole, as one line of JSON; what cannot be
     /// written is not deleted.
     ///
     /// # Errors
-    /// When the queue cannot be read, or `save` cannot be written.
+    /// When the queue cannot be read, or `save` cannot be written, and nothing was done before. Otherwise the report says so.
     pub async fn discard(
         &self,
         selection: &Selection,
@@ -104,7 +105,8 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = result.await;
-        finish(walk, report, result).await
+        let report = finish(walk, report).await;
+        if bounds.dry_run { result.map(|()| report) } else { report.ended(result) }
     }
 }
 

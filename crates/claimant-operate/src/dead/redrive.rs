@@ -20,8 +20,8 @@ impl DeadLetterQueue {
     /// this one serves, and stays where there are several.
     ///
     /// # Errors
-    /// When nothing can be done: the queue cannot be read, `to` is no other queue, or another body is given and not exactly one
-    /// id.
+    /// When nothing was done: the queue cannot be read, `to` is no other queue, or another body is given and not exactly one
+    /// id. What was done before the queue could not be read any more is in the report.
     pub async fn redrive(
         &self,
         selection: &Selection,
@@ -58,7 +58,8 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = result.await;
-        finish(walk, redrive.report, result).await
+        let report = finish(walk, redrive.report).await;
+        if bounds.dry_run { result.map(|()| report) } else { report.ended(result) }
     }
 }
 

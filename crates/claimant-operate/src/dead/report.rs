@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use claimant_core::Error;
+use claimant_core::error::Chain;
 use serde_json::{Value, json};
 
 use super::letter::{DeadLetter, name_of_arn};
@@ -49,8 +51,10 @@ pub struct Report {
     pub came_back: usize,
     /// Of those done: how many were parked. Their keys refuse to run until they are released.
     pub parked: usize,
-    /// Whether there may be more letters that fit: the limit was reached, or the observer ended it.
+    /// Whether there may be more letters that fit: the limit was reached, the observer ended it, or it failed.
     pub more: bool,
+    /// Why it ended early, if something had been done by then. Otherwise that is the act's error.
+    pub failed: Option<String>,
 }
 
 /// A letter that was sent back or discarded.
@@ -90,7 +94,20 @@ impl Report {
             "came_back": self.came_back,
             "parked": self.parked,
             "more": self.more,
+            "failed": self.failed,
         })
+    }
+
+    /// Returns it at the end of an act that changes something: an error does not hide what was done until then.
+    pub(super) fn ended(mut self, result: Result<(), Error>) -> Result<Self, Error> {
+        match result {
+            Err(error) if !self.done.is_empty() || self.problem_count > 0 => {
+                self.more = true;
+                self.failed = Some(Chain(&error).to_string());
+                Ok(self)
+            }
+            result => result.map(|()| self),
+        }
     }
 
     pub(super) fn problem(&mut self, letter: &DeadLetter, why: impl Into<String>, copied: bool) {

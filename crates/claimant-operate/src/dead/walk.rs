@@ -141,12 +141,12 @@ impl<'a> Walk<'a> {
 }
 
 /// Shows what is left again, whatever happened.
-pub(super) async fn finish(walk: Walk<'_>, mut report: Report, result: Result<(), Error>) -> Result<Report, Error> {
+pub(super) async fn finish(walk: Walk<'_>, mut report: Report) -> Report {
     report.progress.looked_at = walk.looked_at;
     report.came_back = walk.came_back;
     report.more |= walk.was_cut();
     walk.end().await;
-    result.map(|()| report)
+    report
 }
 
 /// Deletes letters; returns those that were not, with the reason.

@@ -1,5 +1,6 @@
 //! Requests that fail, and answers that are lost.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_sdk_sqs::config::interceptors::{
@@ -88,6 +89,36 @@ async fn a_letter_is_deleted_only_once_its_copy_is_confirmed() {
         let fails = action == "DeleteMessageBatch";
         assert_eq!(left.problem_count, if fails { here } else { 0 }, "{action} {sent}: {left:?}");
     }
+}
+
+/// A file on a disk that is full after one write.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0 += 1;
+        if self.0 > 1 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn an_act_that_fails_midway_says_what_it_has_done() {
+    let local = Local::start().await;
+    for n in 0..15 {
+        local.copied("dead", "no", &n.to_string(), "");
+    }
+    let queue = local.open("dead").await;
+    let mut full = Full(0);
+    let report = queue.discard(&Selection::default(), ALL, Some(&mut full), &mut go_on).await.unwrap();
+    assert_eq!((report.progress.done, report.more, local.depth("dead")), (10, true, (5, 0)));
+    assert!(report.failed.as_ref().is_some_and(|why| why.contains("could not be saved")), "{report:?}");
+    // Nothing was done this time.
+    queue.discard(&Selection::default(), ALL, Some(&mut full), &mut go_on).await.unwrap_err();
+    assert_eq!(local.depth("dead"), (5, 0));
 }
 
 #[tokio::test]

@@ -256,7 +256,9 @@ impl Acts {
         if report.came_back > 0 {
             say(format!("{} were given up on again at once, and stay: is the cause fixed?", report.came_back));
         }
-        if report.more {
+        if let Some(why) = &report.failed {
+            say(format!("It ended early: {}.", harmless(why)));
+        } else if report.more {
             say("There may be more: the limit was reached, or the command was ended.");
         }
     }
@@ -273,7 +275,7 @@ impl Acts {
             say("No dead letter fits, or none could go.");
         }
         // A limit that was asked for is no reason.
-        let whole = |report: &Report| !report.more || what.limit.is_some();
+        let whole = |report: &Report| report.failed.is_none() && (!report.more || what.limit.is_some());
         let good = |(_, report): &(String, Report)| report.problem_count == 0 && report.came_back == 0 && whole(report);
         let good = !self.declined && self.done() > 0 && self.reports.iter().all(good);
         Ok(if good { Ended::Well } else { Ended::WithFaults })

@@ -128,6 +128,9 @@ fn done(see: String, mut said: String, report: &Report) -> Done {
             problem.why
         ));
     }
+    if let Some(why) = &report.failed {
+        said.push_str(&format!(" It ended early: {why}."));
+    }
     let is_done = report.progress.done > 0;
     if !is_done && report.problem_count == 0 {
         "No letter fits: it was sent back or discarded meanwhile.".clone_into(&mut said);
