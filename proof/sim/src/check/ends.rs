@@ -63,13 +63,10 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
 }
 
 /// L2 of a consumer that runs work at most once, or so many times: a good message is dead only if its work is over, or was tried so often.
-/// In a group, one that is behind others can be received too often before its turn; and where message ids are keys, a copy in the
-/// dead-letter queue has another one than the work.
 fn given_up(timeline: &Timeline<'_>, end: u64, id: &str, found: &mut Found) {
     let scenario = timeline.scenario;
     let Some(spec) = timeline.spec(id).filter(|spec| expected::ends(scenario, spec)) else { return };
-    let elsewhere = scenario.queue.fifo_groups.is_some() || scenario.consumer.by_message_id;
-    if spec.shape == Shape::Stray || elsewhere || !has_turns(scenario) {
+    if !has_turns(scenario) {
         return;
     }
     let over = |record: &Record| {
