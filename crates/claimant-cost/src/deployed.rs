@@ -95,7 +95,7 @@ fn one(system: &System, function: &Function, mapping: &Mapping) -> Deployed {
         memory_mb: noting.or("MemorySize", &function.memory_mb, 128) as f64,
         arm64: noting.or("arm64", &function.arm64, false),
         at_once: environment("CLAIMANT_CONCURRENCY").and_then(|text| text.parse().ok()).unwrap_or(10.0),
-        metrics: !function.is_set("CLAIMANT_METRICS", "off") && function.is_consumer(),
+        metrics: !function.is_set("CLAIMANT_METRICS", "off") && function.is_consumer() != Fact::Known(false),
         message_lines: function.is_set("CLAIMANT_LOG_MESSAGES", "on"),
     };
     let records = records(system, function, &mut noting);
@@ -128,7 +128,7 @@ fn records(system: &System, function: &Function, noting: &mut Noting) -> Records
     let table = system.tables.iter().find(|table| system.consumers_of(table).any(|one| one.place == function.place));
     let Some(table) = table else {
         let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
-        if elsewhere.iter().any(|variable| function.environment.contains_key(*variable)) {
+        if elsewhere.iter().any(|variable| function.environment.has(variable) == Fact::Known(true)) {
             return Records::Instance;
         }
         noting.0.push("its table: on demand, with point-in-time recovery".to_owned());

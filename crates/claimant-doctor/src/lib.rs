@@ -8,6 +8,7 @@
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
 //! | `link` | what a value leads to |
+//! | `environment` | a function's variables |
 //! | `rights` | what a role may do |
 //! | `checks` | the checks: pure functions from the model to answers |
 //! | `finding` | findings and the report |
@@ -18,6 +19,7 @@
 pub mod account;
 mod catalog;
 mod checks;
+mod environment;
 pub mod fact;
 mod finding;
 mod link;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use crate::environment::Environment;
 use crate::fact::Fact;
 pub use crate::link::Link;
 use crate::rights::{QueuePolicy, Rights};
@@ -127,8 +128,8 @@ pub struct Function {
     pub own_dead_letters: Fact<bool>,
     /// What its role may do.
     pub rights: Rights,
-    /// Its environment. Values that are not known are unknown; if the environment is, there is none.
-    pub environment: BTreeMap<String, Fact<Link>>,
+    /// Its environment.
+    pub environment: Environment,
     /// Whether loops through it are allowed.
     pub loops_allowed: Fact<bool>,
     /// How it logs.
@@ -212,6 +213,8 @@ pub struct Alarm {
     pub metric: String,
     /// What it is about: the values of its dimensions.
     pub of: Vec<Link>,
+    /// Whether it is certain to be there, and to act.
+    pub certain: bool,
 }
 
 /// What the last day's metrics say, by the ids of queues, functions, mappings and tables.
@@ -286,7 +289,7 @@ impl System {
             let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
             // SAM's globals name the table for those functions, too, whose records are elsewhere.
             let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
-            let is_elsewhere = elsewhere.iter().any(|variable| function.environment.contains_key(*variable));
+            let is_elsewhere = elsewhere.iter().any(|variable| function.environment.has(variable) == Fact::Known(true));
             named.is_some_and(|link| link.is(&table.place.id)) && !is_elsewhere
         };
         self.functions.iter().filter(uses)
@@ -295,8 +298,8 @@ impl System {
 
 impl Function {
     /// Returns whether claimant runs in it, as far as its environment shows.
-    pub fn is_consumer(&self) -> bool {
-        self.environment.keys().any(|name| name.starts_with("CLAIMANT_"))
+    pub fn is_consumer(&self) -> Fact<bool> {
+        self.environment.has_any(|name| name.starts_with("CLAIMANT_"))
     }
 
     /// Returns whether a variable has this value.

@@ -8,7 +8,7 @@ use super::answers::{Account, Asker, Refused, Service, text, texts};
 use super::names::{here, name_of};
 use super::watching;
 use crate::fact::Fact;
-use crate::model::{Function, Key, Link, Logs, Mapping, Place, System};
+use crate::model::{Environment, Function, Key, Link, Logs, Mapping, Place, System};
 use crate::rights::Rights;
 
 /// Pollers at most of a mapping with provisioned ones, unless set.
@@ -76,7 +76,7 @@ pub(super) async fn read<A: Account>(
 }
 
 /// The variables that checks look at; the values of the others are of no concern, and stay behind.
-fn environment(variables: &Value) -> BTreeMap<String, Fact<Link>> {
+fn environment(variables: &Value) -> Environment {
     let of = |(name, value): (&String, &Value)| {
         let value = value.as_str()?;
         let link = match name.as_str() {
@@ -97,7 +97,8 @@ fn environment(variables: &Value) -> BTreeMap<String, Fact<Link>> {
         };
         Some((name.clone(), link))
     };
-    variables.as_object().into_iter().flatten().filter_map(of).collect()
+    let variables = variables.as_object().into_iter().flatten().filter_map(of).collect();
+    Environment { variables, is_open: false }
 }
 
 /// A mapping from a queue; nothing for other sources.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text, texts};
 use super::names::name_of;
+use crate::fact::Fact;
 use crate::model::{FunctionHistory, History, QueueHistory, System, TableHistory};
 
 const DAY_S: u64 = 86_400;
@@ -150,7 +151,7 @@ fn of_tables(system: &System, queries: &mut Vec<Query>) {
 
 /// What the functions reported: as many metrics as they have consumers and outcomes.
 async fn of_consumers<A: Account>(asker: &Asker<'_, A>, system: &System, queries: &mut Vec<Query>) {
-    for function in system.functions.iter().filter(|function| function.is_consumer()) {
+    for function in system.functions.iter().filter(|function| function.is_consumer() == Fact::Known(true)) {
         let id = function.place.id.to_string();
         let input = json!({"Namespace": "claimant", "Dimensions": [{"Name": "function", "Value": id}]});
         let pages = match asker.pages(Service::CloudWatch, "ListMetrics", input, "NextToken").await {

@@ -45,7 +45,7 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
         }
     }
     for function in &mut system.functions {
-        if let Some(Fact::Known(link)) = function.environment.get_mut(DEAD_LETTERS)
+        if let Some(Fact::Known(link)) = function.environment.variables.get_mut(DEAD_LETTERS)
             && let Some(arn) = known.iter().find(|arn| name_of(arn) == link.text())
         {
             *link = here(arn);

@@ -18,7 +18,7 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
         }
     };
     let mut alarms = Vec::new();
-    for found in texts(&pages, "MetricAlarms") {
+    for found in texts(&pages, "MetricAlarms").into_iter().filter(|found| found["ActionsEnabled"] != false) {
         let in_expressions =
             found["Metrics"].as_array().into_iter().flatten().map(|metric| &metric["MetricStat"]["Metric"]);
         for metric in std::iter::once(&found).chain(in_expressions) {
@@ -36,7 +36,7 @@ fn alarm(metric: &Value, system: &System) -> Option<Alarm> {
         let queues = system.queues.iter().filter(move |queue| name_of(&queue.place.id) == name);
         queues.map(|queue| Link::Here(queue.place.id.to_string()))
     });
-    Some(Alarm { metric: text(metric, "MetricName")?.to_owned(), of: of.collect() })
+    Some(Alarm { metric: text(metric, "MetricName")?.to_owned(), of: of.collect(), certain: true })
 }
 
 /// Whether the log group of this name has a retention. One that is not there yet has none: Lambda makes it so.

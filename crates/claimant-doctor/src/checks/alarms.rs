@@ -38,8 +38,12 @@ fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> 
     let of_queue = |alarm: &&Alarm| alarm.of.iter().any(|link| link.is(&queue.place.id));
     let alarms = || system.alarms.known().into_iter().flatten().filter(of_queue);
     system.alarms.known()?;
-    if alarms().any(|alarm| metrics.contains(&alarm.metric.as_str())) {
+    let watches = |alarm: &&Alarm| metrics.contains(&alarm.metric.as_str());
+    if alarms().filter(watches).any(|alarm| alarm.certain) {
         return FINE;
+    }
+    if alarms().any(|alarm| watches(&alarm)) {
+        return None;
     }
     let instead = if alarms().any(|alarm| alarm.metric == SENT) {
         format!("; {SENT} does not count what SQS moves there")
@@ -57,8 +61,9 @@ fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> 
 }
 
 pub(super) fn mapping_metrics(pair: &Pair<'_>) -> Option<Answer> {
-    let function = pair.function.filter(|function| function.is_consumer())?;
+    let consumer = pair.consumer()?;
     let answer = || {
+        let function = consumer?;
         if !*pair.mapping.metrics.known()? {
             return found(
                 Level::Note,

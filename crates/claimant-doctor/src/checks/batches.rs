@@ -1,6 +1,7 @@
 //! What a mapping does with batches: timeouts, partial responses, windows, filters, other readers.
 
 use super::pair::Pair;
+use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
 use crate::model::Link;
 
@@ -11,8 +12,8 @@ const TIMES: u64 = 6;
 const BATCH_PLAIN_MAX: u64 = 10;
 
 pub(super) fn visibility(pair: &Pair<'_>) -> Option<Answer> {
-    let (queue, function) = (pair.queue?, pair.function?);
     let answer = || {
+        let (queue, function) = (pair.queue?, pair.function?);
         let (visibility, timeout) = (*queue.visibility_s.known()?, *function.timeout_s.known()?);
         if visibility >= timeout {
             return FINE;
@@ -39,8 +40,8 @@ fn window_s(pair: &Pair<'_>) -> u64 {
 }
 
 pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
-    let (queue, function) = (pair.queue?, pair.function?);
     let answer = || {
+        let (queue, function) = (pair.queue?, pair.function?);
         let (visibility, timeout) = (*queue.visibility_s.known()?, *function.timeout_s.known()?);
         let advised = TIMES.saturating_mul(timeout).saturating_add(*pair.mapping.batch.1.known()?);
         // What is less than the timeout is the first check's.
@@ -75,7 +76,7 @@ pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
         if batch == 1 {
             return FINE;
         }
-        let is_consumer = pair.function.is_some_and(|function| function.is_consumer());
+        let is_consumer = pair.function.is_some_and(|function| function.is_consumer() == Fact::Known(true));
         let (level, then) = if is_consumer {
             (Level::Error, "claimant answers with the messages that failed, and Lambda deletes them with the rest")
         } else {
@@ -164,7 +165,8 @@ pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
 }
 
 pub(super) fn region(pair: &Pair<'_>) -> Option<Answer> {
-    let Link::Elsewhere(arn) = pair.mapping.queue.known()? else { return Some(FINE) };
+    let Some(queue) = pair.mapping.queue.known() else { return Some(None) };
+    let Link::Elsewhere(arn) = queue else { return Some(FINE) };
     let of_queue = arn.split(':').nth(3).filter(|region| !region.is_empty() && !region.contains("${"))?;
     let answer = || {
         let own = pair.system.region.known()?;

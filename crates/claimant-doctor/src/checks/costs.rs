@@ -1,6 +1,7 @@
 //! Connections, logs, architecture, and concurrency without a limit.
 
 use super::pair::Pair;
+use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, System};
 
@@ -8,8 +9,10 @@ use crate::model::{Function, System};
 const CONNECTIONS_DEFAULT: u64 = 10;
 
 pub(super) fn connections(pair: &Pair<'_>) -> Option<Answer> {
-    let function = pair.function.filter(|function| function.environment.contains_key("CLAIMANT_DATABASE_URL"))?;
+    let has_database = |function: &Function| function.environment.has("CLAIMANT_DATABASE_URL");
+    let function = pair.function.filter(|function| has_database(function) != Fact::Known(false))?;
     let answer = || {
+        has_database(function).known()?;
         let each = match function.environment.get("CLAIMANT_DATABASE_CONNECTIONS") {
             None => CONNECTIONS_DEFAULT,
             Some(value) => value.known()?.text().parse().ok()?,

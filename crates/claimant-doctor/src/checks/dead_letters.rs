@@ -98,8 +98,9 @@ fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
 
 /// Whether the function knows its queue's `maxReceiveCount`.
 pub(super) fn told(pair: &Pair<'_>) -> Option<Answer> {
-    let function = pair.function.filter(|function| function.is_consumer())?;
+    let consumer = pair.consumer()?;
     let answer = || {
+        let function = consumer?;
         let receives = *pair.queue?.redrive.known()?.as_ref()?.receives.known()?;
         let told = match function.environment.get(RECEIVES) {
             None => RECEIVES_DEFAULT,
@@ -208,8 +209,9 @@ fn order(_: &System, queue: &Queue, _: &Redrive) -> Answer {
 }
 
 pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
-    let (queue, _) = (pair.queue?, pair.function.filter(|function| function.is_consumer())?);
+    let consumer = pair.consumer()?;
     let answer = || {
+        let (queue, _) = (pair.queue?, consumer?);
         let source = *queue.retention_s.known()?;
         let kept = match queue.redrive.known()? {
             None => 0,

@@ -1,5 +1,6 @@
 //! What a check of one mapping looks at.
 
+use crate::fact::Fact;
 use crate::model::{Function, Mapping, Place, Queue, System};
 
 /// A mapping with what it joins.
@@ -12,7 +13,17 @@ pub(crate) struct Pair<'a> {
     pub(crate) function: Option<&'a Function>,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    /// The function, if claimant runs in it: `None` where it does not, `Some(None)` where that is not known.
+    pub(crate) fn consumer(&self) -> Option<Option<&'a Function>> {
+        let function = self.function?;
+        match function.is_consumer() {
+            Fact::Known(true) => Some(Some(function)),
+            Fact::Known(false) => None,
+            Fact::Unknown => Some(None),
+        }
+    }
+
     /// Where a finding of this check stands: at the line to change.
     pub(crate) fn place(&self, number: u8) -> &Place {
         match (number, self.queue, self.function) {

@@ -26,8 +26,8 @@ const PAUSING: [&str; 5] = [
 const BREAKER: &str = "claimant-breaker#name";
 
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
-    let (queue, function) = (pair.queue?, pair.function?);
     let answer = || {
+        let (queue, function) = (pair.queue?, pair.function?);
         if let Some(lacking) = lacking(function, &POLLING, queue)? {
             return found(
                 Level::Error,
@@ -35,7 +35,7 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
                 allow(&lacking, queue),
             );
         }
-        if !function.is_consumer() {
+        if !*function.is_consumer().known()? {
             return FINE;
         }
         if let Some(letters) = dead_letter_queue(pair) {
@@ -93,12 +93,12 @@ fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<&'a Queue> {
 }
 
 pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
-    let (queue, function) = (pair.queue?, pair.function?);
     let answer = || {
+        let (queue, function) = (pair.queue?, pair.function?);
         if let Some(answer) = key_right(function, queue, "kms:Decrypt") {
             return answer;
         }
-        let letters = function.is_consumer().then(|| dead_letter_queue(pair)).flatten();
+        let letters = if *function.is_consumer().known()? { dead_letter_queue(pair) } else { None };
         letters.and_then(|letters| key_right(function, letters, "kms:GenerateDataKey")).unwrap_or(FINE)
     };
     Some(answer())
@@ -131,9 +131,8 @@ fn key_right(function: &Function, queue: &Queue, action: &str) -> Option<Answer>
 }
 
 pub(super) fn default_key(pair: &Pair<'_>) -> Option<Answer> {
-    let queue = pair.queue?;
-    let answer = || match queue.key.known()? {
-        Some(Key::Default) if queue.policy.other_account_receives => found(
+    let answer = || match pair.queue?.key.known()? {
+        Some(Key::Default) if pair.queue?.policy.other_account_receives => found(
             Level::Error,
             "another account may receive from it, and its key is alias/aws/sqs, which no other account can use",
             "KmsMasterKeyId: a key of your own whose policy admits that account, or SqsManagedSseEnabled: true",
@@ -144,10 +143,10 @@ pub(super) fn default_key(pair: &Pair<'_>) -> Option<Answer> {
 }
 
 pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
-    let (queue, function) = (pair.queue?, pair.function?);
-    let stopped = pair.system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
-    let stopped = stopped.map_or(0.0, |seen| seen.loops_stopped);
     let answer = || {
+        let (queue, function) = (pair.queue?, pair.function?);
+        let stopped = pair.system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
+        let stopped = stopped.map_or(0.0, |seen| seen.loops_stopped);
         if stopped > 0.0 {
             return found(
                 Level::Error,
@@ -155,8 +154,11 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
                 "let it send somewhere else, or RecursiveLoop: Allow if each message goes round a few times only",
             );
         }
-        let knows_it =
-            function.environment.values().any(|value| value.known().is_some_and(|link| link.is(&queue.place.id)));
+        let knows_it = function
+            .environment
+            .variables
+            .values()
+            .any(|value| value.known().is_some_and(|link| link.is(&queue.place.id)));
         if !knows_it || !function.rights.mean("sqs:SendMessage", &queue.place.id) || *function.loops_allowed.known()? {
             return FINE;
         }
@@ -171,7 +173,8 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
 
 /// A function that is told how its intake comes back has a breaker.
 pub(super) fn breaker_record(pair: &Pair<'_>) -> Option<Answer> {
-    let function = pair.function.filter(|function| function.environment.contains_key(RESUME_ROLE))?;
+    let is_told = |function: &&Function| function.environment.has(RESUME_ROLE) != Fact::Known(false);
+    let function = pair.function.filter(is_told)?;
     let table = function.environment.get("CLAIMANT_TABLE")?;
     // Which table has the record follows from its name.
     let may_use = || {
@@ -180,7 +183,7 @@ pub(super) fn breaker_record(pair: &Pair<'_>) -> Option<Answer> {
             Some(all && *function.rights.allow_key("dynamodb:UpdateItem", one.text(), BREAKER).known()?)
         })
     };
-    let answer = || match may_use()? {
+    let answer = || match function.environment.has(RESUME_ROLE).known().and_then(|_| may_use())? {
         true => may_pause(function),
         false => found(
             Level::Warning,

@@ -1,14 +1,12 @@
 //! The functions of a template.
 
-use std::collections::BTreeMap;
-
 use super::part::Part;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources};
 use super::roles::Roles;
 use super::tables::TABLE;
 use crate::fact::Fact;
-use crate::model::{Function, Link, Logs};
+use crate::model::{Environment, Function, Link, Logs};
 
 pub(super) const FUNCTION: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
 
@@ -35,7 +33,9 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
     let letters = if is_sam { "DeadLetterQueue" } else { "DeadLetterConfig" };
     let logging = |key: &str| own.at("LoggingConfig").at(key).or(globals.at("LoggingConfig").at(key));
     let mut environment = environment(resources, &globals);
-    environment.extend(self::environment(resources, &own));
+    let own_variables = self::environment(resources, &own);
+    environment.variables.extend(own_variables.variables);
+    environment.is_open |= own_variables.is_open;
     Function {
         place: resource.place(),
         timeout_s: property("Timeout").number_or(TIMEOUT_S),
@@ -58,7 +58,7 @@ fn architecture(part: &Part<'_>) -> Fact<bool> {
     items.first().map_or(Fact::Known(false), |item| item.text_is("arm64", "x86_64"))
 }
 
-fn environment(resources: &Resources<'_>, place: &Part<'_>) -> BTreeMap<String, Fact<Link>> {
+fn environment(resources: &Resources<'_>, place: &Part<'_>) -> Environment {
     let entries = place.under(&["Environment", "Variables"]).entries();
     let kinds: Vec<&str> = QUEUE.iter().chain(TABLE).copied().collect();
     let value = |name: &str, part: &Part<'_>| match (part.text(), name) {
@@ -71,8 +71,11 @@ fn environment(resources: &Resources<'_>, place: &Part<'_>) -> BTreeMap<String, 
     };
     // What is `AWS::NoValue` is not there.
     let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
-    let entries = entries.known().into_iter().flatten().filter(is_there);
-    entries.map(|(name, part)| (name.to_string(), value(name, part))).collect()
+    let known = entries.known().into_iter().flatten().filter(is_there);
+    Environment {
+        variables: known.map(|(name, part)| (name.to_string(), value(name, part))).collect(),
+        is_open: entries.known().is_none(),
+    }
 }
 
 /// Whether the logs of a function expire; not known where its log group can be elsewhere.

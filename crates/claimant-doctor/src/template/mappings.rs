@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::functions::FUNCTION;
 use super::part::Part;
 use super::queues::QUEUE;
-use super::resources::{Resource, Resources};
+use super::resources::{Resource, Resources, hole};
 use crate::fact::Fact;
 use crate::model::{Link, Mapping, Place};
 
@@ -15,6 +15,20 @@ const BATCH_SIZE: u64 = 10;
 const POLLERS: u64 = 200;
 
 const ALIASES: &[&str] = &["AWS::Lambda::Alias", "AWS::Lambda::Version"];
+
+/// Properties of mappings that queues do not have.
+const OF_OTHERS: [&str; 6] = [
+    "StartingPosition",
+    "Topics",
+    "Queues",
+    "SelfManagedEventSource",
+    "AmazonManagedKafkaEventSourceConfig",
+    "DocumentDBEventSourceConfig",
+];
+
+/// What can have the ARN of a queue that is not described here.
+const OPAQUE: [&str; 3] =
+    ["AWS::CloudFormation::Stack", "AWS::Serverless::Application", "AWS::CloudFormation::CustomResource"];
 
 pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
     let mut found = Vec::new();
@@ -32,25 +46,54 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
     for resource in resources.of(&["AWS::Lambda::EventSourceMapping"]) {
         let properties = resource.properties();
         let source = properties.at("EventSourceArn");
-        // Of another service, or not known to be a queue.
-        let is_queue = source.text().known().cloned().flatten().is_some_and(|arn| arn.split(':').nth(2) == Some("sqs"));
-        let queue = resources.link(&source, QUEUE);
-        if is_queue || matches!(queue, Fact::Known(Some(Link::Here(_)))) {
-            found.push(mapping(
-                resource.place(),
-                queue,
-                function_of(resources, &properties.at("FunctionName")),
-                &properties,
-            ));
+        if is_of_another_service(resources, &source, &properties) {
+            continue;
         }
+        let queue = resources.link(&source, QUEUE);
+        let function = function_of(resources, &properties.at("FunctionName"));
+        found.push(mapping(resource.place(), queue, function, &properties));
     }
     found
+}
+
+/// Events of functions that can be queues, and cannot be read.
+pub(super) fn unread(resources: &Resources<'_>) -> Vec<String> {
+    let mut unread = Vec::new();
+    for function in resources.of(FUNCTION) {
+        let mut note = |what: String| {
+            unread.push(format!("{}:{}: {what}, not known here", function.scope.file, function.node.line));
+        };
+        match function.properties().at("Events").entries() {
+            Fact::Unknown => note(format!("the Events of {}", function.id)),
+            Fact::Known(events) => {
+                let unknown = events.iter().filter(|(_, event)| event.at("Type").literal() == Fact::Unknown);
+                unknown.for_each(|(name, _)| note(format!("the event {name} of {}", function.id)));
+            }
+        }
+    }
+    unread
+}
+
+/// Whether the source of a mapping is known to be no queue.
+fn is_of_another_service(resources: &Resources<'_>, source: &Part<'_>, properties: &Part<'_>) -> bool {
+    // These are for streams and brokers, and most of those need one.
+    if OF_OTHERS.iter().any(|property| properties.at(property).is_given() == Fact::Known(true)) {
+        return true;
+    }
+    let Fact::Known(source) = source.text() else { return false };
+    let Some(arn) = source else { return true };
+    if let Some(of) = hole(&arn).and_then(|id| resources.get(id)) {
+        let can_be_a_queue = QUEUE.contains(&&*of.kind) || OPAQUE.contains(&&*of.kind) || !of.kind.starts_with("AWS::");
+        return !can_be_a_queue;
+    }
+    arn.starts_with("arn:") && arn.split(':').nth(2).is_some_and(|service| service != "sqs" && !service.contains("${"))
 }
 
 /// The function that a name, an ARN, an alias or a version leads to.
 fn function_of(resources: &Resources<'_>, part: &Part<'_>) -> Fact<Link> {
     let kinds: Vec<&str> = FUNCTION.iter().chain(ALIASES).copied().collect();
-    let Fact::Known(Some(link)) = resources.link(part, &kinds) else { return Fact::Unknown };
+    let Fact::Known(Some(text)) = part.text() else { return Fact::Unknown };
+    let Fact::Known(link) = resources.led_to(unqualified(&text), &kinds) else { return Fact::Unknown };
     let alias = resources.get(link.text()).filter(|resource: &&Resource<'_>| ALIASES.contains(&resource.kind.as_str()));
     match alias {
         None => Fact::Known(link),
@@ -59,6 +102,18 @@ fn function_of(resources: &Resources<'_>, part: &Part<'_>) -> Fact<Link> {
             _ => Fact::Unknown,
         },
     }
+}
+
+/// A function's name or ARN without the alias or version behind it.
+fn unqualified(text: &str) -> &str {
+    let colons = if text.starts_with("arn:") {
+        6
+    } else if text.contains(":function:") {
+        2
+    } else {
+        0
+    };
+    text.match_indices(':').nth(colons).map_or(text, |(end, _)| &text[..end])
 }
 
 fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, properties: &Part<'_>) -> Mapping {

@@ -38,12 +38,17 @@ pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Err
     let resources = Resources::new(&scopes);
     not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
     let is_whole = not_looked_at.is_empty();
+    let mappings = mappings::mappings(&resources);
+    not_looked_at.extend(mappings::unread(&resources));
+    if mappings.is_empty() {
+        not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue", path.display()));
+    }
     let roles = roles::Roles::new(&resources);
     let alarms = watching::alarms(&resources);
     let system = System {
         queues: queues::queues(&resources),
         functions: functions::functions(&resources, &roles),
-        mappings: mappings::mappings(&resources),
+        mappings,
         tables: tables::tables(&resources),
         alarms: if is_whole { alarms } else { Fact::Unknown },
         region: options.region.clone().into(),

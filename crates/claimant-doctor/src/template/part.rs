@@ -7,6 +7,9 @@ use claimant_template::{Kind, Node};
 use super::scope::Scope;
 use crate::fact::Fact;
 
+/// What stands for entries that only AWS knows, beside others.
+const MACRO: &str = "Fn::Transform";
+
 /// A value of a template.
 #[derive(Clone)]
 pub(super) struct Part<'s> {
@@ -28,10 +31,15 @@ impl<'s> Part<'s> {
         self.node.known().map_or(0, |node| node.line)
     }
 
-    /// What stands under `key`; nothing if there is none of either.
+    /// What stands under `key`; nothing if there is none of either. What a macro may add is unknown.
     pub(super) fn at(&self, key: &str) -> Self {
-        let Fact::Known(node) = &self.node else { return Self { scope: self.scope, node: Fact::Unknown } };
-        node.get(key).map_or_else(|| Self::nothing(self.scope), |node| Self::new(self.scope, node))
+        let unknown = Self { scope: self.scope, node: Fact::Unknown };
+        let Fact::Known(node) = &self.node else { return unknown };
+        match node.get(key) {
+            Some(node) => Self::new(self.scope, node),
+            None if node.get(MACRO).is_some() => unknown,
+            None => Self::nothing(self.scope),
+        }
     }
 
     /// As [`at`](Self::at), along a path.
@@ -112,6 +120,7 @@ impl<'s> Part<'s> {
     pub(super) fn entries(&self) -> Fact<Vec<(Rc<str>, Part<'s>)>> {
         let Fact::Known(node) = &self.node else { return Fact::Unknown };
         match &node.kind {
+            _ if node.get(MACRO).is_some() => Fact::Unknown,
             Kind::Null | Kind::Map(_) => {
                 let entries = node.entries().iter();
                 Fact::Known(entries.map(|(key, value)| (Rc::clone(key), Self::new(self.scope, value))).collect())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use claimant_template::Node;
 
 use super::part::Part;
+use super::queues::QUEUE;
 use super::scope::Scope;
 use crate::catalog::Check;
 use crate::fact::Fact;
@@ -140,6 +141,17 @@ impl<'s> Resources<'s> {
         }
     }
 
+    /// What a value leads to that has to be a queue's name; nothing if it is a URL or an ARN, which names no queue.
+    pub(super) fn queue_named(&self, part: &Part<'_>) -> Fact<Option<Link>> {
+        let Fact::Known(text) = part.text() else { return Fact::Unknown };
+        let Some(text) = text.filter(|text| last_part(text) == text) else { return Fact::Known(None) };
+        let is_queue = |id: &str| self.kinds.get(id).is_some_and(|kind| QUEUE.contains(&kind.as_str()));
+        match reference(&text) {
+            Some((id, attribute)) if is_queue(id) && attribute != "QueueName" => Fact::Known(None),
+            _ => self.led_to(&text, QUEUE).map(Some),
+        }
+    }
+
     /// What an ARN, a URL, a name or a reference leads to.
     pub(super) fn led_to(&self, text: &str, kinds: &[&str]) -> Fact<Link> {
         let last = last_part(text);
@@ -177,9 +189,14 @@ fn last_part(text: &str) -> &str {
 
 /// The id in a text that is one hole, such as `${Orders.Arn}`.
 pub(super) fn hole(text: &str) -> Option<&str> {
+    reference(text).map(|(id, _)| id)
+}
+
+/// The id and the attribute in a text that is one hole; a `Ref` has no attribute.
+pub(super) fn reference(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix("${")?.strip_suffix('}')?;
     if inner.contains("${") || inner.starts_with(['@', '?']) {
         return None;
     }
-    inner.split('.').next()
+    Some(inner.split_once('.').unwrap_or((inner, "")))
 }

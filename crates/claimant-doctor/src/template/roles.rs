@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::part::Part;
 use super::policies;
-use super::resources::{Resource, Resources, hole};
+use super::resources::{Resource, Resources, hole, reference};
 use crate::fact::Fact;
 use crate::rights::{Rights, Statement, Target};
 
@@ -179,13 +179,17 @@ impl<'r, 's> Roles<'r, 's> {
         match SAM.iter().find(|(known, ..)| *known == &**name) {
             Some((_, parameter, actions)) => {
                 let target = parameters.at(parameter).text().known().cloned().flatten()?;
-                let target = match hole(&target) {
-                    Some(id) if self.resources.get(id).is_some() => Target::Here(id.to_owned()),
-                    _ if target == "*" => Target::Any,
-                    _ => Target::Other,
+                let target = match reference(&target) {
+                    Some((id, attribute)) if self.resources.get(id).is_some() => {
+                        // The policy puts it into an ARN, as a name: the URL that a queue's `Ref` is makes none.
+                        let names = attribute == *parameter || (attribute.is_empty() && *parameter != "QueueName");
+                        names.then(|| Target::Here(id.to_owned()))
+                    }
+                    _ if target == "*" => Some(Target::Any),
+                    _ => Some(Target::Other),
                 };
                 let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-                Some(vec![Statement { actions, targets: vec![target], keys: Vec::new() }])
+                Some(vec![Statement { actions, targets: target.into_iter().collect(), keys: Vec::new() }])
             }
             // The others are about other services.
             None if name.ends_with("Policy")

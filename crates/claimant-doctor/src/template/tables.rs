@@ -22,6 +22,13 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
     let replica = if is_global { first(&properties.at("Replicas")) } else { properties.clone() };
     let protection = replica.at("DeletionProtectionEnabled").boolean_or(false);
     let recovery = replica.under(&["PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"]).boolean_or(false);
+    let provisioned = if is_simple {
+        properties.at("ProvisionedThroughput").is_given()
+    } else {
+        properties.at("BillingMode").text_is("PROVISIONED", "PROVISIONED")
+    };
+    // A global table that is provisioned has to scale; others may by a target of this template.
+    let scales = if is_global || is_simple { Fact::Known(is_global) } else { scales(resources, &resource.id) };
     let retained = ["Retain", "RetainExceptOnCreate"]
         .map(|kept| resource.part().at("DeletionPolicy").text_is(kept, "Delete") == Fact::Known(true));
     Table {
@@ -30,7 +37,7 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         ttl: ttl(&properties.at("TimeToLiveSpecification")),
         recovery,
         protected: if retained.contains(&true) { Fact::Known(true) } else { protection },
-        capacity: capacity(resources, &properties, is_simple, is_global),
+        capacity: capacity(provisioned, scales),
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
     }
 }
@@ -77,16 +84,41 @@ fn ttl(specification: &Part<'_>) -> Fact<Option<String>> {
 }
 
 /// Whether the capacity is provisioned, and whether nothing scales it then.
-fn capacity(resources: &Resources<'_>, properties: &Part<'_>, is_simple: bool, is_global: bool) -> Capacity {
-    let provisioned = if is_simple {
-        properties.at("ProvisionedThroughput").is_given()
-    } else {
-        properties.at("BillingMode").text_is("PROVISIONED", "PROVISIONED")
+fn capacity(provisioned: Fact<bool>, scales: Fact<bool>) -> Capacity {
+    let fixed = match provisioned {
+        Fact::Known(true) => scales.map(|scales| !scales),
+        other => other,
     };
-    // A global table that is provisioned has to scale; others may by a target of this template.
-    let scales = is_global || resources.of(&["AWS::ApplicationAutoScaling::ScalableTarget"]).next().is_some();
-    let fixed = provisioned.map(|provisioned| provisioned && (is_simple || !scales));
     Capacity { provisioned, fixed, ..Capacity::default() }
+}
+
+/// Whether a target of this template scales the table.
+fn scales(resources: &Resources<'_>, table: &str) -> Fact<bool> {
+    let mut scales = Fact::Known(false);
+    for target in resources.of(&["AWS::ApplicationAutoScaling::ScalableTarget"]) {
+        let is_it = is_target(resources, &target.properties(), table);
+        match is_it {
+            Fact::Known(true) if target.certain => return Fact::Known(true),
+            Fact::Known(false) => {}
+            _ => scales = Fact::Unknown,
+        }
+    }
+    scales
+}
+
+fn is_target(resources: &Resources<'_>, target: &Part<'_>, table: &str) -> Fact<bool> {
+    match target.at("ServiceNamespace").text_is("dynamodb", "") {
+        Fact::Known(true) => {}
+        other => return other,
+    }
+    let Fact::Known(id) = target.at("ResourceId").text() else { return Fact::Unknown };
+    let id = id.unwrap_or_default();
+    match id.strip_prefix("table/") {
+        // A table's index has a target of its own.
+        Some(name) if !name.contains("/index/") => resources.led_to(name, TABLE).map(|link| link.is(table)),
+        None if id.starts_with("${") => Fact::Unknown,
+        _ => Fact::Known(false),
+    }
 }
 
 fn eventual(properties: &Part<'_>) -> Fact<bool> {

@@ -1,16 +1,20 @@
 //! The alarms of a template, and its dashboards.
 
 use super::part::Part;
-use super::queues::QUEUE;
 use super::resources::{Resource, Resources};
 use crate::fact::Fact;
-use crate::model::{Alarm, Link, Watching};
+use crate::model::{Alarm, Watching};
 
 /// All alarms; not known if one of them is about something that is not known.
 pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
     let mut alarms = Vec::new();
     for resource in resources.of(&["AWS::CloudWatch::Alarm"]) {
         let properties = resource.properties();
+        let acts = properties.at("ActionsEnabled").boolean_or(true);
+        if acts == Fact::Known(false) {
+            continue;
+        }
+        let certain = resource.certain && acts == Fact::Known(true);
         let metrics = properties.at("Metrics").items();
         let Fact::Known(metrics) = metrics else { return Fact::Unknown };
         // One metric, or several in an expression.
@@ -22,7 +26,7 @@ pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
                 Fact::Unknown => return Fact::Unknown,
             }
             match alarm(resources, &part) {
-                Some(alarm) => alarms.push(alarm),
+                Some(alarm) => alarms.push(Alarm { certain, ..alarm }),
                 None => return Fact::Unknown,
             }
         }
@@ -35,10 +39,11 @@ fn alarm(resources: &Resources<'_>, part: &Part<'_>) -> Option<Alarm> {
     let dimensions = part.at("Dimensions").items();
     let mut of = Vec::new();
     for dimension in dimensions.known()? {
-        let link: Option<Link> = resources.link(&dimension.at("Value"), QUEUE).known()?.clone();
-        of.extend(link);
+        if dimension.at("Name").literal().known()?.as_deref() == Some("QueueName") {
+            of.extend(resources.queue_named(&dimension.at("Value")).known()?.clone());
+        }
     }
-    Some(Alarm { metric, of })
+    Some(Alarm { metric, of, certain: true })
 }
 
 /// How many metrics are watched by alarms, and how many dashboards there are.

@@ -6,3 +6,4 @@ mod output;
 mod own_templates;
 mod public;
 mod templates;
+mod unknown;

@@ -13,7 +13,7 @@ const ALARMS: &str = include_str!("alarms.yaml");
 /// Checks that only the metrics of an account answer; `account.rs` has them.
 const BY_METRICS: [u8; 2] = [23, 29];
 
-fn examine(template: &str, options: &Options) -> Report {
+pub(crate) fn examine(template: &str, options: &Options) -> Report {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.yaml");
     fs::write(&path, template).unwrap();
@@ -29,7 +29,7 @@ fn in_region(region: &str) -> Options {
 }
 
 /// The template with each text replaced by another, which must be there.
-fn changed(template: &str, changes: &[(&str, &str)]) -> String {
+pub(crate) fn changed(template: &str, changes: &[(&str, &str)]) -> String {
     changes.iter().fold(template.to_owned(), |template, (from, to)| {
         assert!(template.contains(from), "`{from}` is not in the template");
         template.replace(from, to)

@@ -1,0 +1,188 @@
+//! What a template does not say is counted as not known, or as not looked at: it neither vanishes nor counts as well.
+
+use claimant_doctor::{Level, Options, Report};
+
+use crate::templates::{changed, examine};
+
+/// A consumer with a mapping of CloudFormation, whose queue hides messages for too short a time.
+const PLAIN: &str = "
+Parameters: {Any: {Type: String}}
+Conditions: {IsAny: !Equals [!Ref Any, x]}
+Resources:
+  Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 10}}
+  Work:
+    Type: AWS::Lambda::Function
+    Properties: {Timeout: 60, Environment: {Variables: {CLAIMANT_TABLE: locks}}, Role: arn:aws:iam::123456789012:role/x}
+  Mapping:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Work, BatchSize: 11} # more
+";
+
+fn read(changes: &[(&str, &str)]) -> Report {
+    examine(&changed(PLAIN, changes), &Options::default())
+}
+
+/// Of a check: (fine, found, unknown).
+fn tally(report: &Report, check: u8) -> (usize, usize, usize) {
+    report.tallies.get(&check).map_or((0, 0, 0), |tally| (tally.fine, tally.found, tally.unknown))
+}
+
+fn has(report: &Report, check: u8) -> bool {
+    report.findings.iter().any(|finding| finding.check.number == check)
+}
+
+#[test]
+fn a_mapping_whose_source_is_not_known_is_looked_at() {
+    for source in ["!Ref Any", "!ImportValue Any", "!GetAtt Nested.Outputs.Arn"] {
+        let report = read(&[
+            ("!GetAtt Orders.Arn", source),
+            ("  Orders:", "  Nested: {Type: AWS::CloudFormation::Stack}\n  Orders:"),
+        ]);
+        assert!(has(&report, 3), "{source}: {report:#?}");
+        let counted = [1, 2, 10, 16, 17, 18, 19].map(|check| tally(&report, check));
+        assert_eq!(counted, [(0, 0, 1); 7], "{source}: {report:#?}");
+        assert_eq!(tally(&report, 11), (2, 0, 0), "{source}");
+    }
+}
+
+#[test]
+fn a_mapping_of_another_service_is_not_and_a_template_without_any_says_so() {
+    let stream = "  Stream: {Type: AWS::Kinesis::Stream}\n  Orders:";
+    for source in
+        ["arn:aws:kinesis:eu-west-1:123456789012:stream/x", "!GetAtt Stream.Arn", "!Ref Any, StartingPosition: LATEST"]
+    {
+        let report = read(&[("!GetAtt Orders.Arn", source), ("  Orders:", stream)]);
+        assert!(report.tallies.is_empty(), "{source}: {report:#?}");
+        let [line] = &*report.not_looked_at else { panic!("{source}: {report:#?}") };
+        assert!(line.contains("no event source mapping from a queue"), "{line}");
+    }
+}
+
+#[test]
+fn events_that_are_not_known_are_not_looked_at() {
+    let event = "{Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}";
+    for (events, says) in [
+        (format!("!If [IsAny, {{In: {event}}}, !Ref AWS::NoValue]"), "the Events of Work, not known here"),
+        (format!("{{In: !If [IsAny, {event}, !Ref AWS::NoValue]}}"), "the event In of Work, not known here"),
+    ] {
+        let report = read(&[
+            ("AWS::Lambda::Function", "AWS::Serverless::Function"),
+            ("{Timeout: 60", &format!("{{Timeout: 60, Events: {events}")),
+        ]);
+        let [line] = &*report.not_looked_at else { panic!("{events}: {report:#?}") };
+        assert!(line.contains(says), "{line}");
+    }
+}
+
+#[test]
+fn a_function_is_found_behind_its_alias() {
+    for name in [
+        "!Sub '${Work}:live'",
+        "!Sub '${Work.Arn}:live'",
+        "!Join [':', [!GetAtt Work.Arn, live]]",
+        "!Sub 'arn:aws:lambda:${AWS::Region}:${AWS::AccountId}:function:${Work}:live'",
+    ] {
+        let report = read(&[("!Ref Work", name)]);
+        assert!(has(&report, 1), "{name}: {report:#?}");
+    }
+    let report = read(&[("!Ref Work", "!Ref Any")]);
+    assert_eq!([1, 2, 18, 19].map(|check| tally(&report, check)), [(0, 0, 1); 4], "{report:#?}");
+}
+
+#[test]
+fn an_environment_that_is_not_known_can_be_a_consumers() {
+    let report = read(&[(
+        "Variables: {CLAIMANT_TABLE: locks}",
+        "Variables: !If [IsAny, {CLAIMANT_TABLE: a}, {CLAIMANT_TABLE: b}]",
+    )]);
+    assert_eq!([31, 32, 35].map(|check| tally(&report, check)), [(0, 0, 1); 3], "{report:#?}");
+}
+
+#[test]
+fn what_a_macro_adds_is_not_known() {
+    let report = read(&[("VisibilityTimeout: 10", "'Fn::Transform': {Name: AWS::Include}, FifoQueue: false")]);
+    assert_eq!((tally(&report, 1), tally(&report, 5)), ((0, 0, 1), (0, 0, 1)), "{report:#?}");
+    let report =
+        read(&[("Variables: {CLAIMANT_TABLE: locks}", "Variables: {'Fn::Transform': {Name: AWS::Include}, A: b}")]);
+    assert_eq!(tally(&report, 35), (0, 0, 1), "{report:#?}");
+}
+
+/// An alarm on the queue: (what it is on, what it has besides), and what check 30 then answers.
+#[test]
+fn an_alarm_is_on_a_queues_name_and_is_there_and_acts() {
+    let alarm = |name: &str, value: &str, more: &str, properties: &str| {
+        format!(
+            "  Orders: {{Type: AWS::SQS::Queue, Properties: {{QueueName: orders}}}}
+  Alarm:
+    Type: AWS::CloudWatch::Alarm
+    {more}
+    Properties: {{Namespace: AWS/SQS, MetricName: ApproximateAgeOfOldestMessage, Dimensions: [{{Name: {name}, Value: {value}}}], {properties}}}
+"
+        )
+    };
+    let (fine, found, unknown) = ((1, 0, 0), (0, 1, 0), (0, 0, 1));
+    for (name, value, more, properties, expected) in [
+        ("QueueName", "!GetAtt Orders.QueueName", "", "", fine),
+        ("QueueName", "orders", "", "", fine),
+        ("QueueName", "!Ref Orders", "", "", found),
+        ("QueueName", "!GetAtt Orders.Arn", "", "", found),
+        ("QueueName", "!Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders'", "", "", found),
+        ("Queue", "!GetAtt Orders.QueueName", "", "", found),
+        ("!Ref Any", "!GetAtt Orders.QueueName", "", "", unknown),
+        ("QueueName", "!Ref Any", "", "", unknown),
+        ("QueueName", "!GetAtt Orders.QueueName", "Condition: IsAny", "", unknown),
+        ("QueueName", "!GetAtt Orders.QueueName", "", "ActionsEnabled: !Ref Any", unknown),
+        ("QueueName", "!GetAtt Orders.QueueName", "", "ActionsEnabled: false", found),
+    ] {
+        let own = alarm(name, value, more, properties);
+        let report = read(&[("  Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 10}}\n", &own)]);
+        assert_eq!(tally(&report, 30), expected, "{own}: {report:#?}");
+    }
+}
+
+/// SAM puts what it is given into an ARN.
+#[test]
+fn a_policy_template_of_sam_takes_a_queues_name() {
+    let with = |name: &str| {
+        read(&[
+            ("AWS::Lambda::Function", "AWS::Serverless::Function"),
+            (
+                "Role: arn:aws:iam::123456789012:role/x",
+                &format!("Policies: [{{SQSPollerPolicy: {{QueueName: {name}}}}}]"),
+            ),
+        ])
+    };
+    let wrong = with("!Ref Orders");
+    let finding = wrong.findings.iter().find(|finding| finding.check.number == 18);
+    assert!(finding.is_some_and(|finding| finding.level == Level::Error), "{wrong:#?}");
+    assert_eq!(tally(&with("!GetAtt Orders.QueueName"), 18), (1, 0, 0));
+    assert_eq!(tally(&with("orders"), 18), (0, 0, 1));
+}
+
+#[test]
+fn a_table_scales_by_a_target_of_its_own() {
+    let target = |properties: &str| {
+        format!(
+            "  Locks:
+    Type: AWS::DynamoDB::Table
+    Properties: {{ProvisionedThroughput: {{ReadCapacityUnits: 1, WriteCapacityUnits: 1}}}}
+  Target:
+    Type: AWS::ApplicationAutoScaling::ScalableTarget
+    Properties: {properties}
+  Orders:"
+        )
+    };
+    for (properties, expected) in [
+        ("{ServiceNamespace: dynamodb, ResourceId: !Sub 'table/${Locks}'}", (1, 0, 0)),
+        ("{ServiceNamespace: dynamodb, ResourceId: !Join [/, [table, !Ref Locks]]}", (1, 0, 0)),
+        ("{ServiceNamespace: ecs, ResourceId: service/a/b}", (0, 1, 0)),
+        ("{ServiceNamespace: dynamodb, ResourceId: table/other}", (0, 1, 0)),
+        ("{ServiceNamespace: dynamodb, ResourceId: !Sub 'table/${Locks}/index/i'}", (0, 1, 0)),
+        ("{ServiceNamespace: dynamodb, ResourceId: !Ref Any}", (0, 0, 1)),
+        ("{ServiceNamespace: !Ref Any, ResourceId: !Sub 'table/${Locks}'}", (0, 0, 1)),
+    ] {
+        let own = target(properties);
+        let report = read(&[("  Orders:", &own), ("CLAIMANT_TABLE: locks", "CLAIMANT_TABLE: !Ref Locks")]);
+        assert_eq!(tally(&report, 26), expected, "{properties}: {report:#?}");
+    }
+}
