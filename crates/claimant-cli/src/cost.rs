@@ -62,7 +62,7 @@ struct DeploymentOptions {
     #[arg(long = "function", value_name = "NAME")]
     functions: Vec<String>,
 
-    /// Try another BatchSize than the template's
+    /// Try another BatchSize than the template's; FIFO queues have 10 at most
     #[arg(long, value_name = "N", value_parser = times)]
     batch_size: Option<f64>,
 
@@ -162,7 +162,7 @@ struct PriceOptions {
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 
-    /// Take off what an account has for nothing each month
+    /// Take off what an account has for nothing each month; what would lower the bill, and the comparison, are without it
     #[arg(long)]
     free_tier: bool,
 }

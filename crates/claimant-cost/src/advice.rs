@@ -26,7 +26,7 @@ pub struct Advice {
     pub setting: &'static str,
     /// What it changes besides.
     pub price: &'static str,
-    /// What it saves a month, alone.
+    /// What it saves a month, alone, without the free tier.
     pub saves_usd: f64,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn advice(of: &FunctionBill, deployed: &Deployed, load: &Load, prices
         let provisioned = again(deployed, load, guarantee, Store::Provisioned);
         add("BillingMode: PROVISIONED with auto scaling", "throttled where load rises within minutes", provisioned);
     }
-    if guarantee == Guarantee::Transactional {
+    if guarantee == Guarantee::Transactional && Guarantee::Optimistic.is_for(store) {
         let optimistic = again(deployed, load, Guarantee::Optimistic, store);
         add("optimistic_transactions()", "two copies may run at once, one has an effect", optimistic);
     }

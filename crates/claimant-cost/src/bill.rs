@@ -6,7 +6,7 @@ use crate::batches::Batches;
 use crate::deployed::{Deployed, Records};
 use crate::load::{Load, MONTH_DAYS};
 use crate::plan::{Guarantee, Store};
-use crate::prices::Prices;
+use crate::prices::{Prices, allowance};
 use crate::units::{Units, stored_bytes};
 
 /// Metrics of a batch of fresh messages, each of one consumer in one function. What is zero is no metric, so these have a value in
@@ -227,12 +227,6 @@ pub(crate) fn shared(alarm_metrics: usize, dashboards: usize, prices: &Prices) -
 
 /// Takes the free tier off the lines, in their order.
 pub(crate) fn take_free<'a>(lines: impl Iterator<Item = &'a mut Line>, prices: &Prices) {
-    // One allowance for both kinds of queues, and one for both architectures.
-    let allowance = |name: &'static str| match name {
-        "sqs_fifo" => "sqs_standard",
-        "lambda_arm64" => "lambda_x86",
-        name => name,
-    };
     let mut left = BTreeMap::new();
     for line in lines.filter(|line| line.price != "instance") {
         let left = left.entry(allowance(line.price)).or_insert_with(|| prices.of(allowance(line.price)).free);

@@ -3,6 +3,12 @@
 use claimant_doctor::fact::Fact;
 use claimant_doctor::model::{Function, Mapping, System};
 
+const CONCURRENCY: &str = "CLAIMANT_CONCURRENCY";
+
+/// As the runtime has it where nothing is set, and what it takes.
+const AT_ONCE: u32 = 10;
+const AT_ONCE_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1_000;
+
 /// A function with what invokes it and where its records are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployed {
@@ -10,6 +16,8 @@ pub struct Deployed {
     pub name: String,
     /// What the function is.
     pub function: Runs,
+    /// Its timeout.
+    pub timeout_s: f64,
     /// What invokes it.
     pub polled: Polled,
     /// Where its records are.
@@ -88,13 +96,24 @@ pub fn deployed(system: &System) -> Vec<Deployed> {
     system.mappings.iter().filter_map(of).collect()
 }
 
+/// Returns the functions, or mappings of which the function is not known, that are there under a condition that is not known.
+pub(crate) fn uncertain(system: &System) -> Vec<&str> {
+    let uncertain =
+        system.mappings.iter().filter(|mapping| !mapping.place.certain || mapping.function.known().is_none());
+    let name = |mapping: &'_ Mapping| {
+        mapping.function.known().and_then(|link| system.function(link)).map(|function| &*function.place.id)
+    };
+    let mut names: Vec<_> = uncertain.map(|mapping| name(mapping).unwrap_or(&*mapping.place.id)).collect();
+    names.dedup();
+    names
+}
+
 fn one(system: &System, function: &Function, mapping: &Mapping) -> Deployed {
     let mut noting = Noting(Vec::new());
-    let environment = |name: &str| function.environment.get(name).and_then(Fact::known).map(|link| link.text());
     let function_is = Runs {
         memory_mb: noting.or("MemorySize", &function.memory_mb, 128) as f64,
         arm64: noting.or("arm64", &function.arm64, false),
-        at_once: environment("CLAIMANT_CONCURRENCY").and_then(|text| text.parse().ok()).unwrap_or(10.0),
+        at_once: at_once(function, &mut noting),
         metrics: !function.is_set("CLAIMANT_METRICS", "off") && function.is_consumer() != Fact::Known(false),
         message_lines: function.is_set("CLAIMANT_LOG_MESSAGES", "on"),
     };
@@ -102,10 +121,18 @@ fn one(system: &System, function: &Function, mapping: &Mapping) -> Deployed {
     Deployed {
         name: function.place.id.to_string(),
         function: function_is,
+        timeout_s: noting.or("Timeout", &function.timeout_s, 3) as f64,
         polled: polled(system, mapping, &mut noting),
         records,
         assumed: noting.0,
     }
+}
+
+/// Messages at once; what the runtime refuses is not known either.
+fn at_once(function: &Function, noting: &mut Noting) -> f64 {
+    let Some(set) = function.environment.get(CONCURRENCY) else { return f64::from(AT_ONCE) };
+    let set = set.known().and_then(|link| link.text().parse().ok()).filter(|set| AT_ONCE_ALLOWED.contains(set));
+    noting.or(CONCURRENCY, &set.into(), AT_ONCE).into()
 }
 
 fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {

@@ -1,6 +1,6 @@
 //! Which limit is met first, at the busiest second.
 
-use crate::batches::Batches;
+use crate::batches::{Batches, Requests};
 use crate::deployed::Deployed;
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
@@ -17,8 +17,8 @@ const ADDED_PER_MINUTE: f64 = 300.0;
 /// Messages in flight of a queue.
 const IN_FLIGHT: f64 = 120_000.0;
 
-/// Messages a second of a FIFO queue without high throughput, by ten.
-const FIFO_A_SECOND: f64 = 3_000.0;
+/// Requests a second of each kind to a FIFO queue without high throughput.
+const FIFO_A_SECOND: f64 = 300.0;
 
 /// Write units a second of a new table on demand, and of a table in an account at first.
 const NEW_TABLE_WRITES: f64 = 4_000.0;
@@ -68,12 +68,16 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
         ACCOUNT_CONCURRENCY,
         "throttled, receives are spent: raise the quota",
     );
+    let seconds = batches.duration_ms / 1_000.0;
+    add("seconds of an invocation, Timeout", seconds, deployed.timeout_s, "cut off, messages come again: raise it");
     let held_s = batches.duration_ms / 1_000.0 + polled.window_s;
     add("messages in flight", deliveries * held_s, IN_FLIGHT, "nothing is received: shorter work, more queues");
     let all_hidden = deliveries * polled.visibility_s;
     add("in flight while nothing succeeds", all_hidden, IN_FLIGHT, "nothing is received: a breaker pauses the intake");
     if polled.fifo && !polled.by_group {
-        add("messages a second, FIFO", deliveries, FIFO_A_SECOND, "throttled: high throughput mode, by group");
+        let Requests { receives, deletes, sends, .. } = batches.requests;
+        let most = receives.max(deletes).max(sends);
+        add("requests a second of a kind, FIFO", most, FIFO_A_SECOND, "throttled: high throughput mode, by group");
     }
     if matches!(store, Store::OnDemand | Store::Provisioned) {
         let writes = Units::a_second(guarantee, load, batches.fill).writes * peak;

@@ -66,7 +66,10 @@ impl Prices {
                 return Err(format!("line {line}: there is no price of the name {name}: {}", names.join(", ")));
             };
             price.usd = number(node, "usd")?.ok_or_else(|| format!("line {line}: {name} needs usd"))?;
-            price.per = number(node, "per")?.unwrap_or(price.per).max(f64::MIN_POSITIVE);
+            price.per = number(node, "per")?.unwrap_or(price.per);
+            if price.per == 0.0 {
+                return Err(format!("line {line}: {name} needs a number above 0 as its per"));
+            }
             let text = |key: &str| node.get(key).and_then(Node::as_text).map(str::to_owned);
             price.unit = text("unit").unwrap_or(price.unit);
             price.source =
@@ -75,8 +78,14 @@ impl Prices {
         }
         for (name, node) in root.get("free").map_or(&[][..], Node::entries) {
             let free = amount(node)?;
-            let price = self.by_name.get_mut(&**name);
-            price.ok_or_else(|| format!("line {}: there is no price of the name {name}", node.line))?.free = free;
+            if !self.by_name.contains_key(&**name) {
+                return Err(format!("line {}: there is no price of the name {name}", node.line));
+            }
+            for name in [name, allowance(name)] {
+                if let Some(price) = self.by_name.get_mut(name) {
+                    price.free = free;
+                }
+            }
         }
         Ok(self)
     }
@@ -89,6 +98,15 @@ impl Prices {
     /// Returns all prices by their names.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Price)> {
         self.by_name.iter().map(|(name, price)| (name.as_str(), price))
+    }
+}
+
+/// Returns the price that has the allowance of this one: both kinds of queues have one, and both architectures.
+pub(crate) fn allowance(name: &str) -> &str {
+    match name {
+        "sqs_fifo" => "sqs_standard",
+        "lambda_arm64" => "lambda_x86",
+        name => name,
     }
 }
 
@@ -138,6 +156,7 @@ mod tests {
             ("prices: {sqs: {usd: 1}}", "no price of the name sqs"),
             ("prices: {logs: {usd: -1}}", "a number from 0 on"),
             ("prices: {logs: {per: 1}}", "logs needs usd"),
+            ("prices: {logs: {usd: 1, per: 0}}", "a number above 0"),
             ("price: {}", "there is no price in a table"),
             ("{", "line"),
         ] {

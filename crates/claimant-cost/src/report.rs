@@ -4,11 +4,14 @@ use claimant_doctor::model::System;
 
 use crate::advice::{Advice, advice};
 use crate::bill::{FunctionBill, Line, bill, shared, store_of, take_free};
-use crate::deployed::{Deployed, deployed};
+use crate::deployed::{Deployed, deployed, uncertain};
 use crate::limits::{Limit, limits, scaling_s};
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
+
+/// Messages of a batch of a FIFO queue at most.
+const FIFO_BATCH_MAX: f64 = 10.0;
 
 /// What is to be computed.
 #[derive(Debug, Clone)]
@@ -69,7 +72,7 @@ pub struct Report {
     /// What its stack has once.
     pub shared: Vec<Line>,
     /// What is not in it, though AWS charges for it.
-    pub not_counted: Vec<&'static str>,
+    pub not_counted: Vec<String>,
 }
 
 impl Report {
@@ -86,8 +89,12 @@ impl Report {
 /// It has no function that reads a queue, or none of a name that was asked for.
 pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> Result<Report, String> {
     let mut found = deployed(system);
+    let left_out = uncertain(system);
+    let left_out = (!left_out.is_empty())
+        .then(|| format!("{}: whether it is there is not known (--parameter)", left_out.join(", ")));
     if found.is_empty() {
-        return Err("it has no function that reads a queue".to_owned());
+        let but = left_out.map(|left_out| format!("; {left_out}")).unwrap_or_default();
+        return Err(format!("it has no function that reads a queue{but}"));
     }
     let names: Vec<_> = found.iter().map(|one| one.name.clone()).collect();
     if let Some(missing) = choice.functions.iter().find(|name| !names.contains(name)) {
@@ -102,7 +109,8 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         ));
     }
     for one in &mut found {
-        one.polled.batch = choice.batch.unwrap_or(one.polled.batch);
+        let most = if one.polled.fifo { FIFO_BATCH_MAX } else { f64::INFINITY };
+        one.polled.batch = choice.batch.unwrap_or(one.polled.batch).min(most);
         one.polled.window_s = choice.window_s.filter(|_| !one.polled.fifo).unwrap_or(one.polled.window_s);
     }
     let provisioned = found.iter().any(|one| one.polled.provisioned);
@@ -111,7 +119,7 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     let shared = if is_whole { shared(watching.alarm_metrics, watching.dashboards, &prices) } else { Vec::new() };
     let mut functions: Vec<_> = found.iter().map(|one| detail(one, &load, &prices, choice)).collect();
     let mut report = Report {
-        not_counted: not_counted(&load, is_whole, provisioned),
+        not_counted: not_counted(&load, is_whole, provisioned).into_iter().map(str::to_owned).chain(left_out).collect(),
         free_tier: choice.free_tier,
         instance_usd: choice.instance_usd,
         functions: Vec::new(),
@@ -149,7 +157,7 @@ fn not_counted(load: &Load, is_whole: bool, provisioned: bool) -> Vec<&'static s
     let mut all = vec![
         "what handlers call and write themselves, but for the writes of their transactions",
         "dead letters, metrics of other outcomes and of mappings, keys of KMS, fair queues, traces",
-        "data transfer, VPC endpoints and NAT",
+        "data transfer, VPC endpoints and NAT, storage of logs, Lambda's init time",
     ];
     if load.traffic.sent_in.is_none() {
         all.insert(0, "sending (--sent-in)");

@@ -11,6 +11,11 @@ use crate::report::{Detail, Report};
 /// The services that a table has a column for, and `store` for a database.
 const SERVICES: [&str; 4] = ["SQS", "Lambda", "DynamoDB", "CloudWatch"];
 
+const ASSUMED: &str = "Not in the template, assumed: ";
+
+/// Over what is computed without the free tier, where the bill is after it.
+const BEFORE_FREE: &str = ", without the free tier";
+
 /// A text that grows by lines. Nothing can go wrong: a text takes what is written to it.
 #[derive(Default)]
 struct Text(String);
@@ -84,6 +89,11 @@ fn table(out: &mut Text, report: &Report, several: &[Detail]) {
     cells.push(usd(report.usd()));
     out.line(row("total", &cells));
     out.line("");
+    let assumed = several.iter().filter(|one| !one.assumed.is_empty());
+    for (index, one) in assumed.enumerate() {
+        let label = if index == 0 { ASSUMED } else { "" };
+        out.line(format!("{label:<width$}{}: {}", one.bill.name, one.assumed.join(", "), width = ASSUMED.len()));
+    }
     out.line("--function NAME has the lines of one of them, its limits, and what would lower its bill.");
     out.line("");
 }
@@ -106,14 +116,12 @@ fn whole(out: &mut Text, report: &Report, detail: &Detail) {
     out.line(format!("{:<12}{:<76}{:>12}", "total", "", usd(report.usd())));
     out.line(format!("{:<12}{:<76}{:>12}", "", "for a million messages", usd(bill.per_million(&report.load))));
     out.line("");
-    most(out, detail);
+    most(out, report, detail);
     limits(out, report, detail);
     compared(out, report, detail);
     for (index, what) in detail.assumed.iter().enumerate() {
-        out.line(format!(
-            "{}{what}",
-            if index == 0 { "Not in the template, assumed: " } else { "                              " }
-        ));
+        let label = if index == 0 { ASSUMED } else { "" };
+        out.line(format!("{label:<width$}{what}", width = ASSUMED.len()));
     }
 }
 
@@ -129,17 +137,18 @@ fn bill_line(line: &Line, prices: &Prices) -> String {
     format!("{:<12}{:<26}{quantity:>28}  {at:<20}{:>12}", line.service, line.what, usd(line.usd))
 }
 
-fn most(out: &mut Text, detail: &Detail) {
+fn most(out: &mut Text, report: &Report, detail: &Detail) {
     let bill = &detail.bill;
     let Some(most) = bill.lines.iter().max_by(|a, b| a.usd.total_cmp(&b.usd)).filter(|line| line.usd > 0.0) else {
         return;
     };
     let share = most.usd / bill.usd() * 100.0;
     out.line(format!(
-        "Most of it: {}, {} ({} %). What would lower it, each alone:",
+        "Most of it: {}, {} ({} %). What would lower it, each alone{}:",
         most.service,
         most.what,
-        number(share, 0)
+        number(share, 0),
+        if report.free_tier { BEFORE_FREE } else { "" }
     ));
     for one in &detail.advice {
         out.line(format!("  {:<61}saves {:>10}", one.setting, usd(one.saves_usd)));
@@ -180,7 +189,11 @@ fn compared(out: &mut Text, report: &Report, detail: &Detail) {
         format!("{name:<31}{on_demand:>20}{provisioned:>23}{instance:>26}")
     };
     let titles = ["DynamoDB on demand", "DynamoDB provisioned", "PostgreSQL, MySQL, Redis"];
-    out.line(row("By guarantee and store", titles.map(str::to_owned)));
+    if report.free_tier {
+        out.line(format!("By guarantee and store{BEFORE_FREE}:"));
+    }
+    let title = if report.free_tier { "" } else { "By guarantee and store" };
+    out.line(row(title, titles.map(str::to_owned)));
     for (guarantee, cells) in &detail.compared {
         out.line(row(guarantee.name(), cells.map(|cell| cell.map_or("–".to_owned(), usd))));
     }
