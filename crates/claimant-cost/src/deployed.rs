@@ -96,14 +96,18 @@ pub fn deployed(system: &System) -> Vec<Deployed> {
     system.mappings.iter().filter_map(of).collect()
 }
 
-/// Returns the functions, or mappings of which the function is not known, that are there under a condition that is not known.
-pub(crate) fn uncertain(system: &System) -> Vec<&str> {
-    let uncertain =
-        system.mappings.iter().filter(|mapping| !mapping.place.certain || mapping.function.known().is_none());
-    let name = |mapping: &'_ Mapping| {
-        mapping.function.known().and_then(|link| system.function(link)).map(|function| &*function.place.id)
-    };
-    let mut names: Vec<_> = uncertain.map(|mapping| name(mapping).unwrap_or(&*mapping.place.id)).collect();
+/// Returns what may be there and is not among those: functions under a condition that is not known, and mappings whose function is
+/// not known.
+pub(crate) fn left_out(system: &System) -> Vec<&str> {
+    let may_be = |mapping: &&Mapping| mapping.enabled.known() != Some(&false);
+    let mut names = Vec::new();
+    for mapping in system.mappings.iter().filter(may_be) {
+        match mapping.function.known().and_then(|link| system.function(link)) {
+            Some(_) if mapping.place.certain => {}
+            Some(function) => names.push(&*function.place.id),
+            None => names.push(&*mapping.place.id),
+        }
+    }
     names.dedup();
     names
 }

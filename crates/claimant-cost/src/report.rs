@@ -4,7 +4,7 @@ use claimant_doctor::model::System;
 
 use crate::advice::{Advice, advice};
 use crate::bill::{FunctionBill, Line, bill, shared, store_of, take_free};
-use crate::deployed::{Deployed, deployed, uncertain};
+use crate::deployed::{Deployed, deployed, left_out};
 use crate::limits::{Limit, limits, scaling_s};
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
@@ -89,9 +89,9 @@ impl Report {
 /// It has no function that reads a queue, or none of a name that was asked for.
 pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> Result<Report, String> {
     let mut found = deployed(system);
-    let left_out = uncertain(system);
+    let left_out = left_out(system);
     let left_out = (!left_out.is_empty())
-        .then(|| format!("{}: whether it is there is not known (--parameter)", left_out.join(", ")));
+        .then(|| format!("{}: its function, or whether it is there, is not known (--parameter)", left_out.join(", ")));
     if found.is_empty() {
         let but = left_out.map(|left_out| format!("; {left_out}")).unwrap_or_default();
         return Err(format!("it has no function that reads a queue{but}"));

@@ -162,13 +162,17 @@ fn what_may_not_be_there_and_what_was_assumed_is_said() {
     let template = file("two.yaml", TWO);
     let shown = |more: &[&str]| text(&cost(&[&["--template", &template, "--per-day", "1000"], more].concat()).stdout);
     let one = shown(&[]);
-    assert!(one.contains("B: whether it is there is not known (--parameter)"), "{one}");
+    assert!(one.contains("B: its function, or whether it is there, is not known (--parameter)"), "{one}");
     let two = shown(&["--parameter", "Env=prod"]);
-    assert!(!two.contains("is not known") && two.contains("assumed: A: its table: on demand"), "{two}");
+    assert!(!two.contains("is not known (") && two.contains("assumed: A: its table: on demand"), "{two}");
     assert!(one.contains("storage of logs, Lambda's init time"), "{one}");
+    let mapping = "  M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Q.Arn, FunctionName: !Ref Env}}\n";
+    let other = file("other.yaml", &format!("{TWO}{mapping}"));
+    let other = text(&cost(&["--template", &other, "--per-day", "1000", "--parameter", "Env=prod"]).stdout);
+    assert!(other.contains("M: its function, or"), "{other}");
     let alone = file("alone.yaml", &TWO.replace("  A:\n", "  A:\n    Condition: Prod\n"));
     let output = cost(&["--template", &alone, "--per-day", "1000"]);
-    assert!(text(&output.stderr).contains("A, B: whether"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("A, B: its function, or whether"), "{}", text(&output.stderr));
 }
 
 #[test]

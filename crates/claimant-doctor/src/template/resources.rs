@@ -6,7 +6,6 @@ use std::sync::Arc;
 use claimant_template::Node;
 
 use super::part::Part;
-use super::queues::QUEUE;
 use super::scope::Scope;
 use crate::catalog::Check;
 use crate::fact::Fact;
@@ -142,13 +141,13 @@ impl<'s> Resources<'s> {
     }
 
     /// What a value leads to that has to be a queue's name; nothing if it is a URL or an ARN, which names no queue.
-    pub(super) fn queue_named(&self, part: &Part<'_>) -> Fact<Option<Link>> {
+    pub(super) fn queue_named(&self, part: &Part<'_>, queue: &[&str]) -> Fact<Option<Link>> {
         let Fact::Known(text) = part.text() else { return Fact::Unknown };
         let Some(text) = text.filter(|text| last_part(text) == text) else { return Fact::Known(None) };
-        let is_queue = |id: &str| self.kinds.get(id).is_some_and(|kind| QUEUE.contains(&kind.as_str()));
+        let is_queue = |id: &str| self.kinds.get(id).is_some_and(|kind| queue.contains(&kind.as_str()));
         match reference(&text) {
             Some((id, attribute)) if is_queue(id) && attribute != "QueueName" => Fact::Known(None),
-            _ => self.led_to(&text, QUEUE).map(Some),
+            _ => self.led_to(&text, queue).map(Some),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The alarms of a template, and its dashboards.
 
 use super::part::Part;
+use super::queues::QUEUE;
 use super::resources::{Resource, Resources};
 use crate::fact::Fact;
 use crate::model::{Alarm, Watching};
@@ -40,7 +41,7 @@ fn alarm(resources: &Resources<'_>, part: &Part<'_>) -> Option<Alarm> {
     let mut of = Vec::new();
     for dimension in dimensions.known()? {
         if dimension.at("Name").literal().known()?.as_deref() == Some("QueueName") {
-            of.extend(resources.queue_named(&dimension.at("Value")).known()?.clone());
+            of.extend(resources.queue_named(&dimension.at("Value"), QUEUE).known()?.clone());
         }
     }
     Some(Alarm { metric, of, certain: true })
