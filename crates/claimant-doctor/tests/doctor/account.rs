@@ -263,6 +263,12 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
         (metric("WriteThrottleEvents", json!([12.0])), 29, Warning, "12 requests were throttled"),
         (one("DescribeAlarms/MetricAlarms".to_owned(), json!([])), 30, Warning, "no alarm"),
         (
+            one("DescribeAlarms/MetricAlarms/0/ActionsEnabled".to_owned(), json!(false)),
+            30,
+            Warning,
+            "no alarm is on ApproximateAge",
+        ),
+        (
             metric("DeletedEventCount", json!([1500.0])),
             31,
             Error,
