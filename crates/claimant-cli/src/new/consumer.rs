@@ -20,19 +20,11 @@ const KINDS: [&str; 8] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs
 /// What a consumer's section in the template refers to.
 const SHARED: [&str; 5] = ["LockTable", "ConsumerPolicy", "MaximumConcurrency", "AlarmTopicArn", "HasDashboards"];
 
-/// What a member takes from the workspace's `Cargo.toml`.
-pub(super) const INHERITED: [&str; 10] = [
-    "version",
-    "edition",
-    "rust-version",
-    "publish",
-    "claimant",
-    "claimant-test",
-    "serde",
-    "serde_json",
-    "tokio",
-    "tracing",
-];
+/// What a member takes from `[workspace.package]`.
+const PACKAGE: [&str; 4] = ["version", "edition", "rust-version", "publish"];
+
+/// What a member takes from `[workspace.dependencies]`.
+pub(super) const DEPENDENCIES: [&str; 6] = ["claimant", "claimant-test", "serde", "serde_json", "tokio", "tracing"];
 
 /// The SDK that handlers of DynamoDB transactions name themselves.
 pub(super) const SDK: &str = "aws-sdk-dynamodb";
@@ -83,7 +75,8 @@ impl Consumer<'_> {
     pub(super) fn plan(&self, plan: &mut Plan) {
         let mut words = self.words();
         let manifest = plan.text("Cargo.toml").unwrap_or_default();
-        words.condition("licence", insert::has_key(&manifest, "license"));
+        words.condition("licence", insert::has_path(&manifest, "workspace.package.license"));
+        words.condition("lints", insert::has_path(&manifest, "workspace.lints"));
         let name = self.name.as_str();
         for (path, template) in [
             (format!("functions/{name}/Cargo.toml"), MEMBER),
@@ -112,10 +105,11 @@ impl Consumer<'_> {
             plan.fault("Cargo.toml: `members` of the workspace has no \"functions/*\": add it");
         }
         let sdk = (self.guarantee == Guarantee::Transactional).then_some(SDK);
-        let dependencies = insert::without_profiles(manifest);
-        for inherited in INHERITED.into_iter().chain(sdk) {
-            if !insert::has_key(&dependencies, inherited) {
-                plan.fault(format!("Cargo.toml: the workspace has no `{inherited}` for its members: add it"));
+        let package = PACKAGE.map(|key| ("workspace.package", key));
+        let dependencies = DEPENDENCIES.into_iter().chain(sdk).map(|key| ("workspace.dependencies", key));
+        for (table, key) in package.into_iter().chain(dependencies) {
+            if !insert::has_path(manifest, &format!("{table}.{key}")) {
+                plan.fault(format!("Cargo.toml: [{table}] has no `{key}` for the members: add it"));
             }
         }
         let name = self.name.as_str();

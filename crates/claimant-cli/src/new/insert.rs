@@ -48,16 +48,26 @@ pub(super) fn has_key(text: &str, key: &str) -> bool {
     text.lines().any(is_key)
 }
 
-/// Returns a manifest without its profiles, in which a dependency's name says only how it is compiled.
-pub(super) fn without_profiles(manifest: &str) -> String {
-    let mut in_profile = false;
-    let kept = manifest.lines().filter(|line| {
-        if line.starts_with('[') {
-            in_profile = line.starts_with("[profile.");
-        }
-        !in_profile
-    });
-    kept.flat_map(|line| [line, "\n"]).collect()
+/// Whether a manifest has this key or table, such as `workspace.dependencies.serde`. Inline tables are not looked into.
+pub(super) fn has_path(manifest: &str, path: &str) -> bool {
+    let mut table = String::new();
+    manifest.lines().any(|line| {
+        let line = line.trim_start();
+        let found = if let Some((header, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            table = plain(header);
+            table.clone()
+        } else if let Some((key, _)) = line.split_once('=').filter(|_| !line.starts_with('#')) {
+            format!("{table}.{}", plain(key))
+        } else {
+            return false;
+        };
+        found.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// Returns a TOML key without quotes and blanks.
+fn plain(key: &str) -> String {
+    key.replace(['"', '\'', ' ', '\t'], "")
 }
 
 /// The lines, ended as those of the file that they are of.
@@ -129,8 +139,24 @@ mod tests {
     }
 
     #[test]
-    fn how_a_dependency_is_compiled_is_no_dependency() {
-        let text = "[workspace.dependencies]\nserde = \"1\"\n[profile.dev.package]\ntracing = { opt-level = 1 }\n[workspace.lints]\nx = 1\n";
-        assert_eq!(without_profiles(text), "[workspace.dependencies]\nserde = \"1\"\n[workspace.lints]\nx = 1\n");
+    fn keys_of_a_manifest_are_in_their_own_tables() {
+        let text = "[package]\nversion = \"1\"\n[dependencies]\nserde = \"1\"\n[workspace.package]\nedition = \"2024\"\n\
+                    [workspace.dependencies]\n# old = \"1\"\n\"tokio\"= \"1\"\nserde_json.version = \"1\"\n\
+                    [workspace.dependencies.claimant] # ours\npath = \"..\"\n[profile.dev.package]\ntracing = { opt-level = 1 }\n\
+                    [workspace.lints.rust]\nunsafe_code = \"forbid\"\n";
+        for (path, there) in [
+            ("workspace.package.version", false),
+            ("workspace.package.edition", true),
+            ("workspace.dependencies.serde", false),
+            ("workspace.dependencies.old", false),
+            ("workspace.dependencies.tokio", true),
+            ("workspace.dependencies.serde_json", true),
+            ("workspace.dependencies.claimant", true),
+            ("workspace.dependencies.tracing", false),
+            ("workspace.lints", true),
+            ("workspace.lint", false),
+        ] {
+            assert_eq!(has_path(text, path), there, "{path}");
+        }
     }
 }

@@ -92,14 +92,14 @@ fn workspace(here: &Path) -> Option<PathBuf> {
 }
 
 /// Whether `Cargo.lock` has the new member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Lock {
     /// A new project's was written with it.
     Written,
     /// Cargo has added it to the workspace's.
     Updated,
-    /// Cargo could not add it, without the network for example.
-    Stale,
+    /// Cargo could not add it, for this reason.
+    Stale(String),
 }
 
 /// Adds the member to `Cargo.lock`.
@@ -107,8 +107,16 @@ fn update_lock(root: &Path) -> Lock {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut update = Command::new(cargo);
     update.args(["update", "--workspace", "--offline", "--quiet"]).current_dir(root);
-    update.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if update.status().is_ok_and(|status| status.success()) { Lock::Updated } else { Lock::Stale }
+    update.stdin(Stdio::null());
+    match update.output() {
+        Ok(output) if output.status.success() => Lock::Updated,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let error = said.lines().rfind(|line| line.starts_with("error"));
+            Lock::Stale(error.unwrap_or("cargo update failed").to_owned())
+        }
+        Err(e) => Lock::Stale(format!("cargo cannot be run: {e}")),
+    }
 }
 
 fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Lock) {
@@ -117,8 +125,8 @@ fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Lock) {
     if lock == Lock::Written {
         say(format!("  cd {}", plan.root().display()));
     }
-    if lock == Lock::Stale {
-        say(format!("  cargo build -p {name}    # also adds it to Cargo.lock, which was not possible offline"));
+    if let Lock::Stale(why) = lock {
+        say(format!("  cargo build -p {name}    # also adds it to Cargo.lock, which was not possible yet: {why}"));
     }
     say(format!("  cargo test -p {name}"));
     say(format!("  cargo build -p {name} && claimant local --function {name}"));

@@ -84,6 +84,8 @@ impl Name {
             "use at most 40 characters"
         } else if RESERVED.contains(&text) {
             "the name is reserved by Rust or cargo"
+        } else if text == "claimant" || text.starts_with("claimant-") {
+            "names of claimant's own packages and variables begin with claimant"
         } else {
             return Ok(Self(text.to_owned()));
         };
@@ -117,7 +119,7 @@ mod tests {
         assert_eq!((name.as_str(), name.of_resources().as_str()), ("welcome-mail-2go", "WelcomeMail2go"));
         assert_eq!(name.of_variables(), "WELCOME_MAIL_2GO");
         let longest = "n".repeat(NAME_MAX_BYTES);
-        assert!(Name::parse(&longest).is_ok());
+        assert!(Name::parse(&longest).is_ok() && Name::parse("claimants").is_ok());
         for (bad, why) in [
             ("", "letter"),
             ("Welcome", "lower-case"),
@@ -132,6 +134,8 @@ mod tests {
             ("match", "Rust"),
             ("yield", "Rust"),
             ("deps", "cargo"),
+            ("claimant", "begin with claimant"),
+            ("claimant-extra", "begin with claimant"),
             (&format!("{longest}n"), "40"),
         ] {
             let error = Name::parse(bad).unwrap_err();

@@ -129,17 +129,18 @@ impl Plan {
         for (path, text) in self.files.iter().take(written + 1) {
             let target = self.root.join(path);
             // What has another text is another's.
-            if !fs::read_to_string(&target).is_ok_and(|there| text.starts_with(&there)) {
-                continue;
-            }
+            let ours = fs::read_to_string(&target).is_ok_and(|there| text.starts_with(&there));
             if let Some(before) = self.before_of(path) {
-                drop(fs::write(&target, before));
+                if ours {
+                    drop(fs::write(&target, before));
+                }
                 continue;
             }
-            drop(fs::remove_file(&target));
-            let directories = path.ancestors().skip(1).filter(|directory| *directory != Path::new(""));
-            // Only empty ones go.
-            directories.for_each(|directory| drop(fs::remove_dir(self.root.join(directory))));
+            if ours {
+                drop(fs::remove_file(&target));
+            }
+            // Only empty ones go, the root among them.
+            path.ancestors().skip(1).for_each(|directory| drop(fs::remove_dir(self.root.join(directory))));
         }
     }
 }
@@ -199,6 +200,12 @@ mod tests {
         assert!(error.contains("old/below-a-file"), "{error}");
         assert!(!plan.root().join("deep").exists());
         assert_eq!(fs::read_to_string(plan.root().join("old")).unwrap(), "a\n");
+        // Nor does a new root stay, which would be in the way of the next attempt.
+        let mut new = Plan::new(plan.root().join("project"));
+        new.add("file", "1\n".into());
+        new.add("file/below-a-file", "2\n".into());
+        new.write().unwrap_err();
+        assert!(!new.root().exists());
         // Nor is a change lost that another process made in between.
         let mut plan = Plan::new(plan.root().to_owned());
         plan.add("new", "1\n".into());

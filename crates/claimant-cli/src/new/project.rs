@@ -4,7 +4,7 @@ use std::path::Path;
 
 use claimant_local::Error;
 
-use super::consumer::{Consumer, INHERITED, SDK};
+use super::consumer::{Consumer, DEPENDENCIES, SDK};
 use super::plan::Plan;
 use super::render::Words;
 
@@ -33,10 +33,16 @@ impl Source {
     /// Returns what was asked for, else the checkout that built this command.
     ///
     /// # Errors
-    /// When there is no checkout of claimant at the path.
+    /// When there is no checkout of claimant at the path, or the repository is no URL.
     pub(super) fn choose(path: Option<&Path>, git: Option<&str>) -> Result<Self, Error> {
         if let Some(url) = git {
-            return Ok(Self::Git(url.to_owned()));
+            // The value is not shown: it may hold a token.
+            let parts = url.split_once("://").filter(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
+            return parts.map(|_| Self::Git(url.to_owned())).ok_or_else(|| {
+                Error::new(
+                    "--claimant-git wants a URL, as cargo does: https://host/path, or ssh://git@host/path instead of git@host:path",
+                )
+            });
         }
         let asked = path.unwrap_or(Path::new(BUILT_FROM));
         let found = asked.canonicalize().ok().filter(|checkout| checkout.join("crates/claimant/Cargo.toml").is_file());
@@ -117,10 +123,8 @@ pub(super) fn plan(plan: &mut Plan, consumer: &Consumer<'_>, source: &Source) {
 /// known; packages without a source are its members, of which a project takes only those of claimant itself.
 fn is_dependency(name: &str, lock: &str) -> bool {
     let entry = format!("\nname = \"{name}\"\n");
-    name == "claimant"
-        || name.starts_with("claimant-")
-        || name == SDK
-        || INHERITED.contains(&name)
+    name == SDK
+        || DEPENDENCIES.contains(&name)
         || lock.split("[[package]]").any(|package| package.contains(&entry) && package.contains("\nsource = "))
 }
 
@@ -131,7 +135,8 @@ fn words(consumer: &Consumer<'_>, source: &Source) -> Words {
     words.word("claimant_test", source.dependency("claimant-test"));
     words.word("claimant_home", source.home());
     words.word("install", source.install());
-    let options = if consumer.fifo { "--message-group-id a-group --message-deduplication-id 1 " } else { "" };
+    let options =
+        if consumer.fifo { "--message-group-id a-group --message-deduplication-id \"$(date +%s%N)\" " } else { "" };
     words.word("send_options", options);
     words
 }
@@ -144,8 +149,8 @@ mod tests {
     fn a_name_of_a_dependency_is_taken_and_one_of_a_sample_is_not() {
         let lock = std::fs::read_to_string(Path::new(BUILT_FROM).join("Cargo.lock")).unwrap();
         for (name, lock, taken) in [
-            ("claimant", "", true),
-            ("claimant-core", "", true),
+            ("version", lock.as_str(), false),
+            ("publish", &lock, false),
             ("tokio", "", true),
             ("aws-sdk-dynamodb", "", true),
             ("hyper", "", false),
@@ -168,6 +173,10 @@ mod tests {
         assert_eq!(odd, "{ path = \"/a\\\"b\\\\c\u{301}\\u0001\\u007F'/crates/claimant\" }");
         let git = Source::choose(None, Some("https://git.example/claimant")).unwrap();
         assert_eq!(git.dependency("claimant"), r#"{ git = "https://git.example/claimant" }"#);
+        for no_url in ["", "git@git.example:claimant", "../claimant", "://", "https://"] {
+            let error = Source::choose(None, Some(no_url)).unwrap_err().to_string();
+            assert!(error.contains("ssh://git@host/path"), "{no_url}: {error}");
+        }
         let error = Source::choose(Some(Path::new("/nowhere")), None).unwrap_err().to_string();
         assert!(error.contains("/nowhere") && error.contains("--claimant-path"), "{error}");
     }

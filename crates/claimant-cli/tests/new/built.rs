@@ -155,6 +155,12 @@ async fn a_project_outside_is_sound() {
         // Every dependency and feature is there.
         run(&project, &target, &["cargo", "tree", "--workspace", "--offline", "--quiet"]);
     }
+    for (_, options) in VARIANTS {
+        let name = VARIANTS[4].0;
+        let here = TempDir::new().unwrap();
+        written(here.path(), name, &[&["--project"], options].concat());
+        run(&here.path().join(name), &here.path().join("target"), &["cargo", "fmt", "--all", "--check"]);
+    }
     let templates: Vec<_> = VARIANTS.iter().map(|(name, _)| format!("{name}/template.yaml")).collect();
     check_templates(here.path(), &templates.iter().map(String::as_str).collect::<Vec<_>>());
 }
