@@ -27,6 +27,16 @@ pub(crate) struct Copy {
 }
 
 impl Layer {
+    /// Returns what an id is of, beside what is wrapped: who sent it, and as what.
+    pub(crate) fn origin(&self) -> String {
+        match self {
+            Self::Sns { topic, .. } => format!("{topic}\n"),
+            Self::EventBridge { source, detail_type: kind } | Self::CloudEvent { source, kind } => {
+                format!("{source}\n{kind}\n")
+            }
+        }
+    }
+
     /// Wraps a text.
     pub(crate) fn wrap(&self, inner: &str, copy: &Copy) -> String {
         let envelope = match self {

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use claimant_core::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call as StoreCall, Claim, ClaimAnswer, Failure, Renewed, Settled, Store, StoreError, StoreErrorKind,
-    StoreFuture,
+    BatchedClaim, Call as StoreCall, Claim, ClaimAnswer, Clock as _, Failure, Renewed, Settled, Store, StoreError,
+    StoreErrorKind, StoreFuture, Timestamp,
 };
+
+use crate::clock::MovableClock;
 
 /// Which call of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub enum Fault {
 /// When no call is answered, and how many were made then; a call for many counts once.
 #[derive(Debug, Default)]
 struct Outage {
-    ends: Option<(Instant, StoreErrorKind)>,
+    ends: Option<(Timestamp, StoreErrorKind)>,
     calls: usize,
 }
 
@@ -59,6 +61,7 @@ pub struct FaultyStore {
     script: Arc<Mutex<VecDeque<(Call, Fault)>>>,
     calls: Arc<Mutex<Vec<Call>>>,
     outage: Arc<Mutex<Outage>>,
+    clock: MovableClock,
     /// Whether claims are said to end with their owner.
     fleeting: bool,
 }
@@ -67,7 +70,14 @@ impl FaultyStore {
     /// Puts this before a store: everything is passed on until faults are scripted.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, script: Arc::default(), calls: Arc::default(), outage: Arc::default(), fleeting: false }
+        Self {
+            inner,
+            script: Arc::default(),
+            calls: Arc::default(),
+            outage: Arc::default(),
+            clock: MovableClock::start(),
+            fleeting: false,
+        }
     }
 
     /// Returns one with the same script before another store: the next call hits the fault, whichever of the two it is for.
@@ -82,6 +92,12 @@ impl FaultyStore {
         Self { fleeting: true, ..self }
     }
 
+    /// Returns the same, whose outages end by this clock instead of Tokio's time.
+    #[must_use]
+    pub fn clock(self, clock: MovableClock) -> Self {
+        Self { clock, ..self }
+    }
+
     /// Lets the next call of this kind that has no fault yet go wrong.
     pub fn fail_next(&self, call: Call, fault: Fault) {
         self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back((call, fault));
@@ -89,7 +105,7 @@ impl FaultyStore {
 
     /// Refuses each call at once with an error of this kind, from now on and for this long; nothing applies.
     pub fn away_for(&self, period: Duration, kind: StoreErrorKind) {
-        self.outage.lock().unwrap_or_else(PoisonError::into_inner).ends = Some((Instant::now() + period, kind));
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner).ends = Some((self.clock.now().plus(period), kind));
     }
 
     /// Returns how many calls were made while the store was away; one for many counts once.
@@ -101,7 +117,7 @@ impl FaultyStore {
     /// The answer of a store that is away, if it is.
     fn away(&self) -> Option<StoreError> {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, kind) = outage.ends.filter(|(ends, _)| Instant::now() < *ends)?;
+        let (_, kind) = outage.ends.filter(|(ends, _)| self.clock.now() < *ends)?;
         outage.calls += 1;
         Some(StoreError::new(kind, "scripted fault: the store is away"))
     }
@@ -114,7 +130,12 @@ impl FaultyStore {
 
     /// Whether a fault is scripted for a call of this kind: many keys then go one by one, so that it hits one.
     fn scripted(&self, call: Call) -> bool {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(c, _)| *c == call)
+        self.left(call) > 0
+    }
+
+    /// Returns how many faults are scripted for calls of this kind that were not made yet.
+    pub(crate) fn left(&self, call: Call) -> usize {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|(c, _)| *c == call).count()
     }
 
     fn note(&self, call: Call) {

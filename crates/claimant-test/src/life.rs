@@ -75,6 +75,11 @@ pub(crate) fn halt_at(steps: &SharedSteps, number: usize, halt: Halt) {
     steps.halt_at = Some((steps.taken.len() + number, halt));
 }
 
+/// Takes back a halt that no process has come to, and returns whether there was one.
+pub(crate) fn take_halt(steps: &SharedSteps) -> bool {
+    lock(steps).halt_at.take().is_some()
+}
+
 /// Returns the steps taken so far.
 pub(crate) fn taken(steps: &SharedSteps) -> Vec<Step> {
     lock(steps).taken.clone()

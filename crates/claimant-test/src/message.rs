@@ -189,8 +189,9 @@ impl TestMessage {
     pub fn body(&self) -> String {
         self.layers.iter().enumerate().fold(self.content.clone(), |inner, (depth, layer)| {
             let depth = u32::try_from(depth).expect("few envelopes");
-            let id = id_of(&inner, self.copy * 16 + depth + 1);
-            let copy = Copy { id, event_id: id_of(&self.content, 0), time: time_text(self.copy) };
+            let of = layer.origin();
+            let id = id_of(&format!("{of}{inner}"), self.copy * 16 + depth + 1);
+            let copy = Copy { id, event_id: id_of(&format!("{of}{}", self.content), 0), time: time_text(self.copy) };
             layer.wrap(&inner, &copy)
         })
     }
@@ -245,6 +246,12 @@ impl TestMessage {
             message = message.with_trace(trace);
         }
         self.attributes.iter().fold(message, |message, (name, value)| message.with_attribute(name, value.clone()))
+    }
+
+    /// Returns it as [`message`](Self::message), with another id than those of a queue, unless it has an id of its own.
+    pub(crate) fn delivered(&self, number: usize) -> Message {
+        let id = self.id.clone().unwrap_or_else(|| format!("d-{number}"));
+        self.clone().id(id).message(number)
     }
 
     /// Returns it as a record of a function's event, with this number in its id unless it has an id of its own.

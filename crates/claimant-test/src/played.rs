@@ -56,13 +56,14 @@ impl Played {
     }
 
     /// Asserts that every message is in the dead-letter queue, and for a reason that contains this text: the dead letter's own, the one
-    /// on the record of its key, or that of a copy. A message that comes again after it was rejected refers to that.
+    /// on the record of its key, or that of a copy. A message that comes again after it was rejected refers to that; one that was received
+    /// too often has only its record's.
     ///
     /// # Panics
     /// When one is not, with what became of it.
     pub fn assert_dead_lettered(&self, why: &str) {
         for story in &self.messages {
-            let dead_lettered = |story: &Story| matches!(&story.queued.end, Some(End::DeadLettered(_)));
+            let dead_lettered = |story: &Story| matches!(&story.queued.end, Some(End::DeadLettered(_) | End::Redriven));
             let says_why = |story: &Story| {
                 let own = matches!(&story.queued.end, Some(End::DeadLettered(reason)) if reason.contains(why));
                 own || story.error.as_ref().is_some_and(|error| error.contains(why))

@@ -14,6 +14,8 @@ pub struct Scenario {
     kind: Kind,
     /// How many steps the messages take as they come, once that was played.
     steps: Arc<AtomicUsize>,
+    /// Whether it is one of all: those have answers lost also where a consumer has no use for such calls.
+    one_of_all: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,7 @@ const WITHOUT_STEPS: [Kind; 7] = [
 
 impl Scenario {
     fn of(kind: Kind) -> Self {
-        Self { kind, steps: Arc::default() }
+        Self { kind, steps: Arc::default(), one_of_all: false }
     }
 
     /// Returns the one in which nothing goes wrong: the messages come in batches, in the order in which they were sent.
@@ -82,7 +84,7 @@ impl Scenario {
 
     /// Returns the one in which calls of this kind apply and their answers are lost, as many as there are messages.
     ///
-    /// Asserted is that the engine finds out what had applied.
+    /// Asserted is that the engine finds out what had applied; and that an answer was lost, unless it is one of [`all`](Self::all).
     #[must_use]
     pub fn answers_lost(call: Call) -> Self {
         Self::of(Kind::AnswersLost(call))
@@ -91,6 +93,8 @@ impl Scenario {
     /// Returns the one in which a process dies instead of taking its `step`th step, counted from 1 over all messages: what it did
     /// before stays done, nothing more of it is. Its messages come back when the queue shows them again. What its handlers hold is
     /// dropped; a process that dies without that is a matter for the built function (feature `cloud`).
+    ///
+    /// Asserted is that there are so many steps.
     #[must_use]
     pub fn killed_at(step: usize) -> Self {
         Self::of(Kind::HaltedAt(step, Halt::Kill))
@@ -99,7 +103,7 @@ impl Scenario {
     /// Returns the one in which a process stands still before its `step`th step, as one that was frozen, and goes on when others have
     /// done its messages: its late writes meet the work of its successors.
     ///
-    /// Asserted is that it reports as done only what is.
+    /// Asserted is that it reports as done only what is, and that there are so many steps.
     #[must_use]
     pub fn stopped_at(step: usize) -> Self {
         Self::of(Kind::HaltedAt(step, Halt::Stop))
@@ -120,13 +124,17 @@ impl Scenario {
             each(Halt::Kill).chain(each(Halt::Stop))
         });
         let kinds = WITHOUT_STEPS.into_iter().chain(halts.flatten());
-        kinds.map(move |kind| Self { kind, steps: Arc::clone(&steps) })
+        kinds.map(move |kind| Self { kind, steps: Arc::clone(&steps), one_of_all: true })
     }
 
     /// Returns whether a process dies or stands still in it: then an effect outside of a transaction can be repeated.
     #[must_use]
     pub fn halts(&self) -> bool {
         matches!(self.kind, Kind::HaltedAt(..))
+    }
+
+    pub(crate) fn one_of_all(&self) -> bool {
+        self.one_of_all
     }
 
     pub(crate) fn kind(&self) -> Kind {

@@ -75,7 +75,7 @@ impl TestQueue {
         let consumers = consumers.into().behind(&mut |_, own| {
             stores.push(Arc::clone(&own));
             // One script for all of them.
-            let first = faulty.get_or_insert_with(|| FaultyStore::new(Arc::clone(&own)));
+            let first = faulty.get_or_insert_with(|| FaultyStore::new(Arc::clone(&own)).clock(clock.clone()));
             Arc::new(Probe::new(first.before(Arc::clone(&own)), own, seen.clone()))
         });
         let router = Router::new(consumers, CONCURRENCY_DEFAULT).unwrap_or_else(|faults| panic!("{faults}"));
@@ -165,6 +165,7 @@ impl TestQueue {
     /// When it does not come out as the scenario says; and as [`drain`](Self::drain).
     pub async fn play(&self, scenario: &Scenario, messages: &[TestMessage]) -> Played {
         let mut twice = false;
+        let steps_before = life::taken(&self.worker.steps).len();
         match scenario.kind() {
             Kind::AsTheyCome | Kind::DeliveredTwice => self.send(messages),
             Kind::SentTwice => {
@@ -193,6 +194,18 @@ impl TestQueue {
         if let Some(stopped) = self.worker.work_in(batch_max, twice).await {
             self.worker.go_on(stopped, &name).await;
         }
+        match scenario.kind() {
+            Kind::AnswersLost(call) => assert!(
+                scenario.one_of_all() || self.faulty.left(call) < messages.len(),
+                "{name}: no answer was lost: the consumer made no such call"
+            ),
+            Kind::HaltedAt(..) => {
+                let unused = life::take_halt(&self.worker.steps);
+                let steps = life::taken(&self.worker.steps).len() - steps_before;
+                assert!(!unused, "{name}: nothing has happened: there are only {steps} steps");
+            }
+            _ => {}
+        }
         if scenario.kind() == Kind::DeliveredTwice {
             self.worker.backlog().restore_done(self.worker.router.now());
             self.worker.work_in(self.batch_max, false).await;
@@ -209,9 +222,10 @@ impl TestQueue {
         played
     }
 
-    /// Hands the consumer one batch by hand, beside the queue, and returns its report.
+    /// Hands the consumer one batch by hand, beside the queue, and returns its report. A message without an id of its own is `d-` and
+    /// its number in the batch.
     pub async fn deliver(&self, messages: &[TestMessage]) -> Report {
-        let batch: Vec<Message> = (1..).zip(messages).map(|(number, message)| message.message(number)).collect();
+        let batch: Vec<Message> = (1..).zip(messages).map(|(number, message)| message.delivered(number)).collect();
         let queue = self.worker.receiver(Vec::new());
         self.worker.router.process(&batch, self.worker.schedule(), &queue).await.all().clone()
     }

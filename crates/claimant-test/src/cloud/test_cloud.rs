@@ -198,6 +198,8 @@ impl TestCloud {
         let letters = letters.unwrap_or_else(|error| panic!("no dead-letter queue: {error:?}"));
         let reason = |value: &AttributeValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let each = letters.into_iter().map(|letter| {
+            let taken = self.cloud.sqs().delete(&redrive.dead_letter_queue, &letter.receipt_handle);
+            taken.unwrap_or_else(|error| panic!("a dead letter cannot be deleted: {error:?}"));
             let why = letter.message_attributes.get("claimant-error").map(|attribute| reason(&attribute.value));
             (letter.body, why.unwrap_or_default())
         });

@@ -56,6 +56,8 @@ fn envelopes_nest_and_a_second_copy_differs_in_what_a_second_copy_differs_in() {
     assert_eq!(inner(&first)["detail"], inner(&again)["detail"]);
     let other = parsed(&TestMessage::json(&json!({ "id": 2 })).in_event_bridge("shop", "order").body());
     assert_ne!(inner(&first)["id"], other["id"], "ids are of one event");
+    let renamed = TestMessage::json(&json!({ "id": 1 })).in_event_bridge("shop", "refund");
+    assert_ne!(inner(&first)["id"], parsed(&renamed.body())["id"], "also with the same detail");
     let cloud = TestMessage::json(&json!({ "id": 1 })).in_cloud_event("shop", "order");
     assert_eq!(parsed(&cloud.body())["id"], parsed(&cloud.sent_again().body())["id"]);
 }

@@ -164,6 +164,13 @@ async fn a_handler_that_fails_is_tried_again_and_what_it_rejects_is_dead_lettere
     let panic = panic_text(catch_unwind(|| played.assert_dead_lettered("no use")).unwrap_err());
     assert!(panic.contains("m-1: completed"), "{panic}");
 
+    let redriven = queue();
+    redriven.send(&[order("not yet")]);
+    let played = redriven.drain().await;
+    played.assert_dead_lettered("no luck");
+    let panic = panic_text(catch_unwind(|| played.assert_dead_lettered("no use")).unwrap_err());
+    assert!(panic.contains("m-1: retry, retry, retry"), "{panic}");
+
     let without = queue().without_dead_letters();
     without.send(&messages[2..]);
     let played = without.drain().await;
@@ -203,6 +210,38 @@ async fn one_batch_can_be_delivered_by_hand() {
     let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
     assert_eq!((words, mails.requests()), (vec!["completed", "duplicate"], 1));
     assert!(queue.record("b").await.is_none());
+    // Its messages are not those that are sent.
+    queue.store().fail_next(Call::Settle, Fault::Aborts);
+    queue.store().fail_next(Call::Settle, Fault::Hangs);
+    queue.deliver(&[order("b")]).await;
+    assert_ne!(queue.record("b").await.unwrap().status, Status::Completed);
+    queue.send(&[order("c")]);
+    queue.drain().await.assert_done();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scenario_in_which_nothing_happens_is_found() {
+    for scenario in [Scenario::killed_at(99), Scenario::stopped_at(99)] {
+        let why = fault(mailing(&Effects::new()), scenario, &[order("a")]).await;
+        assert!(why.contains("there are only 7 steps"), "{why}");
+    }
+    let why = fault(mailing(&Effects::new()), Scenario::answers_lost(Call::Renew), &[order("a")]).await;
+    assert!(why.contains("no answer was lost"), "{why}");
+    // Without work there are no claims, and no answers to them.
+    for scenario in Scenario::all() {
+        let queue = TestQueue::new(mailing(&Effects::new()));
+        queue.play(&scenario, &[TestMessage::text("{")]).await.assert_dead_lettered("");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_ends_by_the_clock_of_the_queue() {
+    let mails = Effects::new();
+    let queue = TestQueue::new(mailing(&mails));
+    queue.store().away_for(Duration::from_secs(3_600), StoreErrorKind::Unreachable);
+    queue.clock().advance(Duration::from_secs(3_600));
+    queue.send(&[order("a")]);
+    assert_eq!(queue.drain().await.outcomes(), ["m-1: completed"]);
 }
 
 #[test]
