@@ -209,33 +209,3 @@ async fn copy<R: Rule>(
     }
     over.send_replace(true);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Passes;
-
-    impl Rule for Passes {
-        async fn fate(&self, _: Direction) -> Fate {
-            Fate::Pass
-        }
-    }
-
-    #[tokio::test]
-    async fn a_relay_that_is_shut_refuses_connections_and_keeps_its_port() {
-        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let relay = Relay::start(server.local_addr().unwrap().to_string(), Arc::new(Passes)).await.unwrap();
-        relay.shut(true);
-        while TcpStream::connect(relay.address).await.is_ok() {
-            tokio::task::yield_now().await;
-        }
-        let other = TcpSocket::new_v4().unwrap();
-        assert!(other.bind(relay.address).is_err(), "another took {}", relay.address);
-
-        relay.shut(false);
-        while TcpStream::connect(relay.address).await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    }
-}

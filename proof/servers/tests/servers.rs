@@ -1,11 +1,15 @@
-//! Servers leave nothing behind, not even where the process that started them is killed.
+//! Servers leave nothing behind, not even where the process that started them is killed; a relay that is shut keeps its port.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use claimant_servers::relay::{Direction, Fate, Relay, Rule};
+use tokio::net::{TcpListener, TcpSocket};
 
 /// How long a server may take to be gone.
 const GONE_MAX: Duration = Duration::from_secs(60);
@@ -34,5 +38,30 @@ fn check(server: &str) {
 fn servers_end_with_the_process_that_started_them() {
     for server in ["redis", "postgres", "mariadb", "dynamodb-local"] {
         check(server);
+    }
+}
+
+struct Passes;
+
+impl Rule for Passes {
+    async fn fate(&self, _: Direction) -> Fate {
+        Fate::Pass
+    }
+}
+
+#[tokio::test]
+async fn a_relay_that_is_shut_refuses_connections_and_keeps_its_port() {
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let relay = Relay::start(server.local_addr().unwrap().to_string(), Arc::new(Passes)).await.unwrap();
+    relay.shut(true);
+    while tokio::net::TcpStream::connect(relay.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let other = TcpSocket::new_v4().unwrap();
+    assert!(other.bind(relay.address).is_err(), "another took {}", relay.address);
+
+    relay.shut(false);
+    while tokio::net::TcpStream::connect(relay.address).await.is_err() {
+        tokio::task::yield_now().await;
     }
 }
