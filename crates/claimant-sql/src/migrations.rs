@@ -1,11 +1,20 @@
 //! Creates tables by the files in `migrations/`.
 
+use std::time::Duration;
+
 use claimant_core::{StoreError, StoreErrorKind};
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::pool::PoolConnection;
+use sqlx::{Database, Pool};
+use tokio::time::timeout;
 
 use crate::dialect::Dialect;
 use crate::error::{RECORDS, SqlError};
+use crate::session::no_connection;
+
+/// The longest that migrations wait for a connection: a server that is starting needs seconds.
+const TAKE_OUT_MAX: Duration = Duration::from_secs(30);
 
 /// The migrations of a table, and how their errors are mapped.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +41,14 @@ impl Migrations {
         let mut migrator = Migrator::with_migrations(self.files.iter().map(migration).collect());
         migrator.dangerous_set_table_name(self.version_table);
         migrator
+    }
+
+    /// Takes a connection out of the pool: without the short time limits of its own sessions, and gone afterwards.
+    pub(crate) async fn take_out<DB: Database>(&self, pool: &Pool<DB>) -> Result<DB::Connection, StoreError> {
+        match timeout(TAKE_OUT_MAX, pool.acquire()).await {
+            Ok(acquired) => acquired.map(PoolConnection::detach).map_err(|error| self.failed(error)),
+            Err(_) => Err(no_connection(pool, TAKE_OUT_MAX).into()),
+        }
     }
 
     pub(crate) fn failed(&self, error: impl Into<MigrateError>) -> StoreError {

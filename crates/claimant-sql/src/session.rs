@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use claimant_core::limits::STORE_BUDGET_MAX_MS;
-use claimant_core::{Budget, StoreError, StoreErrorKind};
+use claimant_core::{Budget, StoreErrorKind};
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Database, Execute, Executor, Pool};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::{ErrorCodes, RECORDS, SqlError};
-use crate::migrations::Migrations;
 
 /// The longest that one statement may take: if the connection died while the function was frozen, that leaves time for
 /// another one.
@@ -24,9 +23,6 @@ const TEST_MAX_MS: u64 = 500;
 
 /// The longest that a connection may take to return to the pool. A server that is this slow is no reason to open connections anew.
 const RETURN_MAX_MS: u64 = TRY_MAX_MS;
-
-/// The longest that migrations wait for a connection: a server that is starting needs seconds.
-const TAKE_OUT_MAX_MS: u64 = 30_000;
 
 /// Returns the options of a pool for calls that have their own timeouts. In a busy function no connection is tested, so that a
 /// statement is one round trip.
@@ -194,21 +190,9 @@ fn broken(operation: &str) -> SqlError {
     SqlError::new(StoreErrorKind::Unreachable, format!("{operation}: the connection broke before it"))
 }
 
-/// Takes a connection out of the pool, for migrations: without the short time limits of its own sessions, and gone afterwards.
-pub(crate) async fn take_out<DB: Database>(
-    pool: &Pool<DB>,
-    migrations: &Migrations,
-) -> Result<DB::Connection, StoreError> {
-    let within = Duration::from_millis(TAKE_OUT_MAX_MS);
-    match timeout(within, pool.acquire()).await {
-        Ok(acquired) => acquired.map(PoolConnection::detach).map_err(|error| migrations.failed(error)),
-        Err(_) => Err(no_connection(pool, within).into()),
-    }
-}
-
 /// Returns the error of a pool without a connection in time. The pool does not tell whether its connections are in use or could
 /// not be opened.
-fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> SqlError {
+pub(crate) fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> SqlError {
     let (open, most) = (pool.size(), pool.options().get_max_connections());
     let why = if open < most {
         "is the server up, are host and port right, may the function reach it, and does it take one connection more?"

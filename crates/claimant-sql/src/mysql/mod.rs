@@ -8,7 +8,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySql, MySqlConnection, MySqlPool};
 
 use crate::migrations::Migrations;
-use crate::session::{pool_options, take_out};
+use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 /// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
@@ -119,7 +119,7 @@ impl MySqlStore {
         let mut migrator = migrations.migrator();
         // sqlx's lock has a timeout that MariaDB does not understand; it then does not lock.
         migrator.set_locking(false);
-        let mut connection = take_out(&self.pool, &migrations).await?;
+        let mut connection = migrations.take_out(&self.pool).await?;
         let unlimited = "SET SESSION innodb_lock_wait_timeout = DEFAULT";
         connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
         let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;

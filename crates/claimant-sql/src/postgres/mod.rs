@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres};
 
 use crate::migrations::Migrations;
-use crate::session::{pool_options, take_out};
+use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 pub use meaning::explain;
@@ -122,7 +122,7 @@ impl PostgresStore {
 /// # Errors
 /// When the database cannot be reached, refuses, or was migrated by a later version.
 pub async fn migrate(pool: &PgPool, migrations: &Migrations) -> Result<(), StoreError> {
-    let mut connection = take_out(pool, migrations).await?;
+    let mut connection = migrations.take_out(pool).await?;
     let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
     connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
     migrations.migrator().run(&mut connection).await.map_err(|e| migrations.failed(e))?;
