@@ -158,8 +158,7 @@ fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
 fn records(system: &System, function: &Function, noting: &mut Noting) -> Records {
     let table = system.tables.iter().find(|table| system.consumers_of(table).any(|one| one.place == function.place));
     let Some(table) = table else {
-        let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
-        if elsewhere.iter().any(|variable| function.environment.has(variable) == Fact::Known(true)) {
+        if function.has_records_elsewhere() {
             return Records::Instance;
         }
         noting.0.push("its table: on demand, with point-in-time recovery".to_owned());

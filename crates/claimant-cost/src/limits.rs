@@ -70,7 +70,7 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     );
     let seconds = batches.duration_ms / 1_000.0;
     add("seconds of an invocation, Timeout", seconds, deployed.timeout_s, "cut off, messages come again: raise it");
-    let held_s = batches.duration_ms / 1_000.0 + polled.window_s;
+    let held_s = seconds + polled.window_s;
     add("messages in flight", deliveries * held_s, IN_FLIGHT, "nothing is received: shorter work, more queues");
     let all_hidden = deliveries * polled.visibility_s;
     add("in flight while nothing succeeds", all_hidden, IN_FLIGHT, "nothing is received: a breaker pauses the intake");

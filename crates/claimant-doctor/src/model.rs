@@ -288,9 +288,7 @@ impl System {
         let uses = |function: &&Function| {
             let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
             // SAM's globals name the table for those functions, too, whose records are elsewhere.
-            let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
-            let is_elsewhere = elsewhere.iter().any(|variable| function.environment.has(variable) == Fact::Known(true));
-            named.is_some_and(|link| link.is(&table.place.id)) && !is_elsewhere
+            named.is_some_and(|link| link.is(&table.place.id)) && !function.has_records_elsewhere()
         };
         self.functions.iter().filter(uses)
     }
@@ -300,6 +298,12 @@ impl Function {
     /// Returns whether claimant runs in it, as far as its environment shows.
     pub fn is_consumer(&self) -> Fact<bool> {
         self.environment.has_any(|name| name.starts_with("CLAIMANT_"))
+    }
+
+    /// Returns whether its records are known to be in another store than DynamoDB.
+    pub fn has_records_elsewhere(&self) -> bool {
+        let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
+        elsewhere.iter().any(|variable| self.environment.has(variable) == Fact::Known(true))
     }
 
     /// Returns whether a variable has this value.

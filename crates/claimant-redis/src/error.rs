@@ -27,8 +27,7 @@ pub(crate) fn store_error(error: &RedisError) -> StoreError {
 /// Returns whether the connection is unusable after this error.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     // A read-only server was the primary before: by now the name leads to another server.
-    let demoted = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) && code(error) == "READONLY";
-    demoted || error.is_io_error() || error.is_unrecoverable_error()
+    code(error) == "READONLY" || error.is_io_error() || error.is_unrecoverable_error()
 }
 
 /// Returns whether a cluster's nodes refused the password, which its client reports as a failure to connect.

@@ -8,7 +8,7 @@ use claimant_core::{AnyTransaction, Budget, Claim, ClaimAnswer, Failure, Record,
 use sqlx::Pool;
 
 use crate::dialect::Dialect;
-use crate::error::SqlError;
+use crate::error::{RECORDS, SqlError};
 use crate::record::key;
 use crate::rounds::{self, Claimed, Grant, ROUNDS_MAX, wait};
 use crate::session::Session;
@@ -138,12 +138,13 @@ async fn complete<D: Dialect>(
 
 /// Describes an error by its code alone: the server's message can be about the handler's own rows.
 pub(crate) fn refused(what: &str, error: &SqlError) -> String {
+    let table = RECORDS.name;
     match error.code.as_str() {
         "" => format!("{what} had no answer: {}", error.text),
-        "42P01" => format!(
-            "{what} did not find the table claimant_records: did the handler set a search_path without its schema?"
-        ),
-        "42501" => format!("{what} was denied: did the handler set a role that may not write claimant_records?"),
+        "42P01" => {
+            format!("{what} did not find the table {table}: did the handler set a search_path without its schema?")
+        }
+        "42501" => format!("{what} was denied: did the handler set a role that may not write {table}?"),
         "25006" => format!("{what} was denied: did the handler make its transaction read-only?"),
         "25P02" => "a statement of the handler had failed, and the handler continued".to_owned(),
         code => format!("the database refused {what} (code {code})"),

@@ -1,6 +1,6 @@
 //! Text for a terminal: no line is wider than 100 columns, names aside.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use super::figures::{number, rate, usd};
 use crate::bill::Line;
@@ -89,11 +89,8 @@ fn table(out: &mut Text, report: &Report, several: &[Detail]) {
     cells.push(usd(report.usd()));
     out.line(row("total", &cells));
     out.line("");
-    let assumed = several.iter().filter(|one| !one.assumed.is_empty());
-    for (index, one) in assumed.enumerate() {
-        let label = if index == 0 { ASSUMED } else { "" };
-        out.line(format!("{label:<width$}{}: {}", one.bill.name, one.assumed.join(", "), width = ASSUMED.len()));
-    }
+    let each = several.iter().filter(|one| !one.assumed.is_empty());
+    assumed(out, each.map(|one| format!("{}: {}", one.bill.name, one.assumed.join(", "))));
     out.line("--function NAME has the lines of one of them, its limits, and what would lower its bill.");
     out.line("");
 }
@@ -119,7 +116,11 @@ fn whole(out: &mut Text, report: &Report, detail: &Detail) {
     most(out, report, detail);
     limits(out, report, detail);
     compared(out, report, detail);
-    for (index, what) in detail.assumed.iter().enumerate() {
+    assumed(out, detail.assumed.iter());
+}
+
+fn assumed(out: &mut Text, what: impl Iterator<Item = impl Display>) {
+    for (index, what) in what.enumerate() {
         let label = if index == 0 { ASSUMED } else { "" };
         out.line(format!("{label:<width$}{what}", width = ASSUMED.len()));
     }

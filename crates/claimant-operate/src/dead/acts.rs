@@ -105,8 +105,7 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = result.await;
-        let report = finish(walk, report).await;
-        if bounds.dry_run { result.map(|()| report) } else { report.ended(result) }
+        finish(walk, report).await.ended(result, bounds.dry_run)
     }
 }
 

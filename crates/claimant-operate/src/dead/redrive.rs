@@ -58,8 +58,7 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = result.await;
-        let report = finish(walk, redrive.report).await;
-        if bounds.dry_run { result.map(|()| report) } else { report.ended(result) }
+        finish(walk, redrive.report).await.ended(result, bounds.dry_run)
     }
 }
 

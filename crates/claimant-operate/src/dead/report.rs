@@ -98,10 +98,10 @@ impl Report {
         })
     }
 
-    /// Returns it at the end of an act that changes something: an error does not hide what was done until then.
-    pub(super) fn ended(mut self, result: Result<(), Error>) -> Result<Self, Error> {
+    /// Returns it at the end of an act: an error does not hide what was done until then. A dry run has done nothing.
+    pub(super) fn ended(mut self, result: Result<(), Error>, dry_run: bool) -> Result<Self, Error> {
         match result {
-            Err(error) if !self.done.is_empty() || self.problem_count > 0 => {
+            Err(error) if !dry_run && (!self.done.is_empty() || self.problem_count > 0) => {
                 self.more = true;
                 self.failed = Some(Chain(&error).to_string());
                 Ok(self)
