@@ -150,8 +150,15 @@ fn mail(subject: String, headers: Vec<Field>, text: &str) -> Mail {
     }
 }
 
+/// Divides at commas, but for those in a display name in quotes.
 fn split_addresses(list: &str) -> Vec<String> {
-    let parts = list.split(',').map(str::trim);
+    let (mut quoted, mut escaped) = (false, false);
+    let divides = |c: char| {
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && !escaped && c == '\\';
+        c == ',' && !quoted
+    };
+    let parts = list.split(divides).map(str::trim);
     parts.filter(|a| !a.is_empty()).map(str::to_owned).collect()
 }
 
@@ -259,5 +266,20 @@ mod tests {
         assert_eq!(mail.to, ["ada@example.com"]);
         assert_eq!(mail.header("x-claimant-key"), Some("k"));
         assert_eq!(mail.text, "body\n");
+    }
+
+    #[test]
+    fn a_comma_in_quotes_divides_no_addresses() {
+        for (list, expected) in [
+            ("a@example.com, b@example.com,", &["a@example.com", "b@example.com"][..]),
+            (
+                r#""Lovelace, Ada" <ada@example.com>, b@example.com"#,
+                &[r#""Lovelace, Ada" <ada@example.com>"#, "b@example.com"],
+            ),
+            (r#""a \", b" <ada@example.com>"#, &[r#""a \", b" <ada@example.com>"#]),
+            ("", &[]),
+        ] {
+            assert_eq!(split_addresses(list), expected, "{list}");
+        }
     }
 }
