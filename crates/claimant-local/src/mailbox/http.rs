@@ -1,5 +1,7 @@
 //! The mailbox over HTTP: the rest-json shapes of SES v2, and the list for people.
 
+use std::time::Duration;
+
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{Method, StatusCode, Uri};
@@ -65,9 +67,9 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
             "a fault has the local mailbox refuse this mail",
         );
     }
-    match verdict {
-        Verdict::Accept => {}
-        Verdict::AcceptLate => tokio::time::sleep(mailbox.slow_delay).await,
+    let delay = match verdict {
+        Verdict::Accept => Duration::ZERO,
+        Verdict::AcceptLate => mailbox.slow_delay,
         Verdict::SendingPaused => {
             mailbox.note(&mail, "refused");
             return refusal(
@@ -84,11 +86,13 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
                 "the local mailbox rejects every mail to a reject… address",
             );
         }
-    }
+    };
     let answer = json!({ "MessageId": mail.message_id });
     let loses = mailbox.faults.acts(Target::Mail, Act::Lose);
     mailbox.note(&mail, if loses { "answer_lost" } else { "accepted" });
+    // Before the delay: a sender that is killed while it waits has sent its mail.
     mailbox.keep(mail);
+    tokio::time::sleep(delay).await;
     if loses { endpoint::no_answer() } else { Json(answer).into_response() }
 }
 

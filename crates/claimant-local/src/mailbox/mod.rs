@@ -7,11 +7,11 @@
 //! | --- | --- |
 //! | `flaky` | the first attempt for the address is refused with `SendingPausedException`, later ones are accepted |
 //! | `reject` | always refused with `MessageRejected` |
-//! | `slow` | accepted, [`SLOW_DELAY`] (settable) later |
+//! | `slow` | accepted, and answered [`SLOW_DELAY`] (settable) later |
 //! | anything else | accepted |
 //!
-//! An attempt is counted before its answer is decided or delayed; a mail is kept when it is answered, so a sender
-//! that is killed while it waits for a slow answer leaves an attempt and no mail.
+//! An attempt is counted before its answer is decided, and a mail is kept before its answer is delayed: a sender that is killed while it
+//! waits for a slow answer has sent its mail, and the next one sends it twice.
 
 mod attempts;
 mod http;
