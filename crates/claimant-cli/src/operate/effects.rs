@@ -29,7 +29,16 @@ pub(crate) async fn run(options: ShowEffects) -> Result<Ended, Error> {
     } else {
         print(&effects);
     }
-    Ok(if effects.repeated() > 0 { Ended::WithFaults } else { Ended::Well })
+    ended(&effects)
+}
+
+fn ended(effects: &Effects) -> Result<Ended, Error> {
+    let unknown = effects.kinds.iter().find(|kind| kind.problem.is_some());
+    match unknown {
+        _ if effects.repeated() > 0 => Ok(Ended::WithFaults),
+        Some(kind) => Err(Error::new(format!("it is not known whether there are {} that were done twice", kind.name))),
+        None => Ok(Ended::Well),
+    }
 }
 
 fn print(effects: &Effects) {
@@ -60,5 +69,25 @@ fn print(effects: &Effects) {
         if let Some(problem) = &kind.problem {
             say(format!("{}: not known: {}", kind.name, harmless(problem)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_operate::effects::Kind;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_well() {
+        let kind = |repeated_keys, problem: Option<&str>| Kind {
+            repeated_keys,
+            problem: problem.map(str::to_owned),
+            ..Kind::default()
+        };
+        let of = |kinds| ended(&Effects { kinds }).ok();
+        assert_eq!(of(vec![kind(0, None)]), Some(Ended::Well));
+        assert_eq!(of(vec![kind(0, Some("too many")), kind(1, None)]), Some(Ended::WithFaults));
+        assert_eq!(of(vec![kind(0, None), kind(0, Some("too many"))]), None);
     }
 }

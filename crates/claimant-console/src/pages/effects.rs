@@ -78,6 +78,9 @@ impl Page for Done {
     fn summary(&self) -> Option<String> {
         Some(match self.0.repeated() {
             0 if self.0.kinds.iter().all(|kind| kind.total == 0) => "Nothing was done yet.".to_owned(),
+            0 if self.0.kinds.iter().any(|kind| kind.problem.is_some()) => {
+                "It is not known of all kinds whether anything was done twice.".to_owned()
+            }
             0 => "Nothing was done twice.".to_owned(),
             repeated => format!("Done more than once: {}.", text::counted(repeated, "key", "keys")),
         })

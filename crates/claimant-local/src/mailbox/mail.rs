@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Bytes of one mail's text that are kept; the rest is cut off.
 pub const TEXT_MAX_BYTES: usize = 64 * 1024;
 
+/// The headers in which mails carry an idempotency key; the first that is there counts.
+const KEY_HEADERS: [&str; 3] = ["X-Claimant-Key", "Idempotency-Key", "X-Idempotency-Key"];
+
 /// A named value: a header or a tag of a mail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
@@ -17,7 +20,7 @@ pub struct Field {
 }
 
 /// One mail that was accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Mail {
     /// The id that `SendEmail` answered with.
     pub message_id: String,
@@ -35,7 +38,21 @@ pub struct Mail {
     pub text: String,
 }
 
+/// What outlives a mail.
+#[derive(Debug, Clone)]
+pub(crate) struct Accepted {
+    /// Empty where the mail has none.
+    pub(crate) key: String,
+    /// Every recipient.
+    pub(crate) to: String,
+}
+
 impl Mail {
+    /// The idempotency key that it carries, if any.
+    pub(super) fn key(&self) -> Option<&str> {
+        KEY_HEADERS.iter().find_map(|name| self.header(name))
+    }
+
     /// The value of the first header of this name, whatever its case.
     pub fn header(&self, name: &str) -> Option<&str> {
         value_of(&self.headers, name)

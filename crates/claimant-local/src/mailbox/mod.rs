@@ -12,6 +12,8 @@
 //!
 //! An attempt is counted before its answer is decided, and a mail is kept before its answer is delayed: a sender that is killed while it
 //! waits for a slow answer has sent its mail, and the next one sends it twice.
+//!
+//! Of every mail the key and the recipients outlive the mail, so that one that was sent twice is known as such: [`ACCEPTED_MAX`].
 
 mod attempts;
 mod http;
@@ -21,5 +23,6 @@ mod service;
 
 pub use attempts::{ATTEMPTS_MAX, Attempt};
 pub use http::LISTED_MAX;
+pub(crate) use mail::Accepted;
 pub use mail::{Field, Mail, TEXT_MAX_BYTES};
-pub use service::{MAILS_MAX, MAILS_MAX_BYTES, Mailbox, SLOW_DELAY};
+pub use service::{ACCEPTED_MAX, MAILS_MAX, MAILS_MAX_BYTES, Mailbox, SLOW_DELAY};

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::attempts::{Attempt, AttemptLog, UnderWay};
-use super::mail::{Mail, bare_address, value_of};
+use super::mail::{Accepted, Mail, bare_address};
 use crate::faults::Faults;
 use crate::journal::{Journal, Text, What};
 use crate::sync::lock;
-
-/// The headers in which mails carry an idempotency key; the first that is there counts.
-const KEY_HEADERS: [&str; 3] = ["X-Claimant-Key", "Idempotency-Key", "X-Idempotency-Key"];
 
 /// Mails kept; the oldest goes when one more arrives.
 pub const MAILS_MAX: usize = 10_000;
 /// Bytes of text and headers kept over all mails; the oldest go when one more does not fit.
 pub const MAILS_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// Mails whose key and recipients are kept, longer than the mails; past it, or past [`MAILS_MAX_BYTES`] of them, it is not known which
+/// was sent twice.
+pub const ACCEPTED_MAX: usize = 100_000;
 /// How long a `slow…` recipient's answer takes unless set otherwise.
 pub const SLOW_DELAY: Duration = Duration::from_secs(2);
 /// `flaky…` addresses remembered as refused once; past it all are forgotten, and refused once more.
@@ -37,6 +37,8 @@ pub struct Mailbox {
 pub(super) struct Kept {
     pub(super) mails: VecDeque<Mail>,
     bytes: usize,
+    accepted: Vec<Accepted>,
+    accepted_bytes: usize,
     pub(super) received: u64,
     pub(super) attempts: u64,
     refused_once: HashSet<String>,
@@ -84,13 +86,18 @@ impl Mailbox {
 
     /// Writes an answer into the journal.
     pub(super) fn note(&self, mail: &Mail, answer: &'static str) {
-        let key = || KEY_HEADERS.iter().find_map(|name| value_of(&mail.headers, name)).map(Text::from);
-        self.journal.note(|| What::Mail { key: key(), answer }, |event| event);
+        self.journal.note(|| What::Mail { key: mail.key().map(Text::from), answer }, |event| event);
     }
 
     /// What was accepted, oldest first: at most [`MAILS_MAX`] mails and [`MAILS_MAX_BYTES`].
     pub fn mails(&self) -> Vec<Mail> {
         self.kept().mails.iter().cloned().collect()
+    }
+
+    /// The key and the recipients of every mail that was accepted, oldest first; `None` where they are more than are kept.
+    pub(crate) fn accepted(&self) -> Option<Vec<Accepted>> {
+        let kept = self.kept();
+        (kept.accepted.len() as u64 == kept.received).then(|| kept.accepted.clone())
     }
 
     /// How many mails were accepted, kept or not.
@@ -134,9 +141,15 @@ impl Mailbox {
         self.log.begin(&mail.headers)
     }
 
-    pub(super) fn keep(&self, mail: Mail) {
+    pub(crate) fn keep(&self, mail: Mail) {
+        let accepted = Accepted { key: mail.key().unwrap_or_default().to_owned(), to: mail.to.join(", ") };
+        let bytes = accepted.key.len() + accepted.to.len();
         let mut kept = self.kept();
         kept.received += 1;
+        if kept.accepted.len() < ACCEPTED_MAX && kept.accepted_bytes + bytes <= MAILS_MAX_BYTES {
+            kept.accepted_bytes += bytes;
+            kept.accepted.push(accepted);
+        }
         kept.bytes += mail.bytes();
         kept.mails.push_back(mail);
         while kept.mails.len() > MAILS_MAX || kept.bytes > MAILS_MAX_BYTES {

@@ -41,8 +41,7 @@ async fn effects(services: &Services, functions: &[FunctionSpec]) -> Value {
     let of = |effects: &str| {
         functions.iter().filter(|function| sample_of(function, effects)).map(|f| f.name.as_str()).next()
     };
-    let mut kinds =
-        vec![kind(MAILS, of(MAILS), Ok(mails(services))), kind(CHARGES, of(CHARGES), Ok(charges(services)))];
+    let mut kinds = vec![kind(MAILS, of(MAILS), mails(services)), kind(CHARGES, of(CHARGES), Ok(charges(services)))];
     for sample in SAMPLES.iter().filter(|sample| ![MAILS, CHARGES].contains(&sample.effects())) {
         if let Some(function) = functions.iter().find(|function| function.binary == sample.function()) {
             kinds.push(kind(sample.effects(), Some(&function.name), sample.look(services, function).await));
@@ -95,6 +94,40 @@ fn cut(what: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dynamodb::DynamoDb;
+    use crate::faults::Faults;
+    use crate::gateway::Gateway;
+    use crate::journal::Journal;
+    use crate::mailbox::{ACCEPTED_MAX, Field, MAILS_MAX, Mail, Mailbox};
+    use crate::s3::S3;
+    use crate::sqs::Sqs;
+
+    #[test]
+    fn a_mail_is_known_to_be_sent_twice_long_after_it_was_sent() {
+        let services = Services {
+            journal: Journal::off(),
+            faults: Faults::default(),
+            sqs: Sqs::new(),
+            dynamodb: DynamoDb::in_memory().unwrap(),
+            mailbox: Mailbox::new(),
+            gateway: Gateway::new(),
+            s3: S3::new(),
+        };
+        let kind = || kind(MAILS, None, mails(&services));
+        let send = |key: &str| {
+            let headers = vec![Field { name: "X-Claimant-Key".to_owned(), value: key.to_owned() }];
+            services.mailbox.keep(Mail { headers, to: vec!["ada@example.com".to_owned()], ..Mail::default() });
+        };
+        send("first");
+        (0..MAILS_MAX).for_each(|n| send(&n.to_string()));
+        send("first");
+        assert_eq!(
+            kind()["repeated"][0],
+            json!({ "key": "first", "times": 2, "what": ["ada@example.com", "ada@example.com"] })
+        );
+        (0..ACCEPTED_MAX).for_each(|n| send(&n.to_string()));
+        assert!(kind()["problem"].is_string(), "{}", kind()["total"]);
+    }
 
     #[test]
     fn what_happened_twice_is_named() {

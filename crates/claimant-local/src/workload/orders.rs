@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::plan::{Fate, Piece, Plan, Random, Repeat, Request};
 use super::sample::{Effect, Look, Sample, Seen};
+use crate::Error;
 use crate::cloud::Services;
+use crate::mailbox::{ACCEPTED_MAX, Accepted};
 use crate::stack::FunctionSpec;
 
-/// The header by which the function tells which order a mail is for.
-const KEY_HEADER: &str = "X-Claimant-Key";
 /// One address that refuses its first mail for this many orders, and at least one.
 const ORDERS_PER_FLAKY: u32 = 20;
 /// One address that answers late for this many orders, and at least one where there are two orders.
@@ -46,18 +46,23 @@ impl Sample for Orders {
     }
 
     fn look<'a>(&'a self, services: &'a Services, _: &'a FunctionSpec) -> Look<'a> {
-        Box::pin(async move { Ok(mails(services)) })
+        Box::pin(async move { mails(services) })
     }
 }
 
 /// Every mail, whichever function sent it.
-pub(super) fn mails(services: &Services) -> Seen {
-    let mails = services
-        .mailbox
-        .mails()
-        .into_iter()
-        .map(|mail| Effect { key: mail.header(KEY_HEADER).unwrap_or_default().to_owned(), what: mail.to.join(", ") });
-    Seen { effects: mails.collect(), tries: services.mailbox.attempts(), ..Seen::default() }
+///
+/// # Errors
+/// When more were sent than the mailbox can tell of.
+pub(super) fn mails(services: &Services) -> Result<Seen, Error> {
+    let Some(accepted) = services.mailbox.accepted() else {
+        return Err(Error::new(format!(
+            "the local mailbox tells of its first {ACCEPTED_MAX} mails only, and has accepted {}: restart the local cloud",
+            services.mailbox.received()
+        )));
+    };
+    let effects = accepted.into_iter().map(|Accepted { key, to }| Effect { key, what: to });
+    Ok(Seen { effects: effects.collect(), tries: services.mailbox.attempts(), ..Seen::default() })
 }
 
 fn order(i: u32, number: u64, count: u32, random: &mut Random) -> (Piece, Repeat) {
