@@ -25,7 +25,18 @@ type Bucket = BTreeMap<String, Object>;
 pub(super) struct Object {
     pub(super) bytes: Bytes,
     pub(super) etag: String,
+    pub(super) modified_ms: u64,
     pub(super) headers: Vec<(String, String)>,
+}
+
+/// What must be so of the object that is there, for another to be put in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Condition {
+    None,
+    /// There is none.
+    Absent,
+    /// It has this etag.
+    Is(String),
 }
 
 /// Why a request is refused, as S3 says it.
@@ -33,6 +44,7 @@ pub(super) struct Object {
 pub(super) enum Fault {
     NoSuchBucket,
     NoSuchKey,
+    PreconditionFailed,
     /// [`KEPT_MAX_BYTES`] are kept already.
     Full,
 }
@@ -78,10 +90,16 @@ impl S3 {
         buckets.get(bucket).ok_or(Fault::NoSuchBucket)?.get(key).cloned().ok_or(Fault::NoSuchKey)
     }
 
-    pub(super) fn put(&self, bucket: &str, key: String, object: Object) -> Result<(), Fault> {
+    pub(super) fn put(&self, bucket: &str, key: String, object: Object, condition: &Condition) -> Result<(), Fault> {
         let mut buckets = lock(&self.0);
         let kept: usize = buckets.values().flat_map(BTreeMap::values).map(|object| object.bytes.len()).sum();
         let bucket = buckets.get_mut(bucket).ok_or(Fault::NoSuchBucket)?;
+        match (condition, bucket.get(&key)) {
+            (Condition::Is(_), None) => return Err(Fault::NoSuchKey),
+            (Condition::Is(etag), Some(there)) if *etag != there.etag => return Err(Fault::PreconditionFailed),
+            (Condition::Absent, Some(_)) => return Err(Fault::PreconditionFailed),
+            _ => {}
+        }
         let replaced = bucket.get(&key).map_or(0, |object| object.bytes.len());
         if kept - replaced + object.bytes.len() > KEPT_MAX_BYTES {
             return Err(Fault::Full);

@@ -1,5 +1,7 @@
 //! S3 over HTTP: the requests and answers of single objects.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
@@ -13,12 +15,25 @@ use md5::Md5;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
-use super::buckets::{Fault, KEPT_MAX_BYTES, OBJECT_MAX_BYTES, Object, S3};
+use super::buckets::{Condition, Fault, KEPT_MAX_BYTES, OBJECT_MAX_BYTES, Object, S3};
 use crate::arn::ACCOUNT_ID;
+use crate::clock::wall_clock_ms;
 use crate::{Error, endpoint};
 
-/// The headers of an object that are kept: its type, what its sender says of it, and its checksums.
-const KEPT_PREFIXES: [&str; 3] = ["content-type", "x-amz-meta-", "x-amz-checksum-"];
+/// The headers of an object that are kept: what it is, what its sender says of it, and its checksums.
+const KEPT: [HeaderName; 6] = [
+    header::CACHE_CONTROL,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_TYPE,
+    header::EXPIRES,
+];
+const KEPT_PREFIXES: [&str; 2] = ["x-amz-meta-", CHECKSUM];
+const CHECKSUM: &str = "x-amz-checksum-";
+
+/// The conditions that a put may have.
+const CONDITIONS_OF_PUT: [HeaderName; 2] = [header::IF_MATCH, header::IF_NONE_MATCH];
 
 /// The query parameters that the SDKs add and that mean nothing here.
 const NAMES_OF_OPERATION: &str = "x-id=";
@@ -61,6 +76,11 @@ async fn of_object(
     if text(&headers, "x-amz-expected-bucket-owner").is_some_and(|owner| owner != ACCOUNT_ID) {
         return refusal(StatusCode::FORBIDDEN, "AccessDenied", "the bucket belongs to another account");
     }
+    let is_condition = |name: &str| name.starts_with("if-") || name.starts_with("x-amz-if-");
+    let mut conditions = headers.keys().filter(|name| is_condition(name.as_str()));
+    if let Some(name) = conditions.find(|name| method != Method::PUT || !CONDITIONS_OF_PUT.contains(name)) {
+        return not_here(&method, name.as_str());
+    }
     let done = match method {
         Method::GET | Method::HEAD => s3.get(&bucket, &key).map(|object| {
             s3.note("GET", &bucket, &key);
@@ -71,24 +91,16 @@ async fn of_object(
             StatusCode::NO_CONTENT.into_response()
         }),
         Method::PUT if headers.contains_key("x-amz-copy-source") => return not_here(&method, "CopyObject"),
-        Method::PUT => match body {
-            Ok(bytes) => match object(bytes, &headers) {
-                Ok(object) => {
-                    let answer = ([(header::ETAG, object.etag.clone())], answered(&object.headers)).into_response();
-                    s3.put(&bucket, key.clone(), object).map(|()| {
-                        s3.note("PUT", &bucket, &key);
-                        answer
-                    })
-                }
-                Err(refusal) => return *refusal,
-            },
-            Err(_) => {
-                return refusal(
-                    StatusCode::BAD_REQUEST,
-                    "EntityTooLarge",
-                    &format!("an object has at most {OBJECT_MAX_BYTES} bytes here"),
-                );
+        Method::PUT => match put(body, &headers) {
+            Ok((object, condition)) => {
+                let answer =
+                    ([(header::ETAG, object.etag.clone())], answered(&object.headers, is_checksum)).into_response();
+                s3.put(&bucket, key.clone(), object, &condition).map(|()| {
+                    s3.note("PUT", &bucket, &key);
+                    answer
+                })
             }
+            Err(refusal) => return *refusal,
         },
         _ => return not_here(&method, "objects"),
     };
@@ -99,6 +111,11 @@ async fn of_object(
             "there is no such bucket: the template has none of this name",
         ),
         Fault::NoSuchKey => refusal(StatusCode::NOT_FOUND, "NoSuchKey", "the specified key does not exist"),
+        Fault::PreconditionFailed => refusal(
+            StatusCode::PRECONDITION_FAILED,
+            "PreconditionFailed",
+            "at least one of the preconditions that you specified did not hold",
+        ),
         Fault::Full => refusal(
             StatusCode::SERVICE_UNAVAILABLE,
             "SlowDown",
@@ -107,7 +124,20 @@ async fn of_object(
     })
 }
 
-/// Returns what a request puts, whose digests are right.
+/// Returns what a request puts, and under which condition.
+fn put(body: Result<Bytes, BytesRejection>, headers: &HeaderMap) -> Result<(Object, Condition), Box<Response>> {
+    let condition = match (text(headers, "if-match"), text(headers, "if-none-match")) {
+        (None, None) => Condition::None,
+        (None, Some("*")) => Condition::Absent,
+        (Some(etag), None) if etag != "*" => Condition::Is(format!("\"{}\"", etag.trim_matches('"'))),
+        _ => return Err(Box::new(not_here(&Method::PUT, "conditions other than If-Match: ETAG and If-None-Match: *"))),
+    };
+    let too_large = format!("an object has at most {OBJECT_MAX_BYTES} bytes here");
+    let bytes = body.map_err(|_| Box::new(refusal(StatusCode::BAD_REQUEST, "EntityTooLarge", &too_large)))?;
+    Ok((object(bytes, headers)?, condition))
+}
+
+/// Returns an object whose digests are right.
 fn object(bytes: Bytes, headers: &HeaderMap) -> Result<Object, Box<Response>> {
     let chunked = text(headers, "content-encoding").is_some_and(|encoding| encoding.contains("aws-chunked"));
     let sha256 = text(headers, "x-amz-content-sha256").unwrap_or_default();
@@ -115,34 +145,47 @@ fn object(bytes: Bytes, headers: &HeaderMap) -> Result<Object, Box<Response>> {
         return Err(Box::new(not_here(&Method::PUT, "aws-chunked")));
     }
     let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    if sha256.len() == 64 && sha256 != hex(&Sha256::digest(&bytes)) {
+    let digest = Sha256::digest(&bytes);
+    if sha256.len() == 64 && sha256 != hex(&digest) {
         return Err(Box::new(refusal(
             StatusCode::BAD_REQUEST,
             "XAmzContentSHA256Mismatch",
             "the body is not what x-amz-content-sha256 says",
         )));
     }
+    if text(headers, "x-amz-checksum-sha256").is_some_and(|given| given != STANDARD.encode(digest)) {
+        let why = "the body is not what x-amz-checksum-sha256 says";
+        return Err(Box::new(refusal(StatusCode::BAD_REQUEST, "BadDigest", why)));
+    }
     let md5 = Md5::digest(&bytes);
     if text(headers, "content-md5").is_some_and(|given| given != STANDARD.encode(md5)) {
         return Err(Box::new(refusal(StatusCode::BAD_REQUEST, "BadDigest", "the body is not what Content-MD5 says")));
     }
-    let kept = |name: &str| KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    let headers = headers.iter().filter(|(name, _)| kept(name.as_str()));
+    let kept =
+        |name: &HeaderName| KEPT.contains(name) || KEPT_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix));
+    let headers = headers.iter().filter(|(name, _)| kept(name));
     let headers = headers.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
-    Ok(Object { etag: format!("\"{}\"", hex(&md5)), bytes, headers: headers.collect() })
+    let etag = format!("\"{}\"", hex(&md5));
+    Ok(Object { etag, modified_ms: wall_clock_ms(), bytes, headers: headers.collect() })
 }
 
 /// The checksums only where the request asks for them.
 fn found(object: Object, asked: &HeaderMap) -> Response {
     let with_checksums = text(asked, "x-amz-checksum-mode").is_some_and(|mode| mode == "ENABLED");
-    let shown = |name: &str| with_checksums || !name.starts_with("x-amz-checksum-");
-    let headers: Vec<_> = object.headers.into_iter().filter(|(name, _)| shown(name)).collect();
-    ([(header::ETAG, object.etag)], answered(&headers), Body::from(object.bytes)).into_response()
+    let headers = answered(&object.headers, |name| with_checksums || !is_checksum(name));
+    let modified = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(object.modified_ms));
+    let own = [(header::ETAG, object.etag), (header::LAST_MODIFIED, modified)];
+    (own, headers, Body::from(object.bytes)).into_response()
 }
 
-fn answered(headers: &[(String, String)]) -> HeaderMap {
+fn is_checksum(name: &str) -> bool {
+    name.starts_with(CHECKSUM)
+}
+
+fn answered(headers: &[(String, String)], shown: impl Fn(&str) -> bool) -> HeaderMap {
+    let headers = headers.iter().filter(|(name, _)| shown(name));
     // Each was in a request: it is a header.
-    headers.iter().filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.parse().ok()?))).collect()
+    headers.filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.parse().ok()?))).collect()
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

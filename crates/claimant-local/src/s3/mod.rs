@@ -1,9 +1,18 @@
 //! An S3 endpoint that keeps objects in memory: as much of S3 as payloads outside of their messages need.
 //!
 //! `PutObject`, `GetObject`, `HeadObject`, `DeleteObject`, with paths (`/bucket/key`), which the AWS SDKs use for an endpoint whose host is
-//! an address. Checksums are kept and returned, `x-amz-content-sha256` and `Content-MD5` are checked, and so is the expected owner of
-//! the bucket. Everything else is refused by name: lists, copies, versions, uploads in parts, bodies in chunks (`aws-chunked`),
-//! events to queues. A range is not honoured; the whole object is the answer, as HTTP allows.
+//! an address. A put may depend on what is there: `If-None-Match: *`, `If-Match: ETAG`. Checksums are kept and returned;
+//! `x-amz-content-sha256`, `x-amz-checksum-sha256` and `Content-MD5` are checked, and so is the expected owner of the bucket. Every other
+//! request is refused by name: lists, copies, versions, uploads in parts, bodies in chunks (`aws-chunked`), other conditions (`If-…`).
+//!
+//! Accepted, and otherwise than at AWS:
+//!
+//! | what | here |
+//! | --- | --- |
+//! | checksums other than SHA-256 (CRC32, …) | kept and returned; a wrong one is not found |
+//! | a range | not honoured: the whole object is the answer, as HTTP allows |
+//! | encryption, storage class, tags, access lists of a put | without effect |
+//! | events to queues | there are none |
 //!
 //! | module | holds |
 //! | --- | --- |

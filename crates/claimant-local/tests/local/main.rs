@@ -11,6 +11,7 @@ mod hostile;
 mod lambda;
 mod mailbox;
 mod mapping;
+mod s3;
 mod sqs;
 mod support;
 mod templates;

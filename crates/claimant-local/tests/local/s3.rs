@@ -1,0 +1,102 @@
+//! The S3 endpoint, request by request. With the real SDK it is tested in `claimant-s3`.
+
+use claimant_local::s3::S3;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+struct Bucket {
+    s3: S3,
+    address: String,
+}
+
+async fn bucket() -> Bucket {
+    let s3 = S3::new();
+    s3.create_bucket("b");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(s3.clone().serve(listener, std::future::pending()));
+    Bucket { s3, address }
+}
+
+impl Bucket {
+    /// Asks for the object `k`; returns the status and the whole answer in small letters.
+    async fn ask(&self, method: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        let length = body.len();
+        let head = format!(
+            "{method} /b/k HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\nconnection: close\r\n",
+            self.address
+        );
+        stream.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        (answer[9..12].parse().unwrap(), answer.to_ascii_lowercase())
+    }
+
+    fn body(&self) -> String {
+        String::from_utf8(self.s3.object("b", "k").unwrap_or_default()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_put_with_a_condition_is_one() {
+    let bucket = bucket().await;
+    let etag = "\"0cc175b9c0f1b6a831c399e269772661\""; // of "a"
+    let of_a = format!("If-Match: {etag}\r\n");
+    // (the condition, what is put, the status, the error, what is there afterwards)
+    for (condition, put, status, error, there) in [
+        (of_a.as_str(), "x", 404, "nosuchkey", ""),
+        ("If-None-Match: *\r\n", "a", 200, "", "a"),
+        ("If-None-Match: *\r\n", "x", 412, "preconditionfailed", "a"),
+        ("If-Match: \"other\"\r\n", "x", 412, "preconditionfailed", "a"),
+        (&of_a, "b", 200, "", "b"),
+        (&of_a, "x", 412, "preconditionfailed", "b"),
+        ("If-Match: *\r\n", "x", 501, "notimplemented", "b"),
+        ("", "c", 200, "", "c"),
+        (&format!("If-None-Match: {etag}\r\n"), "x", 501, "notimplemented", "c"),
+        ("If-Unmodified-Since: Thu, 01 Jan 2026 00:00:00 GMT\r\n", "x", 501, "if-unmodified-since", "c"),
+    ] {
+        let (found, answer) = bucket.ask("PUT", condition, put).await;
+        assert_eq!((found, bucket.body().as_str()), (status, there), "{condition} {put}: {answer}");
+        assert!(answer.contains(error), "{condition} {put}: {answer}");
+    }
+    for method in ["GET", "DELETE"] {
+        let (status, answer) = bucket.ask(method, "If-Match: \"other\"\r\n", "").await;
+        assert!(status == 501 && answer.contains("if-match") && bucket.body() == "c", "{method}: {answer}");
+    }
+    assert_eq!(bucket.ask("HEAD", "If-None-Match: *\r\n", "").await.0, 501);
+}
+
+#[tokio::test]
+async fn what_a_sender_says_of_an_object_is_kept() {
+    let bucket = bucket().await;
+    let said = [
+        "content-type: text/x",
+        "content-encoding: gzip",
+        "content-disposition: attachment",
+        "content-language: de",
+        "cache-control: no-cache",
+        "expires: thu, 01 jan 2026 00:00:00 gmt",
+        "x-amz-meta-of: m-1",
+    ];
+    let headers: String = said.iter().map(|header| format!("{header}\r\n")).collect();
+    let (status, put) = bucket.ask("PUT", &headers, "a").await;
+    // What is encoded is the object, not the answer.
+    assert!(status == 200 && !put.contains("content-encoding"), "{put}");
+    for method in ["GET", "HEAD"] {
+        let (_, got) = bucket.ask(method, "", "").await;
+        for header in said.into_iter().chain(["last-modified: "]) {
+            assert!(got.contains(header), "{method} {header}: {got}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_what_its_sha256_says_is_refused() {
+    let bucket = bucket().await;
+    for (given, expected) in [("ypeBEsobvcr6wjGzmiPcTaeG7/gUfE5yuYB3ha/uSLs=", 200), ("ypeB", 400)] {
+        let (status, answer) = bucket.ask("PUT", &format!("x-amz-checksum-sha256: {given}\r\n"), "a").await;
+        assert_eq!(status, expected, "{answer}");
+        assert!(status == 200 || answer.contains("baddigest"), "{answer}");
+    }
+}
