@@ -2,7 +2,7 @@
 //!
 //! The endpoints check no credentials, so a web page must not reach them through the browser that shows it. A page can have its
 //! own name resolve to 127.0.0.1 (DNS rebinding): its requests name that host. Or it sends requests to 127.0.0.1 from another
-//! origin: its requests name that origin.
+//! origin: its requests name that origin, or else the site that they come from.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -19,6 +19,12 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::Error;
+
+/// How a browser says whether the page that asks is of the same site as the endpoint; no page can change it.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// A page of this machine, or no page: the address was typed in, say.
+const OWN_SITES: [&str; 3] = ["same-origin", "same-site", "none"];
 
 /// How much of a refused name is shown, in characters.
 const SHOWN_MAX: usize = 100;
@@ -68,9 +74,14 @@ fn refusal(headers: &HeaderMap) -> Option<String> {
         ));
     }
     let loopback = |origin: &str| origin.split_once("://").is_some_and(|(_, host)| is_loopback(host));
-    let origin = foreign(headers, &header::ORIGIN, loopback)?;
+    let from = match foreign(headers, &header::ORIGIN, loopback) {
+        Some(origin) => format!("of {origin}"),
+        None if headers.contains_key(header::ORIGIN) => return None,
+        // Without an origin a browser asks for images and follows links, and each GET of a runtime API takes an event.
+        None => format!("of another site ({})", foreign(headers, &SITE, |site| OWN_SITES.contains(&site))?),
+    };
     Some(format!(
-        "the request is from a page of {origin}: the local cloud answers only pages from 127.0.0.1, [::1] and localhost"
+        "the request is from a page {from}: the local cloud answers only pages from 127.0.0.1, [::1] and localhost"
     ))
 }
 
@@ -146,5 +157,26 @@ mod tests {
             assert!(asked(origin).is_some_and(|why| why.contains(origin)), "{origin}");
         }
         assert_eq!(refusal(&HeaderMap::new()), None);
+    }
+
+    /// A page of another site can ask without an origin: by an image, a link, a form that is a GET.
+    #[test]
+    fn sites() {
+        let asked = |site: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "127.0.0.1:1".parse().unwrap());
+            headers.insert("sec-fetch-site", site.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            refusal(&headers)
+        };
+        let own = Some("http://localhost:3000");
+        for (site, origin) in [("same-origin", None), ("none", None), ("same-site", None), ("cross-site", own)] {
+            assert_eq!(asked(site, origin), None, "{site}");
+        }
+        for (site, origin) in [("cross-site", None), ("cross-site", Some("https://evil.example")), ("", None)] {
+            assert!(asked(site, origin).is_some(), "{site}");
+        }
     }
 }
