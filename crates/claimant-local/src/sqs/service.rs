@@ -112,7 +112,7 @@ impl Sqs {
     ///
     /// # Errors
     ///
-    /// If the queue does not exist or is deleted during the wait, or a standard queue has 120,000 messages in flight.
+    /// If the queue does not exist or is deleted during the wait, or, without a wait, a standard queue has 120,000 messages in flight.
     pub async fn receive(&self, queue: &str, max: usize, wait: Duration) -> Result<Vec<Received>, Error> {
         Ok(self.poll(queue, max, None, Some(wait)).await?)
     }
@@ -201,7 +201,12 @@ impl Sqs {
             changed.as_mut().enable();
             let (wait, next_change) = {
                 let (mut account, now_ms) = (self.account(), self.now_ms());
-                let received = account.receive(now_ms, queue, max, visibility)?;
+                let wait = wait.unwrap_or(account.queue(queue)?.attributes.settings.receive_wait);
+                let received = match account.receive(now_ms, queue, max, visibility) {
+                    // Too many in flight: SQS says so to short polls only.
+                    Err(fault) if fault.code == Code::OverLimit && !wait.is_zero() => Vec::new(),
+                    received => received?,
+                };
                 if !received.is_empty() {
                     return Ok(received);
                 }
@@ -209,7 +214,6 @@ impl Sqs {
                 let queue = account.queue(queue)?;
                 let next_change_ms = queue.next_change_ms().into_iter().chain(next_move_ms).min();
                 let next_change_ms = next_change_ms.map(|at_ms| at_ms.saturating_sub(now_ms));
-                let wait = wait.unwrap_or(queue.attributes.settings.receive_wait);
                 // At least a millisecond, lest a clock that lags behind the timer makes this a busy loop.
                 (wait, next_change_ms.map(|ms| Duration::from_millis(ms.max(1))))
             };

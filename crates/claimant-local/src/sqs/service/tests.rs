@@ -15,6 +15,8 @@ fn elapsed_ms(sqs: &Sqs) -> u64 {
     sqs.now_ms()
 }
 
+const IN_FLIGHT_MAX: usize = 120_000;
+
 const WAIT: Duration = Duration::from_secs(20);
 
 fn grouped(body: &str) -> NewMessage {
@@ -66,6 +68,27 @@ async fn a_long_poll_wakes_for_what_becomes_receivable() {
         assert_eq!(waiter.await.unwrap().len(), 1, "case {number}");
         assert_eq!(elapsed_ms(&sqs), *expected_ms, "case {number}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_poll_waits_where_too_many_are_in_flight() {
+    let sqs = paused();
+    for _ in 0..=IN_FLIGHT_MAX {
+        sqs.send("orders", NewMessage::new("a")).unwrap();
+    }
+    let held = sqs.poll("orders", IN_FLIGHT_MAX, Some(Duration::from_secs(60)), None).await.unwrap();
+    assert_eq!(held.len(), IN_FLIGHT_MAX);
+    // A short poll says so.
+    let refused = sqs.poll("orders", 1, None, Some(Duration::ZERO)).await.unwrap_err();
+    assert_eq!(refused.code, Code::OverLimit);
+    assert_eq!(sqs.receive("orders", 1, WAIT).await.unwrap(), []);
+    let waiter = tokio::spawn({
+        let sqs = sqs.clone();
+        async move { sqs.receive("orders", 1, WAIT).await.unwrap().len() }
+    });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    sqs.delete("orders", &held[0].receipt_handle).unwrap();
+    assert_eq!((waiter.await.unwrap(), elapsed_ms(&sqs)), (1, 22_000));
 }
 
 #[tokio::test(start_paused = true)]
