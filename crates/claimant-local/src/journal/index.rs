@@ -36,6 +36,8 @@ impl Index {
             match self.messages.get_mut(id) {
                 Some(entry) if entry.events.back() != Some(&seq) => entry.events.push_back(seq),
                 Some(_) => {}
+                // A function writes what it likes: what a line names is a message only where something else is about it.
+                None if event.is_line() => {}
                 None => {
                     let entry = Entry { id: id.clone(), first: seq, events: VecDeque::from([seq]), keys: Vec::new() };
                     self.order.insert(seq, id.clone());

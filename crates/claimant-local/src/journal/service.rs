@@ -267,6 +267,17 @@ mod tests {
     }
 
     #[test]
+    fn a_line_makes_no_message_of_what_it_names() {
+        let journal = Journal::new();
+        journal.write(|| line(1, "a"));
+        assert_eq!((journal.totals().messages, journal.totals().lines), (0, 1));
+        journal.write(|| sent(2, "a"));
+        journal.write(|| line(3, "a"));
+        assert_eq!(journal.messages_before(u64::MAX, 9), [(2, "a".into())]);
+        assert_eq!(seqs(&journal.of_message("a")), [2, 3]);
+    }
+
+    #[test]
     fn an_event_of_many_messages_is_with_each_of_them_once() {
         let journal = Journal::new();
         let messages = ["a", "b", "a"].into_iter().collect();
