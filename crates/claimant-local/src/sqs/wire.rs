@@ -1,11 +1,11 @@
 //! The shapes of requests and answers as the AWS JSON 1.0 protocol spells them.
 //!
-//! Every field may be absent: what is missing is reported as SQS does it, by the action that needs it.
+//! Every field may be absent or `null`: what is missing is reported as SQS does it, by the action that needs it.
 
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::fault::{Code, Fault};
 
@@ -30,32 +30,46 @@ pub(super) fn to_json(answer: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(answer).expect("the answers are structs and maps with text keys")
 }
 
+/// Reads a field whose value may be `null`, which is the same as no field.
+fn absent_where_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(field: D) -> Result<T, D::Error> {
+    Option::deserialize(field).map(Option::unwrap_or_default)
+}
+
 /// What most actions ask: a queue, and what they need beside it.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct QueueRequest {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) queue_url: String,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) attributes: Text,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) attribute_names: Vec<String>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) tags: Text,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) tag_keys: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct NameRequest {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) queue_name: String,
     #[serde(rename = "QueueOwnerAWSAccountId")]
     pub(super) queue_owner_aws_account_id: Option<String>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) attributes: Text,
-    #[serde(rename = "tags")]
+    #[serde(rename = "tags", deserialize_with = "absent_where_null")]
     pub(super) tags: Text,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct ListRequest {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) queue_url: String,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) queue_name_prefix: String,
     pub(super) max_results: Option<i64>,
     pub(super) next_token: Option<String>,
@@ -65,10 +79,12 @@ pub(super) struct ListRequest {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct MoveRequest {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) source_arn: String,
     pub(super) destination_arn: Option<String>,
     pub(super) max_number_of_messages_per_second: Option<i64>,
     pub(super) max_results: Option<i64>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) task_handle: String,
 }
 
@@ -76,25 +92,34 @@ pub(super) struct MoveRequest {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct SendRequest {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) id: String,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) queue_url: String,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) message_body: String,
     pub(super) delay_seconds: Option<i64>,
     pub(super) message_group_id: Option<String>,
     pub(super) message_deduplication_id: Option<String>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) message_attributes: BTreeMap<String, Attribute>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) message_system_attributes: BTreeMap<String, Attribute>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct ReceiveRequest {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) queue_url: String,
     pub(super) max_number_of_messages: Option<i64>,
     pub(super) visibility_timeout: Option<i64>,
     pub(super) wait_time_seconds: Option<i64>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) attribute_names: Vec<String>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) message_system_attribute_names: Vec<String>,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) message_attribute_names: Vec<String>,
     pub(super) receive_request_attempt_id: Option<String>,
 }
@@ -103,18 +128,21 @@ pub(super) struct ReceiveRequest {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct ReceiptRequest {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) id: String,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) queue_url: String,
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) receipt_handle: String,
     pub(super) visibility_timeout: Option<i64>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", bound = "T: Deserialize<'de>")]
 pub(super) struct BatchRequest<T> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_where_null")]
     pub(super) queue_url: String,
-    #[serde(default = "Vec::new")]
+    #[serde(default, deserialize_with = "absent_where_null")]
     pub(super) entries: Vec<T>,
 }
 
@@ -122,6 +150,7 @@ pub(super) struct BatchRequest<T> {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct Attribute {
+    #[serde(deserialize_with = "absent_where_null")]
     pub(super) data_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) string_value: Option<String>,

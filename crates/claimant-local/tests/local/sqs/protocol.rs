@@ -46,3 +46,28 @@ async fn requests_that_no_sdk_makes() {
         assert!(!answer.contains("secret"), "{answer}");
     }
 }
+
+#[tokio::test]
+async fn a_null_is_what_is_absent() {
+    let local = Local::start().await;
+    let url = local.url("orders");
+    for (action, body) in [
+        ("CreateQueue", r#"{"QueueName":"other","Attributes":null,"tags":null}"#.to_owned()),
+        ("GetQueueAttributes", format!(r#"{{"QueueUrl":"{url}","AttributeNames":null}}"#)),
+        (
+            "SendMessage",
+            format!(r#"{{"QueueUrl":"{url}","MessageBody":"a","DelaySeconds":null,"MessageAttributes":null}}"#),
+        ),
+        ("ReceiveMessage", format!(r#"{{"QueueUrl":"{url}","AttributeNames":null,"MessageAttributeNames":null}}"#)),
+    ] {
+        let answer = local.raw(&format!("AmazonSQS.{action}"), &body).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{action}: {answer}");
+    }
+    for (action, body, hint) in [
+        ("SendMessageBatch", format!(r#"{{"QueueUrl":"{url}","Entries":null}}"#), "EmptyBatchRequest"),
+        ("SendMessage", r#"{"QueueUrl":null}"#.to_owned(), "MissingRequiredParameterException"),
+    ] {
+        let answer = local.raw(&format!("AmazonSQS.{action}"), &body).await;
+        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains(hint), "{action}: {answer}");
+    }
+}
