@@ -29,6 +29,7 @@ impl Told<'_> {
                 )
             }
             (None, Some((_, how))) => self.cut_off(receive, how),
+            (None, None) if receive.details.filtered => "no function was called for it".to_owned(),
             (None, None) if receive.is_open(self.now) => match receive.claim() {
                 Some(_) => "the handler runs now".to_owned(),
                 None => "it is with its function now".to_owned(),
@@ -47,7 +48,8 @@ impl Told<'_> {
                 2 => "; another message was in its batch",
                 _ => "; other messages were in its batch",
             };
-            return format!("{} before this message was started{neighbours}", died(receive, how));
+            let when = if self.has_lines() { " before this message was started" } else { "" };
+            return format!("{}{when}{neighbours}", died(receive, how));
         }
         let did: Vec<_> = receive.effects.iter().filter(|(_, refused)| !refused).map(|(did, _)| *did).collect();
         match did.as_slice() {
@@ -98,6 +100,12 @@ impl Told<'_> {
             "empty" => "its envelope held no event, so there was nothing to do".to_owned(),
             other => format!("it ended as {other}{why}"),
         }
+    }
+
+    /// Whether the engine's lines are among the facts: only then is what they do not say known.
+    fn has_lines(&self) -> bool {
+        let mut all = std::iter::once(&self.life).chain(self.others).flat_map(|life| &life.receives);
+        all.any(|receive| !receive.claims.is_empty() || receive.finished.is_some())
     }
 
     /// Which claim was taken over, and after what, if one was.

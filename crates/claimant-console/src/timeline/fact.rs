@@ -109,6 +109,12 @@ pub enum What {
     },
     /// Its queue kept it no longer.
     Expired,
+    /// The event source mapping deletes it, since it fits no filter.
+    Filtered,
+    /// Its queue was emptied.
+    Purged,
+    /// Its queue was deleted.
+    QueueDeleted,
     /// A line of a log.
     Line(Line),
 }

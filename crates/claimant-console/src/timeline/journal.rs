@@ -85,9 +85,12 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
             one(What::Received { queue, count: *count, hidden_until: time(*hidden_until_ms) })
         }
         Happened::Hidden { until_ms } => one(What::Hidden { until: time(*until_ms) }),
-        Happened::Deleted | Happened::Filtered => one(What::Deleted),
+        Happened::Deleted => one(What::Deleted),
+        Happened::Filtered => one(What::Filtered),
         Happened::DeadLettered { .. } => one(What::Moved { to: queue }),
-        Happened::Expired | Happened::Purged => one(What::Expired),
+        Happened::Expired => one(What::Expired),
+        Happened::Purged => one(What::Purged),
+        Happened::QueueDeleted => one(What::QueueDeleted),
         Happened::Claimed(claimed) => one(What::Claimed(Claim {
             consumer: claimed.consumer.to_string(),
             owner: claimed.owner.to_string(),
@@ -185,6 +188,14 @@ fn charge(answer: &str) -> What {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fits_no_filter_is_deleted_once() {
+        let events =
+            [Happened::Filtered, Happened::Deleted].map(|what| Event::new(1, what).message("a").queue(&"q".into()));
+        let told: Vec<_> = facts(&events, &BTreeSet::from(["a"])).into_iter().map(|fact| fact.what).collect();
+        assert_eq!(told, [What::Filtered, What::Deleted]);
+    }
 
     #[test]
     fn a_fault_that_acts_again_and_again_is_one_fact() {

@@ -32,6 +32,8 @@ pub(super) enum End<'a> {
     /// To this queue, under this id.
     Redriven(&'a str, &'a str),
     Expired,
+    Purged,
+    QueueDeleted,
 }
 
 /// One receive of a message.
@@ -62,6 +64,8 @@ pub(super) struct Details<'a> {
     pub(super) frozen: bool,
     /// What a fault did to its process last.
     pub(super) broken: Option<Broken>,
+    /// Whether the mapping deletes it, since it fits no filter.
+    pub(super) filtered: bool,
 }
 
 /// What a fault did to a process.
@@ -91,7 +95,8 @@ impl<'a> Receive<'a> {
 
     /// Returns whether it is under way: nothing has ended it, and its visibility timeout has not ended.
     pub(super) fn is_open(&self, now: Timestamp) -> bool {
-        self.finished.is_none() && self.failed.is_none() && now < self.hidden_until
+        let ended = self.finished.is_some() || self.failed.is_some() || self.details.filtered;
+        !ended && now < self.hidden_until
     }
 
     /// Returns whether its claim is honoured at this time, as far as the facts tell.
@@ -135,6 +140,8 @@ impl<'a> Life<'a> {
             What::Moved { to } => self.end = Some((fact.at, End::Moved(to))),
             What::Redriven { to, copy } => self.end = Some((fact.at, End::Redriven(to, copy))),
             What::Expired => self.end = Some((fact.at, End::Expired)),
+            What::Purged => self.end = Some((fact.at, End::Purged)),
+            What::QueueDeleted => self.end = Some((fact.at, End::QueueDeleted)),
             What::Finished(finished) => {
                 if let Some(receive) = self.receive_of(finished.receive) {
                     receive.finished = Some((fact.at, finished));
@@ -218,6 +225,7 @@ impl<'a> Receive<'a> {
                 self.details.broken = self.details.broken.or(Some(Broken::Frozen));
             }
             What::Resumed => self.details.frozen = false,
+            What::Filtered => self.details.filtered = true,
             What::Line(line) => self.details.reason = line.reason.as_deref().or(self.details.reason),
             _ => {}
         }

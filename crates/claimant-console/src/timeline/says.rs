@@ -64,6 +64,10 @@ impl Told<'_> {
             Some((_, End::Redriven(..))) => Standing::Redriven,
             Some((_, End::Expired)) => Standing::Expired,
             Some((_, End::Discarded)) => Standing::Deleted,
+            Some((_, End::Purged | End::QueueDeleted)) => match last.and_then(Receive::outcome) {
+                Some("completed" | "duplicate" | "empty" | "ignored") => Standing::Done,
+                _ => Standing::Deleted,
+            },
             None if self.life.is_dead_letter() => match self.original().and_then(|life| life.last()?.outcome()) {
                 Some("parked") => Standing::Parked,
                 _ => Standing::DeadLettered,
@@ -156,17 +160,28 @@ impl Told<'_> {
                     self.at()
                 )
             }
-            Standing::Deleted if matches!(self.life.end, Some((_, End::Discarded))) => {
-                format!(
-                    "deleted from its dead-letter queue at {}: it was discarded, or sent back as a new message",
-                    self.at()
-                )
+            Standing::Deleted => self.deleted(last),
+        }
+    }
+
+    fn deleted(&self, last: Option<&Receive<'_>>) -> String {
+        let at = self.at();
+        match self.life.end {
+            Some((_, End::Discarded)) => {
+                format!("deleted from its dead-letter queue at {at}: it was discarded, or sent back as a new message")
             }
-            Standing::Deleted if last.is_none() => format!("deleted at {}, before a function received it", self.at()),
-            Standing::Deleted if last.is_some_and(|last| last.finished.is_none() && last.failed.is_none()) => {
-                format!("deleted at {}: its function reported it as done, and logged nothing of it", self.at())
-            }
-            Standing::Deleted => format!("deleted by hand at {}", self.at()),
+            Some((_, End::Purged)) => format!("deleted at {at}: its queue was emptied"),
+            Some((_, End::QueueDeleted)) => format!("deleted at {at}, with its queue"),
+            _ => match last {
+                None => format!("deleted at {at}, before a function received it"),
+                Some(last) if last.details.filtered => {
+                    format!("deleted at {at}: it fits no filter of the event source mapping")
+                }
+                Some(last) if last.finished.is_none() && last.failed.is_none() => {
+                    format!("deleted at {at}: its function reported it as done, and logged nothing of it")
+                }
+                Some(_) => format!("deleted by hand at {at}"),
+            },
         }
     }
 

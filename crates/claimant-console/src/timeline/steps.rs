@@ -129,7 +129,7 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
     for fact in own.by_ref() {
         match &fact.what {
             What::Finished(finished) => outcome = Some(finished.outcome.as_str()),
-            What::BatchFailed(_) => outcome = Some("died"),
+            What::BatchFailed(BatchEnd::Died(_) | BatchEnd::TimedOut) => outcome = Some("died"),
             What::Received { .. } => break,
             What::Sent { delayed_until, .. } => {
                 let delayed = delayed_until.map(|_| (fact.at, "delayed by its sender".to_owned()));
@@ -148,7 +148,8 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
         Some("rate_limited") => "for its turn within the limit of the system that its handler calls",
         Some("not_started") => "for an invocation that has time for it",
         Some("rejected" | "conflict" | "parked") => "to be received once more, on its way to the dead-letter queue",
-        _ => "for the end of its visibility timeout: nothing else brings a message back whose process died",
+        Some("died") => "for the end of its visibility timeout: nothing else brings a message back whose process died",
+        _ => "for the end of its visibility timeout",
     };
     from.map(|from| (from, why.to_owned()))
 }
@@ -224,6 +225,9 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
             (Kind::Queue, format!("Sent back to {to}"), Some(format!("as message {}", short(copy))))
         }
         What::Expired => (Kind::Failed, "Expired: its queue keeps it no longer".to_owned(), None),
+        What::Filtered => (Kind::Queue, "Fits no filter of its event source mapping".to_owned(), None),
+        What::Purged => (Kind::Queue, "Deleted: its queue was emptied".to_owned(), None),
+        What::QueueDeleted => (Kind::Queue, "Deleted with its queue".to_owned(), None),
         What::Line(line) => {
             let level = line.level.as_ref().map_or_else(String::new, |level| format!("{level} "));
             (Kind::Log, format!("{level}{}", line.text), line.reason.clone())

@@ -555,6 +555,34 @@ fn messages_that_no_function_runs_any_more() {
             &["Lost at 12:00:09: its queue keeps messages no longer than that, and its work was not done."],
         ),
         row(
+            "fits no filter",
+            story()
+                .sent(0, "a")
+                .add(1, "a", What::Received { queue: "OrderQueue".into(), count: 1, hidden_until: s(31) })
+                .add(1, "a", What::Filtered)
+                .deleted(1, "a"),
+            40,
+            Deleted,
+            &[
+                "Deleted at 12:00:01: it fits no filter of the event source mapping.",
+                "It was received once: no function was called for it.",
+            ],
+        ),
+        row(
+            "purged",
+            story().sent(0, "a").add(9, "a", What::Purged),
+            10,
+            Deleted,
+            &["Deleted at 12:00:09: its queue was emptied."],
+        ),
+        row(
+            "deleted with its queue, from which SQS had moved it",
+            failing(1).add(20, "a", What::Moved { to: "OrderDeadLetters".into() }).add(30, "a", What::QueueDeleted),
+            40,
+            Deleted,
+            &["Deleted at 12:00:30, with its queue.", "It was received once: the handler failed."],
+        ),
+        row(
             "deleted unseen",
             story().sent(0, "a").deleted(9, "a"),
             10,
@@ -609,6 +637,26 @@ fn what_a_message_waits_for_is_its_last_step() {
     let last = told.steps.last().expect("it has steps");
     assert_eq!((last.kind, last.what.as_str(), last.after_ms), (Kind::Wait, "Waits until 12:00:31", 3_000));
     assert!(last.detail.as_deref().is_some_and(|why| why.starts_with("for the end of its visibility timeout")));
+}
+
+/// Without a line of the engine nobody knows what was started; and an error of the function kills nothing.
+#[test]
+fn what_is_not_known_of_a_failed_batch_is_not_said() {
+    let failed = || story().sent(0, "a").received(1, "a", 1);
+    for (how, said, why) in [
+        (BatchEnd::Failed("Unhandled".into()), "its batch failed (Unhandled)", "for the end of its visibility timeout"),
+        (
+            BatchEnd::TimedOut,
+            "its function timed out",
+            "for the end of its visibility timeout: nothing else brings a message back whose process died",
+        ),
+    ] {
+        let told = failed().add(2, "a", What::BatchFailed(how.clone())).told("a", 5);
+        assert_eq!(told.says[1], format!("It was received once: {said}."));
+        assert_eq!(told.steps.last().and_then(|step| step.detail.as_deref()), Some(why));
+        let known = failed().add(2, "a", What::BatchFailed(how)).done(3, "b").told("a", 5);
+        assert_eq!(known.says[1], format!("It was received once: {said} before this message was started."));
+    }
 }
 
 #[test]

@@ -54,8 +54,10 @@ pub enum What {
     },
     /// The queue dropped it: it was older than the retention period.
     Expired,
-    /// All messages of the queue were dropped by a purge.
+    /// It was dropped with all messages of the queue, by a purge.
     Purged,
+    /// It was dropped with its queue, which was deleted.
+    QueueDeleted,
     /// The event source mapping deleted it without an invocation: it fits no filter.
     Filtered,
 

@@ -17,7 +17,7 @@ use super::notes::Notes;
 use super::queue::Queue;
 use super::receipt::Ask;
 use crate::arn::{self, ACCOUNT_ID};
-use crate::journal::Journal;
+use crate::journal::{Journal, What};
 
 /// How long after the deletion of a queue its name is not free.
 const DELETED_PAUSE_MS: u64 = 60_000;
@@ -100,6 +100,7 @@ impl Account {
         let entry = self.queues.remove(name).ok_or_else(|| Fault::no_such_queue(name))?;
         self.deleted.retain(|_, deleted_ms| now_ms < *deleted_ms + DELETED_PAUSE_MS);
         self.deleted.insert(name.to_owned(), now_ms);
+        entry.queue.dropped(now_ms, || What::QueueDeleted);
         // Those who wait learn that there is nothing left to wait for.
         entry.changed.notify_waiters();
         Ok(())

@@ -107,6 +107,11 @@ impl Fault {
         Self::new(Code::QueueDoesNotExist, format!("The specified queue does not exist: {name}"))
     }
 
+    pub(super) fn over_limit(in_flight: usize) -> Self {
+        let message = format!("{in_flight} messages are in flight: delete messages before receiving more.");
+        Self::new(Code::OverLimit, message)
+    }
+
     pub(super) fn missing(parameter: &str) -> Self {
         Self::new(Code::MissingParameter, format!("The request must contain the parameter {parameter}."))
     }

@@ -49,9 +49,9 @@ impl Notes {
         self.write(now_ms, message_id, || What::Redriven { from: from.into(), was: message.id.as_str().into() });
     }
 
-    /// Writes that the queue was emptied.
-    pub(super) fn purged(&self, now_ms: u64) {
-        self.journal.write(|| Event { queue: self.queue.clone(), ..Event::new(now_ms, What::Purged) });
+    /// Writes what happened to all messages of the queue at once.
+    pub(super) fn of_all<'a>(&self, now_ms: u64, messages: impl Iterator<Item = &'a Message>, what: fn() -> What) {
+        messages.for_each(|message| self.write(now_ms, &message.id, what));
     }
 }
 
@@ -125,7 +125,23 @@ mod tests {
         let copy = NewMessage { message_attributes, ..NewMessage::new("x") };
         account.send(60_001, "dead", copy).unwrap();
         assert_eq!(story(&journal, &old), "0 orders sent, 60000 orders expired, 60001 dead sent");
-        account.queue("dead").unwrap().purge(60_002, "dead").unwrap();
-        assert_eq!(journal.after(3, 9)[0].what, What::Purged);
+    }
+
+    #[test]
+    fn what_goes_with_its_queue_is_said() {
+        let journal = Journal::new();
+        let mut account = account(&journal);
+        let mut send = |at_ms| {
+            let id = account.send(at_ms, "orders", NewMessage::new("x")).unwrap().message_id;
+            account.receive(at_ms, "orders", 1, Some(Duration::from_secs(5))).unwrap();
+            id
+        };
+        let (purged, also) = (send(1), send(2));
+        account.queue("orders").unwrap().purge(3, "orders").unwrap();
+        let last = account.send(4, "orders", NewMessage::new("x")).unwrap().message_id;
+        account.remove(5, "orders").unwrap();
+        assert_eq!(story(&journal, &purged), "1 orders sent, 1 orders received until 5001, 3 orders purged");
+        assert_eq!(story(&journal, &also), "2 orders sent, 2 orders received until 5002, 3 orders purged");
+        assert_eq!(story(&journal, &last), "4 orders sent, 5 orders queue_deleted");
     }
 }

@@ -139,10 +139,7 @@ impl Queue {
                 if self.attributes.settings.fifo || !handout.received.is_empty() || !handout.dead.is_empty() {
                     break;
                 }
-                return Err(Fault::new(
-                    Code::OverLimit,
-                    format!("{} messages are in flight: delete messages before receiving more.", self.in_flight_max),
-                ));
+                return Err(Fault::over_limit(self.in_flight_max));
             }
             if let Some(message) = self.backlog.receive(key, now_ms, until_ms) {
                 let count = message.receives.count;
@@ -262,10 +259,15 @@ impl Queue {
             return Err(Fault::new(Code::PurgeQueueInProgress, message));
         }
         self.times.purged_ms = Some(now_ms);
+        self.dropped(now_ms, || What::Purged);
         self.backlog.clear();
         self.window = Window::default();
-        self.notes.purged(now_ms);
         Ok(())
+    }
+
+    /// Writes that every message is dropped.
+    pub(super) fn dropped(&self, now_ms: u64, how: fn() -> What) {
+        self.notes.of_all(now_ms, self.backlog.later(None).map(|(_, message)| message), how);
     }
 
     pub(super) fn depth(&mut self, now_ms: u64) -> Depth {
