@@ -1,7 +1,5 @@
 //! The mailbox over HTTP: the rest-json shapes of SES v2, and the list for people.
 
-use std::time::Duration;
-
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{Method, StatusCode, Uri};
@@ -68,8 +66,8 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
         );
     }
     let delay = match verdict {
-        Verdict::Accept => Duration::ZERO,
-        Verdict::AcceptLate => mailbox.slow_delay,
+        Verdict::Accept => None,
+        Verdict::AcceptLate => Some(mailbox.slow_delay),
         Verdict::SendingPaused => {
             mailbox.note(&mail, "refused");
             return refusal(
@@ -92,7 +90,9 @@ async fn send_email(State(mailbox): State<Mailbox>, body: Result<Bytes, BytesRej
     mailbox.note(&mail, if loses { "answer_lost" } else { "accepted" });
     // Before the delay: a sender that is killed while it waits has sent its mail.
     mailbox.keep(mail);
-    tokio::time::sleep(delay).await;
+    if let Some(delay) = delay {
+        tokio::time::sleep(delay).await;
+    }
     if loses { endpoint::no_answer() } else { Json(answer).into_response() }
 }
 
