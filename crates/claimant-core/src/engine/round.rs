@@ -117,10 +117,12 @@ async fn keep<'a>(cx: BatchContext<'a>, members: &mut [Member], lost: &mut [bool
     let Lease::Renewed(lease) = cx.options().lease else { return std::future::pending().await };
     while !lost.contains(&true) {
         tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
+        // All of them end with the first lease that does: they run together.
+        let by = members.iter().map(|member| member.claim.lease_until).min();
         let renewals = members.iter_mut().zip(lost.iter_mut()).map(|(member, lost)| async move {
             let Member { work, claim, .. } = member;
             let run = Run { cx, delivery: &work.delivery, key: &work.identity.key };
-            *lost = run.renew(claim, lease).await == Renewed::Lost;
+            *lost = run.renew(claim, lease, by).await == Renewed::Lost;
         });
         join_all(renewals).await;
     }

@@ -12,6 +12,7 @@ use super::spans;
 use super::task::{End, Task};
 use super::work::{Delivery, Work, add};
 use crate::claim::{Claim, Fence};
+use crate::clock::Timestamp;
 use crate::context::{Context, Run as About};
 use crate::deadline::until;
 use crate::failure::Failure;
@@ -160,7 +161,7 @@ impl Run<'_> {
 
     /// Renews the lease of a grant that came late, and has little left of it or nothing.
     pub(crate) async fn renew_late(&self, claim: &mut Claim, lease: Duration) -> Renewed {
-        if is_little(self.cx, claim, lease) { self.renew(claim, lease).await } else { Renewed::Held }
+        if is_little(self.cx, claim, lease) { self.renew(claim, lease, None).await } else { Renewed::Held }
     }
 
     /// Hides the message until its batch is reported, if its handler, which began then, was under a lease that was renewed: until
@@ -176,7 +177,8 @@ impl Run<'_> {
     async fn keep(&self, claim: &mut Claim, lease: Duration) {
         loop {
             tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
-            if self.renew(claim, lease).await == Renewed::Lost {
+            let by = claim.lease_until;
+            if self.renew(claim, lease, Some(by)).await == Renewed::Lost {
                 return;
             }
         }
@@ -191,13 +193,15 @@ impl Run<'_> {
 
     /// Renews the lease, and hides the message until another owner could take over; held only where both are.
     ///
-    /// A store that gives no answer is asked again at the next turn, as long as the lease lasts.
-    pub(crate) async fn renew(&self, claim: &mut Claim, lease: Duration) -> Renewed {
+    /// A store that gives no answer is asked again at the next turn, as long as the lease lasts. An answer is waited for until `by`, if
+    /// that is to come: a handler that goes on after the end of its lease would run beside that of another owner.
+    pub(crate) async fn renew(&self, claim: &mut Claim, lease: Duration, by: Option<Timestamp>) -> Renewed {
         let (cx, now) = (self.cx, self.cx.now());
         let renewal = Renewal { lease_until: now.plus(lease), now, policy: cx.policy() };
         // So that a request without an answer leaves time for another one before the lease ends, and never longer than handlers have.
         let within = || (lease / RENEWAL_TRIES).min(until(cx.schedule.cancel_at));
-        let most = within();
+        let rest = by.map(|by| by.since(now)).filter(|rest| !rest.is_zero());
+        let most = rest.map_or_else(within, |rest| within().min(rest));
         let renewing = cx.store().renew(claim, renewal, Call { within: most, meter: cx.meter });
         match timeout(most, renewing).await {
             Ok(Ok(Renewed::Lost)) => return Renewed::Lost,

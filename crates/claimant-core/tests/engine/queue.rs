@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{
     Breaker, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, Lease, MemoryStore, NoQueue, Queue, QueueFuture,
     Schedule, Status,
 };
 use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs, Late, NotApplied};
-use claimant_testkit::outcomes::{Work, World, message};
+use claimant_testkit::outcomes::{self, Work, World, message};
 use claimant_testkit::queue::DeadLetterQueue;
 
 use super::{TIMEOUT, words};
@@ -154,6 +155,30 @@ async fn a_handler_ends_where_no_further_try_would_come_before_its_lease_does() 
     assert_eq!(words(&world.deliver(&["a hang"], 0).await), "lease_lost");
     // Of 3 s: after the first second there is another try, after the second one there is none.
     assert_eq!(start.elapsed().as_secs(), 2);
+}
+
+/// S11: a try to renew that begins just before the end of a lease is over with it, and the handler too.
+#[tokio::test(start_paused = true)]
+async fn no_handler_outlives_its_lease_while_its_renewal_has_no_answer() {
+    const LEASE: Duration = Duration::from_secs(12);
+    let long = |consumer: Consumer<Work>| consumer.lease(Lease::Renewed(LEASE));
+    for calls in [None, Some(10)] {
+        let case = outcomes::Case { setting: long, calls, ..outcomes::Case::default() };
+        let world = World::of(Arc::new(MemoryStore::new()), TIMEOUT * 3, &case);
+        // So that the second try of 2 s begins 100 ms before the end.
+        world.store.fail_next(Claim, Late(Duration::from_millis(1_900)));
+        (0..2).for_each(|_| world.store.fail_next(Renew, Hangs));
+        let start = tokio::time::Instant::now();
+        let owner = async { (words(&world.deliver(&["a hang"], 0).await), start.elapsed()) };
+        // Another one takes the key over as soon as it may, and runs.
+        let rival = async {
+            tokio::time::sleep(LEASE + Duration::from_millis(SKEW_DEFAULT_MS + 1)).await;
+            words(&world.deliver(&["a hang"], 1).await)
+        };
+        let ((owner, ended), rival) = tokio::join!(owner, rival);
+        assert_eq!((owner.as_str(), rival.as_str(), world.runs().as_str()), ("lease_lost", "cancelled", "a/1 a/2"));
+        assert!(ended <= LEASE, "{ended:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
