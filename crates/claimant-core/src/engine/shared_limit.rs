@@ -56,13 +56,14 @@ impl Drop for Permit {
     }
 }
 
-/// A request under way: dropped without an answer, another one can be made.
+/// A request that is to be made, or under way: dropped without an answer, another one can be made, by whoever waits.
 struct Asking<'a>(Option<&'a SharedLimit>);
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if let Some(limit) = self.0 {
             limit.state().slots.unasked();
+            limit.tell();
         }
     }
 }
@@ -127,18 +128,21 @@ impl SharedLimit {
     }
 
     /// Asks it.
-    pub(crate) async fn go(&self, step: Step, asker: Asker<'_>) {
-        match step {
-            Step::Read => self.read(asker).await,
-            Step::Claim(number) => self.claim(number, asker).await,
-            Step::Renew(number) => self.renew(number, asker).await,
-            Step::Release(number) => self.release(number, asker).await,
+    pub(crate) fn go<'a>(&'a self, step: Step, asker: Asker<'a>) -> impl Future<Output = ()> + 'a {
+        // From now on, and not from the first poll, which what is dropped may never see.
+        let asking = Asking(matches!(step, Step::Read | Step::Claim(_)).then_some(self));
+        async move {
+            match step {
+                Step::Read => self.read(asking, asker).await,
+                Step::Claim(number) => self.claim(number, asking, asker).await,
+                Step::Renew(number) => self.renew(number, asker).await,
+                Step::Release(number) => self.release(number, asker).await,
+            }
+            self.tell();
         }
-        self.tell();
     }
 
-    async fn read(&self, asker: Asker<'_>) {
-        let mut asking = Asking(Some(self));
+    async fn read(&self, mut asking: Asking<'_>, asker: Asker<'_>) {
         let set = match asker.get(&self.record).await {
             Ok(record) => Ok(Allowed::set_by(record.as_ref(), asker.clock.now())),
             Err(error) => {
@@ -155,8 +159,7 @@ impl SharedLimit {
         }
     }
 
-    async fn claim(&self, number: u32, asker: Asker<'_>) {
-        let mut asking = Asking(Some(self));
+    async fn claim(&self, number: u32, mut asking: Asking<'_>, asker: Asker<'_>) {
         let asked = now(asker.clock);
         let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
         let slot = (&self.slots[number as usize], &self.by);

@@ -129,6 +129,28 @@ async fn a_worker_that_stops_leaves_its_slots_to_others_and_does_not_wait_for_le
     world.check(20.0, 10);
 }
 
+/// One that is dropped before its request is under way, or while it is, keeps no other one of its process from asking.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_dropped_while_it_asks_holds_up_no_other_one() {
+    let world = World::new(10);
+    let share = share(&world, &limit());
+    let mut dropped = share.line();
+    dropped.go_on(1, 1);
+    drop(dropped);
+    assert_eq!(take(&world, share.line(), 1, rows(1, 1, 60)).await, 0);
+    // The other one waits already. Slots that were let go are left to others for a moment.
+    sleep(Duration::from_secs(1)).await;
+    world.store.fail_next(claimant_testkit::Call::Claim, claimant_testkit::Fault::Hangs);
+    let begun = Instant::now();
+    let dropped = async {
+        let mut line = share.line();
+        line.go_on(1, 1);
+        let _ = tokio::time::timeout(Duration::from_millis(100), line.next()).await;
+    };
+    tokio::join!(dropped, take(&world, share.line(), 1, rows(1, 1, 60)));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_while_nothing_waits() {
     let world = World::new(10);
