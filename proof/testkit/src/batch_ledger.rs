@@ -8,6 +8,7 @@ use claimant_core::protocol::{self, SettleDecision, Settlement};
 use claimant_core::{
     BatchTransactional, Call, Claim, Failure, MemoryStore, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
 };
+use tokio::time::sleep;
 
 /// The entries that a handler wants to make.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Draft {
 pub enum TransactionFault {
     /// It cannot be begun.
     NotBegun,
+    /// It is begun this much later.
+    BegunLate(Duration),
     /// Its commit applies, and the answer is lost.
     AnswerLost,
     /// Its commit never arrives.
@@ -70,8 +73,8 @@ impl BatchLedger {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fault(&self, of: &[TransactionFault]) -> Option<TransactionFault> {
-        self.lock().faults.pop_front_if(|fault| of.contains(fault))
+    fn fault(&self, is_one: impl Fn(&TransactionFault) -> bool) -> Option<TransactionFault> {
+        self.lock().faults.pop_front_if(|fault| is_one(fault))
     }
 
     /// What the record says of a completion that was not written by this call.
@@ -94,8 +97,10 @@ impl BatchTransactional for BatchLedger {
 
     fn begin<'a>(&'a self, _: Duration, _: Call<'a>) -> StoreFuture<'a, Result<Draft, StoreError>> {
         Box::pin(async {
-            if self.fault(&[TransactionFault::NotBegun]).is_some() {
-                return Err(StoreError::new(StoreErrorKind::Unreachable, "scripted: no transaction"));
+            match self.fault(|fault| matches!(fault, TransactionFault::NotBegun | TransactionFault::BegunLate(_))) {
+                Some(TransactionFault::BegunLate(by)) => sleep(by).await,
+                Some(_) => return Err(StoreError::new(StoreErrorKind::Unreachable, "scripted: no transaction")),
+                None => {}
             }
             self.lock().begun += 1;
             Ok(Draft::default())
@@ -109,7 +114,8 @@ impl BatchTransactional for BatchLedger {
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Settled>> {
         Box::pin(async move {
-            let fault = self.fault(&[TransactionFault::AnswerLost, TransactionFault::NeverArrived]);
+            let fault =
+                self.fault(|fault| matches!(fault, TransactionFault::AnswerLost | TransactionFault::NeverArrived));
             let mut held = true;
             for (claim, settlement) in &completions {
                 let record = self.records.get(&claim.id, call).await.expect("memory answers");

@@ -93,14 +93,17 @@ impl Call<'_> {
 
     /// Calls the handler for these claims in one transaction, and commits it if all of it is done; returns what is to be run again.
     async fn in_transaction(&mut self, store: &dyn AnyBatchTransactions, group: Vec<Claimed>) -> Again {
-        let (mut members, payloads) = self.kept(group).await;
-        if members.is_empty() {
-            return Again::Together(Vec::new());
-        }
         let Some(transaction) = begin(self.cx, store).await else {
-            members.into_iter().for_each(|member| self.end(member, RunEnd::NoTransaction, Duration::ZERO));
+            let none = group.into_iter().map(|claimed| split(claimed).0);
+            none.for_each(|member| self.end(member, RunEnd::NoTransaction, Duration::ZERO));
             return Again::Together(Vec::new());
         };
+        // Only now, since beginning it takes a while in which leases are not renewed.
+        let (mut members, payloads) = self.kept(group).await;
+        if members.is_empty() {
+            roll_back(self.cx, store, transaction).await;
+            return Again::Together(Vec::new());
+        }
         let home = TransactionSlot::of(Some(transaction));
         let (mut round, took) = self.round(&mut members, payloads, &home).await;
         match (round.end, home.take()) {
@@ -111,9 +114,7 @@ impl Call<'_> {
             (end, transaction) => {
                 round.end = end;
                 if let Some(transaction) = transaction {
-                    let (within, guarded) = store_time(self.cx.schedule.return_by);
-                    let call = StoreCall { within: guarded, meter: self.cx.meter };
-                    let _ = timeout(within, store.roll_back(transaction, call)).await;
+                    roll_back(self.cx, store, transaction).await;
                 }
             }
         }
@@ -262,6 +263,12 @@ async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option
             None
         }
     }
+}
+
+async fn roll_back(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, transaction: AnyTransaction) {
+    let (within, guarded) = store_time(cx.schedule.return_by);
+    let call = StoreCall { within: guarded, meter: cx.meter };
+    let _ = timeout(within, store.roll_back(transaction, call)).await;
 }
 
 /// Finds out what became of a commit without an answer, until the report is due.

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Clock as _, Consumer, Engine, Failure, HandlerError, Items, Lease, MemoryStore, Message, NoQueue, Report, Schedule,
-    Store, SystemClock, TransactionGuard,
+    Call, Clock as _, Consumer, ConsumerName, Engine, Failure, HandlerError, Item, Items, Key, Lease, MemoryStore,
+    Message, Meter, NoQueue, RecordId, Report, Schedule, Store, SystemClock, TransactionGuard,
 };
+use claimant_testkit::MovableClock;
 use claimant_testkit::batch_ledger::{BatchLedger, Draft, TransactionFault};
 use claimant_testkit::outcomes::{self, Work, World, message};
 
@@ -237,6 +238,30 @@ async fn a_claim_that_was_lost_takes_nothing_with_it() {
     let report = process(&Engine::with_defaults(consumer).unwrap(), &fresh(3)).await;
     assert_eq!(words(&report), "completed lease_lost completed");
     assert_eq!((ledger.entries(), sizes(&calls)), (vec!["k0".to_owned(), "k2".to_owned()], vec![3, 1, 1]));
+}
+
+/// S11: a transaction can take longer to begin than the leases last, which are not renewed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn no_call_begins_under_a_lease_that_is_over() {
+    let (ledger, clock) =
+        (BatchLedger::failing(&[TransactionFault::BegunLate(Duration::from_millis(3_500))]), MovableClock::start());
+    let (records, now) = (ledger.clone(), clock.clone());
+    let handler = move |items: Items<Work>, _: TransactionGuard<Draft>| {
+        let (records, now) = (records.clone(), now.clone());
+        async move {
+            for Item { cx, .. } in &items {
+                let id = RecordId::new(&ConsumerName::new(cx.consumer())?, &Key::new(cx.key())?);
+                let meter = Meter::default();
+                let record = records.get(&id, Call { within: TIMEOUT, meter: &meter }).await?;
+                assert!(record.is_some_and(|record| record.lease_until > now.now()), "the lease is over");
+            }
+            Ok::<_, HandlerError>(())
+        }
+    };
+    let consumer = Consumer::batch_transactional("ledger", ledger.clone(), handler).key(|work: &Work| &work.id);
+    let engine = Engine::with_defaults(consumer.lease(Lease::Renewed(Duration::from_secs(3)))).unwrap();
+    assert_eq!(words(&process(&engine.clock(Arc::new(clock)), &fresh(2)).await), "completed completed");
+    assert_eq!(ledger.begun(), 1);
 }
 
 #[tokio::test(start_paused = true)]
