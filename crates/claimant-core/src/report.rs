@@ -18,9 +18,9 @@ pub enum Outcome {
     Completed,
     /// Its key had been completed before; the handler did not run.
     Duplicate,
-    /// Another owner works on its key, until this time at most.
+    /// Another owner works on its key.
     Busy {
-        /// When the key is claimable at the latest.
+        /// When the key is claimable if the owner's lease is not renewed.
         until: Timestamp,
     },
     /// The handler failed or panicked; its claim was released. Try again.

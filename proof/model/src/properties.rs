@@ -127,7 +127,7 @@ pub const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "rejected once",
-        says: "a handler that rejected a message is not run for it again",
+        says: "a handler that rejected a message is not run for it again, unless for another one of its key in between",
         made: everywhere,
         holds: |_, state| !state.has(Flaw::RejectedOnce),
     },
