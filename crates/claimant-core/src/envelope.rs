@@ -1,6 +1,7 @@
 //! What a message's content can be wrapped in.
 
-use crate::message::Message;
+use crate::limits::EVENTS_MAX;
+use crate::message::{Event, Message};
 use crate::rejection::Rejection;
 
 /// Opens what the content of a message is wrapped in: for [`Consumer::envelope`](crate::Consumer::envelope).
@@ -17,4 +18,38 @@ pub trait Envelope: Send + Sync + 'static {
     /// # Errors
     /// When the content is no such envelope. The error says what is wrong and where, and quotes nothing.
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection>;
+}
+
+/// Returns what an envelope around several events held, each event with an id of its own: unless its envelope gave it one, that of what was
+/// around it and its number, from 1. For an envelope that opens others, one inside the other; for the outermost ones it is done.
+#[must_use]
+pub fn numbered(around: &Message, inside: Vec<Message>) -> Vec<Message> {
+    if inside.len() == 1 {
+        return inside;
+    }
+    (1..).zip(inside).map(|(number, one)| with_own_id(around, one, number)).collect()
+}
+
+fn with_own_id(around: &Message, one: Message, number: usize) -> Message {
+    fn id(message: &Message) -> Option<&str> {
+        message.event().and_then(|event| event.id.as_deref())
+    }
+    if id(&one) != id(around) {
+        return one;
+    }
+    let event =
+        Event { id: Some(format!("{}#{number}", id(around).unwrap_or(around.id().as_str()))), ..Event::default() };
+    let content = one.content().to_vec();
+    one.opened(content, event)
+}
+
+/// Checks that a message may hold so many events.
+///
+/// # Errors
+/// When they are more than [`EVENTS_MAX`].
+pub fn check_count(events: usize) -> Result<(), Rejection> {
+    if events <= EVENTS_MAX {
+        return Ok(());
+    }
+    Err(Rejection::new(format!("the message holds {events} events or more; at most {EVENTS_MAX} are allowed")))
 }

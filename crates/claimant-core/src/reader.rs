@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::decode::Decoder;
-use crate::envelope::Envelope;
+use crate::envelope::{self, Envelope};
 use crate::fingerprint::Fingerprint;
 use crate::identity::{Identity, IdentityRules};
 use crate::key::ConsumerName;
-use crate::limits::{EVENTS_MAX, UNPACKED_BATCH_MAX_BYTES};
-use crate::message::{Event, Message};
+use crate::limits::UNPACKED_BATCH_MAX_BYTES;
+use crate::message::Message;
 use crate::payload::Payload;
 use crate::payloads::{PayloadSource, Pointer};
 use crate::rejection::Rejection;
@@ -103,17 +103,13 @@ impl Reader {
 
 /// Opens envelopes, from the outside to the inside: what comes out is in the innermost ones.
 pub(crate) fn open(envelopes: &[Box<dyn Envelope>], mut events: Vec<Message>) -> Result<Vec<Message>, Rejection> {
-    for envelope in envelopes {
+    for one in envelopes {
         let (mut opened, mut bytes) = (Vec::with_capacity(events.len()), 0);
         for event in events {
-            let inside = catch_unwind(AssertUnwindSafe(|| envelope.open(event.clone())))
+            let inside = catch_unwind(AssertUnwindSafe(|| one.open(event.clone())))
                 .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
             let count = opened.len() + inside.len();
-            if count > EVENTS_MAX {
-                return Err(Rejection::new(format!(
-                    "the message holds {count} events or more; at most {EVENTS_MAX} are allowed"
-                )));
-            }
+            envelope::check_count(count)?;
             bytes += inside.iter().map(|event| event.content().len()).sum::<usize>();
             // A single one has a limit of its own, where it was unpacked.
             if count > 1 && bytes > UNPACKED_BATCH_MAX_BYTES {
@@ -121,27 +117,9 @@ pub(crate) fn open(envelopes: &[Box<dyn Envelope>], mut events: Vec<Message>) ->
                     "the events of the message have {bytes} bytes or more; at most {UNPACKED_BATCH_MAX_BYTES} are allowed"
                 )));
             }
-            if inside.len() == 1 {
-                opened.extend(inside);
-            } else {
-                opened.extend((1..).zip(inside).map(|(number, one)| numbered(&event, one, number)));
-            }
+            opened.extend(envelope::numbered(&event, inside));
         }
         events = opened;
     }
     Ok(events)
-}
-
-/// Returns one of several events with an id of its own: unless its envelope gave it one, that of what was around it and its number.
-fn numbered(around: &Message, one: Message, number: usize) -> Message {
-    fn id(message: &Message) -> Option<&str> {
-        message.event().and_then(|event| event.id.as_deref())
-    }
-    if id(&one) != id(around) {
-        return one;
-    }
-    let event =
-        Event { id: Some(format!("{}#{number}", id(around).unwrap_or(around.id().as_str()))), ..Event::default() };
-    let content = one.content().to_vec();
-    one.opened(content, event)
 }

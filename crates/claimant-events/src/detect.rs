@@ -1,5 +1,6 @@
 //! Envelopes that are found out.
 
+use claimant_core::envelope::{check_count, numbered};
 use claimant_core::{Envelope, Message, Rejection};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -54,8 +55,9 @@ fn open(message: Message, depth: usize) -> Result<Vec<Message>, Rejection> {
         return Err(Rejection::new(format!("envelopes are nested deeper than {NESTING_MAX}")));
     }
     let mut opened = Vec::new();
-    for message in envelope.open(message)? {
-        opened.extend(open(message, depth + 1)?);
+    for event in numbered(&message, envelope.open(message.clone())?) {
+        opened.extend(open(event, depth + 1)?);
+        check_count(opened.len())?;
     }
     Ok(opened)
 }
@@ -172,6 +174,36 @@ mod tests {
             assert_eq!(events(&body), wanted.map(|(id, record)| (Some(id.to_owned()), record)));
         }
         assert_eq!(events(&sns(&json!({ "Service": "Amazon S3", "Event": "s3:TestEvent" }))), []);
+    }
+
+    /// What happened to an object in a bucket without versions.
+    fn tagged(key: &str) -> Value {
+        let s3 = json!({ "bucket": { "name": "b" }, "object": { "key": key } });
+        json!({ "eventSource": "aws:s3", "eventName": "ObjectTagging:Put", "s3": s3 })
+    }
+
+    #[test]
+    fn events_without_an_id_get_one_each() {
+        let notification = json!({ "Records": [tagged("a"), tagged("b")] });
+        for (body, around) in [(notification.clone(), "m"), (sns(&notification), "sns-1"), (put(notification), "eb-1")]
+        {
+            let ids = events(&body).into_iter().map(|(id, _)| id.unwrap());
+            assert_eq!(ids.collect::<Vec<_>>(), [1, 2].map(|number| format!("{around}#{number}")));
+        }
+    }
+
+    #[test]
+    fn no_more_events_are_opened_than_a_message_may_hold() {
+        let of = |records: Vec<Value>| {
+            let mut record = record("a");
+            record["Records"] = records.into();
+            record
+        };
+        let nested = (0..3).fold(record("a"), |inner, _| of(vec![inner; 20]));
+        let rejection = opened(&nested.to_string()).map(|events| events.len()).unwrap_err().to_string();
+        assert!(rejection.contains("at most 100 are allowed"), "{rejection}");
+        let most = of(vec![of(vec![record("a"); 50]); 2]);
+        assert_eq!(opened(&most.to_string()).unwrap().len(), 100);
     }
 
     #[test]
