@@ -2,25 +2,36 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::key::InvalidValue;
 
-/// The attributes of a message, by their names: ten at most.
+/// The attributes of a message, by their names: ten at most. Clones share them, as the events of one message do.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Attributes(Vec<(String, AttributeValue)>);
+pub struct Attributes(Vec<Arc<(String, AttributeValue)>>);
 
 impl Attributes {
     /// Sets an attribute, and replaces one of this name.
     pub fn set(&mut self, name: impl Into<String>, value: AttributeValue) {
-        let name = name.into();
-        self.0.retain(|(other, _)| *other != name);
-        self.0.push((name, value));
+        self.share(Arc::new((name.into(), value)));
+    }
+
+    fn share(&mut self, attribute: Arc<(String, AttributeValue)>) {
+        self.0.retain(|other| other.0 != attribute.0);
+        self.0.push(attribute);
+    }
+
+    /// Returns these and those of what is around them; where both have one of a name, this one counts.
+    pub(crate) fn inside(&self, outer: &Self) -> Self {
+        let mut attributes = outer.clone();
+        self.0.iter().for_each(|attribute| attributes.share(Arc::clone(attribute)));
+        attributes
     }
 
     /// Returns an attribute by its name, which is case-sensitive.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&AttributeValue> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+        self.0.iter().find(|attribute| attribute.0 == name).map(|attribute| &attribute.1)
     }
 
     /// Returns an attribute that is a text; `None` if there is none, or it is of another type.
@@ -77,7 +88,7 @@ impl Attributes {
 
     /// Returns all attributes with their names, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &AttributeValue)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+        self.0.iter().map(|attribute| (attribute.0.as_str(), &attribute.1))
     }
 
     /// Returns whether there are none.

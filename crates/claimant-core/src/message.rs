@@ -84,15 +84,13 @@ pub struct Event {
 impl Event {
     /// Returns what both say: of each field what this one says, or else the outer one; and the attributes of both.
     fn inside(self, outer: &Self) -> Self {
-        let mut attributes = outer.attributes.clone();
-        self.attributes.iter().for_each(|(name, value)| attributes.set(name, value.clone()));
         Self {
             id: self.id.or_else(|| outer.id.clone()),
             kind: self.kind.or_else(|| outer.kind.clone()),
             source: self.source.or_else(|| outer.source.clone()),
             subject: self.subject.or_else(|| outer.subject.clone()),
             time: self.time.or(outer.time),
-            attributes,
+            attributes: self.attributes.inside(&outer.attributes),
             trace: self.trace.or_else(|| outer.trace.clone()),
             fingerprint: self.fingerprint.or(outer.fingerprint),
         }

@@ -104,7 +104,7 @@ impl Envelope for CloudEvents {
         let mut event = Event::default();
         event.attributes = values::attributes(WORD, extensions.into_iter())?;
         event.trace = values::trace_of(&event.attributes);
-        event.id = Some(format!("{source} {id}"));
+        event.id = values::id(WORD, format!("{source} {id}"))?;
         event.source = Some(source);
         event.kind = Some(members.required("type")?);
         event.subject = members.text("subject")?;
@@ -190,6 +190,7 @@ mod tests {
             (json!({ "specversion": "0.3" }), "not 1.0"),
             (json!({ "specversion": null }), "no `specversion`"),
             (json!({ "id": "" }), "no `id`"),
+            (json!({ "id": "secret".repeat(340) }), "an id of 2051 bytes; at most 2048"),
             (json!({ "source": null }), "no `source`"),
             (json!({ "type": { "secret": 1 } }), "the `type` of the CloudEvents envelope has the wrong shape"),
             (json!({ "data_base64": "AQI=" }), "both `data` and `data_base64`"),

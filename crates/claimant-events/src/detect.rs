@@ -193,6 +193,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_all_events_is_there_once() {
+        let mut body = sns(&json!({ "Records": [tagged("a"), tagged("b")] }));
+        body["MessageAttributes"] = json!({ "tenant": { "Type": "String", "Value": "acme" } });
+        let opened = opened(&body.to_string()).unwrap();
+        let tenants = opened.iter().map(|message| message.attribute("tenant").unwrap().as_text().unwrap());
+        let [one, other] = tenants.collect::<Vec<_>>()[..] else { panic!("two events") };
+        assert!(one == "acme" && std::ptr::eq(one, other), "with a copy for each event, a message is a bomb");
+    }
+
+    #[test]
     fn no_more_events_are_opened_than_a_message_may_hold() {
         let of = |records: Vec<Value>| {
             let mut record = record("a");

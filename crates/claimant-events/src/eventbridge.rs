@@ -6,6 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::values;
 
+const WORD: &str = "EventBridge envelope";
+
 /// The envelope of EventBridge: its `detail` is what is decoded, as it was put.
 ///
 /// The event has `detail-type` as its kind, `source`, `time`, and EventBridge's `id`: the same each time that EventBridge delivers it,
@@ -40,10 +42,11 @@ struct Put<'a> {
 
 impl Envelope for EventBridge {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let put: Put<'_> = values::read("EventBridge envelope", message.content())?;
+        let put: Put<'_> = values::read(WORD, message.content())?;
         let mut event = Event::default();
         event.time = values::time(put.time.as_deref());
-        (event.id, event.kind, event.source) = (Some(put.id), Some(put.detail_type), Some(put.source));
+        event.id = values::id(WORD, put.id)?;
+        (event.kind, event.source) = (Some(put.detail_type), Some(put.source));
         let detail = put.detail.get().to_owned();
         Ok(vec![message.opened(detail, event)])
     }
@@ -91,6 +94,7 @@ mod tests {
         for (field, value, wanted) in [
             ("detail", None, "field `detail` is missing"),
             ("id", None, "field `id` is missing"),
+            ("id", Some(json!("secret".repeat(342))), "an id of 2052 bytes; at most 2048"),
             ("detail-type", Some(json!(["secret"])), "at JSON path detail-type"),
             ("source", Some(json!({ "secret": 1 })), "at JSON path source"),
         ] {

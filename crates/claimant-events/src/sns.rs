@@ -73,7 +73,7 @@ impl Envelope for Sns {
         let mut event = Event::default();
         event.attributes = values::attributes(WORD, attributes.iter().map(|(name, one)| (name.as_str(), one.read())))?;
         event.trace = values::trace_of(&event.attributes);
-        event.id = Some(notification.message_id);
+        event.id = values::id(WORD, notification.message_id)?;
         event.source = Some(notification.topic_arn);
         event.subject = notification.subject;
         event.time = values::time(notification.timestamp.as_deref());
@@ -169,6 +169,7 @@ mod tests {
             ("/Type", json!("SubscriptionConfirmation"), "SubscribeURL"),
             ("/Type", json!("UnsubscribeConfirmation"), "unsubscribed"),
             ("/TopicArn", json!(7), "at JSON path TopicArn"),
+            ("/MessageId", json!("secret".repeat(342)), "an id of 2052 bytes; at most 2048"),
             ("/MessageAttributes", attribute("Number", "secret"), "the type Number, and is none"),
             ("/MessageAttributes", attribute("Number", "1e999"), "the type Number, and is none"),
             ("/MessageAttributes", attribute("Binary", "secret!"), "the type Binary, and is not Base64"),

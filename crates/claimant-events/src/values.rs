@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use claimant_core::decode::read_json;
+use claimant_core::key::KEY_MAX_BYTES;
 use claimant_core::{AttributeValue, Attributes, Rejection, Timestamp};
 use serde::Deserialize;
 use time::OffsetDateTime;
@@ -15,6 +16,17 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(word: &str, content: &'a [u8]) -> Res
     let text = std::str::from_utf8(content)
         .map_err(|e| Rejection::new(format!("the {word} is not UTF-8 (from byte {} on)", e.valid_up_to())))?;
     Ok(read_json(word, text)?)
+}
+
+/// Checks the id of what an envelope carries: each event in it can have a copy of it. A longer one could be no key.
+pub(crate) fn id(word: &str, id: String) -> Result<Option<String>, Rejection> {
+    let bytes = id.len();
+    if bytes > KEY_MAX_BYTES {
+        return Err(Rejection::new(format!(
+            "the {word} has an id of {bytes} bytes; at most {KEY_MAX_BYTES} are allowed"
+        )));
+    }
+    Ok(Some(id))
 }
 
 /// Returns the time that this text says (RFC 3339); `None` if it says none, or one before 1970.
