@@ -39,7 +39,9 @@ pub(crate) fn time(text: Option<&str>) -> Option<Timestamp> {
 pub(crate) fn trace(traceparent: &str) -> Option<String> {
     let hex = |text: &str, digits| text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let [version, trace, parent, flags] = traceparent.split('-').collect::<Vec<_>>()[..] else { return None };
-    let well_formed = version == "00" && hex(trace, 32) && hex(parent, 16) && hex(flags, 2);
+    // An id of zeros only is none.
+    let is_id = |text: &str, digits| hex(text, digits) && text.bytes().any(|b| b != b'0');
+    let well_formed = version == "00" && is_id(trace, 32) && is_id(parent, 16) && hex(flags, 2);
     // The last bit of the flags says whether it is sampled.
     let sampled = u8::from_str_radix(flags, 16).ok()? & 1;
     well_formed.then(|| format!("Root=1-{}-{};Parent={parent};Sampled={sampled}", &trace[..8], &trace[8..]))
@@ -104,6 +106,8 @@ mod tests {
             (format!("00-{trace_id}-53995c3f42cd8ad8-01-x"), None),
             (format!("00-{trace_id}-53995c3f42cd8ad-01"), None),
             (format!("00-{}-53995c3f42cd8ad8-é", trace_id), None),
+            (format!("00-{}-53995c3f42cd8ad8-01", "0".repeat(32)), None),
+            (format!("00-{trace_id}-{}-01", "0".repeat(16)), None),
             (String::new(), None),
         ] {
             assert_eq!(trace(&traceparent), wanted, "{traceparent}");
