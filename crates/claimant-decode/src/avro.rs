@@ -271,6 +271,48 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_union_with_null_is_an_option_of_what_else_it_has() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        enum By {
+            Card(Card),
+            Mark(Mark),
+            #[serde(rename = "string")]
+            Other(String),
+            #[serde(rename = "bytes")]
+            Token(Vec<u8>),
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Card {
+            last: u16,
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        enum Mark {
+            A,
+            B,
+        }
+        let avro = Avro::datum(
+            r#"["null",{"type":"record","name":"Card","fields":[{"name":"last","type":"int"}]},"string","bytes",
+            {"type":"enum","name":"Mark","symbols":["A","B"]}]"#,
+        )
+        .unwrap();
+        for (content, wanted) in [
+            (&b"\x00"[..], None),
+            (b"\x02\x54", Some(By::Card(Card { last: 42 }))),
+            (b"\x04\x06tea", Some(By::Other("tea".to_owned()))),
+            // A text that is the name of another variant.
+            (b"\x04\x08Card", Some(By::Other("Card".to_owned()))),
+            (b"\x06\x04\x07\x08", Some(By::Token(vec![7, 8]))),
+            (b"\x08\x02", Some(By::Mark(Mark::B))),
+        ] {
+            assert_eq!(decode(&avro, content), Ok(wanted), "{}", content.escape_ascii());
+        }
+        let never_null = Avro::datum(r#"["string","bytes"]"#).unwrap();
+        assert_eq!(decode(&never_null, b"\x00\x06tea"), Ok(Some(By::Other("tea".to_owned()))));
+        // Bytes of a union, where the type has no room for its null.
+        assert_eq!(decode(&Avro::datum(r#"["null","bytes"]"#).unwrap(), b"\x02\x04\x07\x08"), Ok(vec![7_u8, 8]));
+    }
+
+    #[test]
     fn what_is_wrong_has_its_place() {
         let avro = Avro::datum(V2).unwrap();
         let changed = |at: usize, byte: u8| {

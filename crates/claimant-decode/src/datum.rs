@@ -16,12 +16,14 @@ use crate::shape::Node;
 pub(crate) struct Value<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     part: usize,
+    /// Whether it is one of several that an option can have, and so a variant of an enum by the name of its type.
+    one_of_several: bool,
 }
 
 impl<'c, 'a> Value<'c, 'a> {
     /// Returns the deserializer of the whole datum.
     pub(crate) fn new(cursor: &'c mut Cursor<'a>) -> Self {
-        Self { cursor, part: 0 }
+        Self { cursor, part: 0, one_of_several: false }
     }
 
     fn node(&self) -> &'a Node {
@@ -38,7 +40,7 @@ impl<'c, 'a> Value<'c, 'a> {
 /// Reads the value of a part within another.
 fn inner<'a, S: DeserializeSeed<'a>>(cursor: &mut Cursor<'a>, part: usize, seed: S) -> Result<S::Value, Fault> {
     cursor.enter()?;
-    let value = seed.deserialize(Value { cursor, part })?;
+    let value = seed.deserialize(Value { cursor, part, one_of_several: false })?;
     cursor.leave();
     Ok(value)
 }
@@ -82,7 +84,11 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let value = match self.node() {
-            Node::Union(variants) => self.variant(variants)?,
+            Node::Union(variants) => {
+                let is_null = |part: &&usize| matches!(self.cursor.shape.part(**part).node, Node::Null);
+                let one_of_several = variants.iter().filter(|part| !is_null(part)).count() > 1;
+                Self { one_of_several, ..self.variant(variants)? }
+            }
             _ => self,
         };
         if matches!(value.node(), Node::Null) { visitor.visit_none() } else { visitor.visit_some(value) }
@@ -99,6 +105,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         match self.node() {
+            _ if self.one_of_several => visitor.visit_enum(self),
             // Each variant is one of the enum, by the name of its type.
             Node::Union(variants) => visitor.visit_enum(self.variant(variants)?),
             Node::Enum(symbols) => visitor.visit_enum(self.cursor.choice(symbols)?.as_str().into_deserializer()),
@@ -110,6 +117,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         // So that `Vec<u8>` can be read of them.
         let bytes = match self.node() {
+            Node::Union(variants) => return self.variant(variants)?.deserialize_seq(visitor),
             Node::Bytes => self.cursor.sized()?,
             Node::Fixed(size) => self.cursor.take(*size)?,
             _ => return self.deserialize_any(visitor),
