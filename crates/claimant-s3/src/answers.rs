@@ -33,9 +33,10 @@ where
         SdkError::ServiceError(service) => {
             let fault = Error::new(refused(what, permission, service.err().code()));
             let status = service.raw().status();
-            // The upload was too slow: S3 says 400.
-            let too_slow = service.err().code() == Some("RequestTimeout");
-            let passing = status.is_server_error() || status.as_u16() == 429 || too_slow;
+            // S3 says 400 to an upload that was too slow, and can do so where KMS throttles.
+            let passes = |code: &str| code == "RequestTimeout" || code.contains("Throttl");
+            let passing =
+                status.is_server_error() || status.as_u16() == 429 || service.err().code().is_some_and(passes);
             fault.of_kind(if passing { ErrorKind::Unavailable } else { ErrorKind::Refused })
         }
         other => Error::new(format!("S3 gave no answer: {}", Chain(other))).of_kind(ErrorKind::Unavailable),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use claimant_core::{Confirmation, FetchError, PayloadSink as _, PayloadSource as _, Pointer, Room, Variables};
+use claimant_core::{
+    Confirmation, ErrorKind, FetchError, PayloadSink as _, PayloadSource as _, Pointer, Room, Variables,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -127,6 +129,26 @@ async fn an_endpoint_that_lies_or_is_silent_costs_neither_time_nor_memory() {
         let said = said(source.fetch(&at(BUCKET, "k"), &room, LONG).await);
         assert!(said.starts_with("unavailable"), "{said}");
         assert_eq!(source.remove(&at(BUCKET, "k"), soon).await, Confirmation::Unconfirmed);
+    }
+}
+
+#[tokio::test]
+async fn what_passes_by_itself_is_not_refused() {
+    for (status, code, wanted) in [
+        ("400 Bad Request", "ThrottlingException", ErrorKind::Unavailable),
+        ("400 Bad Request", "KMS.ThrottlingException", ErrorKind::Unavailable),
+        ("400 Bad Request", "RequestTimeout", ErrorKind::Unavailable),
+        ("429 Too Many Requests", "ServiceUnavailable", ErrorKind::Unavailable),
+        ("503 Slow Down", "SlowDown", ErrorKind::Unavailable),
+        ("403 Forbidden", "AccessDenied", ErrorKind::Refused),
+        ("400 Bad Request", "KMS.DisabledException", ErrorKind::Refused),
+    ] {
+        let body = format!("<Error><Code>{code}</Code><Message>secret</Message></Error>");
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        let refusing = says(Box::leak((head + &body).into_boxed_str())).await;
+        let error = refusing.write(b"a").await.unwrap_err();
+        assert_eq!(error.kind(), wanted, "{code}: {error}");
+        assert!(error.to_string().contains(code) && !error.to_string().contains("secret"), "{error}");
     }
 }
 
