@@ -69,8 +69,14 @@ pub(crate) const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 pub const EVENTS_MAX: usize = 100;
 
 /// How much larger the contents of a batch get when they are unpacked, all together: they are in memory at once. What finds no room
-/// there is not started, and comes back.
+/// there is not started, and comes back. Routes that unpack have as much of their own.
 pub const UNPACKED_BATCH_MAX_BYTES: usize = 128 << 20;
+
+/// Messages are unpacked and decoded in this part of the time that is left: a quarter. Until they are, nothing else goes on.
+pub(crate) const UNPACK_PART: u32 = 4;
+
+/// For so long in any case: what is rejected is known without time for a handler.
+pub(crate) const UNPACK_MIN_MS: u64 = 100;
 
 /// The longest that may be set for waiting for a busy key in the invocation: its key is asked for at most 50 times.
 pub const BUSY_WAIT_MAX_MS: u64 = 20_000;

@@ -1,5 +1,6 @@
 //! Payloads that messages only point to: fetched before intake, and removed when their messages are done.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
+use super::unpacking::{Unpacking, content_bytes};
 use crate::deadline::{Schedule, until};
 use crate::definition::Definition;
 use crate::key::ConsumerName;
@@ -46,22 +48,32 @@ pub(crate) async fn fetched(
     name: &ConsumerName,
     batch: &[Message],
     schedule: Schedule,
+    unpacking: &mut Unpacking<'_>,
 ) -> Vec<Fetched> {
-    let Some(source) = consumer.payloads() else {
-        let read =
-            |message: &Message| Fetched { message: message.clone(), content: Ok(vec![message.clone()]), pointer: None };
-        return batch.iter().map(read).collect();
-    };
-    let locate = |message: &Message| match consumer.locate(message) {
-        Ok(Located::Here(events)) => Fetched { message: message.clone(), content: Ok(events), pointer: None },
-        Ok(Located::Elsewhere(message, pointer)) => {
-            Fetched { message, content: Err(Unread::NotStarted), pointer: Some(pointer) }
+    let delivered =
+        |message: &Message| Fetched { message: message.clone(), content: Ok(vec![message.clone()]), pointer: None };
+    let mut all: Vec<_> = batch.iter().map(delivered).collect();
+    let Some(source) = consumer.payloads() else { return all };
+    // Those with the most receives first, as in the lanes: what finds no room is not passed over for ever.
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|index| Reverse(all[*index].message.receive_count()));
+    for index in &order {
+        let (message, one) = (&batch[*index], &mut all[*index]);
+        if !unpacking.has_time(message) {
+            one.content = Err(Unread::NotStarted);
+            continue;
         }
-        Err(rejection) => {
-            Fetched { message: message.clone(), content: Err(Unread::Rejected(rejection)), pointer: None }
+        match consumer.locate(message) {
+            Ok(Located::Here(events)) => {
+                let has_room = unpacking.has_room(message, message.content().len(), content_bytes(&events));
+                one.content = if has_room { Ok(events) } else { Err(Unread::NotStarted) };
+            }
+            Ok(Located::Elsewhere(message, pointer)) => {
+                (one.message, one.content, one.pointer) = (message, Err(Unread::NotStarted), Some(pointer));
+            }
+            Err(rejection) => one.content = Err(Unread::Rejected(rejection)),
         }
-    };
-    let mut all: Vec<_> = batch.iter().map(locate).collect();
+    }
     let fetching = Fetching {
         source,
         name,
@@ -69,9 +81,6 @@ pub(crate) async fn fetched(
         // Of what is left: another consumer's part of the invocation can have come first.
         by: Instant::now() + until(schedule.cancel_at) / FETCH_PART,
     };
-    // Those with the most receives first, as in the lanes: what finds no room is not passed over for ever.
-    let mut order: Vec<usize> = (0..all.len()).filter(|index| all[*index].pointer.is_some()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(all[*index].message.receive_count()));
     let pointers: Vec<_> = order.into_iter().map(|index| (index, all[index].pointer.clone())).collect();
     let fetches = pointers.into_iter().filter_map(|(index, pointer)| Some((index, pointer?)));
     let fetches = fetches.map(|(index, pointer)| {

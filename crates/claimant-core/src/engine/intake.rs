@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use super::fetching::{Fetched, Unread};
+use super::unpacking::{Unpacking, content_bytes};
 use crate::definition::Definition;
 use crate::identity::Identity;
 use crate::key::ConsumerName;
-use crate::limits::UNPACKED_BATCH_MAX_BYTES;
 use crate::message::Message;
 use crate::payload::Payload;
 
@@ -22,23 +22,25 @@ pub(crate) struct Arrival {
 }
 
 /// Opens and decodes the messages of a batch: the events in them, in the messages' order. Opened are those with the most receives
-/// first, as in the lanes: what finds no room in memory is not passed over for ever.
-pub(crate) fn arrivals(consumer: &Definition, name: &ConsumerName, batch: Vec<Fetched>) -> Vec<Arrival> {
-    let (mut arrivals, mut unpacked_bytes) = (Vec::with_capacity(batch.len()), 0);
+/// first, as in the lanes: what finds no room in memory, or no time, is not passed over for ever.
+pub(crate) fn arrivals(
+    consumer: &Definition,
+    name: &ConsumerName,
+    batch: Vec<Fetched>,
+    mut unpacking: Unpacking<'_>,
+) -> Vec<Arrival> {
+    let mut arrivals = Vec::with_capacity(batch.len());
     let mut batch: Vec<_> = batch.into_iter().enumerate().collect();
     batch.sort_by_key(|(_, fetched)| Reverse(fetched.message.receive_count()));
     for (index, Fetched { message, content, .. }) in batch {
         let opened = content.and_then(|events| {
-            let packed_bytes = content_bytes(&events);
-            let opened = consumer.open(events).map_err(Unread::Rejected)?;
-            let grown_bytes = content_bytes(&opened).saturating_sub(packed_bytes);
-            // The first always has room.
-            if grown_bytes > 0 && unpacked_bytes > 0 && unpacked_bytes + grown_bytes > UNPACKED_BATCH_MAX_BYTES {
-                tracing::info!(consumer = %name, message_id = %message.id(), "message waits for a later batch: what those of this one unpack to fills the memory that it may take; smaller batches need not wait");
+            if !unpacking.has_time(&message) {
                 return Err(Unread::NotStarted);
             }
-            unpacked_bytes += grown_bytes;
-            Ok(opened)
+            let packed_bytes = content_bytes(&events);
+            let opened = consumer.open(events).map_err(Unread::Rejected)?;
+            let has_room = unpacking.has_room(&message, packed_bytes, content_bytes(&opened));
+            if has_room { Ok(opened) } else { Err(Unread::NotStarted) }
         });
         match opened {
             Err(unread) => arrivals.push(Arrival { index, event: 0, message, content: Err(unread) }),
@@ -53,8 +55,4 @@ pub(crate) fn arrivals(consumer: &Definition, name: &ConsumerName, batch: Vec<Fe
     }
     arrivals.sort_by_key(|arrival| (arrival.index, arrival.event));
     arrivals
-}
-
-fn content_bytes(events: &[Message]) -> usize {
-    events.iter().map(|event| event.content().len()).sum()
 }

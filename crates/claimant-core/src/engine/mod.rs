@@ -12,6 +12,7 @@
 //! | `batch` | the loop: it lets stages start what they may, waits for one of their calls, and routes what came of it |
 //! | `fetching` | payloads that messages only point to: fetched before intake, removed when their messages are done |
 //! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
+//! | `unpacking` | how much memory and time opening messages may take |
 //! | `lanes`, `plan` | order within FIFO groups and keys; who follows whom |
 //! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
@@ -64,6 +65,7 @@ mod spans;
 mod suspects;
 mod task;
 mod tenants;
+pub(crate) mod unpacking;
 pub(crate) mod watch;
 mod way;
 mod work;
@@ -93,6 +95,7 @@ use invocation::{Invocation, Part, Sequence};
 use shared_breaker::SharedBreaker;
 use shared_limit::SharedLimit;
 use slots::Slots;
+use unpacking::Unpacking;
 
 /// Runs batches through one consumer. Any number may run at once: they share the concurrency, the claims that the store can
 /// hold, and how long handlers took.
@@ -217,9 +220,10 @@ impl Engine {
     pub(crate) async fn process_part(&self, batch: &[Message], schedule: Schedule, part: &Part<'_>) -> Report {
         let shared = &self.0;
         let _entered = shared.slots.enter();
-        let fetched = fetching::fetched(&shared.consumer, &shared.name, batch, schedule).await;
+        let mut unpacking = Unpacking::new(&shared.name, schedule);
+        let fetched = fetching::fetched(&shared.consumer, &shared.name, batch, schedule, &mut unpacking).await;
         let removable = fetching::removable(&shared.consumer, &fetched);
-        let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched);
+        let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched, unpacking.with_time(schedule));
         if part.spans().is_some() {
             arrivals.iter().for_each(|arrival| part.arrived(arrival.index, &shared.name, &arrival.message));
         }

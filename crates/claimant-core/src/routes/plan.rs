@@ -76,6 +76,7 @@ enum Kind {
     Consumer(usize),
     Acknowledged,
     Rejected,
+    NotStarted,
 }
 
 fn kind(destination: &Destination) -> Kind {
@@ -83,6 +84,7 @@ fn kind(destination: &Destination) -> Kind {
         Destination::Consumer(number) => Kind::Consumer(*number),
         Destination::Acknowledged(_) => Kind::Acknowledged,
         Destination::Rejected(_) => Kind::Rejected,
+        Destination::NotStarted => Kind::NotStarted,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The engines of several consumers, as one.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::deadline::Schedule;
 use crate::engine::Engine;
 use crate::engine::again::SentAgain;
 use crate::engine::invocation::{Invocation, Part, Sequence};
+use crate::engine::unpacking::{Unpacking, content_bytes};
 use crate::error::Error;
 use crate::key::ConsumerName;
 use crate::message::Message;
@@ -110,7 +112,7 @@ impl Router {
             let report = RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
             return self.finish(report, schedule, &invocation).await;
         }
-        let events = self.events(batch);
+        let events = self.events(batch, schedule);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
         let invocation = self.opened(Invocation::of_events(queue, events.len(), parts), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
@@ -133,15 +135,32 @@ impl Router {
         invocation.with_spans(self.spans.as_ref(), batch).logging_claims(self.logs_claims)
     }
 
-    /// Returns the events of a batch, and where each goes.
-    fn events(&self, batch: &[Message]) -> Vec<Event> {
-        let events = batch.iter().enumerate().flat_map(|(message, delivered)| {
-            let found = self.table.find(delivered.clone());
+    /// Returns the events of a batch, and where each goes. Those of messages with the most receives are found first: what finds no room in
+    /// memory, or no time, is not passed over for ever.
+    fn events(&self, batch: &[Message], schedule: Schedule) -> Vec<Event> {
+        let mut unpacking = Unpacking::new(&self.unrouted, schedule);
+        let mut found: Vec<_> = (0..).zip(batch).collect();
+        found.sort_by_key(|(_, delivered)| Reverse(delivered.receive_count()));
+        let mut found: Vec<(usize, _)> =
+            found.into_iter().map(|(message, delivered)| (message, self.find(delivered, &mut unpacking))).collect();
+        found.sort_by_key(|(message, _)| *message);
+        let events = found.into_iter().flat_map(|(message, found)| {
             let whole = found.len() == 1;
             let event = move |(content, destination)| Event { message, whole, content, destination };
             found.into_iter().map(event)
         });
         events.collect()
+    }
+
+    fn find(&self, delivered: &Message, unpacking: &mut Unpacking<'_>) -> Vec<(Message, Destination)> {
+        if unpacking.has_time(delivered) {
+            let found = self.table.find(delivered.clone());
+            let unpacked_bytes = content_bytes(found.iter().map(|(content, _)| content));
+            if unpacking.has_room(delivered, delivered.content().len(), unpacked_bytes) {
+                return found;
+            }
+        }
+        vec![(delivered.clone(), Destination::NotStarted)]
     }
 
     fn report(&self, batch: &[Message], events: &[Event], done: Done) -> RouterReport {
@@ -161,7 +180,7 @@ impl Router {
             }
             let number = match &event.destination {
                 Destination::Consumer(number) => *number,
-                Destination::Acknowledged(_) | Destination::Rejected(_) => self.engines.len(),
+                Destination::Acknowledged(_) | Destination::Rejected(_) | Destination::NotStarted => self.engines.len(),
             };
             consumers.entry(number).or_default().push(entry);
         }

@@ -127,6 +127,10 @@ impl Run<'_> {
                 step.events.iter().copied().zip(entries).collect()
             }
             Some(Destination::Rejected(_)) => self.reject(step, &part).await,
+            Some(Destination::NotStarted) => self.answer(step, |_, message| {
+                let back = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id());
+                (Outcome::NotStarted, Some(back))
+            }),
             Some(Destination::Acknowledged(_)) | None => {
                 (0..step.events.len()).for_each(|local| part.done(local));
                 let outcome = |index: usize| match &self.events[index].destination {

@@ -25,6 +25,8 @@ pub(crate) enum Destination {
     Acknowledged(Outcome),
     /// Nowhere: it is rejected.
     Rejected(Rejection),
+    /// Nowhere in this invocation: there is no memory or no time left to unpack it.
+    NotStarted,
 }
 
 /// Which messages go where.
@@ -207,6 +209,7 @@ mod tests {
             Destination::Consumer(number) => routes.1[number].name().as_str().to_owned(),
             Destination::Acknowledged(outcome) => outcome.word().to_owned(),
             Destination::Rejected(rejection) => rejection.to_string(),
+            Destination::NotStarted => unreachable!("that is not found in the table"),
         };
         routes.0.find(message).into_iter().map(shown).collect()
     }

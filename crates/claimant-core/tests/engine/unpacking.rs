@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use claimant_core::limits::UNPACKED_BATCH_MAX_BYTES;
 use claimant_core::{
-    Context, Decoder, Engine, Envelope, Fingerprint, HandlerError, MemoryStore, Message, NoQueue, Rejection, Schedule,
-    decoded_by,
+    Context, Decoder, Engine, Envelope, FetchError, FetchFuture, Fingerprint, HandlerError, MemoryStore, Message,
+    NoQueue, PayloadSource, Pointer, Rejection, Room, Router, Routes, Schedule, Timestamp, decoded_by,
 };
 
 use super::{TIMEOUT, words};
@@ -30,6 +30,15 @@ impl Envelope for Lines {
     }
 }
 
+/// Opens a content that holds itself.
+struct Same;
+
+impl Envelope for Same {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        Ok(vec![message])
+    }
+}
+
 /// Takes how much it is, and looks at none of it.
 struct Length;
 
@@ -47,11 +56,39 @@ async fn nothing(_: usize, _: Context) -> Result<(), HandlerError> {
     Ok(())
 }
 
+/// Where no message points to.
+struct Nowhere;
+
+impl PayloadSource for Nowhere {
+    fn pointer(&self, _: &Message) -> Result<Option<Pointer>, Rejection> {
+        Ok(None)
+    }
+
+    fn fetch<'a>(&'a self, _: &'a Pointer, _: &'a Room, _: Duration) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+        Box::pin(std::future::ready(Err(FetchError::NoRoom)))
+    }
+
+    fn room_bytes(&self) -> usize {
+        0
+    }
+
+    fn concurrency(&self) -> usize {
+        1
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_batch_unpacks_to_is_bounded_and_the_rest_comes_back() {
     let most = UNPACKED_BATCH_MAX_BYTES >> 20;
-    let engine = || {
-        let consumer = decoded_by(Length).consumer("c", MemoryStore::new(), nothing).envelope(Lines).envelope(Zeros);
+    let consumer = || decoded_by(Length).consumer("c", MemoryStore::new(), nothing);
+    let engine = || Engine::with_defaults(consumer().envelope(Lines).envelope(Zeros)).unwrap();
+    let router = || {
+        let routes = Routes::by(|_| Some("all".to_owned())).envelope(Lines).envelope(Zeros);
+        Router::new(routes.on("all", consumer()), 10).unwrap()
+    };
+    // What is around a pointer is opened before it is known that there is none.
+    let pointing = || {
+        let consumer = consumer().envelope(Lines).envelope(Zeros).large_payloads(Nowhere).envelope(Same);
         Engine::with_defaults(consumer).unwrap()
     };
     let rows: [(&[(usize, u32)], &str); 4] = [
@@ -62,21 +99,59 @@ async fn what_a_batch_unpacks_to_is_bounded_and_the_rest_comes_back() {
         (&[(most, 1), (most, 1), (most, 2)], "not_started not_started completed"),
         (&[(1, 1), (most, 3), (1, 2)], "not_started completed not_started"),
     ];
-    let schedule =
-        |engine: &Engine| Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let schedule = |now: Timestamp| Schedule::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
     for (sizes, wanted) in rows {
         let message = |(place, (mib, receives)): (usize, &(usize, u32))| {
             Message::new(format!("m-{place}"), mib.to_string()).unwrap().with_receive_count(*receives)
         };
         let batch: Vec<_> = sizes.iter().enumerate().map(message).collect();
-        let engine = engine();
-        let report = engine.process(&batch, schedule(&engine), &NoQueue).await;
-        assert_eq!(words(&report), wanted, "{sizes:?}");
+        for engine in [engine(), pointing()] {
+            let report = engine.process(&batch, schedule(engine.now()), &NoQueue).await;
+            assert_eq!(words(&report), wanted, "{sizes:?}");
+        }
+        let router = router();
+        let report = router.process(&batch, schedule(router.now()), &NoQueue).await;
+        assert_eq!(words(report.all()), wanted, "{sizes:?}, by routes");
     }
+    // Of a group, nothing overtakes what waits.
+    let ordered = [most, 1, 0].map(|mib| Message::new(format!("o-{mib}"), mib.to_string()).unwrap());
+    let (router, ordered) = (router(), ordered.map(|message| message.with_ordered_group("g")));
+    let report = router.process(&ordered, schedule(router.now()), &NoQueue).await;
+    assert_eq!(words(report.all()), "completed not_started blocked");
     // No other batch could have room for all of these.
     let body = [(most / 2).to_string(), (most / 2 + 1).to_string()].join("\n");
     let batch = [Message::new("m-1", body).unwrap(), Message::new("m-2", "1\n2").unwrap()];
     let engine = engine();
-    let report = engine.process(&batch, schedule(&engine), &NoQueue).await;
+    let report = engine.process(&batch, schedule(engine.now()), &NoQueue).await;
     assert_eq!(words(&report), "rejected completed");
+}
+
+/// Takes its time, and the thread.
+struct Slow;
+
+impl Envelope for Slow {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        std::thread::sleep(Duration::from_millis(30));
+        Ok(vec![message])
+    }
+}
+
+#[tokio::test]
+async fn unpacking_takes_a_part_of_the_time_and_the_rest_comes_back() {
+    let batch: Vec<_> = (0..100).map(|n| Message::new(format!("m-{n}"), "1").unwrap()).collect();
+    let consumer = || decoded_by(Length).consumer("c", MemoryStore::new(), nothing);
+    for routes in [
+        Routes::by(|_| Some("all".to_owned())).on("all", consumer().envelope(Slow)),
+        Routes::by(|_| Some("all".to_owned())).on("all", consumer().envelope(Slow).large_payloads(Nowhere)),
+        Routes::by(|_| Some("all".to_owned())).envelope(Slow).on("all", consumer()),
+    ] {
+        let router = Router::new(routes, 10).unwrap();
+        let timeout = Duration::from_secs(2);
+        let schedule = Schedule::new(router.now(), router.now().plus(timeout), Duration::from_millis(500));
+        let start = std::time::Instant::now();
+        let report = router.process(&batch, schedule, &NoQueue).await;
+        assert!(start.elapsed() < timeout, "{:?}", start.elapsed());
+        let words = words(report.all());
+        assert!(words.starts_with("completed ") && words.ends_with(" not_started"), "{words}");
+    }
 }
