@@ -175,7 +175,7 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
         ("no role", disabled(), &[ROLE], "Refused", 0, "Created"),
         ("a server error", disabled(), &[BROKEN], "Unknown", 0, "Created"),
         ("no such group", disabled(), &[NO_GROUP], "Refused", 0, "Created"),
-        ("taken, and gone", disabled(), &[TAKEN], "Refused", 0, "Created"),
+        ("taken, and gone", disabled(), &[TAKEN], "Failed", 0, "Created"),
         ("taken, and no answer", disabled(), &[TAKEN, Loss::Answer], "Unknown", 0, "Created"),
     ];
     for (name, retries, losses, wanted, schedules, again) in rows {

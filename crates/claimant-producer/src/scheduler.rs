@@ -132,7 +132,8 @@ impl Scheduler {
     /// # Errors
     /// [`Refused`](SendErrorKind::Refused) where SQS or EventBridge Scheduler does not take the message, where it has a binary attribute
     /// or more than 256 KiB, or where its time has come; [`Conflict`](SendErrorKind::Conflict) where its key has another
-    /// schedule; [`Unknown`](SendErrorKind::Unknown) where no answer came within 20 s: schedule it again with the same key.
+    /// schedule; [`Failed`](SendErrorKind::Failed) where the service throttles, or deletes the schedule of this key just now: schedule it
+    /// again later; [`Unknown`](SendErrorKind::Unknown) where no answer came within 20 s: schedule it again with the same key.
     pub async fn schedule(&self, message: Outgoing, at: Timestamp) -> Result<Scheduled, SendError> {
         let asked = Schedule::new(&message, &self.queue_url, at)?;
         // What AWS makes of a time that is over is not documented, and a message must not be lost by it.
@@ -218,9 +219,13 @@ impl Scheduler {
     /// Looks at the schedule that has the name already.
     async fn compare(&self, name: &str, asked: &Schedule, after: Option<Timestamp>) -> Result<Scheduled, SendError> {
         let request = self.client.get_schedule().name(name).set_group_name(self.group.clone()).send();
-        let there = within(request).await.map_err(|fault| {
-            // It has sent its message, or was cancelled, since the first request.
-            fault.error("the schedule of this key was there and is gone: schedule it again, unless it was sent")
+        let there = within(request).await.map_err(|fault| match fault {
+            // It has sent its message, or was cancelled, since the first request; or is still being deleted.
+            Fault::NotThere => SendError::new(
+                SendErrorKind::Failed,
+                "the schedule of this key was there and is gone: schedule it again, unless it was sent",
+            ),
+            fault => fault.error("it is not there"),
         })?;
         match of(&there).difference(asked, after) {
             None => Ok(Scheduled::AlreadyThere),
