@@ -6,6 +6,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::decode::{Decoder, Json};
 use claimant::dynamodb::Transaction;
+use claimant::envelope::S3Record;
 use claimant::{Context, HandlerError, Message, Rejection, TransactionGuard, TransactionalHandler};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -36,12 +37,14 @@ pub(crate) struct EventDecoder;
 impl Decoder<AuditEvent> for EventDecoder {
     fn decode(&self, content: &[u8], message: &Message) -> Result<AuditEvent, Rejection> {
         let Content { event_id, kind, s3 } = Json.decode(content, message)?;
-        let envelope = message.event();
         let (event_id, kind) = match (event_id, s3) {
-            // The envelope has checked and decoded it.
-            (None, Some(_)) => envelope.map(|event| (event.id.clone(), event.kind.clone())).unwrap_or_default(),
+            (None, Some(_)) => {
+                let object: S3Record = Json.decode(content, message)?;
+                (id_of(&object), Some(object.event_name))
+            }
             (event_id, _) => (event_id, kind),
         };
+        let envelope = message.event();
         let missing = |what: &str| Rejection::new(format!("the event has no {what}"));
         let source = envelope.and_then(|event| event.source.as_deref()).or(message.source_arn());
         Ok(AuditEvent {
@@ -50,6 +53,16 @@ impl Decoder<AuditEvent> for EventDecoder {
             source: source.unwrap_or("unknown").to_owned(),
         })
     }
+}
+
+/// The id of what happened to an object: one version is created, tagged and removed, and each of them is an event.
+fn id_of(object: &S3Record) -> Option<String> {
+    let id = format!("{} {}", object.event_name, object.id()?);
+    // Only creations and deletions have a sequencer, and a version has one of each. What can be repeated differs in its time.
+    Some(match (&object.sequencer, object.time) {
+        (None, Some(time)) => format!("{id} {}", time.as_millis()),
+        _ => id,
+    })
 }
 
 /// The table that rows are written to.
@@ -128,17 +141,32 @@ mod tests {
     }
 
     #[test]
-    fn an_objects_id_is_its_version_or_sequencer() {
-        let record = |version: Option<&str>, sequencer: Option<&str>| {
+    fn an_objects_event_is_what_happened_to_which_version() {
+        let record = |name: &str, version: Option<&str>, sequencer: Option<&str>, time: &str| {
             let object = json!({ "key": "a+b%2Fc", "versionId": version, "sequencer": sequencer });
             let s3 = json!({ "bucket": { "name": "invoices" }, "object": object });
-            json!({ "Records": [{ "eventSource": "aws:s3", "eventName": "ObjectCreated:Put", "s3": s3 }] })
+            let record = json!({ "eventSource": "aws:s3", "eventName": name, "eventTime": time, "s3": s3 });
+            json!({ "Records": [record] })
         };
-        let rows = [(Some("v1"), Some("s1"), "invoices/a b/c@v1"), (None, Some("s1"), "invoices/a b/c@s1")];
-        for (version, sequencer, id) in rows {
-            assert_eq!(read(&record(version, sequencer)), Ok(event(id, "ObjectCreated:Put", "invoices")));
+        const NOON: &str = "2026-11-22T12:00:00.000Z";
+        // One version is created, tagged, tagged again and removed: four events.
+        for (name, version, sequencer, time, id) in [
+            ("ObjectCreated:Put", Some("v1"), Some("s1"), NOON, "ObjectCreated:Put invoices/a b/c@v1"),
+            ("ObjectTagging:Put", Some("v1"), None, NOON, "ObjectTagging:Put invoices/a b/c@v1 1795348800000"),
+            (
+                "ObjectTagging:Put",
+                Some("v1"),
+                None,
+                "2026-11-22T12:00:00.001Z",
+                "ObjectTagging:Put invoices/a b/c@v1 1795348800001",
+            ),
+            ("ObjectRemoved:Delete", Some("v1"), Some("s2"), NOON, "ObjectRemoved:Delete invoices/a b/c@v1"),
+            ("ObjectCreated:Put", None, Some("s1"), NOON, "ObjectCreated:Put invoices/a b/c@s1"),
+        ] {
+            assert_eq!(read(&record(name, version, sequencer, time)), Ok(event(id, name, "invoices")));
         }
-        assert!(read(&record(None, None)).unwrap_err().to_string().contains("neither version nor sequencer"));
+        let no_place = record("ObjectTagging:Put", None, None, NOON);
+        assert!(read(&no_place).unwrap_err().to_string().contains("neither version nor sequencer"));
     }
 
     #[test]

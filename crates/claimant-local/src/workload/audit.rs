@@ -66,7 +66,7 @@ impl Sample for Audit {
 fn event(i: u32, number: u64, random: &mut Random) -> (Piece, Repeat) {
     let (key, body, effect) = if i % EVENTS_PER_OBJECT == 3 {
         let (object, version) = (format!("2026/invoice {number}.pdf"), format!("v-{number}"));
-        (format!("{BUCKET}/{object}@{version}"), notification(&object, &version), CREATED)
+        (format!("{CREATED} {BUCKET}/{object}@{version}"), notification(&object, &version), CREATED)
     } else {
         let refused = i % EVENTS_PER_REFUSED == 9;
         let (key, kind) = (format!("evt-{number}"), if refused { "" } else { TYPES[i as usize % TYPES.len()] });
