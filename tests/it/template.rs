@@ -70,6 +70,12 @@ const BACK_AFTER_S: [(&str, &str, u64); 6] = [
     ("InventoryQueue", "InventoryFunction", 60),
 ];
 
+/// Returns a number that stands in a resource by itself.
+fn number(resources: &[(&str, String)], resource: &str, name: &str) -> Option<u64> {
+    let (_, text) = resources.iter().find(|(other, _)| *other == resource).expect(resource);
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok())
+}
+
 /// How long the lock table may be away before messages are dead-lettered, in seconds.
 const OUTAGE_S: u64 = 600;
 
@@ -77,10 +83,7 @@ const OUTAGE_S: u64 = 600;
 fn messages_come_back_soon_and_outlast_leases_and_outages() {
     let template = file("template.yaml");
     let resources = resources(&template);
-    let number = |resource: &str, name: &str| {
-        let (_, text) = resources.iter().find(|(other, _)| *other == resource).expect(resource);
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok())
-    };
+    let number = |resource: &str, name: &str| number(&resources, resource, name);
     let usual = number("Function", "Timeout").expect("Globals has one");
     for (queue, function, back_after) in BACK_AFTER_S {
         let timeout = number(function, "Timeout").unwrap_or(usual);
@@ -90,6 +93,26 @@ fn messages_come_back_soon_and_outlast_leases_and_outages() {
         // L5: a lease ends a second after the deadline, and is honoured for the clock skew.
         assert!((receives - 1) * visible > timeout + 2, "{queue}: copies that only wait are dead-lettered");
         assert!(receives * visible >= OUTAGE_S, "{queue}: {receives} receives of {visible} s");
+    }
+}
+
+/// A message that ends its process each time does so once in each visibility timeout, and what other batches do between two of its
+/// failures is fine.
+#[test]
+fn the_alarm_on_errors_sees_a_message_that_fails_its_invocation_each_time() {
+    /// How long a poll may wait for it then.
+    const POLL_S: u64 = 20;
+    let (template, alarms) = (file("template.yaml"), file("infra/alarms.yaml"));
+    let (resources, alarms) = (resources(&template), resources(&alarms));
+    let of_alarm = |name: &str| number(&alarms, "FunctionErrorsAlarm", name).expect(name);
+    assert_eq!(of_alarm("DatapointsToAlarm"), 2, "one process may die");
+    for (queue, _, _) in BACK_AFTER_S {
+        let visible = number(&resources, queue, "VisibilityTimeout").expect(queue);
+        let periods_apart = (visible + POLL_S).div_ceil(of_alarm("Period"));
+        assert!(
+            periods_apart < of_alarm("EvaluationPeriods"),
+            "{queue}: two failures are {periods_apart} minutes apart"
+        );
     }
 }
 
