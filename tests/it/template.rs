@@ -149,3 +149,44 @@ fn alarms_and_the_dashboard_take_a_missing_metric_for_zero() {
     }
     assert!(filled == 5 && bare > 10, "{filled} {bare}");
 }
+
+/// The names that CloudFormation gives to what a template does not name: of a stack `shop`.
+fn named(logical: &str, fifo: bool) -> String {
+    format!("shop-{logical}-1A2B3C4D5E6F{}", if fifo { ".fifo" } else { "" })
+}
+
+/// Whether a pattern of a policy, with `*` for any text, admits this.
+fn admits(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    name.strip_prefix(start).is_some_and(|name| (0..=name.len()).any(|at| admits(rest, &name[at..])))
+}
+
+/// The policies in the book admit what the template makes, in a stack that is called as theirs.
+#[test]
+fn the_rights_of_the_console_fit_a_stack_of_the_template() {
+    let book = file("docs/commands.md");
+    let policies = book.split_once("### The least rights").unwrap().1.split("```json").skip(1).take(2);
+    let policies = policies.map(|policy| policy.split("```").next().unwrap());
+    let statements: Vec<Value> = policies
+        .flat_map(|policy| serde_json::from_str::<Value>(policy).unwrap()["Statement"].as_array().unwrap().clone())
+        .collect();
+    let may = |action: &str, name: &str| {
+        let with = statements.iter().filter(|s| s["Action"].as_array().unwrap().contains(&action.into()));
+        with.filter_map(|s| s["Resource"].as_str()?.rsplit_once(':')).any(|(_, pattern)| admits(pattern, name))
+    };
+    let template = file("template.yaml");
+    let mut refused = Vec::new();
+    for (logical, text) in resources(&template) {
+        let name = named(logical, text.contains("FifoQueue: true"));
+        let actions: &[&str] = match text.lines().next().unwrap_or_default() {
+            "Type: AWS::SQS::Queue" if template.contains(&format!("deadLetterTargetArn: !GetAtt {logical}.Arn")) => {
+                &["sqs:ReceiveMessage", "sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+            }
+            "Type: AWS::SQS::Queue" => &["sqs:GetQueueAttributes", "sqs:ListDeadLetterSourceQueues", "sqs:SendMessage"],
+            "Type: AWS::Logs::LogGroup" => &["logs:FilterLogEvents"],
+            _ => &[],
+        };
+        refused.extend(actions.iter().filter(|action| !may(action, &name)).map(|action| format!("{action} {name}")));
+    }
+    assert!(refused.is_empty(), "{refused:#?}");
+}
