@@ -2,6 +2,20 @@
 
 use claimant_core::Variables;
 
+/// Variables of claimant that a program can find without a use for them: a developer's shell has those of the command, and one environment
+/// can be that of several functions, each with stores of its own.
+const OF_OTHERS: [&str; 9] = [
+    "CLAIMANT_BATCH",
+    "CLAIMANT_DATABASE_CONNECTIONS",
+    "CLAIMANT_DATABASE_URL",
+    "CLAIMANT_LOCAL_URL",
+    "CLAIMANT_OPERATOR",
+    "CLAIMANT_REDIS_CLUSTER",
+    "CLAIMANT_REDIS_URL",
+    "CLAIMANT_TABLE",
+    "CLAIMANT_TABLE_BEFORE",
+];
+
 /// Returns a reader of the environment that has read every setting of claimant in this program: for a function's own
 /// variables, so that one message names all that is wrong with any of them, unknown `CLAIMANT_` names included.
 ///
@@ -18,7 +32,6 @@ pub fn variables() -> Variables {
     read_settings(Variables::from_env())
 }
 
-#[allow(unused_mut, reason = "without a feature that has settings, there is nothing to read")]
 fn read_settings(mut variables: Variables) -> Variables {
     #[cfg(feature = "dynamodb")]
     claimant_dynamodb::Settings::read(&mut variables);
@@ -30,6 +43,10 @@ fn read_settings(mut variables: Variables) -> Variables {
     claimant_inbox::Settings::read(&mut variables);
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     claimant_sql::Settings::read(&mut variables);
+    for name in OF_OTHERS {
+        // Read, it is known.
+        variables.optional_text(name);
+    }
     variables.refuse_unknown()
 }
 
@@ -76,6 +93,21 @@ mod tests {
         for wanted in wanted {
             assert!(text.contains(wanted), "{wanted} in {text}");
         }
+    }
+
+    /// A shell has those of the command, and `make watch` hands one environment to all functions, whatever is built into each.
+    #[test]
+    fn what_this_program_has_no_use_for_is_no_fault() {
+        let names = [
+            "CLAIMANT_OPERATOR",
+            "CLAIMANT_LOCAL_URL",
+            "CLAIMANT_TABLE",
+            "CLAIMANT_DATABASE_URL",
+            "CLAIMANT_REDIS_URL",
+        ];
+        variables(&names.map(|name| (name, "x"))).finish().unwrap();
+        let text = variables(&[("CLAIMANT_OPERATER", "ada")]).finish().unwrap_err().to_string();
+        assert!(text.contains("CLAIMANT_OPERATER is no variable of claimant"), "{text}");
     }
 
     #[tokio::test]
