@@ -118,6 +118,8 @@ async fn run_command(cloud: &Cloud, options: &Local, stop: &mut StopSignals) -> 
     variables.retain(|(name, _)| options.function_variables && !is_set(name));
     // Those of the cloud itself last: they win.
     variables.extend(cloud.variables());
+    // Other clouds may run here.
+    variables.push((running::VARIABLE.to_owned(), cloud.endpoints().control.clone()));
     // Unlike functions, the command does not end by itself when this process is gone: with its terminal, for example.
     let mut hangup = listen(SignalKind::hangup())?;
     let stopped = async {

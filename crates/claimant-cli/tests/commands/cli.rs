@@ -216,13 +216,16 @@ fn beside(name: &str, options: &[&str], script: &str) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     local.env("TONE", "cold").env("AWS_ENDPOINT_URL_SQS", "https://sqs.example").env_remove("GREETING");
+    local.env("CLAIMANT_LOCAL_URL", "http://127.0.0.1:1");
     local
 }
 
 /// Each reads the output to its end, which is when no process of the command holds it open any more.
 #[test]
 fn a_command_has_the_clouds_variables_and_its_end_is_the_clouds() {
-    let table: [(&[&str], &str, i32, &str); 5] = [
+    let table: [(&[&str], &str, i32, &str); 6] = [
+        // So that `claimant` works on this cloud, whichever others run here: its control endpoint is Lambda's, too.
+        (&[], "test \"$CLAIMANT_LOCAL_URL\" = \"$AWS_ENDPOINT_URL_LAMBDA\"", 0, ""),
         (&[], "test -n \"$AWS_ENDPOINT_URL_SQS\"; exit 7", 7, ""),
         (&[], "echo \"${AWS_ENDPOINT_URL_SQS%:*} $TONE$GREETING\"", 0, "http://127.0.0.1 cold\n"),
         (&["--function-variables"], "echo \"$TONE $GREETING\"", 0, "cold hello\n"),
