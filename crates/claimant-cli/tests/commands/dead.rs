@@ -26,16 +26,21 @@ Resources:
       Events: {Orders: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}}
 ";
 
-struct World {
+pub(crate) struct World {
     directory: TempDir,
-    cloud: Cloud,
+    pub(crate) cloud: Cloud,
 }
 
 impl World {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
+        Self::of("").await
+    }
+
+    /// Starts it with more resources.
+    pub(crate) async fn of(more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let template = directory.path().join("template.yaml");
-        std::fs::write(&template, TEMPLATE).unwrap();
+        std::fs::write(&template, format!("{TEMPLATE}{more}")).unwrap();
         let config = CloudConfig::new(&template, directory.path());
         let binaries = Binaries { wait: true, search: true, ..config.binaries.clone() };
         let cloud = Cloud::start(CloudConfig { binaries, ..config }).await.unwrap();
@@ -43,7 +48,7 @@ impl World {
     }
 
     /// Puts a copy in the dead-letter queue, as a function does.
-    fn letter(&self, error: &str, outcome: &str, body: &str) {
+    pub(crate) fn letter(&self, error: &str, outcome: &str, body: &str) {
         let said = [
             ("claimant-error", error),
             ("claimant-outcome", outcome),
@@ -61,17 +66,17 @@ impl World {
         self.cloud.sqs().send("Dead", message).unwrap();
     }
 
-    fn depths(&self) -> (usize, usize) {
+    pub(crate) fn depths(&self) -> (usize, usize) {
         let depth = |queue: &str| self.cloud.sqs().depth(queue).unwrap().visible;
         (depth("Dead"), depth("Orders"))
     }
 
-    fn bodies(&self, queue: &str) -> Vec<String> {
+    pub(crate) fn bodies(&self, queue: &str) -> Vec<String> {
         self.cloud.sqs().messages(queue).unwrap().into_iter().map(|message| message.body).collect()
     }
 
     /// Runs the command on this cloud; returns its exit code, standard output and standard error.
-    async fn claimant(&self, args: &[&str]) -> (i32, String, String) {
+    pub(crate) async fn claimant(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
         command.args(args).arg(format!("--local={}", self.cloud.endpoints().control));
         let Output { status, stdout, stderr } = command.output().await.unwrap();
@@ -79,7 +84,7 @@ impl World {
         (status.code().unwrap(), text(stdout), text(stderr))
     }
 
-    async fn json(&self, args: &[&str]) -> (i32, Value) {
+    pub(crate) async fn json(&self, args: &[&str]) -> (i32, Value) {
         let (code, out, err) = self.claimant(&[args, &["--json"]].concat()).await;
         (code, serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}")))
     }

@@ -8,3 +8,4 @@ mod cost;
 mod dead;
 mod deployed;
 mod doctor;
+mod questions;

@@ -1,5 +1,6 @@
 //! What is asked of an act on dead letters, and what it did.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use claimant_core::Error;
@@ -10,6 +11,9 @@ use super::letter::{DeadLetter, name_of_arn};
 
 /// Letters of which a report says why they stayed; the others are only counted.
 pub const PROBLEMS_MAX: usize = 100;
+
+/// Why a letter stayed that was to go.
+const MISSED: &str = "it was not seen again: it was sent back or discarded meanwhile, or something else reads it";
 
 /// How far an act is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,6 +102,31 @@ impl Report {
         })
     }
 
+    /// Returns what came of an act after a look at the same letters, a dry run: those that were to stay have stayed, and one that was to
+    /// go and was not met again is a problem.
+    #[must_use]
+    pub fn after(mut self, look: Self) -> Self {
+        if !self.more && self.failed.is_none() {
+            let met = self.done.iter().map(|done| &done.message_id).chain(self.problems.iter().map(|p| &p.message_id));
+            let met: HashSet<_> = met.cloned().collect();
+            for missed in look.done.into_iter().filter(|done| !met.contains(&done.message_id)) {
+                self.add(Problem { message_id: missed.message_id, why: MISSED.to_owned(), copied: false });
+            }
+        }
+        self.problem_count += look.problem_count;
+        self.problems.extend(look.problems);
+        self.problems.truncate(PROBLEMS_MAX);
+        self.more |= look.more;
+        self
+    }
+
+    fn add(&mut self, problem: Problem) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+
     /// Returns it at the end of an act: an error does not hide what was done until then. A dry run has done nothing.
     pub(super) fn ended(mut self, result: Result<(), Error>, dry_run: bool) -> Result<Self, Error> {
         match result {
@@ -111,10 +140,7 @@ impl Report {
     }
 
     pub(super) fn problem(&mut self, letter: &DeadLetter, why: impl Into<String>, copied: bool) {
-        self.problem_count += 1;
-        if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem { message_id: letter.message_id.clone(), why: why.into(), copied });
-        }
+        self.add(Problem { message_id: letter.message_id.clone(), why: why.into(), copied });
     }
 
     pub(super) fn done(&mut self, letter: &DeadLetter, queue: Option<&str>, new_id: Option<String>) {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
-use claimant_core::Error;
+use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::dead::{
     Bounds, DeadLetterQueue, Edit, FieldPath, LOOKED_AT_MAX, RATE_MAX_PER_S, Report, Selection,
 };
@@ -20,6 +20,9 @@ use crate::output::{say, say_json};
 
 /// Problems that are printed.
 const SHOWN_MAX: usize = 10;
+
+/// What a question about letters of a FIFO queue is about, too.
+const BEHIND: &str = ", and what is behind them in their message groups, of which SQS shows ten at a time";
 
 /// Send dead letters back to their queue: each is copied first, and deleted here once SQS has confirmed the copy.
 ///
@@ -217,14 +220,23 @@ impl Acts {
         let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
-            let question = format!("{} {} of {}?", self.verb, which::letters(report.progress.done), queue.name());
+            let (is_fifo, letters) = (queue.is_fifo(), which::letters(report.progress.done));
+            let question = format!("{} {letters} of {}{}?", self.verb, queue.name(), if is_fifo { BEHIND } else { "" });
             if !confirm::confirmed(&question, &what.write)? {
                 self.declined = true;
                 return Ok(());
             }
             // What was confirmed, and nothing that came meanwhile.
-            let ids = report.done.iter().map(|done| done.message_id.clone()).collect();
-            report = act(&Selection { ids, ..selection.clone() }, false).await?;
+            let (mut confirmed, mut look) = (selection.clone(), report);
+            if is_fifo {
+                let now = SystemClock.now();
+                confirmed.sent_until = Some(confirmed.sent_until.map_or(now, |until| until.min(now)));
+                // Those that stay are met again.
+                (look.problems, look.problem_count) = (Vec::new(), 0);
+            } else {
+                confirmed.ids = look.done.iter().map(|done| done.message_id.clone()).collect();
+            }
+            report = act(&confirmed, false).await?.after(look);
         }
         if !what.output.json {
             self.print(queue, what, &report);
@@ -255,6 +267,9 @@ impl Acts {
         }
         if report.came_back > 0 {
             say(format!("{} were given up on again at once, and stay: is the cause fixed?", report.came_back));
+        }
+        if what.write.dry_run && queue.is_fifo() {
+            say("There may be more: SQS shows ten of a message group at a time.");
         }
         if let Some(why) = &report.failed {
             say(format!("It ended early: {}.", harmless(why)));

@@ -1,0 +1,121 @@
+//! What is asked on a terminal before dead letters are acted on, and what becomes of the answer.
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use claimant_local::sqs::NewMessage;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::dead::World;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A FIFO queue and its dead-letter queue, beside the others.
+const FIFO: &str = "
+  Gone: {Type: AWS::SQS::Queue, Properties: {QueueName: Gone.fifo, FifoQueue: true}}
+  Points:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: Points.fifo, FifoQueue: true, RedrivePolicy: {deadLetterTargetArn: !GetAtt Gone.Arn, maxReceiveCount: 1}}
+";
+
+/// A command on a terminal.
+struct Terminal {
+    script: Child,
+    shown: String,
+}
+
+impl Terminal {
+    fn start(world: &World, args: &str) -> Self {
+        let line = format!("{} {args} --local={}", env!("CARGO_BIN_EXE_claimant"), world.cloud.endpoints().control);
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).kill_on_drop(true);
+        let script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("util-linux is there");
+        Self { script, shown: String::new() }
+    }
+
+    /// Waits until it asks.
+    async fn asks(&mut self) {
+        let mut some = [0; 1_024];
+        while !self.shown.contains("[y/N]") {
+            let read = timeout(PATIENCE, self.script.stdout.as_mut().unwrap().read(&mut some)).await;
+            let read = read.unwrap_or_else(|_| panic!("it does not ask: {}", self.shown)).unwrap();
+            assert!(read > 0, "it ended: {}", self.shown);
+            self.shown += &String::from_utf8_lossy(&some[..read]);
+        }
+    }
+
+    /// Types this; returns the exit code and all that was shown, once the command has ended.
+    async fn types(mut self, typed: &str) -> (Option<i32>, String) {
+        let mut keys = self.script.stdin.take().unwrap();
+        keys.write_all(typed.as_bytes()).await.unwrap();
+        let output = timeout(PATIENCE, self.script.wait_with_output()).await;
+        let Output { status, stdout, .. } =
+            output.unwrap_or_else(|_| panic!("it does not end: {}", self.shown)).unwrap();
+        drop(keys);
+        (status.code(), self.shown + &String::from_utf8_lossy(&stdout))
+    }
+}
+
+/// Answers the question with yes.
+async fn yes(world: &World, args: &str) -> (Option<i32>, String) {
+    let mut terminal = Terminal::start(world, args);
+    terminal.asks().await;
+    terminal.types("y\n").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_stay_are_told_after_the_question_too() {
+    let world = World::start().await;
+    for body in ["{}", "no JSON", "{}"] {
+        world.letter("no currency", "rejected", body);
+    }
+    let (code, shown) = yes(&world, "dead redrive --all --set currency=EUR").await;
+    assert_eq!(world.depths(), (1, 2), "{shown}");
+    assert!(shown.contains("Send back 2 dead letters of Dead?"), "{shown}");
+    assert!(shown.contains("the body is not JSON") && shown.contains("1 stayed"), "{shown}");
+    assert_eq!(code, Some(1), "{shown}");
+    for _ in 0..2 {
+        world.letter("no price", "rejected", "{}");
+    }
+    let (code, shown) = yes(&world, "dead discard --error price --limit 1").await;
+    assert!(code == Some(0) && shown.contains("There may be more"), "{shown}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_another_took_meanwhile_is_told() {
+    let world = World::start().await;
+    for n in 0..3 {
+        world.letter("no price", "rejected", &n.to_string());
+    }
+    let mut terminal = Terminal::start(&world, "dead redrive --all");
+    terminal.asks().await;
+    let taken = world.cloud.sqs().receive("Dead", 1, Duration::ZERO).await.unwrap();
+    let (code, shown) = terminal.types("y\n").await;
+    assert_eq!(taken.len(), 1);
+    assert_eq!(world.cloud.sqs().depth("Orders").unwrap().visible, 2, "{shown}");
+    assert!(shown.contains("Send back 3 dead letters") && shown.contains("was not seen again"), "{shown}");
+    assert_eq!(code, Some(1), "{shown}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_group_goes_whole() {
+    let world = World::of(FIFO).await;
+    let letter = |n: usize| NewMessage {
+        group_id: Some("ada".to_owned()),
+        deduplication_id: Some(n.to_string()),
+        ..NewMessage::new(format!("{n:02}"))
+    };
+    (0..25).for_each(|n| drop(world.cloud.sqs().send("Gone.fifo", letter(n)).unwrap()));
+    let (code, out, _) = world.claimant(&["dead", "redrive", "--all", "--queue", "Points.fifo", "--dry-run"]).await;
+    assert!(code == 0 && out.contains("SQS shows ten of a message group at a time"), "{out}");
+    let (code, shown) = yes(&world, "dead redrive --all --queue Points.fifo").await;
+    assert!(shown.contains("behind them in their message groups"), "{shown}");
+    assert_eq!((code, world.bodies("Gone.fifo").len(), world.bodies("Points.fifo").len()), (Some(0), 0, 25), "{shown}");
+    assert!(world.bodies("Points.fifo").is_sorted());
+    world.cloud.stop().await;
+}
