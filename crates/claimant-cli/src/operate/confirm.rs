@@ -20,7 +20,8 @@ pub(crate) fn confirmed(question: &str, options: &WriteOptions) -> Result<bool, 
         )));
     }
     let failed = |e| Error::new("the question could not be asked: give --yes").caused_by(e);
-    let mut stderr = io::stderr().lock();
+    let mut stderr = io::stderr();
+    // Not locked any longer than that: what happens meanwhile, such as a Ctrl-C, has something to say, too.
     write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).map_err(failed)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(failed)?;

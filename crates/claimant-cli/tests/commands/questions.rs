@@ -119,3 +119,14 @@ async fn a_message_group_goes_whole() {
     assert!(world.bodies("Points.fifo").is_sorted());
     world.cloud.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_at_the_question_ends_the_command() {
+    let world = World::start().await;
+    world.letter("no price", "rejected", "{}");
+    let mut terminal = Terminal::start(&world, "dead redrive --all");
+    terminal.asks().await;
+    let (code, shown) = terminal.types("\u{3}").await;
+    assert_eq!((code, world.depths()), (Some(130), (1, 0)), "{shown}");
+    world.cloud.stop().await;
+}

@@ -81,9 +81,14 @@ fn limit(text: &str) -> Result<usize, String> {
 /// Groups the letters of each queue.
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
     let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
-    for queue in which::open(&options.target).await? {
+    let queues = which::open(&options.target).await?;
+    let stop = Stop::listen();
+    for queue in queues {
+        if stop.is_asked() {
+            break;
+        }
         let mut groups = Groups::default();
-        let report = read(&queue, &selection, options.limit, &mut |letter| groups.add(&letter)).await?;
+        let report = read(&queue, &selection, options.limit, &mut |letter| groups.add(&letter), &stop).await?;
         let groups = groups.into_sorted();
         found |= !groups.is_empty();
         if options.output.json {
@@ -123,9 +128,14 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
 /// Lists the letters of each queue.
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
     let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
-    for queue in which::open(&options.target).await? {
+    let queues = which::open(&options.target).await?;
+    let stop = Stop::listen();
+    for queue in queues {
+        if stop.is_asked() {
+            break;
+        }
         let mut letters = Vec::new();
-        let report = read(&queue, &selection, options.limit, &mut |letter| letters.push(letter)).await?;
+        let report = read(&queue, &selection, options.limit, &mut |letter| letters.push(letter), &stop).await?;
         found |= !letters.is_empty();
         if options.output.json {
             let letters = letters.iter().map(|letter| letter.to_json(false)).collect();
@@ -162,10 +172,17 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
 /// Shows the letters with these ids.
 pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     let selection = Which::default().selection(&options.ids);
-    let mut letters = Vec::new();
-    for queue in which::open(&options.target).await? {
-        read(&queue, &selection, dead::LOOKED_AT_MAX, &mut |letter| letters.push((queue.name().to_owned(), letter)))
-            .await?;
+    let (mut letters, mut all) = (Vec::new(), true);
+    let queues = which::open(&options.target).await?;
+    let stop = Stop::listen();
+    for queue in queues {
+        let mut each = |letter| letters.push((queue.name().to_owned(), letter));
+        let report = read(&queue, &selection, dead::LOOKED_AT_MAX, &mut each, &stop).await?;
+        all &= !report.more && (queue.depth().hidden == 0 || queue.is_only_looked_at());
+        if stop.is_asked() {
+            all = false;
+            break;
+        }
     }
     let is = |letter: &DeadLetter, id: &String| letter.message_id == *id || letter.earlier_ids.contains(id);
     let missing: Vec<_> = options.ids.iter().filter(|id| !letters.iter().any(|(_, letter)| is(letter, id))).collect();
@@ -186,7 +203,12 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             }
         }
         for id in &missing {
-            say(format!("{}: no dead letter has this id.", harmless(id)));
+            let why = if all {
+                "no dead letter has this id"
+            } else {
+                "not among the dead letters that were read; there are others"
+            };
+            say(format!("{}: {why}.", harmless(id)));
         }
     }
     Ok(if missing.is_empty() { Ended::Well } else { Ended::WithFaults })
@@ -235,9 +257,9 @@ async fn read(
     selection: &dead::Selection,
     limit: usize,
     each: &mut (dyn FnMut(DeadLetter) + Send),
+    stop: &Stop,
 ) -> Result<Report, Error> {
-    let stop = Stop::listen();
-    let mut watch = Watch::begin(queue.depth().visible, &stop);
+    let mut watch = Watch::begin(queue.depth().visible, stop);
     let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
     watch.end();
     report

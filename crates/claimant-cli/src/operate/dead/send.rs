@@ -124,8 +124,9 @@ pub(super) async fn redrive(options: Redrive) -> Result<Ended, Error> {
     let selection = what.selection()?;
     let edit = edit(body, set)?;
     let mut acts = Acts::new("Send back", "sent back");
+    let queues = which::open(&what.target).await?;
     let stop = Stop::listen();
-    for queue in which::open(&what.target).await? {
+    for queue in queues {
         let to = to.as_ref().map(|to| if to.contains("://") { to.clone() } else { sibling(queue.url(), to) });
         let done = acts.done();
         let act = async |selection: &Selection, dry_run| {
@@ -139,7 +140,7 @@ pub(super) async fn redrive(options: Redrive) -> Result<Ended, Error> {
         if stop.is_asked() || done > 0 && what.bounds(done, false).limit == 0 {
             break;
         }
-        acts.one(&queue, &what, &selection, act).await?;
+        acts.one(&queue, (&what, &stop), &selection, act).await?;
     }
     acts.end(&what)
 }
@@ -158,8 +159,9 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
         _ => None,
     };
     let mut acts = Acts::new("Discard", "discarded");
+    let queues = which::open(&what.target).await?;
     let stop = Stop::listen();
-    for queue in which::open(&what.target).await? {
+    for queue in queues {
         let done = acts.done();
         if stop.is_asked() || done > 0 && what.bounds(done, false).limit == 0 {
             break;
@@ -172,7 +174,7 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
             watch.end();
             report
         };
-        acts.one(&queue, &what, &selection, act).await?;
+        acts.one(&queue, (&what, &stop), &selection, act).await?;
     }
     acts.end(&what)
 }
@@ -213,7 +215,7 @@ impl Acts {
     async fn one(
         &mut self,
         queue: &DeadLetterQueue,
-        what: &What,
+        (what, stop): (&What, &Stop),
         selection: &Selection,
         mut act: impl AsyncFnMut(&Selection, bool) -> Result<Report, Error>,
     ) -> Result<(), Error> {
@@ -222,7 +224,7 @@ impl Acts {
         if asks && !dry_run && report.progress.done > 0 {
             let (is_fifo, letters) = (queue.is_fifo(), which::letters(report.progress.done));
             let question = format!("{} {letters} of {}{}?", self.verb, queue.name(), if is_fifo { BEHIND } else { "" });
-            if !confirm::confirmed(&question, &what.write)? {
+            if stop.is_asked() || !stop.at_question(|| confirm::confirmed(&question, &what.write))? {
                 self.declined = true;
                 return Ok(());
             }

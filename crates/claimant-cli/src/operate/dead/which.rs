@@ -120,27 +120,49 @@ pub(crate) struct Watch<'a> {
 }
 
 /// Whether the command is to end: set by the first Ctrl-C, for all queues.
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct Stop(Arc<Asked>);
+
+#[derive(Default)]
+struct Asked {
+    to_end: AtomicBool,
+    /// Whether a question stands: nothing is held then, so there is nothing to end in order.
+    at_question: AtomicBool,
+}
+
+/// The exit code of a command that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
 
 impl Stop {
     /// Begins to listen.
     pub(crate) fn listen() -> Self {
-        let stop = Arc::<AtomicBool>::default();
+        let stop = Arc::<Asked>::default();
         let asked = Arc::clone(&stop);
         tokio::spawn(async move {
             if tokio::signal::ctrl_c().await.is_ok() {
-                asked.store(true, Ordering::SeqCst);
+                asked.to_end.store(true, Ordering::SeqCst);
+                if asked.at_question.load(Ordering::SeqCst) {
+                    crate::output::note("");
+                    std::process::exit(INTERRUPTED);
+                }
                 crate::output::note("\nEnding; what was read is shown to others again. Ctrl-C again ends at once.");
             }
             if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(130);
+                std::process::exit(INTERRUPTED);
             }
         });
         Self(stop)
     }
 
     pub(crate) fn is_asked(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.to_end.load(Ordering::SeqCst)
+    }
+
+    /// Asks a question, at which Ctrl-C ends the command.
+    pub(crate) fn at_question<T>(&self, ask: impl FnOnce() -> T) -> T {
+        self.0.at_question.store(true, Ordering::SeqCst);
+        let answer = ask();
+        self.0.at_question.store(false, Ordering::SeqCst);
+        answer
     }
 }
 
