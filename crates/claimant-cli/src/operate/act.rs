@@ -1,5 +1,6 @@
 //! `claimant release`, `reset`, `forget` and `resolve`: acts on the records of keys.
 
+use claimant_core::error::Chain;
 use claimant_core::protocol::Act;
 use claimant_core::{ConsumerName, Error, RecordId};
 use claimant_operate::keys::{Acted, Keys, Order, operator};
@@ -52,12 +53,17 @@ struct Outcome {
 
 /// Acts on each of the keys.
 pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
+    // All of them first: a slip in the last leaves none half done.
+    let meant = |key: &String| {
+        let ids = Keys::ids(key, options.consumer.as_ref());
+        ids.map_err(|error| Error::invalid(format!("{}: {}", harmless(key), Chain(&error))))
+    };
+    let meant: Vec<_> = options.keys.iter().map(meant).collect::<Result<_, _>>()?;
     let place = options.target.open().await?;
     let stores = place.open_stores(options.target.skew).await?;
     let mut results = Vec::new();
-    for key in &options.keys {
-        let ids = Keys::ids(key, options.consumer.as_ref())?;
-        let (id, store) = find(&stores, &ids).await?;
+    for ids in &meant {
+        let (id, store) = find(&stores, ids).await?;
         let acted = on_one(act, &id, store, &options).await?;
         if !options.output.json {
             say(format!("{}: {}", harmless(id.as_str()), in_words(act, acted.as_ref())));

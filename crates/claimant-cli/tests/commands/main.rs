@@ -8,4 +8,5 @@ mod cost;
 mod dead;
 mod deployed;
 mod doctor;
+mod keys;
 mod questions;
