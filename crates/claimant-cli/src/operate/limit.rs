@@ -61,7 +61,13 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let (was, is) = (in_words(before.set), in_words(wanted));
     let question = format!("{} in {}: is {was}; becomes {is}. Set it?", options.name, harmless(&store.name));
     if options.write.dry_run {
-        say(format!("{} would change: is {was}; becomes {is}.", options.name));
+        if options.output.json {
+            let mut document = document(&options.name, &before);
+            document["would_set"] = json!(wanted);
+            say_json(&document);
+        } else {
+            say(format!("{} would change: is {was}; becomes {is}.", options.name));
+        }
         return Ok(Ended::Well);
     }
     if !confirm::confirmed(&question, &options.write)? {
