@@ -48,12 +48,37 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| harmless(cell)).collect());
     }
 
-    /// Returns the lines, header first, as wide as the terminal at most; as wide as they are where there is none.
+    /// Returns the lines, header first, as wide as the terminal at most; as wide as they are where there is none. Where a row has no room
+    /// in one line, its first column has one of its own.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lines_within(terminal_width())
     }
 
+    /// Returns the same, each row in one line, however narrow the terminal.
+    pub(crate) fn single_lines(&self) -> Vec<String> {
+        self.single_lines_within(terminal_width())
+    }
+
     fn lines_within(&self, width: Option<usize>) -> Vec<String> {
+        let lines = self.single_lines_within(width);
+        let has_room = |width: usize| lines.iter().all(|line| columns(line) <= width);
+        match width {
+            Some(width) if self.columns.len() > 2 && !has_room(width) => self.in_two(width),
+            _ => lines,
+        }
+    }
+
+    /// The rows with the first column in lines of its own, the others below it.
+    fn in_two(&self, width: usize) -> Vec<String> {
+        let rest = |row: &Vec<String>| row.iter().skip(1).cloned().collect();
+        let others = Self { columns: self.columns[1..].to_vec(), rows: self.rows.iter().map(rest).collect() };
+        let title = self.columns[0].0;
+        let firsts = std::iter::once(title).chain(self.rows.iter().filter_map(|row| row.first()).map(String::as_str));
+        let lines = firsts.zip(others.single_lines_within(Some(width.saturating_sub(GAP.len()))));
+        lines.flat_map(|(first, others)| [first.to_owned(), format!("{GAP}{others}")]).collect()
+    }
+
+    fn single_lines_within(&self, width: Option<usize>) -> Vec<String> {
         let header: Vec<_> = self.columns.iter().map(|(title, _)| (*title).to_owned()).collect();
         let rows: Vec<_> = std::iter::once(&header).chain(&self.rows).collect();
         let widths = self.widths(&rows, width);
@@ -63,7 +88,7 @@ impl Table {
     /// The width of each column: the widest that may be cut give way first.
     fn widths(&self, rows: &[&Vec<String>], width: Option<usize>) -> Vec<usize> {
         let longest = |column: usize| {
-            let lengths = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            let lengths = rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell));
             lengths.max().unwrap_or(0)
         };
         let mut widths: Vec<_> = (0..self.columns.len()).map(longest).collect();
@@ -88,27 +113,68 @@ impl Table {
         let cell = |column: usize| {
             let ((_, fit), width) = (self.columns[column], widths[column]);
             let text = row.get(column).map_or("", String::as_str);
-            match fit {
-                Fit::Number => format!("{text:>width$}"),
-                Fit::Whole => format!("{text:<width$}"),
-                Fit::Middle => format!("{:<width$}", cut(text, width, width / 2)),
-                Fit::End => format!("{:<width$}", cut(text, width, width.saturating_sub(1))),
-            }
+            let text = match fit {
+                Fit::Number | Fit::Whole => text.to_owned(),
+                Fit::Middle => cut(text, width, width / 2),
+                Fit::End => cut(text, width, width.saturating_sub(1)),
+            };
+            let room = " ".repeat(width.saturating_sub(columns(&text)));
+            if fit == Fit::Number { room + &text } else { text + &room }
         };
         let cells: Vec<_> = (0..self.columns.len()).map(cell).collect();
         cells.join(GAP).trim_end().to_owned()
     }
 }
 
-/// The text in `width` characters, of which `head` are its first.
+/// The text in `width` columns, of which `head` are its first.
 fn cut(text: &str, width: usize, head: usize) -> String {
-    let length = text.chars().count();
-    if length <= width || width == 0 {
+    if columns(text) <= width || width == 0 {
         return text.to_owned();
     }
-    let tail = width - 1 - head.min(width - 1);
-    let first = text.chars().take(head.min(width - 1));
-    first.chain([ELLIPSIS]).chain(text.chars().skip(length - tail)).collect()
+    let head = head.min(width - 1);
+    let first = fitting(text.chars(), head);
+    let last = fitting(text.chars().rev(), width - 1 - head);
+    first.chain([ELLIPSIS]).chain(last.collect::<Vec<_>>().into_iter().rev()).collect()
+}
+
+/// The first of these that fit into so many columns.
+fn fitting(chars: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item = char> {
+    let taken = move |used: &mut usize, c: char| {
+        *used += columns_of(c);
+        (*used <= room).then_some(c)
+    };
+    chars.scan(0, taken)
+}
+
+/// Returns how many columns of a terminal a text takes.
+fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// As most terminals draw it: marks on the character before take no room, characters of East Asia and emoji twice that of others.
+const fn columns_of(c: char) -> usize {
+    match c {
+        '\u{300}'..='\u{36f}'
+        | '\u{483}'..='\u{489}'
+        | '\u{591}'..='\u{5bd}'
+        | '\u{64b}'..='\u{65f}'
+        | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{fe20}'..='\u{fe2f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{303e}'
+        | '\u{3041}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff01}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1f64f}'
+        | '\u{1f680}'..='\u{1f6ff}'
+        | '\u{1f900}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
 }
 
 /// Returns the text with everything escaped that a terminal does not print: control characters, and those that change the
@@ -117,7 +183,7 @@ pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         let harms = c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+            || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
         if harms { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     shown
@@ -178,8 +244,45 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_has_no_room_in_a_line_takes_two() {
+        let mut letters = Table::new(&[("ID", Fit::Whole), ("GROUP", Fit::Whole), ("ERROR", Fit::End)]);
+        letters.row([
+            "08c998ba-d74c-4b7e-900a-14299fac2b5c".into(),
+            "36c49163".into(),
+            "the mailbox refuses it".into(),
+        ]);
+        let lines =
+            ["ID", "  GROUP     ERROR", "08c998ba-d74c-4b7e-900a-14299fac2b5c", "  36c49163  the mailbox refuses it"];
+        assert_eq!(letters.lines_within(Some(50)), lines);
+        assert_eq!(letters.lines_within(Some(70)).len(), 2);
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut table = Table::new(&[("KEY", Fit::Middle), ("STATE", Fit::Whole)]);
+        table.row(["東京東京東京東京".into(), "parked".into()]);
+        table.row(["e\u{301}".into(), "stuck".into()]);
+        table.row(["\u{1f600}\u{1f600}".into(), "failed".into()]);
+        let lines = [
+            "KEY               STATE",
+            "東京東京東京東京  parked",
+            "e\u{301}                 stuck",
+            "\u{1f600}\u{1f600}              failed",
+        ];
+        assert_eq!(table.lines_within(None), lines);
+        // A wide character that does not fit leaves a column free.
+        assert_eq!(table.lines_within(Some(18))[1], "東京…東京   parked");
+        for width in 18..30 {
+            for line in table.lines_within(Some(width)) {
+                assert!(columns(&line) <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
     fn text_does_no_harm() {
         assert_eq!(harmless("a\x1b[31mb\r\n\u{202e}c"), "a\\u{1b}[31mb\\r\\n\\u{202e}c");
         assert_eq!(harmless("Grüße, 東京"), "Grüße, 東京");
+        assert_eq!(harmless("a\u{61c}b\u{180e}"), "a\\u{61c}b\\u{180e}");
     }
 }

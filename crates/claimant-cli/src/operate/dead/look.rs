@@ -118,7 +118,7 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
         }
         // A cause has a line of its own: in a column of a narrow terminal nothing would be left of it.
         let causes = groups.iter().map(|group| format!("          {}", harmless(&group.cause)));
-        let mut lines = table.lines().into_iter();
+        let mut lines = table.single_lines().into_iter();
         lines.next().filter(|_| !groups.is_empty()).iter().for_each(say);
         lines.zip(causes).for_each(|(line, cause)| say(format!("{line}\n{cause}")));
     }
