@@ -48,7 +48,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 
-    /// At most this many keys of each store
+    /// At most this many keys of each store: of more, those that were found first, whatever their age
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = parse::limit)]
     limit: usize,
 
@@ -174,7 +174,7 @@ fn print(lists: &[(OpenStore, Listed)], query: &Query) {
             table.lines().iter().for_each(say);
         }
         if listed.more {
-            say(format!("… and more: the first {} are shown (--limit).", listed.found.len()));
+            say(format!("… and more, older ones perhaps: {} of them are shown (--limit).", listed.found.len()));
         }
         if listed.foreign > 0 {
             say(format!("{} records are not of the form that claimant writes, and are left out.", listed.foreign));
