@@ -414,3 +414,20 @@ async fn a_queue_that_is_gone_hides_no_other() {
     assert!(place.starts_with("/dead/abcd?queue=Dead&notice="), "{place}");
     world.cloud.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_another_reader_holds_is_not_said_to_be_gone() {
+    let world = World::start().await;
+    world.letter("no price", "{}");
+    let group = world.group().await;
+    let id = world.json(&group).await["letters"][0]["message_id"].clone();
+    let _held = world.cloud.sqs().receive("Dead", 1, std::time::Duration::ZERO).await.unwrap();
+    for act in ["/dead/redrive", "/dead/discard"] {
+        let (status, done) = world.post(act, &json!({ "queue": "Dead", "id": id })).await;
+        assert_eq!((status, &done["notice"]["done"]), (200, &json!(false)), "{done}");
+        let said = done["notice"]["text"].as_str().unwrap();
+        assert!(said.contains("1 letter is hidden") && !said.contains("discarded meanwhile"), "{said}");
+    }
+    assert_eq!(world.bodies("Dead"), ["{}"]);
+    world.cloud.stop().await;
+}

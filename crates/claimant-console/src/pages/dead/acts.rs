@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use axum::extract::State;
 use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock};
-use claimant_operate::dead::{Bounds, Edit, LOOKED_AT_MAX, Report, Selection};
+use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, LOOKED_AT_MAX, Report, Selection};
 
 use super::letters;
 use crate::answer::Done;
@@ -77,7 +77,7 @@ async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
     // A letter that is still here is edited on.
     let kept = report.progress.done == 0 && report.problem_count > 0;
     let see = if kept { form(console, fields) } else { see(fields) };
-    Ok(done(see, said, &report))
+    Ok(done(see, said, (&dead, &report)))
 }
 
 async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
@@ -94,7 +94,7 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
     } else {
         format!("{} discarded; saved in {}.", counted(&report), path.display())
     };
-    let mut done = done(see(fields), said, &report);
+    let mut done = done(see(fields), said, (&dead, &report));
     if is_saved {
         done.value["saved"] = path.display().to_string().into();
     }
@@ -120,7 +120,7 @@ fn counted(report: &Report) -> String {
     text::counted(report.progress.done as u64, "dead letter", "dead letters")
 }
 
-fn done(see: String, mut said: String, report: &Report) -> Done {
+fn done(see: String, mut said: String, (dead, report): (&DeadLetterQueue, &Report)) -> Done {
     if let Some(problem) = report.problems.first() {
         said.push_str(&format!(
             " {} not: {}",
@@ -133,7 +133,14 @@ fn done(see: String, mut said: String, report: &Report) -> Done {
     }
     let is_done = report.progress.done > 0;
     if !is_done && report.problem_count == 0 {
-        "No letter fits: it was sent back or discarded meanwhile.".clone_into(&mut said);
+        said = match dead.depth().hidden {
+            0 => "No letter fits: it was sent back or discarded meanwhile.".to_owned(),
+            hidden => format!(
+                "No letter fits that can be read now. {}: something else reads {}, or a reader died within minutes. Try again.",
+                text::counted(hidden, "letter is hidden", "letters are hidden"),
+                if hidden == 1 { "it" } else { "them" }
+            ),
+        };
     }
     Done::of(is_done, said, see, report.to_json())
 }
