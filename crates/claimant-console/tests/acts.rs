@@ -431,3 +431,19 @@ async fn a_letter_that_another_reader_holds_is_not_said_to_be_gone() {
     assert_eq!(world.bodies("Dead"), ["{}"]);
     world.cloud.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_stays_open_takes_no_other_forms_away() {
+    let world = World::start().await;
+    let page = world.html("/send").await;
+    let fields = format!("queue=Orders&body=once&form={}", form_of(&page));
+    for _ in 0..1_001 {
+        let (status, _, _) = world.ask("GET", "/faults", "HX-Request: true\r\n", "").await;
+        assert_eq!(status, 200);
+    }
+    for _ in 0..2 {
+        world.form("/send", &fields).await;
+    }
+    assert_eq!(world.bodies("Orders"), ["once"]);
+    world.cloud.stop().await;
+}

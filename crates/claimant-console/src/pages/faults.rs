@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::local_only::local_only;
 use crate::answer::{Done, Page};
-use crate::ask::{Act, Ask};
+use crate::ask::{Act, Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::fields::Fields;
 use crate::ui::badge::{Tone, badge};
@@ -66,17 +66,18 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
     if let Some(answer) = local_only(&console, &ask, Tab::Faults, NOT_HERE) {
         return answer;
     }
-    let page = page(&console).await;
+    let page = page(&console, &ask).await;
     ask.page(&console, page)
 }
 
-async fn page(console: &Console) -> Result<FaultsPage, Error> {
+async fn page(console: &Console, ask: &Ask) -> Result<FaultsPage, Error> {
     let place = console.place();
     Ok(FaultsPage {
         faults: Faults::of(place)?.list().await?,
         functions: place.functions.iter().map(|function| function.name.clone()).collect(),
         now_ms: SystemClock.now().as_millis(),
-        form: console.new_form(),
+        // The forms of a page that is open stay as they are.
+        form: if ask.reader == Reader::Browser { console.new_form() } else { String::new() },
     })
 }
 
