@@ -13,6 +13,7 @@ use crate::ask::{Ask, Reader};
 use crate::console::{Console, Notice};
 use crate::refused::{Refused, status_of};
 use crate::timeline::words::sentence;
+use crate::ui::harmless::harmless;
 use crate::ui::layout::{self, Frame};
 use crate::ui::nav::Tab;
 
@@ -101,7 +102,7 @@ impl Ask {
             layout::live(again, page.summary().as_deref(), &live)
         });
         if self.reader == Reader::OpenPage {
-            return Html(live.unwrap_or_default().into_string()).into_response();
+            return Html(harmless(live.unwrap_or_default().into_string())).into_response();
         }
         let title = page.title();
         let stream = console.source().is_sampled().then(layout::stream);
@@ -177,6 +178,6 @@ impl Ask {
             is_live: source.is_sampled(),
             notice,
         };
-        Html(layout::page(&frame, content).into_string()).into_response()
+        Html(harmless(layout::page(&frame, content).into_string())).into_response()
     }
 }

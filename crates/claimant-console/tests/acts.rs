@@ -447,3 +447,19 @@ async fn a_page_that_stays_open_takes_no_other_forms_away() {
     assert_eq!(world.bodies("Orders"), ["once"]);
     world.cloud.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_text_turns_the_direction_of_a_page() {
+    let world = World::start().await;
+    world.letter("evil \u{202e}error", "\u{202e}body");
+    let group = world.group().await;
+    let (id, is_turned) = (world.json(&group).await["letters"][0]["message_id"].clone(), '\u{202e}');
+    for page in [world.html("/dead").await, world.html(&group).await] {
+        assert!(page.contains("evil \\u{202e}error") && !page.contains(is_turned), "{page}");
+    }
+    // What is sent back stays as it is.
+    let edited = world.html(&format!("{group}&edit={}", id.as_str().unwrap())).await;
+    assert_eq!(edited.matches(is_turned).count(), 1, "{edited}");
+    assert!(edited.contains("\n\u{202e}body</textarea>"), "{edited}");
+    world.cloud.stop().await;
+}

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `layout` | the whole page around its content; its live part |
+//! | `harmless` | characters that nobody sees, or that turn the direction of text, escaped |
 //! | `nav` | the parts of the console |
 //! | `table` | lists, which become cards where the window is narrow |
 //! | `badge` | a state, by word and shape and colour |
@@ -16,6 +17,7 @@
 
 pub(crate) mod badge;
 pub(crate) mod form;
+pub(crate) mod harmless;
 pub(crate) mod layout;
 pub(crate) mod nav;
 pub(crate) mod plot;
