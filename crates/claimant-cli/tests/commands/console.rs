@@ -197,6 +197,38 @@ fn pages_change_a_stack_where_that_is_allowed() {
     console.stop();
 }
 
+/// When letters were sent that are old: 2023-11-14T22:13:20Z.
+const OLD_MS: u64 = 1_700_000_000_000;
+
+/// Answers as [`shop`] does, but for so many letters of one cause that no page shows all.
+fn crowded(request: &str) -> (u16, String) {
+    if !request.contains("AmazonSQS.ReceiveMessage") {
+        return shop(request);
+    }
+    let text = |value: &str| json!({"DataType": "String", "StringValue": value});
+    let letter = |n: usize| {
+        let attributes = json!({"claimant-outcome": text("rejected"), "claimant-error": text("no price")});
+        let system = json!({"SentTimestamp": OLD_MS.to_string()});
+        json!({"MessageId": format!("bbbb{n:04}"), "ReceiptHandle": format!("r-{n}"), "Body": "{}", "Attributes": system, "MessageAttributes": attributes})
+    };
+    (200, json!({ "Messages": (0..2_100).map(letter).collect::<Vec<_>>() }).to_string())
+}
+
+#[test]
+fn letters_that_were_not_looked_at_are_not_said_to_be_gone() {
+    let server = Server::start(crowded);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let causes = console.page("/dead?read=true");
+    let group = causes.split_once("href=\"/dead/").unwrap().1.split('?').next().unwrap();
+    let page = console.page(&format!("/dead/{group}?queue=orders-dead"));
+    assert_eq!(page.matches("class=\"letter card\"").count(), 25, "{page}");
+    assert!(page.contains("The first 25 letters of this cause; there may be more."), "{page}");
+    let path = format!("/dead/{group}?queue=orders-dead&edit=none");
+    let (status, page) = console.ask("GET", &path, "text/html", "");
+    assert!(status == 404 && page.contains("It is not among the 2,") && !page.contains("discarded."), "{page}");
+    console.stop();
+}
+
 /// The actions of the policy in the book that is the first or the second.
 fn policy(number: usize) -> BTreeSet<String> {
     let book = include_str!("../../../../docs/commands.md").split_once("### The least rights").unwrap().1;

@@ -3,8 +3,7 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use claimant_core::Error;
-use claimant_operate::dead::DeadLetter;
-use claimant_operate::dead::Selection;
+use claimant_operate::dead::{DeadLetter, Page as Letters, Selection};
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -21,15 +20,14 @@ const PAGE_MAX: usize = 25;
 
 pub(super) async fn show(State(console): State<Console>, Path(group): Path<String>, ask: Ask) -> Response {
     match page(&console, &ask, group).await {
-        Ok(Some(page)) => ask.page(&console, Ok(page)),
-        Ok(None) => {
-            ask.absent(&console, Tab::Dead, "There is no such dead letter any more: it was sent back or discarded.")
-        }
+        Ok(Ok(page)) => ask.page(&console, Ok(page)),
+        Ok(Err(why)) => ask.absent(&console, Tab::Dead, &why),
         Err(error) => ask.refused(&console, Tab::Dead, &error),
     }
 }
 
-async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Cause>, Error> {
+/// Returns the page; why there is none, where the letter that is to be edited is not there.
+async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Cause, String>, Error> {
     let place = console.place();
     let name = ask.query.required("queue")?;
     let dead = letters::open(place, name).await?;
@@ -40,7 +38,7 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
     let page = dead.page(&selection, (after != u64::MAX).then_some(after), PAGE_MAX, LOOKS_MAX).await?;
     let mut letters: Vec<_> = page.letters.iter().map(|letter| Letter::of(letter, edited.is_some())).collect();
     if edited.is_some() && letters.is_empty() {
-        return Ok(None);
+        return Ok(Err(not_there(&page)));
     }
     let draft = edited.and_then(|_| console.draft(&ask.query));
     if let (Some(draft), Some(letter)) = (&draft, letters.first_mut()) {
@@ -50,7 +48,7 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
     // Of a queue that serves several, a letter that a function copied does not say where it came from.
     let only = <&[String; 1]>::try_from(sources.as_slice()).map(|[only]| only.as_str()).ok();
     let came_from = page.letters.first().and_then(DeadLetter::source).or(only);
-    Ok(Some(Cause {
+    Ok(Ok(Cause {
         edit: edited.map(|_| Edit {
             form: console.new_form(),
             others: place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect(),
@@ -62,9 +60,19 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Option<Caus
         sources,
         letters,
         next: page.next,
+        more: page.more,
         is_local: place.is_local(),
         writes: console.source().allows_writes(),
     }))
+}
+
+/// Says that a letter is not among those that were looked at.
+fn not_there(page: &Letters) -> String {
+    if page.more || page.next.is_some() {
+        let read = text::counted(page.looked_at as u64, "letter that was read", "letters that were read");
+        return format!("It is not among the {read}, and there are more: claimant dead show finds it by its id.");
+    }
+    "There is no such dead letter any more: it was sent back or discarded.".to_owned()
 }
 
 #[derive(Serialize)]
@@ -75,6 +83,8 @@ struct Cause {
     letters: Vec<Letter>,
     /// Where the next page begins.
     next: Option<u64>,
+    /// Whether there may be more, and no page of them.
+    more: bool,
     /// The queues that letters go back to.
     sources: Vec<String>,
     /// Where one letter is edited.
@@ -134,18 +144,24 @@ impl Page for Cause {
     }
 
     fn summary(&self) -> Option<String> {
-        self.letters.is_empty().then(|| "No letter of this cause is here any more.".to_owned())
+        let none = self.letters.is_empty() && !self.more && self.next.is_none();
+        none.then(|| "No letter of this cause is here any more.".to_owned())
     }
 }
 
 impl Cause {
     fn list(&self) -> Markup {
         html! {
-            @if self.letters.is_empty() {
+            @if self.letters.is_empty() && (self.more || self.next.is_some()) {
+                (text::empty("None of this cause so far", &html! { "Not all letters of the queue were looked at. " a href="/dead" { "All dead letters" } }))
+            } @else if self.letters.is_empty() {
                 (text::empty("Nothing left of this cause", &html! { "Its letters were sent back or discarded. " a href="/dead" { "All dead letters" } }))
             } @else {
                 @if self.writes { (self.acts()) }
                 @for letter in &self.letters { (self.letter(letter)) }
+            }
+            @if self.more && !self.letters.is_empty() {
+                p .soft { "The first " (self.letters.len()) " letters of this cause; there may be more." }
             }
             @if let Some(next) = self.next {
                 p { a rel="next" href={ (letters::path(&self.group, &self.queue)) "&after=" (next) } { "Later letters" } }
