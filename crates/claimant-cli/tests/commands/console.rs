@@ -229,6 +229,15 @@ fn letters_that_were_not_looked_at_are_not_said_to_be_gone() {
     console.stop();
 }
 
+#[test]
+fn a_time_of_another_day_has_its_date() {
+    let server = Server::start(crowded);
+    let console = Running::start(&server, &[]);
+    let causes = console.page("/dead?read=true");
+    assert!(causes.contains(">2023-11-14 22:13:20<"), "{causes}");
+    console.stop();
+}
+
 /// The actions of the policy in the book that is the first or the second.
 fn policy(number: usize) -> BTreeSet<String> {
     let book = include_str!("../../../../docs/commands.md").split_once("### The least rights").unwrap().1;

@@ -1,19 +1,21 @@
 //! Times, ids, counts, and what is said where there is nothing.
 
-use claimant_core::Timestamp;
+use claimant_core::{Clock as _, SystemClock, Timestamp};
 use maud::{Markup, html};
 
-use crate::timeline::words::short;
+use crate::timeline::words::{clock, short};
 
 /// How many times as long JSON may be in lines: small values that are nested deep are mostly white space.
 const SPREAD_GROWTH_MAX: usize = 4;
 
 const DAY_MS: u64 = 86_400_000;
 
-/// Draws a time, in milliseconds since 1970, as the time of day in UTC; the date is in its title.
+/// Draws a time, in milliseconds since 1970, as the time of day in UTC, with the date before it where that is not today's.
 pub(crate) fn time(ms: u64) -> Markup {
-    let utc = Timestamp::from_millis(ms).to_utc();
-    html! { time datetime=(utc) title=(utc) { (time_of_day(ms)) } }
+    let (at, now) = (Timestamp::from_millis(ms), SystemClock.now());
+    let utc = at.to_utc();
+    let is_today = ms / DAY_MS == now.as_millis() / DAY_MS;
+    html! { time datetime=(utc) title=(utc) { @if is_today { (time_of_day(ms)) } @else { (clock(at, now)) } } }
 }
 
 /// Returns a time of day in UTC, as `08:09:10.123`.
