@@ -7,7 +7,7 @@ use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::open::OpenStore;
 use claimant_operate::target::Place;
 use serde::Serialize;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::demo::Demo;
 use crate::fields::Fields;
@@ -24,6 +24,9 @@ const DRAFTS_MAX: usize = 8;
 
 /// Forms of which it is known whether they were sent.
 const FORMS_MAX: usize = 1_000;
+
+/// Streams of events that stay open. A browser opens six connections to one address at most, for all its pages together.
+const STREAMS_MAX: usize = 3;
 
 /// The field of a form, or of a query, that names what was typed.
 pub(crate) const DRAFT: &str = "draft";
@@ -44,6 +47,7 @@ struct Inner {
     /// Whether it was sent, of each form.
     forms: Mutex<Kept<bool>>,
     stopped: watch::Sender<bool>,
+    streams: Arc<Semaphore>,
     stores: OnceCell<Vec<OpenStore>>,
 }
 
@@ -67,6 +71,7 @@ impl Console {
             drafts: Mutex::new(Kept::new(began, DRAFTS_MAX)),
             forms: Mutex::new(Kept::new(began, FORMS_MAX)),
             stopped: watch::Sender::new(false),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             stores: OnceCell::new(),
         }))
     }
@@ -141,6 +146,11 @@ impl Console {
         let number = fields.get(FORM).and_then(|number| number.parse().ok());
         let mut forms = lock(&self.0.forms);
         !number.and_then(|number| forms.get(number)).is_some_and(|sent| std::mem::replace(sent, true))
+    }
+
+    /// Returns the room of a stream of events that stays open, if there is any.
+    pub(crate) fn stream(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.streams).try_acquire_owned().ok()
     }
 
     /// Ends the streams of events.

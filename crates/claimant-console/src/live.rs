@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::console::Console;
@@ -25,9 +25,16 @@ const QUIET_MAX: Duration = Duration::from_secs(3);
 
 const EVENT: &[u8] = b"event: changed\ndata: 1\n\n";
 
-/// Answers with events until the page is left or the console stops.
+/// The event of a stream that ends with it: the page asks for another one after about 3 s.
+const ONLY_EVENT: &[u8] = b"retry: 3000\nevent: changed\ndata: 1\n\n";
+
+/// Answers with events until the page is left or the console stops; with one event where as many streams are open as may be: more of
+/// them would take all connections of a browser with many tabs, and its next page would never come.
 pub(crate) async fn events(State(console): State<Console>) -> Response {
-    let reader = Reader { changes: console.source().changes(), stopped: console.stopped(), last: Instant::now() };
+    let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+    let Some(permit) = console.stream() else { return (kind, ONLY_EVENT).into_response() };
+    let (changes, stopped) = (console.source().changes(), console.stopped());
+    let reader = Reader { changes, stopped, last: Instant::now(), _permit: permit };
     let events = stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
         Some((Ok::<_, Infallible>(event), reader))
@@ -35,19 +42,20 @@ pub(crate) async fn events(State(console): State<Console>) -> Response {
     // The first bytes at once: the browser then knows that the stream is there.
     let hello = stream::iter([Ok(Bytes::from_static(b": claimant\n\n"))]);
     let body = Body::from_stream(futures_util::StreamExt::chain(hello, events));
-    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+    (kind, body).into_response()
 }
 
 struct Reader {
     changes: watch::Receiver<u64>,
     stopped: watch::Receiver<bool>,
     last: Instant,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Reader {
     /// Returns the next event; none once the console stops.
     async fn next(&mut self) -> Option<Bytes> {
-        let Self { changes, stopped, last } = self;
+        let Self { changes, stopped, last, .. } = self;
         let changed = async {
             // What was seen before this pause is over is in the same event.
             sleep_until(*last + PAUSE).await;

@@ -463,3 +463,45 @@ async fn no_text_turns_the_direction_of_a_page() {
     assert!(edited.contains("\n\u{202e}body</textarea>"), "{edited}");
     world.cloud.stop().await;
 }
+
+/// Reads of a stream of events what comes within a second; returns it, and whether the stream ended.
+async fn heard(stream: &mut TcpStream) -> (String, bool) {
+    let (mut heard, mut some) = (Vec::new(), [0; 1_024]);
+    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
+    loop {
+        match tokio::time::timeout_at(until, stream.read(&mut some)).await {
+            Ok(Ok(0)) => return (String::from_utf8(heard).unwrap(), true),
+            Ok(read) => heard.extend(&some[..read.unwrap()]),
+            Err(_) => return (String::from_utf8(heard).unwrap(), false),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_pages_that_are_open_leave_a_browser_its_connections() {
+    let world = World::start().await;
+    let listen = async || {
+        let mut stream = TcpStream::connect(&world.address).await.unwrap();
+        let request = format!("GET /live HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", world.address);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    };
+    let mut streams = Vec::new();
+    for _ in 0..7 {
+        streams.push(listen().await);
+        heard(streams.last_mut().unwrap()).await;
+    }
+    let mut open = 0;
+    for stream in &mut streams {
+        open += usize::from(!heard(stream).await.1);
+    }
+    assert_eq!(open, 3);
+    let (said, ended) = heard(&mut listen().await).await;
+    assert!(ended && said.contains("event: changed") && said.contains("retry: 3000"), "{said}");
+    // A page that is left makes room.
+    drop(streams);
+    world.cloud.sqs().send("Orders", NewMessage::new("x")).unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    assert!(!heard(&mut listen().await).await.1);
+    world.cloud.stop().await;
+}
