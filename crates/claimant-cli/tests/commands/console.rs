@@ -191,6 +191,15 @@ fn pages_change_a_stack_where_that_is_allowed() {
             "{path}: {page}"
         );
     }
+    // What works for others is stopped, or set to work, after a question.
+    let causes = console.page("/dead?read=true");
+    let group = causes.split("href=\"").find(|link| link.starts_with("/dead/")).unwrap().split('"').next().unwrap();
+    for (path, act, asks) in
+        [("/", "Pause", "worker gets no more messages until"), (group, "Send back", "The letter goes back to orders.")]
+    {
+        let page = console.page(&path.replace("&amp;", "&"));
+        assert!(page.contains(&format!("<summary>{act}</summary><div class=\"sure\"><p>{asks}")), "{page}");
+    }
     let (status, done) = console.pause();
     assert!(status == 200 && done.contains("worker gets no more messages"), "{status} {done}");
     assert_eq!(asked(&server, &CHANGES), 1);

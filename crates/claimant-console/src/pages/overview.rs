@@ -252,6 +252,24 @@ impl Shown {
         })
     }
 
+    /// The mappings of a function, and the act on all of them. To pause what works for others asks first.
+    fn mappings(&self, function: &FunctionState) -> Markup {
+        if function.mappings.is_empty() {
+            return html! { span .soft { "none" } };
+        }
+        let is_on = function.mappings.iter().any(|mapping| mapping.is_on);
+        let (label, enabled) = if is_on { ("Pause", "false") } else { ("Resume", "true") };
+        let act = form::act_on(MAPPINGS, label, &function.name, &[("function", &function.name), ("enabled", enabled)]);
+        html! {
+            div .row {
+                (states(function))
+                @if self.writes {
+                    @if is_on && !self.is_counted() { (form::confirm(label, &format!("{} gets no more messages until it is resumed.", function.name), &act)) } @else { (act) }
+                }
+            }
+        }
+    }
+
     fn function(&self, function: &FunctionState) -> Vec<Markup> {
         let counted = |of: fn(&FunctionCounts) -> u64| {
             function.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)))
@@ -259,7 +277,7 @@ impl Shown {
         let processes = u64::try_from(function.processes.len()).unwrap_or(u64::MAX);
         vec![
             html! { (function.name) @if function.waits_for_program { " " (badge(Tone::Warn, "no program yet")) } },
-            mappings(function, self.writes),
+            self.mappings(function),
             if function.counts.is_some() { text::count(processes) } else { unknown() },
             counted(|counts| counts.invocations),
             counted(|counts| counts.errors),
@@ -291,28 +309,18 @@ fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
     ]
 }
 
-/// The mappings of a function, each with its queue where there are several; and the act on all of them.
-fn mappings(function: &FunctionState, writes: bool) -> Markup {
-    if function.mappings.is_empty() {
-        return html! { span .soft { "none" } };
-    }
-    let is_on = function.mappings.iter().any(|mapping| mapping.is_on);
-    let (label, enabled) = if is_on { ("Pause", "false") } else { ("Resume", "true") };
+/// The state of each mapping of a function, with its queue where there are several.
+fn states(function: &FunctionState) -> Markup {
     let tone = |state: &str| match state {
         "Enabled" => Tone::Good,
         "Disabled" => Tone::Idle,
         _ => Tone::Busy,
     };
     html! {
-        span .row {
-            @for mapping in &function.mappings {
-                (badge(tone(&mapping.state), &mapping.state))
-                @if let Some(back) = &mapping.on_again { span .soft.small { "on again at " (back) } }
-                @if function.mappings.len() > 1 { span .soft.small { (mapping.queue) } }
-            }
-            @if writes {
-                (form::act_on(MAPPINGS, label, &function.name, &[("function", &function.name), ("enabled", enabled)]))
-            }
+        @for mapping in &function.mappings {
+            (badge(tone(&mapping.state), &mapping.state))
+            @if let Some(back) = &mapping.on_again { span .soft.small { "on again at " (back) } }
+            @if function.mappings.len() > 1 { span .soft.small { (mapping.queue) } }
         }
     }
 }

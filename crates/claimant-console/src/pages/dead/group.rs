@@ -198,6 +198,7 @@ impl Cause {
     fn letter(&self, letter: &Letter) -> Markup {
         let one = [("queue", self.queue.as_str()), ("id", letter.message_id.as_str()), ("group", self.group.as_str())];
         let edit = format!("{}&edit={}", letters::path(&self.group, &self.queue), text::encoded(&letter.message_id));
+        let back = form::act(REDRIVE, "Send back", &one);
         html! {
             article .letter.card id={ "letter-" (letter.message_id) } {
                 h2 { (text::message(letter.story())) }
@@ -208,7 +209,7 @@ impl Cause {
                 }
                 @if self.writes {
                     div .acts {
-                        (form::act(REDRIVE, "Send back", &one))
+                        @if self.is_local { (back) } @else { (form::confirm("Send back", &format!("The letter goes back to {}.", self.to()), &back)) }
                         a .button href=(edit) { "Edit and send" }
                         (form::confirm("Discard", "The letter is deleted. It is first saved to a file on this machine.", &form::act(DISCARD, "Discard it", &one)))
                     }
