@@ -200,6 +200,9 @@ fn pages_change_a_stack_where_that_is_allowed() {
         let page = console.page(&path.replace("&amp;", "&"));
         assert!(page.contains(&format!("<summary>{act}</summary><div class=\"sure\"><p>{asks}")), "{page}");
     }
+    // No act on a key is done that was not chosen, as by Enter in the field beside it.
+    let page = console.page("/keys/order%23o-9");
+    assert!(page.contains(r#"required><option value="">"#), "{page}");
     let (status, done) = console.pause();
     assert!(status == 200 && done.contains("worker gets no more messages"), "{status} {done}");
     assert_eq!(asked(&server, &CHANGES), 1);

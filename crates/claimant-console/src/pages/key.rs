@@ -137,14 +137,18 @@ impl Page for Key {
             return html! {};
         }
         let id = self.inspection.id.as_str();
-        let acts = OnKey::ALL.map(|act| (act.as_str(), act.as_str()));
         let why = html! { input type="text" name="why" size="36" maxlength="120"; };
         html! {
             section .card {
                 h2 { "Act on it" }
                 form method="post" action=(text::path("/keys/", id)) {
                     div .fields {
-                        (form::field("Act", &form::select("act", acts, None)))
+                        (form::field("Act", &html! {
+                            select name="act" required {
+                                option value="" { "Choose an act" }
+                                @for act in OnKey::ALL { option value=(act.as_str()) { (act.as_str()) } }
+                            }
+                        }))
                         (form::field("Why, for the note on the record", &why))
                         button .main type="submit" { "Do it" }
                     }
