@@ -1,5 +1,7 @@
 //! Which dead letters are meant. Pure.
 
+use std::collections::BTreeSet;
+
 use claimant_core::{Error, Timestamp};
 
 use super::field::FieldPath;
@@ -12,7 +14,7 @@ const GROUP_DIGITS_MIN: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// One of these ids: of the dead letter itself, or one that its message had before.
-    pub ids: Vec<String>,
+    pub ids: BTreeSet<String>,
     /// One of these fingerprints, each by 4 to 8 digits of its beginning.
     pub groups: Vec<String>,
     /// Its consumer; or the queue that SQS moved it from.
@@ -76,7 +78,8 @@ impl Selection {
     pub fn fits(&self, letter: &DeadLetter) -> bool {
         let any = |wanted: &[String], fits: &dyn Fn(&String) -> bool| wanted.is_empty() || wanted.iter().any(fits);
         let is = |wanted: &Option<String>, text: Option<&str>| wanted.is_none() || wanted.as_deref() == text;
-        any(&self.ids, &|id| letter.message_id == *id || letter.earlier_ids.contains(id))
+        let mut ids = letter.earlier_ids.iter().chain([&letter.message_id]);
+        (self.ids.is_empty() || ids.any(|id| self.ids.contains(id)))
             && any(&self.groups, &|group| letter.fingerprint.as_str().starts_with(group.as_str()))
             && is(&self.consumer, letter.source().or(letter.why.consumer.as_deref()))
             && is(&self.outcome, letter.why.outcome.as_deref())

@@ -55,7 +55,7 @@ impl Which {
         let now = SystemClock.now();
         let ago = |time: Duration| now.minus(time);
         Selection {
-            ids: ids.to_vec(),
+            ids: ids.iter().cloned().collect(),
             groups: self.groups.clone(),
             consumer: self.consumer.clone(),
             outcome: self.outcome.clone(),
