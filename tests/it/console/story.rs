@@ -149,10 +149,14 @@ fn one_command_and_a_click_each_show_what_it_is_about() {
     page.click("text=Send and take it out of here");
     page.until("the notice", "!!document.querySelector('.notice')");
 
-    // 23 pieces of work, each done once, and no letter left.
+    // 23 pieces of work, each done, and no letter left. The process that was killed may have sent its mail already: SES knows no keys, so
+    // that one alone may be there twice.
     page.open(&format!("{address}/effects"));
-    page.until("a mail for each", "document.querySelector('main tbody td').innerText === '23'");
-    assert!(page.text("main").contains("Nothing was done twice."), "{}", page.text("main"));
+    page.until("a mail for each", "document.querySelectorAll('main tbody td')[1].innerText === '23'");
+    let main = page.text("main");
+    let repeated =
+        main.contains("Done more than once: 1 key.") && main.contains("2 mails of ") && main.contains(": slow-");
+    assert!(main.contains("Nothing was done twice.") || repeated, "{main}");
     page.open(&format!("{address}/dead"));
     page.until_text("There is no dead letter.");
 }
