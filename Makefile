@@ -59,8 +59,8 @@ test-it:
 
 # All other tests that need nothing but the machine: of the names of test targets, only `it` begins with an i.
 test-rest:
-	nice -n 5 cargo test --workspace --locked --lib --bins --test '[!i]*'
-	nice -n 5 cargo test --workspace --locked --doc
+	cargo test --workspace --locked --lib --bins --test '[!i]*'
+	cargo test --workspace --locked --doc
 
 test-functions:
 	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test loaded --test servers --test counts --bin example -- --ignored
