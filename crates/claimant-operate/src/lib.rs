@@ -14,6 +14,7 @@
 //! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
 //! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
+//! | [`text`] | which characters of messages and keys make what is shown say something else |
 
 mod aws;
 pub mod dead;
@@ -32,3 +33,4 @@ mod place;
 pub mod send;
 mod stack;
 pub mod target;
+pub mod text;

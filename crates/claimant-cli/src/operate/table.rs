@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use claimant_core::{Clock as _, SystemClock, Timestamp};
 use claimant_operate::keys::span;
+use claimant_operate::text::misleads;
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -182,8 +183,10 @@ const fn columns_of(c: char) -> usize {
 pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
+        // Joiners, marks of annotations and tags, too: a terminal draws no emoji of them.
         let harms = c.is_control()
-            || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+            || misleads(c)
+            || matches!(c, '\u{200c}'..='\u{200d}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
         if harms { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     shown

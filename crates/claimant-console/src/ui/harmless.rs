@@ -1,9 +1,11 @@
 //! Characters that make a page say something else than its text.
 
+use claimant_operate::text::misleads;
+
 /// Returns a page with the characters of its text escaped that nobody sees, and those that turn the direction of what follows: a key, or
 /// the sentence after it, would read as another. In fields that are sent back text stays as it is, and so in attributes.
 pub(crate) fn harmless(page: String) -> String {
-    if !page.contains(harms) {
+    if !page.contains(misleads) {
         return page;
     }
     let mut shown = String::with_capacity(page.len() + 64);
@@ -22,23 +24,8 @@ pub(crate) fn harmless(page: String) -> String {
 
 fn escape(text: &str, shown: &mut String) {
     for c in text.chars() {
-        if harms(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        if misleads(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
     }
-}
-
-/// Joiners of emoji and of letters are none of these.
-fn harms(c: char) -> bool {
-    matches!(
-        c,
-        '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,18 @@
+//! Text of messages and keys, where people read it.
+
+/// Returns whether a character makes a text read as another one: nobody sees it, or it turns the direction of what follows. Joiners of
+/// emoji and of letters are none of these.
+#[must_use]
+pub const fn misleads(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    )
+}
