@@ -13,7 +13,10 @@ use super::table::{Fit, Table, age};
 use crate::exit::Ended;
 use crate::output::{say, say_json};
 
-/// Break things on purpose in a local cloud, and see that nothing is lost and nothing is done twice.
+/// Break things on purpose in a local cloud, and see that nothing is lost.
+///
+/// What was done twice, `claimant effects` shows. Where a process is killed between a mail and its answer that is the mail: no SES
+/// can tell that it has sent it before.
 ///
 /// A fault acts a number of times (--times) or for a while (--for), is listed as long as it does, and ends by itself or by hand:
 /// claimant fault end. It meets functions only, never a queue's messages or a table's records.
