@@ -83,8 +83,8 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         // Whoever may not ask for schedules sees the state alone.
         back.push(intake.comes_back(mapping).await.unwrap_or_default());
     }
-    print(&mappings, &back, &options);
     let wanted = if enabled { "Enabled" } else { "Disabled" };
+    print(&mappings, &back, wanted, &options);
     let good = options.write.dry_run || mappings.iter().all(|mapping| mapping.state == wanted);
     Ok(if good { Ended::Well } else { Ended::WithFaults })
 }
@@ -108,7 +108,7 @@ async fn keep_off(intake: &Intake, mapping: &Mapping) {
     }
 }
 
-fn print(mappings: &[Mapping], back: &[Option<ComesBack>], options: &OnFunction) {
+fn print(mappings: &[Mapping], back: &[Option<ComesBack>], wanted: &str, options: &OnFunction) {
     if options.output.json {
         let shown = |(mapping, back): (&Mapping, &Option<ComesBack>)| {
             let mut shown = mapping.to_json();
@@ -130,5 +130,9 @@ fn print(mappings: &[Mapping], back: &[Option<ComesBack>], options: &OnFunction)
         if let Some(back) = back {
             say(format!("{} from {} is on again at {back}.", mapping.function, mapping.queue));
         }
+    }
+    for mapping in mappings.iter().filter(|_| options.write.dry_run) {
+        let would = if mapping.state == wanted { format!("is {wanted} already") } else { format!("would be {wanted}") };
+        say(format!("{} from {} {would}.", mapping.function, mapping.queue));
     }
 }

@@ -155,6 +155,11 @@ async fn letters_are_edited_saved_and_discarded() {
     assert_eq!(sent[0].body, r#"{"n":1,"currency":"EUR"}"#);
 
     let saved = world.file("saved.jsonl");
+    // What is not discarded leaves no file in the way of the next try.
+    for more in [&["--error", "CURRENCY"][..], &["--error", "none", "--yes"]] {
+        let (code, _, err) = world.claimant(&[&["dead", "discard", "--save", &saved], more].concat()).await;
+        assert!(code > 0 && !std::path::Path::new(&saved).exists(), "{more:?}: {err}");
+    }
     let discard = ["dead", "discard", "--error", "CURRENCY", "--save", &saved, "--yes"];
     let (code, out, _) = world.claimant(&discard).await;
     assert_eq!((code, out.as_str(), world.depths()), (0, "Dead: 2 dead letters discarded.\n", (0, 0)));
@@ -197,8 +202,12 @@ async fn a_function_is_paused_and_resumed() {
     let world = World::start().await;
     let (code, _, err) = world.claimant(&["pause", "Confirm"]).await;
     assert!(code == 2 && err.contains("Stop messages to Confirm, from Orders?"), "{err}");
+    let (code, out, _) = world.claimant(&["pause", "Confirm", "--dry-run"]).await;
+    assert!(code == 0 && out.contains("Enabled") && out.ends_with("Confirm from Orders would be Disabled.\n"), "{out}");
     let (code, out, _) = world.claimant(&["pause", "Confirm", "--yes"]).await;
     assert_eq!(code, 0, "{out}");
+    let (_, out, _) = world.claimant(&["pause", "Confirm", "--dry-run"]).await;
+    assert!(out.ends_with("Confirm from Orders is Disabled already.\n"), "{out}");
     assert_eq!(
         out.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>(),
         ["Confirm", "Orders", "Disabled", "no"]

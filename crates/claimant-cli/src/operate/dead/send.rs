@@ -1,6 +1,6 @@
 //! `claimant dead redrive` and `discard`.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
@@ -148,7 +148,7 @@ pub(super) async fn redrive(options: Redrive) -> Result<Ended, Error> {
 /// Discards letters.
 pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
     let Discard { what, save } = options;
-    let selection = what.selection()?;
+    what.selection()?;
     let mut file = match &save {
         Some(path) if !what.write.dry_run => {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -158,6 +158,19 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
         }
         _ => None,
     };
+    let done = discard_in(&what, file.as_mut()).await;
+    // One in which nothing is stands in the way of the next try.
+    if let Some((file, path)) = file.zip(save).filter(|(file, _)| file.metadata().is_ok_and(|file| file.len() == 0)) {
+        drop(file);
+        let removed = std::fs::remove_file(&path);
+        removed.map_err(|e| Error::new(format!("{} is empty and stays", path.display())).caused_by(e))?;
+    }
+    done
+}
+
+/// Discards letters, each of which is first written to the file.
+async fn discard_in(what: &What, mut file: Option<&mut File>) -> Result<Ended, Error> {
+    let selection = what.selection()?;
     let mut acts = Acts::new("Discard", "discarded");
     let queues = which::open(&what.target).await?;
     let stop = Stop::listen();
@@ -168,15 +181,15 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
         }
         let act = async |selection: &Selection, dry_run| {
             let mut watch = Watch::begin(queue.depth().visible, &stop);
-            let save = file.as_mut().map(|file| file as &mut (dyn Write + Send));
+            let save = file.as_deref_mut().map(|file| file as &mut (dyn Write + Send));
             let bounds = what.bounds(done, dry_run);
             let report = queue.discard(selection, bounds, save, &mut |progress| watch.step(progress)).await;
             watch.end();
             report
         };
-        acts.one(&queue, (&what, &stop), &selection, act).await?;
+        acts.one(&queue, (what, &stop), &selection, act).await?;
     }
-    acts.end(&what)
+    acts.end(what)
 }
 
 fn edit(body: Option<PathBuf>, set: Vec<(FieldPath, String)>) -> Result<Edit, Error> {
