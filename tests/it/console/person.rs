@@ -41,6 +41,23 @@ async fn a_page_that_is_open_stays_true_and_still() {
     stage.end().await;
 }
 
+/// A page that is drawn again says nothing, however long it is open; one that is not says so after half a minute.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the functions' binaries and a browser: make test"]
+async fn a_page_that_is_old_says_so() {
+    let stage = Stage::start(&["order-confirmation"]).await;
+    let page = stage.browser.page();
+    page.view(PHONE);
+    stage.open(&page, "/");
+    let seen = "getComputedStyle(document.querySelector('.old')).visibility";
+    assert_eq!(page.eval(seen), "hidden");
+    let age = "document.querySelector('.old').getAnimations()[0]";
+    assert_eq!(page.eval(&format!("{age}.currentTime = 60000; {seen}")), "visible");
+    page.until("the page to be drawn again", &format!("{age}.currentTime < 30000"));
+    assert_eq!(page.eval(seen), "hidden");
+    stage.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the functions' binaries and a browser: make test"]
 async fn the_keyboard_alone_is_enough() {

@@ -1,5 +1,6 @@
 //! The whole page around its content, and the part of it that is drawn again and again.
 
+use claimant_core::{Clock as _, SystemClock};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::console::Notice;
@@ -8,6 +9,9 @@ use crate::ui::nav::{Tab, nav};
 
 /// htmx: no style of its own, no saved pages, and what is folded out stays so when the live part is drawn again.
 const HTMX: &str = r#"{"includeIndicatorCSS":false,"history":false,"morphIgnore":["data-htmx-powered","open"]}"#;
+
+/// What a page says that was not drawn again for a while.
+const OLD: &str = "This page was not drawn again for half a minute, and may be old. Is the console still running?";
 
 /// What is around a page's content.
 pub(crate) struct Frame<'a> {
@@ -76,6 +80,8 @@ pub(crate) fn live(uri: Option<&str>, summary: Option<&str>, content: &Markup) -
     let trigger = uri.map(|_| "changed from:#stream");
     html! {
         div #live hx-get=[uri] hx-trigger=[trigger] hx-swap="outerMorph" {
+            // Another one each time: what was not drawn again for a while is seen to be old.
+            @if uri.is_some() { p .old id={ "drawn-" (SystemClock.now().as_millis()) } { (OLD) } }
             p #summary .lead role="status" hidden[summary.is_none()] { (summary.unwrap_or_default()) }
             (content)
         }
