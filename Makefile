@@ -16,7 +16,7 @@ PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
 .PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage scale growth throughput fuzz storm mutants package msrv clean tools binaries \
-	tests test-it test-rest test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
+	tests test-it test-cloud test-rest test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,17 +35,19 @@ test: ## Everything: lints, unit and integration tests, the template, a round of
 	cargo fmt --all --check
 	@$(MAKE) -j2 tools tests
 	@# While one waits, another computes. The longest come first, and what only computes stands back for what waits for others.
-	@# The storm goes before them: on a busy machine its messages use up their receives before a process has had its turn.
-	@$(MAKE) -j5 STORM_FIRST=yes $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		test-storm test-it test-rest test-seeds test-new test-functions test-templates test-licences
+	@# The functions have leases of seconds. On a busy machine a process stands still for longer, and messages use up their
+	@# receives before it has had its turn: what is about them goes before all others.
+	@$(MAKE) -j5 IN_TURN=yes $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		test-storm test-cloud test-it test-rest test-seeds test-new test-functions test-templates test-licences
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
 # would compile every dependency once more.
 tests pictures test-%: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 tests pictures test-%: export CLIPPY_ARGS := -Dwarnings
 
-ifdef STORM_FIRST
-test-it test-rest test-lambda test-functions: test-storm
+ifdef IN_TURN
+test-cloud: test-storm
+test-it test-rest test-lambda test-functions: test-cloud
 endif
 
 # All that the tests below run, in one build: what they then ask cargo for is there.
@@ -55,7 +57,11 @@ tests:
 # The integration tests, with the servers that they start. Always of the whole workspace: with -p, the SDKs would be built again for
 # fewer features. These tests wait more than they compute: more at once than there are cores.
 test-it:
-	RUST_TEST_THREADS=6 cargo test --workspace --locked --test it -- --include-ignored --skip lambda_round
+	RUST_TEST_THREADS=5 cargo test --workspace --locked --test it -- --include-ignored --skip cloud:: --skip lambda_round
+
+# The project's functions in the local cloud.
+test-cloud:
+	cargo test --workspace --locked --test it -- --include-ignored cloud::
 
 # All other tests that need nothing but the machine: of the names of test targets, only `it` begins with an i.
 test-rest:

@@ -126,9 +126,12 @@ fn order(id: &str, address: &str) -> NewMessage {
 /// How often the workload is run where each time a machine was too busy for it.
 const RUNS_MAX: usize = 3;
 
+/// What is logged where a process stood still for longer than its lease: its work is taken over, or it gives it up.
+const STOOD_STILL: [&str; 3] = ["taking over work", "lease lost", "claim was lost"];
+
 /// Runs the sample workload with these parameters; the summaries, and all that was logged. On a busy machine SQS's answer can come
 /// too late, and a copy is in a dead-letter queue twice; and a process can stand still for longer than its lease, so that its work is
-/// taken over, and done twice. Neither is promised to anybody, and neither is so each time.
+/// done once more by another. Neither is promised to anybody, and neither is so each time.
 async fn workload(parameters: &[(&str, &str)]) -> (Vec<Summary>, String) {
     let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let parameters: BTreeMap<_, _> = parameters.collect();
@@ -140,14 +143,18 @@ async fn workload(parameters: &[(&str, &str)]) -> (Vec<Summary>, String) {
         let settings = workload::Settings { count: 60, seed: 7, timeout: PATIENCE };
         let report = workload::run(&cloud, settings, |_| {}).await.expect("the workload runs");
         cloud.stop().await;
-        let mut faults = report.faults.iter().chain(report.summaries.iter().flat_map(|summary| &summary.faults));
-        let copied_twice = faults.all(|fault| fault.contains("were dead-lettered more often than sent"));
+        let faults: Vec<_> = report.faults.iter().chain(report.summaries.iter().flat_map(|s| &s.faults)).collect();
         let logs = logs.lock().expect("not poisoned").join("\n");
-        if report.has_faults() && (copied_twice || logs.contains("taking over work")) && left > 0 {
-            println!("once more: {:#?}", report.summaries);
+        let stood_still = STOOD_STILL.iter().any(|line| logs.contains(line));
+        // Lost is nothing, however busy the machine.
+        let too_busy = faults.iter().all(|fault| {
+            fault.contains("were dead-lettered more often than sent") || (stood_still && !fault.contains("are lost"))
+        });
+        if !faults.is_empty() && too_busy && left > 0 {
+            println!("once more: {faults:?} {:#?}", report.summaries);
             continue;
         }
-        assert!(!report.has_faults(), "{:?} {:#?}", report.faults, report.summaries);
+        assert!(faults.is_empty(), "{faults:?} {:#?}\n{logs}", report.summaries);
         return (report.summaries, logs);
     }
 }
