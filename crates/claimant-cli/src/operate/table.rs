@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use claimant_core::{Clock as _, SystemClock, Timestamp};
 use claimant_operate::keys::span;
 use claimant_operate::text::misleads;
+use unicode_width::UnicodeWidthChar as _;
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -153,29 +154,8 @@ fn columns(text: &str) -> usize {
 }
 
 /// As most terminals draw it: marks on the character before take no room, characters of East Asia and emoji twice that of others.
-const fn columns_of(c: char) -> usize {
-    match c {
-        '\u{300}'..='\u{36f}'
-        | '\u{483}'..='\u{489}'
-        | '\u{591}'..='\u{5bd}'
-        | '\u{64b}'..='\u{65f}'
-        | '\u{20d0}'..='\u{20ff}'
-        | '\u{fe00}'..='\u{fe0f}'
-        | '\u{fe20}'..='\u{fe2f}' => 0,
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{303e}'
-        | '\u{3041}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff01}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1f64f}'
-        | '\u{1f680}'..='\u{1f6ff}'
-        | '\u{1f900}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
+fn columns_of(c: char) -> usize {
+    c.width().unwrap_or(0)
 }
 
 /// Returns the text with everything escaped that a terminal does not print: control characters, and those that change the
