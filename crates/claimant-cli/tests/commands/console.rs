@@ -194,9 +194,11 @@ fn pages_change_a_stack_where_that_is_allowed() {
     // What works for others is stopped, or set to work, after a question.
     let causes = console.page("/dead?read=true");
     let group = causes.split("href=\"").find(|link| link.starts_with("/dead/")).unwrap().split('"').next().unwrap();
-    for (path, act, asks) in
-        [("/", "Pause", "worker gets no more messages until"), (group, "Send back", "The letter goes back to orders.")]
-    {
+    for (path, act, asks) in [
+        ("/", "Pause", "worker gets no more messages until"),
+        (group, "Send back", "The letter goes back to orders."),
+        ("/send", "Send", "Whatever reads this queue does its work"),
+    ] {
         let page = console.page(&path.replace("&amp;", "&"));
         assert!(page.contains(&format!("<summary>{act}</summary><div class=\"sure\"><p>{asks}")), "{page}");
     }

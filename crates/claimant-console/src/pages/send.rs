@@ -25,6 +25,9 @@ use crate::ui::text;
 const PRESETS: [(&str, &str); 3] =
     [("", "Send"), ("twice", "Send it twice"), ("bulk", "Send 20, each twice, out of order")];
 
+/// What is asked before anything is sent to a queue of an account.
+const ASKED: &str = "Whatever reads this queue does its work for it, and nothing takes a message back.";
+
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route(PATH, get(show).post(sending::send))
@@ -81,6 +84,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
         sent: ask.query.all("sent").take(LINKS).map(str::to_owned).collect(),
         problems: samples.problems,
         writes,
+        is_local: place.is_local(),
     })
 }
 
@@ -100,6 +104,8 @@ struct SendPage {
     problems: Vec<String>,
     #[serde(skip)]
     writes: bool,
+    #[serde(skip)]
+    is_local: bool,
 }
 
 /// A queue that messages can be sent to.
@@ -239,19 +245,24 @@ impl SendPage {
         let envelopes = Envelope::ALL.iter().map(|envelope| (envelope.as_str(), envelope.title()));
         let rows = body.lines().take(24).count().clamp(10, 24);
         let sample = sample.map(|number| number.to_string());
+        let buttons = html! {
+            div .acts {
+                @for (preset, label) in PRESETS {
+                    button .main[preset.is_empty()] type="submit" name="preset" value=(preset) { (label) }
+                }
+            }
+        };
         html! {
             form .edit.card method="post" action=(PATH) {
+                // Enter in a field presses a form's first button: this one does nothing, so that the question is asked.
+                @if !self.is_local { span hidden { button type="submit" disabled {} } }
                 (form::hidden(&[(FORM, own)]))
                 @if let Some(sample) = &sample { (form::hidden(&[("sample", sample)])) }
                 (form::field("Queue", &form::select("queue", queues, Some(queue))))
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" required { "\n" (body) } }))
                 p .soft.small { code { "{n}" } " becomes a number that no earlier message had: the same in the copies of a message." }
                 (form::field("Envelope", &form::select("envelope", envelopes, Some(&more.envelope))))
-                div .acts {
-                    @for (preset, label) in PRESETS {
-                        button .main[preset.is_empty()] type="submit" name="preset" value=(preset) { (label) }
-                    }
-                }
+                @if self.is_local { (buttons) } @else { (form::confirm("Send", ASKED, &buttons)) }
                 details open[more.is_open || queue.ends_with(".fifo")] {
                     summary { "More" }
                     div .fields {
