@@ -82,7 +82,7 @@ impl Unconnected {
     /// # Errors
     /// When there is none.
     pub async fn listen() -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let listener = bound(SocketAddr::from(([127, 0, 0, 1], 0)))?.listen(BACKLOG)?;
         Ok(Self { address: listener.local_addr()?, listener })
     }
 
@@ -155,16 +155,23 @@ async fn changed(state: &mut watch::Receiver<State>) -> State {
     }
 }
 
-/// Closes the listener until the relay is open again. The port stays taken: on a busy machine another would get it, and whoever
-/// waits for this relay would never reach it again.
+/// Closes the listener until the relay is open again. The port stays taken all the time: on a busy machine another would get it, and
+/// whoever waits for this relay would never reach it again.
 async fn reopened(listener: TcpListener, state: &mut watch::Receiver<State>) -> Option<TcpListener> {
-    let address = listener.local_addr().ok()?;
+    // OK because a relay that is lost without a word fails its test in a way that nobody understands.
+    let kept = listener.local_addr().and_then(bound).expect("the port is the relay's own");
     drop(listener);
-    let kept = TcpSocket::new_v4().ok()?;
-    kept.set_reuseaddr(true).ok()?;
-    kept.bind(address).ok()?;
     state.wait_for(|state| *state == State::Open).await.ok()?;
-    kept.listen(BACKLOG).ok()
+    Some(kept.listen(BACKLOG).expect("nothing else listens there"))
+}
+
+/// Returns a socket with this address, beside those of this relay that have it. What is bound does not listen yet.
+fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 /// Passes pieces on in both directions until either ends; both ends are closed then.

@@ -6,6 +6,8 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use claimant_servers::relay::{Direction, Fate, Relay, Rule};
@@ -41,6 +43,9 @@ fn servers_end_with_the_process_that_started_them() {
     }
 }
 
+/// How often a relay is shut and opened while another wants its port.
+const TURNS: usize = 300;
+
 struct Passes;
 
 impl Rule for Passes {
@@ -53,15 +58,25 @@ impl Rule for Passes {
 async fn a_relay_that_is_shut_refuses_connections_and_keeps_its_port() {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let relay = Relay::start(server.local_addr().unwrap().to_string(), Arc::new(Passes)).await.unwrap();
-    relay.shut(true);
-    while tokio::net::TcpStream::connect(relay.address).await.is_ok() {
-        tokio::task::yield_now().await;
+    tokio::spawn(async move { while server.accept().await.is_ok() {} });
+    let address = relay.address;
+    let takes = move || TcpSocket::new_v4().unwrap().bind(address).is_ok();
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
+    let another = std::thread::spawn(move || {
+        std::iter::repeat_with(takes).take_while(|_| !is_over.load(Relaxed)).any(|taken| taken)
+    });
+    for _ in 0..TURNS {
+        relay.shut(true);
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        relay.shut(false);
+        while tokio::net::TcpStream::connect(address).await.is_err() {
+            assert!(!another.is_finished(), "another took {address}");
+            tokio::task::yield_now().await;
+        }
     }
-    let other = TcpSocket::new_v4().unwrap();
-    assert!(other.bind(relay.address).is_err(), "another took {}", relay.address);
-
-    relay.shut(false);
-    while tokio::net::TcpStream::connect(relay.address).await.is_err() {
-        tokio::task::yield_now().await;
-    }
+    over.store(true, Relaxed);
+    assert!(!another.join().unwrap(), "another took {address}");
 }
