@@ -131,8 +131,11 @@ fn print(mappings: &[Mapping], back: &[Option<ComesBack>], wanted: &str, options
             say(format!("{} from {} is on again at {back}.", mapping.function, mapping.queue));
         }
     }
-    for mapping in mappings.iter().filter(|_| options.write.dry_run) {
-        let would = if mapping.state == wanted { format!("is {wanted} already") } else { format!("would be {wanted}") };
-        say(format!("{} from {} {would}.", mapping.function, mapping.queue));
+    if options.write.dry_run {
+        for mapping in mappings {
+            let would =
+                if mapping.state == wanted { format!("is {wanted} already") } else { format!("would be {wanted}") };
+            say(format!("{} from {} {would}.", mapping.function, mapping.queue));
+        }
     }
 }

@@ -148,7 +148,7 @@ pub(super) async fn redrive(options: Redrive) -> Result<Ended, Error> {
 /// Discards letters.
 pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
     let Discard { what, save } = options;
-    what.selection()?;
+    let selection = what.selection()?;
     let mut file = match &save {
         Some(path) if !what.write.dry_run => {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -158,7 +158,7 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
         }
         _ => None,
     };
-    let done = discard_in(&what, file.as_mut()).await;
+    let done = discard_in(&what, &selection, file.as_mut()).await;
     // One in which nothing is stands in the way of the next try.
     if let Some((file, path)) = file.zip(save).filter(|(file, _)| file.metadata().is_ok_and(|file| file.len() == 0)) {
         drop(file);
@@ -169,8 +169,7 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
 }
 
 /// Discards letters, each of which is first written to the file.
-async fn discard_in(what: &What, mut file: Option<&mut File>) -> Result<Ended, Error> {
-    let selection = what.selection()?;
+async fn discard_in(what: &What, selection: &Selection, mut file: Option<&mut File>) -> Result<Ended, Error> {
     let mut acts = Acts::new("Discard", "discarded");
     let queues = which::open(&what.target).await?;
     let stop = Stop::listen();
@@ -187,7 +186,7 @@ async fn discard_in(what: &What, mut file: Option<&mut File>) -> Result<Ended, E
             watch.end();
             report
         };
-        acts.one(&queue, (what, &stop), &selection, act).await?;
+        acts.one(&queue, (what, &stop), selection, act).await?;
     }
     acts.end(what)
 }
