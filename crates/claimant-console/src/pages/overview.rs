@@ -264,7 +264,7 @@ impl Shown {
             div .row {
                 (states(function))
                 @if self.writes {
-                    @if is_on && !self.is_counted() { (form::confirm(label, &format!("{} gets no more messages until it is resumed.", function.name), &act)) } @else { (act) }
+                    (form::confirm_if(is_on && !self.is_counted(), label, &format!("{} gets no more messages until it is resumed.", function.name), &act))
                 }
             }
         }

@@ -262,7 +262,7 @@ impl SendPage {
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" required { "\n" (body) } }))
                 p .soft.small { code { "{n}" } " becomes a number that no earlier message had: the same in the copies of a message." }
                 (form::field("Envelope", &form::select("envelope", envelopes, Some(&more.envelope))))
-                @if self.is_local { (buttons) } @else { (form::confirm("Send", ASKED, &buttons)) }
+                (form::confirm_if(!self.is_local, "Send", ASKED, &buttons))
                 details open[more.is_open || queue.ends_with(".fifo")] {
                     summary { "More" }
                     div .fields {

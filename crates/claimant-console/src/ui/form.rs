@@ -27,6 +27,11 @@ pub(crate) fn confirm(label: &str, question: &str, form: &Markup) -> Markup {
     html! { details .confirm { summary { (label) } div .sure { p { (question) } (form) } } }
 }
 
+/// Draws an act that asks first only where it `asks`: in a stack that works for others.
+pub(crate) fn confirm_if(asks: bool, label: &str, question: &str, form: &Markup) -> Markup {
+    if asks { confirm(label, question, form) } else { form.clone() }
+}
+
 /// Draws hidden fields.
 pub(crate) fn hidden(fields: &[(&str, &str)]) -> Markup {
     html! { @for (name, value) in fields { input type="hidden" name=(name) value=(value); } }

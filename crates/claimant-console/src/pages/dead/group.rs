@@ -209,7 +209,7 @@ impl Cause {
                 }
                 @if self.writes {
                     div .acts {
-                        @if self.is_local { (back) } @else { (form::confirm("Send back", &format!("The letter goes back to {}.", self.to()), &back)) }
+                        (form::confirm_if(!self.is_local, "Send back", &format!("The letter goes back to {}.", self.to()), &back))
                         a .button href=(edit) { "Edit and send" }
                         (form::confirm("Discard", "The letter is deleted. It is first saved to a file on this machine.", &form::act(DISCARD, "Discard it", &one)))
                     }
