@@ -138,10 +138,8 @@ async fn serve(mut listener: TcpListener, server: String, rule: Arc<impl Rule>, 
                 }
             },
         };
-        let (Ok((client, _)), Ok(server)) = (accepted, TcpStream::connect(&server).await) else { continue };
-        // OK because a delay of small pieces is no fault.
-        let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        connections.spawn(pass(client, server, Arc::clone(&rule)));
+        let Ok((client, _)) = accepted else { continue };
+        connections.spawn(pass(client, server.clone(), Arc::clone(&rule)));
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
@@ -174,8 +172,12 @@ fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Passes pieces on in both directions until either ends; both ends are closed then.
-async fn pass<R: Rule>(client: TcpStream, server: TcpStream, rule: Arc<R>) {
+/// Passes pieces on in both directions until either ends; both ends are closed then. A client whose server takes no connection is
+/// closed.
+async fn pass<R: Rule>(client: TcpStream, server: String, rule: Arc<R>) {
+    let Ok(server) = TcpStream::connect(server).await else { return };
+    // OK because a delay of small pieces is no fault.
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     let over = watch::Sender::new(false);
     tokio::join!(
