@@ -37,8 +37,8 @@ fn with_own_id(around: &Message, one: Message, number: usize) -> Message {
     if id(&one) != id(around) {
         return one;
     }
-    let event =
-        Event { id: Some(format!("{}#{number}", id(around).unwrap_or(around.id().as_str()))), ..Event::default() };
+    let own = around.first_id();
+    let event = Event { id: Some(format!("{}#{number}", id(around).unwrap_or(own.as_str()))), ..Event::default() };
     let content = one.content().to_vec();
     one.opened(content, event)
 }

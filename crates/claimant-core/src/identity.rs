@@ -81,7 +81,7 @@ impl IdentityRules {
         decoded: impl FnOnce() -> Fingerprint,
     ) -> Result<Identity, Rejection> {
         let key = match &self.key {
-            None => own_key(message).to_owned(),
+            None => own_key(message),
             Some(rule) => rule(payload, message)?,
         };
         let fingerprint = match &self.fingerprint {
@@ -95,7 +95,9 @@ impl IdentityRules {
     }
 }
 
-/// Returns the key of a message whose consumer has no rule for it: the event's id, or else its own.
-fn own_key(message: &Message) -> &str {
-    message.event().and_then(|event| event.id.as_deref()).unwrap_or(message.id().as_str())
+/// Returns the key of a message whose consumer has no rule for it: the event's id, or else its own, of one that was sent again that of the
+/// first.
+fn own_key(message: &Message) -> String {
+    let event_id = message.event().and_then(|event| event.id.clone());
+    event_id.unwrap_or_else(|| message.first_id().as_str().to_owned())
 }

@@ -8,6 +8,9 @@ use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 use crate::key::{InvalidValue, MessageId};
 
+/// The attribute of a message that a schedule has sent to its queue again: the id of the first one.
+pub const SENT_AGAIN_OF: &str = "claimant-sent-again-of";
+
 /// One message of a batch, checked at the edge: its id is there and bounded. Clones are cheap: they share what was delivered.
 ///
 /// The receipt handle stays with the queue's side: nothing here needs it, and nothing can log it.
@@ -204,6 +207,14 @@ impl Message {
     #[must_use]
     pub fn id(&self) -> &MessageId {
         &self.delivered.id
+    }
+
+    /// Returns the id by which its work is known: of a message that a schedule has sent again that of the first one
+    /// ([`SENT_AGAIN_OF`]), or else its own.
+    #[must_use]
+    pub fn first_id(&self) -> MessageId {
+        let first = self.delivered.attributes.text(SENT_AGAIN_OF).map(MessageId::new);
+        first.and_then(Result::ok).unwrap_or_else(|| self.id().clone())
     }
 
     /// Returns the body as delivered.

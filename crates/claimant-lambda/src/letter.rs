@@ -2,6 +2,7 @@
 
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
+use claimant_core::message::SENT_AGAIN_OF;
 use claimant_core::{AttributeValue, Attributes, DeadLetter};
 
 /// Attributes that SQS allows on one message.
@@ -63,7 +64,7 @@ fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'sta
         ),
         (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
         ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
-        (FIRST_MESSAGE_ID, text(FIRST_MESSAGE_ID).or_else(|| text(MESSAGE_ID)).map(str::to_owned)),
+        (FIRST_MESSAGE_ID, [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().find_map(text).map(str::to_owned)),
         (REDRIVES, redriven.then(|| redrives.to_string())),
     ];
     let said = said.into_iter().filter_map(|(name, value)| {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 #[cfg(feature = "scheduler")]
-use claimant_core::Message;
+use claimant_core::message::{Message, SENT_AGAIN_OF};
 use claimant_core::{AttributeValue, Attributes, Context, Key};
 
 use crate::id;
@@ -56,18 +56,20 @@ impl Outgoing {
         Self { body: body.into(), deduplication_id, group: None, delay: None, trace: None, attributes, outside: false }
     }
 
-    /// Returns a message that was received, as it was sent: its body, attributes, group and trace. On a FIFO queue with the deduplication
-    /// id that it has there, or else with its own id.
+    /// Returns a message that was received, as it was sent: its body, attributes, group and trace, and the id by which its work is
+    /// known. On a FIFO queue with the deduplication id that it has there, or else with its own id.
     #[cfg(feature = "scheduler")]
     pub(crate) fn received(message: &Message, deduplication_id: Option<&str>) -> Self {
         let deduplication_id = deduplication_id.unwrap_or(message.id().as_str()).to_owned();
+        let mut attributes = message.attributes().clone();
+        attributes.set(SENT_AGAIN_OF, AttributeValue::text(message.first_id().as_str()));
         Self {
             body: message.body().to_owned(),
             deduplication_id,
             group: message.group().filter(|group| !group.is_empty()).map(str::to_owned),
             delay: None,
             trace: message.trace().map(str::to_owned),
-            attributes: message.attributes().clone(),
+            attributes,
             outside: false,
         }
     }

@@ -294,7 +294,7 @@ fn request(cx: BatchContext<'_>, pending: &Pending) -> ClaimRequest {
     ClaimRequest {
         id: identity.record_id.clone(),
         owner: pending.owner.clone(),
-        message_id: message.id().clone(),
+        message_id: message.first_id(),
         fingerprint: identity.fingerprint,
         now,
         lease_until: match cx.options().lease {

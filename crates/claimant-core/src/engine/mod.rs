@@ -230,8 +230,9 @@ impl Engine {
         let meter = Meter::default();
         let events = part.sequence.invocation.events.max(arrivals.len());
         let cx = BatchContext { shared, schedule, part, meter: &meter, events };
-        let report = Batch::new(cx, arrivals).drive().await;
+        let mut report = Batch::new(cx, arrivals).drive().await;
         if !removable.is_empty() {
+            again::keep(&shared.name, removable.iter().map(|(index, _)| *index), &mut report);
             fetching::remove_finished(&shared.consumer, removable, &report, part, schedule.return_by).await;
         }
         report

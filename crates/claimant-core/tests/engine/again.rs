@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::limits::VISIBILITY_MAX_S;
+use claimant_core::message::SENT_AGAIN_OF;
 use claimant_core::{
-    Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore, Message, Queue,
-    QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
+    AttributeValue, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore,
+    Message, Queue, QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
 };
 use claimant_testkit::{Call, Fault, FaultyStore};
 
+use super::payloads::Shelf;
 use super::routes::Lines;
 use super::{TIMEOUT, words};
 
@@ -172,7 +174,7 @@ async fn each_consumer_has_it_in_its_report() {
     let batch: Vec<_> = messages(&["k 259200", "l ok", "m 259200", "n reject"]);
     let kind = |(number, message): (usize, Message)| {
         let kind = if number % 2 == 0 { "a" } else { "b" };
-        message.with_attribute("kind", claimant_core::AttributeValue::text(kind))
+        message.with_attribute("kind", AttributeValue::text(kind))
     };
     let batch: Vec<_> = batch.into_iter().enumerate().map(kind).collect();
     let queue = Scheduling { refused: vec![2], ..Scheduling::default() };
@@ -197,5 +199,71 @@ async fn a_message_of_several_events_is_sent_again_within_the_window_of_each_con
         let queue = Scheduling::default();
         let report = router.process(&batch, schedule, &queue).await;
         assert_eq!((words(report.all()).as_str(), hidden(report.all())), (wanted, back.to_vec()), "{days} days");
+    }
+}
+
+/// What a schedule sends: another message, which says of which one it is a copy.
+fn copy(of: &Message, id: &str) -> Message {
+    let copy = Message::new(id, of.body()).unwrap();
+    copy.with_attribute(SENT_AGAIN_OF, AttributeValue::text(of.first_id().as_str()))
+}
+
+/// A consumer without a rule for keys, whose handler notes the body of each run and does what its word says.
+fn without_a_key(runs: &Arc<Mutex<Vec<String>>>) -> Consumer<String> {
+    let runs = Arc::clone(runs);
+    let handler = move |text: String, _: Context| {
+        runs.lock().unwrap().push(text.clone());
+        async move {
+            match text.split(' ').nth(1).unwrap_or_default().parse() {
+                Ok(seconds) => Err(HandlerError::retry("not yet").after(Duration::from_secs(seconds))),
+                Err(_) => Ok(()),
+            }
+        }
+    };
+    Consumer::new("c", FaultyStore::new(Arc::new(MemoryStore::new())), handler)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_is_the_same_work_without_a_rule_for_keys_too() {
+    let runs = Arc::<Mutex<Vec<String>>>::default();
+    let router =
+        Router::new(Routes::by_kind().envelope(Lines).on("x", without_a_key(&runs).attempts_max(3)), 10).unwrap();
+    let schedule = || Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let queue = Scheduling::default();
+    let mut message = Message::new("m0", "x 1 ok\nx 2 259200").unwrap();
+    let mut outcomes = Vec::new();
+    for number in 1..=4 {
+        outcomes.push(words(router.process(std::slice::from_ref(&message), schedule(), &queue).await.all()));
+        message = copy(&message, &format!("m{number}"));
+    }
+    // Its attempts are counted on, and what was done stays done.
+    assert_eq!(outcomes, ["scheduled", "scheduled", "scheduled", "rejected"]);
+    assert_eq!(*runs.lock().unwrap(), ["1 ok", "2 259200", "2 259200", "2 259200"]);
+}
+
+/// The schedule may be there without an answer: its message and the copy are one.
+#[tokio::test(start_paused = true)]
+async fn what_was_rejected_meanwhile_does_not_run_again() {
+    let queue = Scheduling { refused: vec![0], ..Scheduling::default() };
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    let first = messages(&["a 259200"]).remove(0);
+    assert_eq!(words(&process(on("c", store.clone()), std::slice::from_ref(&first), &queue).await), "retry");
+    let once = on("c", store.clone()).attempts_max(1);
+    assert_eq!(words(&process(once, &[first.clone().with_receive_count(2)], &queue).await), "rejected");
+    assert_eq!(words(&process(on("c", store.clone()), &[copy(&first, "m9")], &queue).await), "rejected");
+    // That of an operator has another id, and is to run again.
+    let redriven = Message::new("m8", first.body()).unwrap();
+    assert_eq!(words(&process(on("c", store), &[redriven], &queue).await), "retry");
+}
+
+/// An earlier delivery of it may be done by then, and its payload gone.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_again_whose_payload_is_removed_when_it_is_done() {
+    for (removes, wanted, back) in [(true, "retry", Some(VISIBILITY_MAX_S)), (false, "scheduled", None)] {
+        let mut shelf = Shelf::new(&[("payload", "\"a 259200\"")]);
+        shelf.removes = removes;
+        let (queue, batch) = (Scheduling::default(), [Message::new("m0", "at payload").unwrap()]);
+        let report = process(consumer("c").large_payloads(shelf), &batch, &queue).await;
+        assert_eq!((words(&report).as_str(), hidden(&report)), (wanted, vec![back]), "removes: {removes}");
     }
 }

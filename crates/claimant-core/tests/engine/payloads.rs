@@ -22,15 +22,15 @@ fn log(log: &Log, what: impl Into<String>) {
 /// Payloads by their names. A name that is `hang`, `away`, `panic` or `huge` does as it says; one that begins with `slow` takes its time to
 /// be removed.
 #[derive(Clone)]
-struct Shelf {
+pub(super) struct Shelf {
     payloads: Arc<Mutex<BTreeMap<String, String>>>,
     log: Log,
-    removes: bool,
+    pub(super) removes: bool,
     room: usize,
 }
 
 impl Shelf {
-    fn new(payloads: &[(&str, &str)]) -> Self {
+    pub(super) fn new(payloads: &[(&str, &str)]) -> Self {
         let payloads = payloads.iter().map(|(name, payload)| ((*name).to_owned(), (*payload).to_owned())).collect();
         Self { payloads: Arc::new(Mutex::new(payloads)), log: Log::default(), removes: false, room: 1_000 }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
 use claimant_core::Timestamp;
+use claimant_core::message::SENT_AGAIN_OF;
 use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
@@ -116,7 +117,8 @@ impl DeadLetter {
             Origin::Moved { .. } => Why { outcome: Some(MOVED.to_owned()), error: None, attempt: None, ..said },
             Origin::Copied | Origin::Sent => said,
         };
-        let mut earlier_ids: Vec<String> = [FIRST_MESSAGE_ID, MESSAGE_ID].into_iter().filter_map(text).collect();
+        let mut earlier_ids: Vec<String> =
+            [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().filter_map(text).collect();
         earlier_ids.dedup();
         earlier_ids.retain(|id| *id != message_id);
         let group = system.get(&System::MessageGroupId).cloned();
