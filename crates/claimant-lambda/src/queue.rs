@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use aws_config::SdkConfig;
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
@@ -27,6 +29,17 @@ use crate::visibility::{ENTRIES_MAX, whole_seconds};
 /// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
 /// ("SendMessageBatch" in the SQS API reference, since August 2025).
 const REQUEST_MAX_BYTES: usize = 1 << 20;
+
+/// The longest that one try of a request may take, which has up to a megabyte: one whose connection is gone without a word leaves time
+/// for another.
+const TRY_MAX_MS: u64 = 5_000;
+
+/// Returns a client whose tries end in time.
+pub(crate) fn client(config: &SdkConfig) -> Client {
+    let timeouts = config.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
+    let timeouts = timeouts.operation_attempt_timeout(Duration::from_millis(TRY_MAX_MS)).build();
+    Client::from_conf(aws_sdk_sqs::config::Builder::from(config).timeout_config(timeouts).build())
+}
 
 /// What a function may ask of SQS, and has it asked later.
 pub(crate) struct Means {

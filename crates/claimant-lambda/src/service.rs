@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use aws_sdk_sqs::Client;
 use claimant_aws::Later;
 use claimant_aws::intake::{Api, Mapping};
 use claimant_aws::signed;
@@ -28,7 +27,7 @@ use crate::observe::Observer;
 use crate::queue::{Means, SqsQueue};
 use crate::schedules::Schedules;
 use crate::settings::{MappingPolicy, Settings};
-use crate::{logging, mapping, response, visibility};
+use crate::{logging, mapping, queue, response, visibility};
 
 /// The part of an invocation reserved for what follows the report: visibility changes, and the check of the mapping.
 const AFTER_REPORT_MS: u64 = 300;
@@ -94,7 +93,7 @@ impl Service {
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
             means: Means {
-                client: config.filter(|_| asks_sqs).cloned().map(|config| Later::new(move || Client::new(&config))),
+                client: config.filter(|_| asks_sqs).cloned().map(|config| Later::new(move || queue::client(&config))),
                 hides: settings.change_visibility,
                 dead_letters: settings.dead_letter_queue_url.clone(),
                 schedules: settings.scheduler.again.as_ref().zip(config).map(|(of, config)| Schedules::new(of, config)),

@@ -1,5 +1,6 @@
 //! Rejected messages in the dead-letter queue, and those that it does not take.
 
+use aws_config::retry::RetryConfig;
 use claimant::{Consumer, Envelope, Event, Message, Rejection};
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
 use claimant_tests::wire::Loss;
@@ -80,6 +81,21 @@ async fn without_a_confirmed_copy_the_message_stays() {
         let copies = usize::from(losses == [Loss::Answer]);
         assert_eq!(world.visible("dead").await.len(), copies, "{name}");
     }
+}
+
+/// The sandbox was frozen, and its connection is gone without a word.
+#[tokio::test]
+async fn a_copy_without_an_answer_is_sent_once_more() {
+    let mut world = World::start(&["dead"]).await;
+    world.config = world.config.into_builder().retry_config(RetryConfig::standard()).build();
+    let url = world.sqs.queue_url("dead");
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "no use"))]).await;
+    world.wire.script(&[Loss::Silence]);
+    let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    assert!(failures(&response).is_empty());
+    assert_eq!(world.wire.take_requests(), ["SendMessageBatch"; 2]);
+    assert_eq!(world.visible("dead").await.len(), 1);
 }
 
 #[tokio::test]
