@@ -9,6 +9,10 @@ pub(crate) enum Ended {
     Well,
     /// Something was found, or what was asked for was refused or not done whole.
     WithFaults,
+    /// Nothing of what was asked for could be done, and why was said.
+    NotDone,
+    /// Ctrl-C ended it, in order.
+    Interrupted,
     /// The command that ran beside the cloud ended with this code.
     Command(u8),
 }
@@ -16,11 +20,16 @@ pub(crate) enum Ended {
 /// The command was used wrongly, something it needs is missing, or its output could not be written. Clap uses the same code.
 pub(crate) const EXIT_SETUP: u8 = 2;
 
+/// The command was ended by Ctrl-C. Shells use the same code.
+pub(crate) const EXIT_INTERRUPTED: u8 = 130;
+
 impl From<Ended> for ExitCode {
     fn from(ended: Ended) -> Self {
         match ended {
             Ended::Well => Self::SUCCESS,
             Ended::WithFaults => Self::from(1),
+            Ended::NotDone => Self::from(EXIT_SETUP),
+            Ended::Interrupted => Self::from(EXIT_INTERRUPTED),
             Ended::Command(code) => Self::from(code),
         }
     }

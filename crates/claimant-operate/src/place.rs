@@ -49,6 +49,9 @@ pub struct Function {
     /// The tables that had its records before, where they are still to be moved.
     #[serde(default)]
     pub table_before: Option<String>,
+    /// The name of the queue that it copies what it gives up on to, where its variables name one.
+    #[serde(default)]
+    pub dead_letter_queue: Option<String>,
     /// The log group in CloudWatch, of a deployed function.
     #[serde(default)]
     pub log_group: Option<String>,
@@ -195,11 +198,22 @@ impl Place {
         })
     }
 
-    /// Returns the queues that are the dead-letter queue of another, each once.
+    /// Returns the dead-letter queues, each once: those that queues have, and those that functions copy to.
     #[must_use]
     pub fn dead_letter_queues(&self) -> Vec<&Queue> {
-        let named: Vec<_> = self.queues.iter().filter_map(|queue| queue.dead_letter_queue.as_deref()).collect();
-        self.queues.iter().filter(|queue| named.contains(&queue.name.as_str())).collect()
+        let of_functions = self.functions.iter().map(|function| &function.dead_letter_queue);
+        let named: Vec<_> =
+            self.queues.iter().map(|queue| &queue.dead_letter_queue).chain(of_functions).flatten().collect();
+        self.queues.iter().filter(|queue| named.contains(&&queue.name)).collect()
+    }
+
+    /// Returns the names of the dead-letter queues of a queue: its own first, then those that functions which read it copy to.
+    #[must_use]
+    pub fn dead_letter_queues_of<'a>(&'a self, queue: &'a Queue) -> Vec<&'a str> {
+        let own = queue.dead_letter_queue.as_deref();
+        let readers = self.functions.iter().filter(|function| function.queues.contains(&queue.name));
+        let others: BTreeSet<_> = readers.filter_map(|function| function.dead_letter_queue.as_deref()).collect();
+        own.into_iter().chain(others.into_iter().filter(|name| Some(*name) != own)).collect()
     }
 }
 

@@ -19,6 +19,8 @@ const LOGICAL_ID_TAG: &str = "aws:cloudformation:logical-id";
 const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 /// The variable with the tables that had its records before.
 const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
+/// The variable with the URL of the queue that a function copies what it gives up on to.
+const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 /// Functions of an account that are looked at.
 const FUNCTIONS_MAX: usize = 5_000;
 /// Mappings of a function that are looked at.
@@ -51,8 +53,21 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
                 queues.entry(queue.url.clone()).or_insert(queue);
             }
         }
+        let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty()).map(|url| {
+            let name = url.rsplit('/').next().unwrap_or(&url).to_owned();
+            let dead = Queue { name, url, dead_letter_queue: None };
+            queues.entry(dead.url.clone()).or_insert(dead).name.clone()
+        });
         let log_group = Some(function.log_group().map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned));
-        place.functions.push(Function { name, logical_id, queues: reads, table, table_before, log_group });
+        place.functions.push(Function {
+            name,
+            logical_id,
+            queues: reads,
+            table,
+            table_before,
+            dead_letter_queue: copies_to,
+            log_group,
+        });
     }
     place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();
     place.queues = queues.into_values().collect();

@@ -78,7 +78,14 @@ async fn dead_letters(place: &Place, inspection: &Inspection) -> Vec<Found> {
         }
         let looked = async {
             let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
-            if dead.sources().is_empty() {
+            // Its messages may be at work: to receive them would hide them.
+            if !known && dead.sources().is_empty() {
+                if dead.moves_on_to().is_none() {
+                    let name = &queue.name;
+                    note(format!(
+                        "{name}: SQS knows it for no dead-letter queue, so it was not read: claimant dead list reads it."
+                    ));
+                }
                 return Ok(());
             }
             let mut each = |letter: DeadLetter| {

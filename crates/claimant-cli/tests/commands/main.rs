@@ -8,5 +8,6 @@ mod cost;
 mod dead;
 mod deployed;
 mod doctor;
+mod ends;
 mod keys;
 mod questions;

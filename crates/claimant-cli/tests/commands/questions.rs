@@ -120,6 +120,34 @@ async fn a_message_group_goes_whole() {
     world.cloud.stop().await;
 }
 
+/// A question is about the message groups that were looked at, and what was in them then.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_while_somebody_thinks_stays() {
+    let world = World::of(FIFO).await;
+    let send = |group: &str, body: &str| {
+        let (group_id, deduplication_id) = (Some(group.to_owned()), Some(body.to_owned()));
+        world
+            .cloud
+            .sqs()
+            .send("Gone.fifo", NewMessage { group_id, deduplication_id, ..NewMessage::new(body) })
+            .unwrap();
+    };
+    send("ada", "first");
+    let mut terminal = Terminal::start(&world, "dead discard --all --queue Points.fifo");
+    terminal.asks().await;
+    send("bob", "of-another-group");
+    send("ada", "behind-it-but-later");
+    let (code, shown) = terminal.types("y\n").await;
+    let mut left = world.bodies("Gone.fifo");
+    left.sort();
+    assert_eq!(
+        (code, left),
+        (Some(0), vec!["behind-it-but-later".to_owned(), "of-another-group".to_owned()]),
+        "{shown}"
+    );
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_at_the_question_ends_the_command() {
     let world = World::start().await;

@@ -86,7 +86,7 @@ impl Deployed {
             let Depth { visible, in_flight, delayed } = untold.keep(depth)?;
             Some(QueueState {
                 name: queue.name.clone(),
-                dead_letter_queue: queue.dead_letter_queue.clone(),
+                dead_letter_queue: self.place.dead_letter_queues_of(queue).first().map(|name| (*name).to_owned()),
                 is_dead_letter_queue: dead.iter().any(|other| other.name == queue.name),
                 visible,
                 in_flight,

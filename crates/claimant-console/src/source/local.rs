@@ -66,7 +66,8 @@ impl LocalCloud {
         let known = self.place.queue(name);
         Ok(QueueState {
             name: name.to_owned(),
-            dead_letter_queue: known.and_then(|queue| queue.dead_letter_queue.clone()),
+            dead_letter_queue: known
+                .and_then(|queue| Some((*self.place.dead_letter_queues_of(queue).first()?).to_owned())),
             is_dead_letter_queue: dead.iter().any(|queue| queue.name == name),
             visible: as_u64(visible),
             in_flight: as_u64(in_flight),

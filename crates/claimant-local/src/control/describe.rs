@@ -11,6 +11,9 @@ const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 /// The variable with the tables that had its records before.
 const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 
+/// The variable with the URL of the queue that a function copies what it gives up on to.
+const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
+
 /// Returns what the stack holds, with the queues' addresses and these variables for clients. No other value of a function's
 /// variables is shown.
 #[must_use]
@@ -23,6 +26,7 @@ pub fn describe(template: &str, stack: &Stack, sqs: &Sqs, variables: &[(String, 
         })
     };
     let function = |function: &FunctionSpec| {
+        let copies_to = function.environment.get(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
         json!({
             "name": function.name,
             "logical_id": function.logical_id,
@@ -30,6 +34,7 @@ pub fn describe(template: &str, stack: &Stack, sqs: &Sqs, variables: &[(String, 
             "queues": function.mappings.iter().map(|mapping| mapping.queue.as_str()).collect::<Vec<_>>(),
             "table": function.environment.get(TABLE_VARIABLE),
             "table_before": function.environment.get(BEFORE_VARIABLE),
+            "dead_letter_queue": copies_to.and_then(|url| url.rsplit('/').next()),
         })
     };
     let variables: serde_json::Map<_, _> =

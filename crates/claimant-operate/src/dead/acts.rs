@@ -47,7 +47,7 @@ impl DeadLetterQueue {
         let read = async {
             while let Some(letters) = walk.next().await? {
                 report.progress.selected += letters.len();
-                report.progress.looked_at = walk.looked_at;
+                report.progress.looked_at = walk.looked_at();
                 letters.into_iter().for_each(&mut *each);
                 if observer(report.progress).is_break() {
                     report.more = true;
@@ -78,7 +78,7 @@ impl DeadLetterQueue {
         let (mut report, mut pace) = (Report::default(), Pace::new(bounds.per_s));
         let result = async {
             while let Some(letters) = walk.next().await? {
-                report.progress.looked_at = walk.looked_at;
+                report.progress.looked_at = walk.looked_at();
                 report.progress.selected += letters.len();
                 for chunk in letters.chunks(pace.batch(REQUEST_MAX)) {
                     if bounds.dry_run {

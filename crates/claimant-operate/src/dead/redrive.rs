@@ -1,6 +1,6 @@
 //! Sending dead letters back.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use claimant_core::Error;
 
@@ -80,9 +80,12 @@ struct Redrive<'a> {
 
 impl Redrive<'_> {
     /// Sends back one page of letters.
-    async fn page(&mut self, walk: &mut Walk<'_>, letters: Vec<DeadLetter>) {
-        self.report.progress.looked_at = walk.looked_at;
+    async fn page(&mut self, walk: &mut Walk<'_>, mut letters: Vec<DeadLetter>) {
+        self.report.progress.looked_at = walk.looked_at();
         self.report.progress.selected += letters.len();
+        if matches!(self.edit, Edit::Body(_)) {
+            self.keep_one(&mut letters, &walk.selection.ids);
+        }
         let mut queues: BTreeMap<String, Vec<(Outgoing, DeadLetter)>> = BTreeMap::new();
         for (number, letter) in letters.into_iter().enumerate() {
             let url = match self.destination(walk.queue, &letter).await {
@@ -109,6 +112,22 @@ impl Redrive<'_> {
                 self.send(walk, &url, request, &mut held_back).await;
             }
             self.held_back.extend(held_back.into_iter().map(|group| (Some(url.clone()), group)));
+        }
+    }
+
+    /// Leaves one letter of those with this id, since another body is for one: that whose id it is here. Where several only had it
+    /// before, all stay.
+    fn keep_one(&mut self, letters: &mut Vec<DeadLetter>, ids: &BTreeSet<String>) {
+        let own = |letter: &DeadLetter| ids.contains(&letter.message_id);
+        if letters.iter().any(own) {
+            letters.retain(own);
+        }
+        if letters.len() > 1 || !self.report.done.is_empty() {
+            let known = letters.iter().map(|letter| letter.message_id.as_str()).collect::<Vec<_>>().join(", ");
+            let why = format!(
+                "another body is for one letter, and several had this id: name one by the id that it has now, of {known}"
+            );
+            letters.drain(..).for_each(|letter| self.report.problem(&letter, why.as_str(), false));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is asked of an act on dead letters, and what it did.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use claimant_core::Error;
@@ -55,7 +55,10 @@ pub struct Report {
     pub came_back: usize,
     /// Of those done: how many were parked. Their keys refuse to run until they are released.
     pub parked: usize,
-    /// Whether there may be more letters that fit: the limit was reached, the observer ended it, or it failed.
+    /// The ids that were asked for and of which no letter was read that fits; empty where the limit was reached.
+    pub missing: BTreeSet<String>,
+    /// Whether there may be more letters that fit: the limit was reached, the observer ended it, SQS went on showing only what it
+    /// had shown before, or it failed.
     pub more: bool,
     /// Why it ended early, if something had been done by then. Otherwise that is the act's error.
     pub failed: Option<String>,
@@ -70,6 +73,8 @@ pub struct Done {
     pub queue: Option<String>,
     /// The id that it has there; `None` in a dry run.
     pub new_id: Option<String>,
+    /// Its message group, if it has one.
+    pub message_group: Option<String>,
 }
 
 /// A letter that stayed in the dead-letter queue.
@@ -116,6 +121,7 @@ impl Report {
         self.problem_count += look.problem_count;
         self.problems.extend(look.problems);
         self.problems.truncate(PROBLEMS_MAX);
+        self.missing = look.missing;
         self.more |= look.more;
         self
     }
@@ -147,6 +153,7 @@ impl Report {
         self.progress.done += 1;
         self.parked += usize::from(letter.why.outcome.as_deref() == Some("parked"));
         let queue = queue.map(|url| name_of_arn(url).to_owned());
-        self.done.push(Done { message_id: letter.message_id.clone(), queue, new_id });
+        let (message_id, message_group) = (letter.message_id.clone(), letter.group.clone());
+        self.done.push(Done { message_id, queue, new_id, message_group });
     }
 }

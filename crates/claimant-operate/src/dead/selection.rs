@@ -6,6 +6,7 @@ use claimant_core::{Error, Timestamp};
 
 use super::field::FieldPath;
 use super::letter::DeadLetter;
+use super::report::Report;
 
 /// The fewest digits of a fingerprint that name a group.
 const GROUP_DIGITS_MIN: usize = 4;
@@ -17,6 +18,8 @@ pub struct Selection {
     pub ids: BTreeSet<String>,
     /// One of these fingerprints, each by 4 to 8 digits of its beginning.
     pub groups: Vec<String>,
+    /// One of these message groups, of a FIFO queue.
+    pub message_groups: BTreeSet<String>,
     /// Its consumer; or the queue that SQS moved it from.
     pub consumer: Option<String>,
     /// Its outcome: `rejected`, `conflict`, `parked` or [`MOVED`](super::MOVED).
@@ -47,14 +50,28 @@ impl Selection {
     /// Returns whether every dead letter is meant.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        let Self { ids, groups, consumer, outcome, error, record, sent_until, sent_since, fields } = self;
+        let Self { ids, groups, message_groups, consumer, outcome, error, record, sent_until, sent_since, fields } =
+            self;
         let texts = [consumer, outcome, error, record].iter().all(|text| text.is_none());
         texts
             && ids.is_empty()
             && groups.is_empty()
+            && message_groups.is_empty()
             && fields.is_empty()
             && sent_until.is_none()
             && sent_since.is_none()
+    }
+
+    /// Returns the selection of what a look at it has shown, a dry run that began then: these letters and no others. Of a FIFO queue,
+    /// of which SQS shows ten of a message group at a time: also what is behind them in their message groups and was sent before.
+    #[must_use]
+    pub fn shown(&self, look: &Report, is_fifo: bool, began: Timestamp) -> Self {
+        if !is_fifo {
+            return Self { ids: look.done.iter().map(|done| done.message_id.clone()).collect(), ..self.clone() };
+        }
+        let message_groups = look.done.iter().filter_map(|done| done.message_group.clone()).collect();
+        let sent_until = self.sent_until.map_or(began, |until| until.min(began));
+        Self { message_groups, sent_until: Some(sent_until), ..self.clone() }
     }
 
     /// Checks that each group is named by enough digits.
@@ -81,6 +98,8 @@ impl Selection {
         let mut ids = letter.earlier_ids.iter().chain([&letter.message_id]);
         (self.ids.is_empty() || ids.any(|id| self.ids.contains(id)))
             && any(&self.groups, &|group| letter.fingerprint.as_str().starts_with(group.as_str()))
+            && (self.message_groups.is_empty()
+                || letter.group.as_ref().is_some_and(|group| self.message_groups.contains(group)))
             && is(&self.consumer, letter.source().or(letter.why.consumer.as_deref()))
             && is(&self.outcome, letter.why.outcome.as_deref())
             && is(&self.record, letter.why.record.as_deref())
@@ -101,7 +120,7 @@ mod tests {
 
     fn letter() -> DeadLetter {
         let mut message = Message::builder().message_id("m-1").body(r#"{"order": {"id": "ord-7"}, "cents": 5}"#);
-        message = message.attributes(System::SentTimestamp, "5000");
+        message = message.attributes(System::SentTimestamp, "5000").attributes(System::MessageGroupId, "ada");
         for (name, value) in [
             ("claimant-error", "No price"),
             ("claimant-outcome", "rejected"),
@@ -130,6 +149,8 @@ mod tests {
             (Selection::ids(["x"]), false),
             (Selection::groups([&group[..4]]), true),
             (Selection::groups(["ffffffff"]), false),
+            (Selection { message_groups: ["ada".to_owned(), "bob".to_owned()].into(), ..all() }, true),
+            (Selection { message_groups: ["bob".to_owned()].into(), ..all() }, false),
             (Selection { consumer: text("order"), outcome: text("rejected"), ..all() }, true),
             (Selection { consumer: text("order"), outcome: text("parked"), ..all() }, false),
             (Selection { error: text("PRICE"), ..all() }, true),

@@ -1,6 +1,6 @@
 //! A walk through a dead-letter queue: every letter once, as far as SQS shows it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use claimant_core::Error;
@@ -27,7 +27,7 @@ const QUIET_ROUNDS: usize = 5;
 /// Dropped before its end, it leaves what it has read hidden for up to 120 s.
 pub(super) struct Walk<'a> {
     pub(super) queue: &'a DeadLetterQueue,
-    selection: &'a Selection,
+    pub(super) selection: &'a Selection,
     /// Letters that are read at once.
     page: usize,
     /// Letters that may still be selected.
@@ -39,9 +39,19 @@ pub(super) struct Walk<'a> {
     held: HashMap<String, String>,
     /// The new ids of what was sent back.
     sent: HashSet<String>,
-    pub(super) looked_at: usize,
+    tally: Tally,
+}
+
+/// What a walk has met.
+#[derive(Default)]
+struct Tally {
+    looked_at: usize,
+    /// The ids that are asked for and of which no letter that fits was met.
+    missing: BTreeSet<String>,
     /// Letters sent back that are here again.
-    pub(super) came_back: usize,
+    came_back: usize,
+    /// Whether SQS went on showing letters, and none that was new.
+    gave_up: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -56,8 +66,7 @@ impl<'a> Walk<'a> {
             seen: HashSet::new(),
             held: HashMap::new(),
             sent: HashSet::new(),
-            looked_at: 0,
-            came_back: 0,
+            tally: Tally { missing: selection.ids.clone(), ..Tally::default() },
         }
     }
 
@@ -85,12 +94,13 @@ impl<'a> Walk<'a> {
                 news += 1;
                 // Or letters that are given up on at once would go round for ever.
                 if letter.earlier_ids.iter().chain([&letter.message_id]).any(|id| self.sent.contains(id)) {
-                    self.came_back += 1;
+                    self.tally.came_back += 1;
                     continue;
                 }
-                self.looked_at += 1;
+                self.tally.looked_at += 1;
                 if self.left > 0 && self.selection.fits(&letter) {
                     self.left -= 1;
+                    self.tally.missing.retain(|id| *id != letter.message_id && !letter.earlier_ids.contains(id));
                     selected.push(letter);
                 }
             }
@@ -99,7 +109,10 @@ impl<'a> Walk<'a> {
             }
             match news {
                 0 if nothing && quiet > 0 => return Ok(None),
-                0 if quiet >= QUIET_ROUNDS => return Ok(None),
+                0 if quiet >= QUIET_ROUNDS => {
+                    self.tally.gave_up = true;
+                    return Ok(None);
+                }
                 0 => quiet += 1,
                 _ => quiet = 0,
             }
@@ -110,12 +123,17 @@ impl<'a> Walk<'a> {
     /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
     fn is_over(&self) -> bool {
         let found = || self.selection.ids.iter().all(|id| self.seen.contains(id));
-        self.left == 0 || self.looked_at >= self.looks || (!self.selection.ids.is_empty() && found())
+        self.left == 0 || self.looked_at() >= self.looks || (!self.selection.ids.is_empty() && found())
     }
 
-    /// Returns whether the walk ended before every letter was looked at, because of its limit.
-    pub(super) fn was_cut(&self) -> bool {
-        self.looked_at >= self.looks || (self.left == 0 && self.selection.ids.is_empty())
+    /// Returns whether the walk ended before every letter was looked at: because of its limit, or because SQS showed no more of them.
+    fn was_cut(&self) -> bool {
+        self.looked_at() >= self.looks || self.tally.gave_up || (self.left == 0 && self.selection.ids.is_empty())
+    }
+
+    /// Returns how many letters it has looked at.
+    pub(super) const fn looked_at(&self) -> usize {
+        self.tally.looked_at
     }
 
     /// Returns the receipt handle of a letter that it has read.
@@ -142,9 +160,12 @@ impl<'a> Walk<'a> {
 
 /// Shows what is left again, whatever happened.
 pub(super) async fn finish(walk: Walk<'_>, mut report: Report) -> Report {
-    report.progress.looked_at = walk.looked_at;
-    report.came_back = walk.came_back;
     report.more |= walk.was_cut();
+    report.progress.looked_at = walk.looked_at();
+    report.came_back = walk.tally.came_back;
+    if walk.left > 0 {
+        report.missing.clone_from(&walk.tally.missing);
+    }
     walk.end().await;
     report
 }

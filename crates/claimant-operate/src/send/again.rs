@@ -47,7 +47,7 @@ impl SentBefore {
     pub fn queue<'p>(&self, place: &'p Place) -> Result<&'p Queue, Error> {
         let unknown = || Error::invalid("the queue of the message is not known: say which queue is meant");
         let own = place.queue(self.queue.as_deref().ok_or_else(unknown)?).ok_or_else(unknown)?;
-        let served = |queue: &&Queue| queue.dead_letter_queue.as_ref() == Some(&own.name);
+        let served = |queue: &&Queue| place.dead_letter_queues_of(queue).contains(&own.name.as_str());
         let served: Vec<_> = place.queues.iter().filter(served).collect();
         match served.as_slice() {
             [] => Ok(own),

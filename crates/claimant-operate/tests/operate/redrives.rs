@@ -106,6 +106,40 @@ async fn bodies_are_edited_on_the_way() {
 }
 
 #[tokio::test]
+async fn another_body_is_for_one_letter() {
+    let local = Local::start().await;
+    for n in 0..2 {
+        local.copied("dead", "no", &n.to_string(), "claimant-message-id=m-1");
+    }
+    let queue = local.open("dead").await;
+    let whole = Edit::Body("fixed".to_owned());
+    for dry_run in [true, false] {
+        let bounds = Bounds { dry_run, ..ALL };
+        let report = queue.redrive(&Selection::ids(["m-1"]), None, &whole, bounds, &mut go_on).await.unwrap();
+        assert_eq!((report.progress.done, report.problem_count, local.depth("dead")), (0, 2, (2, 0)), "{report:?}");
+        assert!(report.problems[0].why.contains("name one by the id that it has now, of"), "{report:?}");
+    }
+    let (letters, _) = read(&queue, &Selection::default(), 10).await;
+    let own = Selection::ids([letters[0].message_id.clone()]);
+    let report = queue.redrive(&own, None, &whole, ALL, &mut go_on).await.unwrap();
+    assert_eq!((report.progress.done, local.depth("dead"), local.depth("orders")), (1, (1, 0), (1, 0)), "{report:?}");
+}
+
+#[tokio::test]
+async fn ids_that_no_letter_has_are_told() {
+    let local = Local::start().await;
+    local.copied("dead", "no", "x", "claimant-message-id=m-1");
+    local.copied("dead", "no", "y", "");
+    let queue = local.open("dead").await;
+    let asked = Selection::ids(["m-1", "none"]);
+    let report = queue.redrive(&asked, None, &Edit::None, ALL, &mut go_on).await.unwrap();
+    assert_eq!((report.progress.done, report.missing.into_iter().collect::<Vec<_>>()), (1, vec!["none".to_owned()]));
+    // A limit that was asked for leaves nothing to tell.
+    let limited = Bounds { limit: 0, ..ALL };
+    assert!(queue.redrive(&asked, None, &Edit::None, limited, &mut go_on).await.unwrap().missing.is_empty());
+}
+
+#[tokio::test]
 async fn groups_of_a_fifo_queue_keep_their_order() {
     let local = Local::start().await;
     let message = |n: usize| NewMessage {

@@ -15,7 +15,8 @@ const LISTED: usize = 100;
 
 /// Group dead letters by what they have in common: consumer, outcome, and error without numbers and ids.
 ///
-/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read.
+/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, 130 where Ctrl-C
+/// ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Group {
     #[command(flatten)]
@@ -34,7 +35,8 @@ pub(crate) struct Group {
 
 /// List dead letters, one a line. Bodies are not shown.
 ///
-/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read.
+/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, 130 where Ctrl-C
+/// ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -122,7 +124,7 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
         lines.next().filter(|_| !groups.is_empty()).iter().for_each(say);
         lines.zip(causes).for_each(|(line, cause)| say(format!("{line}\n{cause}")));
     }
-    end(options.output, documents, found)
+    end(options.output, documents, found, &stop)
 }
 
 /// Lists the letters of each queue.
@@ -166,7 +168,7 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
             table.lines().iter().for_each(say);
         }
     }
-    end(options.output, documents, found)
+    end(options.output, documents, found, &stop)
 }
 
 /// Shows the letters with these ids.
@@ -296,9 +298,13 @@ fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Val
     })
 }
 
-fn end(output: OutputOptions, documents: Vec<Value>, found: bool) -> Result<Ended, Error> {
+fn end(output: OutputOptions, documents: Vec<Value>, found: bool, stop: &Stop) -> Result<Ended, Error> {
     if output.json {
         say_json(&json!({ "queues": documents }));
     }
-    Ok(if found { Ended::WithFaults } else { Ended::Well })
+    Ok(match found {
+        _ if stop.is_asked() => Ended::Interrupted,
+        true => Ended::WithFaults,
+        false => Ended::Well,
+    })
 }

@@ -4,8 +4,10 @@
 //! | --- | --- |
 //! | `which` | the options that say which dead letters, and of which queues |
 //! | `look` | `list`, `group` and `show` |
+//! | `acts` | an act on several queues: the question before it, and what came of it |
 //! | `send` | `redrive` and `discard` |
 
+mod acts;
 mod look;
 mod send;
 mod which;

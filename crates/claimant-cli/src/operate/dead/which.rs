@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
+use claimant_operate::target::Queue;
 
+use crate::exit::EXIT_INTERRUPTED;
 use crate::operate::options::TargetOptions;
 use crate::operate::{parse, table};
 use crate::progress::Display;
@@ -64,6 +66,7 @@ impl Which {
             sent_until: self.older_than.map(ago),
             sent_since: self.newer_than.map(ago),
             fields: self.fields.clone(),
+            ..Selection::default()
         }
     }
 }
@@ -77,17 +80,18 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     let mut urls: Vec<String> = if target.queues.is_empty() {
         place.dead_letter_queues().into_iter().map(|queue| queue.url.clone()).collect()
     } else {
-        let of = |queue: &claimant_operate::target::Queue| match &queue.dead_letter_queue {
-            Some(name) => sibling(&queue.url, name),
-            None => queue.url.clone(),
+        let of = |queue: &Queue| {
+            let dead: Vec<_> =
+                place.dead_letter_queues_of(queue).iter().map(|name| sibling(&queue.url, name)).collect();
+            if dead.is_empty() { vec![queue.url.clone()] } else { dead }
         };
-        place.queues.iter().map(of).collect()
+        place.queues.iter().flat_map(of).collect()
     };
     urls.sort();
     urls.dedup();
     if urls.is_empty() {
         return Err(Error::invalid(format!(
-            "{} has no dead-letter queue that is known: name it with --queue",
+            "{} has no dead-letter queue that is known: name it by its URL, with --queue and without --stack",
             place.name
         )));
     }
@@ -129,9 +133,6 @@ struct Asked {
     at_question: AtomicBool,
 }
 
-/// The exit code of a command that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
-
 impl Stop {
     /// Begins to listen.
     pub(crate) fn listen() -> Self {
@@ -142,12 +143,12 @@ impl Stop {
                 asked.to_end.store(true, Ordering::SeqCst);
                 if asked.at_question.load(Ordering::SeqCst) {
                     crate::output::note("");
-                    std::process::exit(INTERRUPTED);
+                    std::process::exit(EXIT_INTERRUPTED.into());
                 }
                 crate::output::note("\nEnding; what was read is shown to others again. Ctrl-C again ends at once.");
             }
             if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(INTERRUPTED);
+                std::process::exit(EXIT_INTERRUPTED.into());
             }
         });
         Self(stop)

@@ -7,7 +7,7 @@ use std::thread;
 
 /// A server that answers every request by its operation, and keeps the requests.
 pub(crate) struct Server {
-    url: String,
+    pub(crate) url: String,
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
 }
 

@@ -154,7 +154,7 @@ pub(super) async fn open(place: &Place, name: &str) -> Result<DeadLetterQueue, E
 
 /// Returns the queues that a dead-letter queue serves.
 pub(super) fn sources<'p>(place: &'p Place, dead: &str) -> Vec<&'p Queue> {
-    place.queues.iter().filter(|queue| queue.dead_letter_queue.as_deref() == Some(dead)).collect()
+    place.queues.iter().filter(|queue| place.dead_letter_queues_of(queue).contains(&dead)).collect()
 }
 
 /// Draws the outcome of a letter.

@@ -1,0 +1,245 @@
+//! An act on the dead letters of several queues: what is asked of it, the question before it, and what came of it.
+
+use std::collections::BTreeSet;
+
+use claimant_core::error::Chain;
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::dead::{Bounds, DeadLetterQueue, LOOKED_AT_MAX, Observer, RATE_MAX_PER_S, Report, Selection};
+use serde_json::json;
+
+use super::which::{self, Stop, Watch, Which};
+use crate::exit::Ended;
+use crate::operate::confirm;
+use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
+use crate::operate::table::harmless;
+use crate::output::{note, say, say_json};
+
+/// Problems that are printed.
+const SHOWN_MAX: usize = 10;
+
+/// What a question about letters of a FIFO queue is about, too.
+const BEHIND: &str = ", and what is behind them in their message groups, of which SQS shows ten at a time";
+
+/// Which letters are meant, and how they are acted on.
+// No doc comments that clap would show as the command's own: the one above is replaced by the command's.
+#[derive(Debug, clap::Args)]
+pub(super) struct What {
+    /// The ids of dead letters, or those that their messages had before
+    #[arg(value_name = "ID", num_args = 0..=1_000)]
+    ids: Vec<String>,
+
+    /// All dead letters of the queues
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    which: Which,
+
+    /// At most this many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+
+    /// At most this many a second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(RATE_MAX_PER_S)))]
+    rate: Option<u32>,
+
+    #[command(flatten)]
+    pub(super) write: WriteOptions,
+
+    #[command(flatten)]
+    output: OutputOptions,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+impl What {
+    /// Returns the letters that are meant.
+    pub(super) fn selection(&self) -> Result<Selection, Error> {
+        let selection = self.which.selection(&self.ids);
+        selection.check()?;
+        if selection.is_everything() != self.all {
+            return Err(Error::invalid(if self.all {
+                "--all is every dead letter: leave the other conditions out, or --all"
+            } else {
+                "say which dead letters are meant: ids, --group or another condition, or --all"
+            }));
+        }
+        Ok(selection)
+    }
+
+    fn bounds(&self, done: usize, dry_run: bool) -> Bounds {
+        let limit = self.limit.map_or(LOOKED_AT_MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        Bounds { limit: limit.saturating_sub(done), per_s: self.rate.filter(|_| !dry_run), dry_run }
+    }
+}
+
+/// The same act on several queues.
+pub(super) struct Acts {
+    verb: &'static str,
+    past: &'static str,
+    reports: Vec<(String, Report)>,
+    declined: bool,
+}
+
+impl Acts {
+    pub(super) fn new(verb: &'static str, past: &'static str) -> Self {
+        Self { verb, past, reports: Vec::new(), declined: false }
+    }
+
+    /// Acts on each queue in turn. One that fails keeps none of the others from it, nor from being reported.
+    pub(super) async fn on_each(
+        mut self,
+        what: &What,
+        selection: &Selection,
+        mut act: impl AsyncFnMut(&DeadLetterQueue, &Selection, Bounds, Observer<'_>) -> Result<Report, Error>,
+    ) -> Result<Ended, Error> {
+        let queues = which::open(&what.target).await?;
+        let (stop, mut not_reached, only) = (Stop::listen(), Vec::new(), queues.len() == 1);
+        for queue in queues {
+            let done = self.done();
+            if stop.is_asked() {
+                not_reached.push(queue.name().to_owned());
+                continue;
+            }
+            if done > 0 && what.bounds(done, false).limit == 0 {
+                break;
+            }
+            let watched = async |selection: &Selection, dry_run| {
+                let mut watch = Watch::begin(queue.depth().visible, &stop);
+                let report =
+                    act(&queue, selection, what.bounds(done, dry_run), &mut |progress| watch.step(progress)).await;
+                watch.end();
+                report
+            };
+            match self.one(&queue, (what, &stop), selection, watched).await {
+                Err(error) if only => return Err(error),
+                Err(error) => {
+                    let why = Chain(&error).to_string();
+                    note(format!("error: {}: {why}", queue.name()));
+                    let report = Report { failed: Some(why), more: true, ..Report::default() };
+                    self.reports.push((queue.name().to_owned(), report));
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(self.end(what, selection, &not_reached, stop.is_asked()))
+    }
+
+    fn done(&self) -> usize {
+        self.reports.iter().map(|(_, report)| report.progress.done).sum()
+    }
+
+    /// Acts on one queue: asks first, unless that is not wanted.
+    async fn one(
+        &mut self,
+        queue: &DeadLetterQueue,
+        (what, stop): (&What, &Stop),
+        selection: &Selection,
+        mut act: impl AsyncFnMut(&Selection, bool) -> Result<Report, Error>,
+    ) -> Result<(), Error> {
+        let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
+        let began = SystemClock.now();
+        let mut report = act(selection, dry_run || asks).await?;
+        if asks && !dry_run && report.progress.done > 0 {
+            let (is_fifo, letters) = (queue.is_fifo(), which::letters(report.progress.done));
+            let question = format!("{} {letters} of {}{}?", self.verb, queue.name(), if is_fifo { BEHIND } else { "" });
+            if stop.is_asked() || !stop.at_question(|| confirm::confirmed(&question, &what.write))? {
+                self.declined = true;
+                return Ok(());
+            }
+            // What was confirmed, and nothing that came meanwhile.
+            let (confirmed, mut look) = (selection.shown(&report, is_fifo, began), report);
+            if is_fifo {
+                // Those that stay are met again.
+                (look.problems, look.problem_count) = (Vec::new(), 0);
+            }
+            report = act(&confirmed, false).await?.after(look);
+        }
+        if !what.output.json {
+            self.print(queue, what, &report);
+        }
+        self.reports.push((queue.name().to_owned(), report));
+        Ok(())
+    }
+
+    fn print(&self, queue: &DeadLetterQueue, what: &What, report: &Report) {
+        let would = if what.write.dry_run { "would be " } else { "" };
+        let mut to: Vec<&str> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
+        to.sort_unstable();
+        to.dedup();
+        let to = if to.is_empty() { String::new() } else { format!(" to {}", to.join(", ")) };
+        let letters = which::letters(report.progress.done);
+        say(format!("{}: {letters} {would}{}{to}.", queue.name(), self.past));
+        if report.parked > 0 && !to.is_empty() {
+            say(format!(
+                "{} of them were parked, and stay so unless their keys have been released: claimant release RECORD",
+                report.parked
+            ));
+        }
+        for problem in report.problems.iter().take(SHOWN_MAX) {
+            say(format!("  {}: {}", harmless(&problem.message_id), harmless(&problem.why)));
+        }
+        if report.problem_count > 0 {
+            say(format!("{} stayed, for reasons such as these.", report.problem_count));
+        }
+        if report.came_back > 0 {
+            say(format!("{} were given up on again at once, and stay: is the cause fixed?", report.came_back));
+        }
+        if what.write.dry_run && queue.is_fifo() {
+            say("There may be more: SQS shows ten of a message group at a time.");
+        }
+        if let Some(why) = &report.failed {
+            say(format!("It ended early: {}.", harmless(why)));
+        } else if report.more {
+            say(
+                "There may be more: the limit was reached, the command was ended, or SQS went on showing what it had shown before.",
+            );
+        }
+    }
+
+    /// Returns the ids that were named and that no letter has which fits.
+    fn missing(&self, selection: &Selection) -> BTreeSet<String> {
+        let read = self.reports.iter().map(|(_, report)| report).filter(|report| report.failed.is_none());
+        read.fold(selection.ids.clone(), |missing, report| &missing & &report.missing)
+    }
+
+    fn end(self, what: &What, selection: &Selection, not_reached: &[String], interrupted: bool) -> Ended {
+        let missing = if self.declined { BTreeSet::new() } else { self.missing(selection) };
+        let reports = || self.reports.iter().map(|(_, report)| report);
+        if what.output.json {
+            let queues = self.reports.iter().map(|(queue, report)| {
+                let mut json = report.to_json();
+                json["dead_letter_queue"] = queue.as_str().into();
+                json
+            });
+            let queues: Vec<_> = queues.collect();
+            let dry_run = what.write.dry_run;
+            say_json(&json!({ "dry_run": dry_run, "queues": queues, "missing": missing, "not_reached": not_reached }));
+        } else {
+            if self.done() == 0 && !self.declined {
+                say("No dead letter fits, or none could go.");
+            }
+            for id in &missing {
+                say(format!("{}: no dead letter that was read has this id and fits.", harmless(id)));
+            }
+            if !not_reached.is_empty() {
+                say(format!("Ended by Ctrl-C before {}.", not_reached.join(", ")));
+            }
+        }
+        if interrupted {
+            return Ended::Interrupted;
+        }
+        let untouched = |report: &Report| report.progress.done == 0 && report.problem_count == 0;
+        if reports().any(|report| report.failed.is_some()) && reports().all(untouched) {
+            return Ended::NotDone;
+        }
+        // A limit that was asked for is no reason.
+        let limited = what.limit.is_some() && what.bounds(self.done(), false).limit == 0;
+        let good = |report: &Report| {
+            report.problem_count == 0 && report.came_back == 0 && report.failed.is_none() && (!report.more || limited)
+        };
+        let good = !self.declined && self.done() > 0 && missing.is_empty() && reports().all(good);
+        if good { Ended::Well } else { Ended::WithFaults }
+    }
+}

@@ -1,0 +1,150 @@
+//! How acts on dead letters end that are not done whole: in one queue of several, at an id, by Ctrl-C, at what SQS shows.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use claimant_local::sqs::NewMessage;
+use serde_json::json;
+use tokio::process::Command;
+use tokio::time::{sleep, timeout};
+
+use crate::aws::Server;
+use crate::dead::World;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A queue with a dead-letter queue of its own, and a function that copies what it gives up on to a third.
+const MORE: &str = "
+  Lost: {Type: AWS::SQS::Queue}
+  Given: {Type: AWS::SQS::Queue}
+  Parcels:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Lost.Arn, maxReceiveCount: 5}}
+  Pack:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: pack}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Environment: {Variables: {CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Given}}
+      Events: {Parcels: {Type: SQS, Properties: {Queue: !GetAtt Parcels.Arn}}}
+";
+
+fn depth(world: &World, queue: &str) -> usize {
+    world.cloud.sqs().depth(queue).unwrap().visible
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queue_that_a_function_copies_to_is_one_of_dead_letters() {
+    let world = World::of(MORE).await;
+    world.cloud.sqs().send("Given", NewMessage::new("x")).unwrap();
+    let (code, listed) = world.json(&["dead", "list"]).await;
+    let names: Vec<_> = listed["queues"].as_array().unwrap().iter().map(|queue| queue["queue"].clone()).collect();
+    assert_eq!((code, names), (1, vec![json!("Dead"), json!("Given"), json!("Lost")]), "{listed}");
+    let (_, listed) = world.json(&["dead", "list", "--queue", "Parcels"]).await;
+    let names: Vec<_> = listed["queues"].as_array().unwrap().iter().map(|queue| queue["queue"].clone()).collect();
+    assert_eq!(names, [json!("Given"), json!("Lost")], "{listed}");
+    let (code, shown) = world.json(&["send", "--body", "y", "--dry-run", "Parcels"]).await;
+    assert_eq!((code, &shown["queue"]), (0, &json!("Parcels")), "{shown}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_fails_keeps_no_other_from_its_act() {
+    let world = World::of(MORE).await;
+    for queue in ["Dead", "Lost"] {
+        world.cloud.sqs().send(queue, NewMessage::new("x")).unwrap();
+    }
+    // None of them can be sent to what is not there: nothing is done.
+    let (code, _, err) = world.claimant(&["dead", "redrive", "--all", "--yes", "--to", "Nowhere"]).await;
+    assert!(
+        code == 2 && ["Dead", "Given", "Lost"].iter().all(|name| err.contains(&format!("error: {name}: "))),
+        "{err}"
+    );
+    let (code, done) = world.json(&["dead", "redrive", "--all", "--yes", "--to", "Dead"]).await;
+    let [dead, given, lost] = done["queues"].as_array().unwrap().as_slice() else { panic!("{done}") };
+    assert!(dead["failed"].as_str().unwrap().contains("cannot be its own destination"), "{done}");
+    assert_eq!((code, &given["failed"], &lost["done"][0]["queue"]), (1, &json!(null), &json!("Dead")), "{done}");
+    assert_eq!((depth(&world, "Dead"), depth(&world, "Lost")), (2, 0));
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_no_letter_has_is_told() {
+    let world = World::of(MORE).await;
+    for _ in 0..2 {
+        world.letter("no price", "rejected", "{}");
+    }
+    let id = || world.cloud.sqs().messages("Dead").unwrap()[0].message_id.clone();
+    let (code, done) = world.json(&["dead", "redrive", &id(), "none", "--yes"]).await;
+    assert_eq!((code, &done["missing"]), (1, &json!(["none"])), "{done}");
+    let (code, out, _) = world.claimant(&["dead", "discard", &id(), "none", "--yes"]).await;
+    assert!(code == 1 && out.contains("none: no dead letter that was read has this id"), "{out}");
+    assert_eq!(depth(&world, "Dead"), 0);
+    world.letter("no price", "rejected", "{}");
+    assert_eq!(world.claimant(&["dead", "redrive", &id(), "--yes"]).await.0, 0);
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_is_no_success() {
+    let world = World::of(MORE).await;
+    for n in 0..50 {
+        world.letter("no price", "rejected", &n.to_string());
+    }
+    world.claimant(&["pause", "Confirm", "--yes"]).await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    command.args(["dead", "redrive", "--all", "--yes", "--rate", "1", "--limit", "40"]).kill_on_drop(true);
+    command.arg(format!("--local={}", world.cloud.endpoints().control)).stdout(Stdio::piped());
+    let process = command.spawn().unwrap();
+    let sent = async {
+        while depth(&world, "Orders") == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, sent).await.unwrap();
+    let id = process.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().await.unwrap().success());
+    let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{shown}");
+    assert!(shown.contains("There may be more") && shown.contains("Ended by Ctrl-C before Given, Lost."), "{shown}");
+    assert_eq!(depth(&world, "Orders") + depth(&world, "Dead"), 50);
+    world.cloud.stop().await;
+}
+
+/// SQS hands out a sample: what was shown long ago comes again, and hides what was not.
+fn shows_one_again_and_again(request: &str) -> (u16, String) {
+    let answer = if request.contains("AmazonSQS.ReceiveMessage") {
+        json!({"Messages": [{"MessageId": "m-1", "ReceiptHandle": "r", "Body": "x", "Attributes": {}}]})
+    } else if request.contains("AmazonSQS.ListDeadLetterSourceQueues") {
+        json!({"queueUrls": ["https://sqs.eu-west-1.amazonaws.com/1/orders"]})
+    } else {
+        json!({})
+    };
+    (200, answer.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_sqs_did_not_show_may_still_be_there() {
+    let aws = Server::start(shows_one_again_and_again);
+    for act in [&["list"][..], &["redrive", "--yes"], &["discard", "--yes"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.arg("dead").args(act).args([
+            "--outcome",
+            "rejected",
+            "--queue",
+            &format!("{}/1/dead", aws.url),
+            "--json",
+        ]);
+        let output = command.envs(aws.variables()).output().await.unwrap();
+        let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&shown["queues"][0]["more"], &shown["queues"][0]["looked_at"]),
+            (&json!(true), &json!(1)),
+            "{shown}"
+        );
+    }
+}
