@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Dead(Box<Dead>),
     /// Stop messages to a function: its event source mappings poll no more.
     ///
-    /// What is in flight ends as it would. Asks first, and waits until nothing is in flight.
+    /// What is in flight ends as it would. Asks first, then waits until nothing is in flight, for as long as --wait says.
     Pause(OnFunction),
     /// Let messages in to a function again.
     Resume(OnFunction),
