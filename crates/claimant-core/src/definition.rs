@@ -57,8 +57,8 @@ impl Definition {
     fn faults(&self) -> Vec<&'static str> {
         const NEEDS_OUTLIVING_CLAIMS: &str = "at most once needs a store whose claims outlive their owners, and this one's end \
             with the process: do the work in the transaction and leave at_most_once away, or use a store without transactions";
-        const NEEDS_KEY: &str = "at most once needs a key from the payload: a message that is redriven from a dead-letter queue \
-            has a new message id, so that under the id as the key its parked work would run again; add .key(…) or .key_of(…)";
+        const NEEDS_KEY: &str = "at most once needs a key rule: a message that is redriven from a dead-letter queue has a new \
+            message id, so that under the id as the key its parked work would run again; add .key(…) or another key rule";
         const BREAKER_NEEDS_OUTLIVING_CLAIMS: &str = "a breaker needs a store whose claims outlive their owners, and this one's \
             end with the process, so that no other process would see it: leave .breaker(…) away, use a store without transactions, or set it on \
             the inbox's worker";

@@ -140,7 +140,7 @@ impl<T> Consumer<T> {
     /// handler reports failed by [`HandlerError::retry`](crate::HandlerError::retry) or `?` is tried again, so a handler must
     /// return `uncertain` for everything that can go wrong after its request may have arrived. For effects that must not be
     /// repeated and whose system cannot recognise a repeat. Needs a store whose claims [outlive their
-    /// owners](crate::Store::claims_outlive_owners), and a [`key`](Self::key) from the payload: a redrive gives a message a new
+    /// owners](crate::Store::claims_outlive_owners), and a rule for the key, such as [`key`](Self::key): a redrive gives a message a new
     /// id, and under the id as the key its parked work would run again.
     ///
     /// ```

@@ -85,7 +85,7 @@ fn at_most_once_needs_a_key_from_the_payload() {
     // A redrive gives a message a new id, so a record under the old one would not stop the parked work (F3).
     let consumer = || Consumer::new("c", MemoryStore::new(), |_: Work, _| async { Ok(()) });
     let error = Engine::with_defaults(consumer().at_most_once()).unwrap_err().to_string();
-    assert!(error.contains("at most once needs a key from the payload") && error.contains(".key("), "{error}");
+    assert!(error.contains("at most once needs a key rule") && error.contains(".key("), "{error}");
     let keyed: [fn(Consumer<Work>) -> Consumer<Work>; 2] =
         [|consumer| consumer.key(|work| &work.id), |consumer| consumer.key_of(|work| work.id.clone())];
     for keyed in keyed {
