@@ -56,7 +56,8 @@ pub enum Step {
     },
     /// Its claim is settled: one request, which can be for other messages too.
     Settle {
-        /// What the message gets for it, as [`Outcome::word`](crate::Outcome::word) says it; `set_aside` where it is claimed again.
+        /// The outcome that the message gets if this is written, as [`Outcome::word`](crate::Outcome::word) says it; `set_aside` or
+        /// `released` where its key is claimed again later in the batch.
         wanted: &'static str,
     },
 }
