@@ -81,7 +81,7 @@ fn at_most_once_needs_claims_that_outlive_their_owners() {
 }
 
 #[test]
-fn at_most_once_needs_a_key_from_the_payload() {
+fn at_most_once_needs_a_key_rule() {
     // A redrive gives a message a new id, so a record under the old one would not stop the parked work (F3).
     let consumer = || Consumer::new("c", MemoryStore::new(), |_: Work, _| async { Ok(()) });
     let error = Engine::with_defaults(consumer().at_most_once()).unwrap_err().to_string();
