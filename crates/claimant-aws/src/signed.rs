@@ -133,12 +133,14 @@ pub async fn send(
 }
 
 /// Each partition, how the names of its Regions begin, and the DNS suffixes of its endpoints: of IPv4 and of both.
-const PARTITIONS: [(&str, &str, &str, &str); 6] = [
+const PARTITIONS: [(&str, &str, &str, &str); 8] = [
     ("aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"),
     ("aws-us-gov", "us-gov-", "amazonaws.com", "api.aws"),
     ("aws-eusc", "eusc-", "amazonaws.eu", "api.amazonwebservices.eu"),
     ("aws-iso", "us-iso-", "c2s.ic.gov", "api.aws.ic.gov"),
     ("aws-iso-b", "us-isob-", "sc2s.sgov.gov", "api.aws.scloud"),
+    ("aws-iso-e", "eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"),
+    ("aws-iso-f", "us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"),
     // The last one, for all others.
     ("aws", "", "amazonaws.com", "api.aws"),
 ];
@@ -150,7 +152,8 @@ pub fn domain(partition: &str) -> &'static str {
 }
 
 /// Returns the partition of a Region, by its name.
-fn partition_of(region: &str) -> &'static str {
+#[must_use]
+pub fn partition_of(region: &str) -> &'static str {
     PARTITIONS.iter().find(|known| region.starts_with(known.1)).map_or("aws", |known| known.0)
 }
 
@@ -281,6 +284,7 @@ mod tests {
             ("us-gov-west-1", (true, false), "https://lambda-fips.us-gov-west-1.amazonaws.com"),
             ("cn-north-1", (false, false), "https://lambda.cn-north-1.amazonaws.com.cn"),
             ("us-iso-east-1", (false, false), "https://lambda.us-iso-east-1.c2s.ic.gov"),
+            ("us-isof-south-1", (false, false), "https://lambda.us-isof-south-1.csp.hci.ic.gov"),
         ] {
             assert_eq!(public_endpoint("lambda", region, partition_of(region), (fips, dual_stack)), endpoint);
         }

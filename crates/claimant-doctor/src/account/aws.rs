@@ -18,6 +18,7 @@ use aws_types::service_config::ServiceConfigKey;
 use serde_json::Value;
 
 use super::answers::{Account, Refused, Request};
+use super::endpoint;
 use super::wire::{self, Sent};
 
 /// How long a request may take.
@@ -35,32 +36,31 @@ impl Aws {
         Self { config: config.clone() }
     }
 
-    /// The endpoint that is set for a service, or AWS's own.
-    fn endpoint(&self, sent: &Sent, region: &str) -> String {
+    /// The endpoint that is set for a service, or else this host of AWS's.
+    fn endpoint(&self, sent: &Sent, host: &str) -> String {
         let key =
             ServiceConfigKey::builder().service_id(sent.id).env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
         let own = key.ok().and_then(|key| self.config.service_config()?.load_config(key));
         let set = own.or_else(|| self.config.endpoint_url().map(str::to_owned));
-        let set = set.unwrap_or_else(|| {
-            let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-            if sent.is_global {
-                format!("https://{}.{domain}", sent.host)
-            } else {
-                format!("https://{}.{region}.{domain}", sent.host)
-            }
-        });
-        set.trim_end_matches('/').to_owned()
+        set.unwrap_or_else(|| format!("https://{host}")).trim_end_matches('/').to_owned()
     }
 
     async fn send(&self, sent: &Sent) -> Result<(u16, Vec<u8>), BoxError> {
         let region = self.config.region().map(AsRef::as_ref).ok_or("no Region is set: give --region")?;
-        let endpoint = self.endpoint(sent, region);
+        let (host, region) = match sent.is_global {
+            true => {
+                let (host, region) = endpoint::of_iam(region);
+                (host.to_owned(), region)
+            }
+            false => (endpoint::of_service(sent.host, region), region),
+        };
+        let endpoint = self.endpoint(sent, &host);
         let provider = self.config.credentials_provider().ok_or("there are no credentials")?;
         let identity = provider.provide_credentials().await?.into();
         let time = self.config.time_source().ok_or("the AWS configuration has no clock")?;
         let params = v4::SigningParams::builder()
             .identity(&identity)
-            .region(if sent.is_global { "us-east-1" } else { region })
+            .region(region)
             .name(sent.host)
             .time(time.now())
             .settings(SigningSettings::default())

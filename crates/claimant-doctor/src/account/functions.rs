@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::names::{here, name_of};
+use super::names::{here, name_of, partition_of};
 use super::watching;
 use crate::fact::Fact;
 use crate::model::{Environment, Function, Key, Link, Logs, Mapping, Place, System};
@@ -29,12 +29,16 @@ fn place(id: &str) -> Place {
     Place { id: id.into(), certain: true, ..Place::default() }
 }
 
-/// Adds a function and its mappings; returns its role.
-pub(super) async fn read<A: Account>(
-    asker: &Asker<'_, A>,
-    name: &str,
-    system: &mut System,
-) -> Result<Option<String>, Refused> {
+/// What is asked for later of a function that was read.
+pub(super) struct Read {
+    /// Its role, by its ARN.
+    pub(super) role: Option<String>,
+    /// The partition that it is in.
+    pub(super) partition: String,
+}
+
+/// Adds a function and its mappings.
+pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, name: &str, system: &mut System) -> Result<Read, Refused> {
     let input = json!({"FunctionName": name});
     let answer = asker.ask(Service::Lambda, "GetFunction", input.clone()).await?;
     let found = &answer["Configuration"];
@@ -72,7 +76,7 @@ pub(super) async fn read<A: Account>(
         let all = texts(std::slice::from_ref(&page), "EventSourceMappings");
         system.mappings.extend(all.iter().filter_map(|found| mapping(found, name)));
     }
-    Ok(text(found, "Role").map(str::to_owned))
+    Ok(Read { role: text(found, "Role").map(str::to_owned), partition: partition_of(arn).to_owned() })
 }
 
 /// The variables that checks look at; the values of the others are of no concern, and stay behind.
@@ -126,11 +130,11 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
 }
 
 /// Asks IAM what a function's role may do with its queues, its table and their keys.
-pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, role: Option<&str>, index: usize, system: &mut System) {
-    let Some(role) = role else { return };
+pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, index: usize, system: &mut System) {
+    let Some(role) = &read.role else { return };
     let function = system.functions[index].place.id.clone();
     let mut answers = BTreeMap::new();
-    for (actions, resources) in wanted(system, index) {
+    for (actions, resources) in wanted(system, index, &read.partition) {
         for (arn, id) in resources {
             let input = json!({"PolicySourceArn": role, "ActionNames": actions, "ResourceArns": [arn]});
             let Some(answer) = asker.get(Service::Iam, "SimulatePrincipalPolicy", input).await else { continue };
@@ -154,7 +158,7 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, role: Option<&str
 type Wanted = Vec<(&'static [&'static str], Vec<(String, String)>)>;
 
 /// What to ask for a function: actions, and the ARNs and ids of what they are on.
-fn wanted(system: &System, index: usize) -> Wanted {
+fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
     let function = &system.functions[index];
     let mut queues: Vec<_> = system
         .mappings
@@ -177,8 +181,10 @@ fn wanted(system: &System, index: usize) -> Wanted {
         named.is_some_and(|link| link.is(&table.place.id))
     });
     let (region, account) = (system.region.known().cloned(), system.account.known().cloned());
-    let arn =
-        |name: &str| Some(format!("arn:aws:dynamodb:{}:{}:table/{name}", region.as_deref()?, account.as_deref()?));
+    let arn = |name: &str| {
+        let (region, account) = (region.as_deref()?, account.as_deref()?);
+        Some(format!("arn:{partition}:dynamodb:{region}:{account}:table/{name}"))
+    };
     let tables = tables.filter_map(|table| Some((arn(&table.place.id)?, table.place.id.to_string()))).collect();
     vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables), (&ON_KEYS, keys)]
 }

@@ -12,11 +12,13 @@
 //! | `tables` | lock tables |
 //! | `watching` | alarms and logs |
 //! | `history` | what the last day's metrics say |
-//! | `aws`, `wire` | AWS, with signed requests of its own |
+//! | `aws`, `wire`, `endpoint` | AWS, with signed requests of its own, at the endpoints of its partitions |
 
 mod answers;
 #[cfg(feature = "aws")]
 mod aws;
+#[cfg(feature = "aws")]
+mod endpoint;
 mod functions;
 mod history;
 mod names;
@@ -35,6 +37,7 @@ pub use answers::{Account, Refused, Request, Service};
 use answers::{Asker, text, texts};
 #[cfg(feature = "aws")]
 pub use aws::Aws;
+use names::PARTITION;
 
 /// Resources of a stack at most, and functions that are examined.
 const RESOURCES_MAX: usize = 2_000;
@@ -75,11 +78,11 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
         asker.note("there is no function: nothing was examined".to_owned());
     }
     let mut system = System { database_connections: Fact::Unknown, ..System::default() };
-    let mut roles = Vec::new();
+    let mut read = Vec::new();
     let mut last = None;
     for name in &names {
         match functions::read(&asker, name, &mut system).await {
-            Ok(role) => roles.push(role),
+            Ok(function) => read.push(function),
             Err(refused) => {
                 asker.note(refused.to_string());
                 last = Some(refused);
@@ -89,10 +92,12 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
     if let (true, Some(refused)) = (system.functions.is_empty(), last) {
         return Err(refused);
     }
-    queues::read(&asker, &mut system).await;
+    // All are of one account and Region.
+    let partition = read.last().map_or(PARTITION, |function| function.partition.as_str());
+    queues::read(&asker, partition, &mut system).await;
     tables::read(&asker, &mut system).await;
-    for (index, role) in roles.iter().enumerate() {
-        functions::simulate(&asker, role.as_deref(), index, &mut system).await;
+    for (index, function) in read.iter().enumerate() {
+        functions::simulate(&asker, function, index, &mut system).await;
     }
     watching::read(&asker, &mut system).await;
     if let Some(until_s) = scope.history_until_s {

@@ -17,7 +17,7 @@ pub(super) struct Sent {
     pub(super) id: &'static str,
     /// The first part of its host, which is also its name in signatures.
     pub(super) host: &'static str,
-    /// Whether it has one endpoint for all Regions.
+    /// Whether it has one endpoint for all Regions of a partition, which only IAM has.
     pub(super) is_global: bool,
     pub(super) method: &'static str,
     pub(super) path: String,

@@ -52,9 +52,13 @@ fn metrics(input: &Value, values: &Value) -> Value {
     json!({"MetricDataResults": input["MetricDataQueries"].as_array().unwrap().iter().map(result).collect::<Vec<_>>()})
 }
 
-/// All actions are allowed but these.
+/// All actions are allowed but these; or, of a text, those on what has an ARN that begins so.
 fn decisions(input: &Value, denied: &Value) -> Value {
-    let is_denied = |action: &Value| denied.as_array().unwrap().contains(action);
+    let arn = input["ResourceArns"][0].as_str().unwrap();
+    let is_denied = |action: &Value| match &denied["allowed_on"] {
+        Value::String(begin) => !arn.starts_with(begin),
+        _ => denied.as_array().unwrap().contains(action),
+    };
     let result = |action: &Value| {
         let decision = if is_denied(action) { "implicitDeny" } else { "allowed" };
         json!({"EvalActionName": action, "EvalDecision": decision, "MissingContextValues": []})
@@ -288,6 +292,28 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
     }
     let covered: BTreeSet<u8> = cases.iter().map(|case| case.1).collect();
     assert!(covered.contains(&23) && covered.contains(&29), "those that only metrics answer");
+}
+
+#[test]
+fn tables_and_queues_are_in_the_partition_of_their_function() {
+    let gov = |service: &str, name: &str| json!(format!("arn:aws-us-gov:{service}:us-gov-west-1:123456789012:{name}"));
+    let changes = |allowed: &str| {
+        changed(&[
+            ("GetFunction/Configuration/FunctionArn", gov("lambda", "function:worker")),
+            ("ListEventSourceMappings/EventSourceMappings/0/EventSourceArn", gov("sqs", "orders")),
+            ("SimulatePrincipalPolicy", json!({ "allowed_on": allowed })),
+        ])
+    };
+    let found = |answers: Value, number: u8| {
+        let report = examined(answers).unwrap();
+        report.findings.iter().filter(|finding| finding.check.number == number).count()
+    };
+    assert_eq!(found(changes("arn:aws-us-gov:dynamodb:us-gov-west-1:123456789012:table/locks"), 28), 0);
+    assert_eq!(found(changes("arn:aws:dynamodb:"), 28), 1, "the check looks at what is simulated");
+    let mut answers = changes("arn:aws-us-gov:");
+    // A dead-letter queue that only the function knows.
+    answers["GetQueueAttributes orders"]["Attributes"]["RedrivePolicy"] = Value::Null;
+    assert_eq!((found(answers.clone(), 18), found(answers, 28)), (0, 0));
 }
 
 #[test]
