@@ -257,6 +257,39 @@ async fn effects_faults_and_findings_are_shown() {
     world.cloud.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_not_edited_keeps_its_line_ends() {
+    let world = World::start().await;
+    let lines = "a\r\nb\rc\nd";
+    // As a browser sends what a textarea shows.
+    let untouched = "body=a%0D%0Ab%0D%0Ac%0D%0Ad";
+    for _ in 0..3 {
+        world.letter("no price", lines);
+    }
+    let group = world.group().await;
+    let letters = world.json(&group).await["letters"].clone();
+    let id = |n: usize| letters[n]["message_id"].as_str().unwrap().to_owned();
+    let fields = |n: usize, body: &str| format!("queue=Dead&id={}&to=Orders&{body}", id(n));
+    world.form("/dead/redrive", &fields(0, untouched)).await;
+    world.form("/dead/redrive", &fields(1, &untouched.replace("=a", "=x"))).await;
+    // A program means what it sends.
+    let (status, done) = world
+        .post("/dead/redrive", &json!({"queue": "Dead", "id": id(2), "to": "Orders", "body": "a\r\nb\nc\nd"}))
+        .await;
+    assert_eq!((status, &done["notice"]["done"]), (200, &json!(true)), "{done}");
+    assert_eq!(world.bodies("Orders"), [lines, "x\nb\nc\nd", "a\r\nb\nc\nd"]);
+
+    // So with a message that is sent again.
+    let message = world.cloud.sqs().messages("Orders").unwrap()[0].message_id.clone();
+    let page = world.html(&format!("/send?message={message}")).await;
+    assert!(page.contains(&format!(r#"name="edited" value="{message}""#)), "{page}");
+    for body in [untouched, &untouched.replace("0Ad", "0Ae")] {
+        world.form("/send", &format!("queue=Orders&edited={message}&{body}")).await;
+    }
+    assert_eq!(world.bodies("Orders")[3..], [lines, "a\nb\nc\ne"]);
+    world.cloud.stop().await;
+}
+
 /// Returns the number of the first form of a page.
 fn form_of(page: &str) -> &str {
     page.split_once(r#"name="form" value=""#).unwrap().1.split('"').next().unwrap()

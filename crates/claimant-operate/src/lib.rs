@@ -14,7 +14,7 @@
 //! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
 //! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
-//! | [`text`] | which characters of messages and keys make what is shown say something else |
+//! | [`text`] | which characters of messages and keys make what is shown say something else; whether two texts differ in their line ends alone |
 
 mod aws;
 pub mod dead;

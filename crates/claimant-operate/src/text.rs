@@ -1,4 +1,4 @@
-//! Text of messages and keys, where people read it.
+//! Text of messages and keys, where people read it and type it.
 
 /// Returns whether a character makes a text read as another one: nobody sees it, or it turns the direction of what follows. Joiners of
 /// emoji and of letters are none of these.
@@ -15,4 +15,12 @@ pub const fn misleads(c: char) -> bool {
             | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
     )
+}
+
+/// Returns whether two texts have the same lines, however these end: with CR LF, CR or LF. A browser knows one end only, and what is
+/// not edited in it comes back with that.
+#[must_use]
+pub fn has_same_lines(one: &str, other: &str) -> bool {
+    let with_lf = |text: &str| text.replace("\r\n", "\n").replace('\r', "\n");
+    with_lf(one) == with_lf(other)
 }

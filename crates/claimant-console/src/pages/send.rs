@@ -12,7 +12,7 @@ use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::sending::{self, LINKS, PATH};
+use super::sending::{self, EDITED, LINKS, PATH};
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::{Console, FORM};
@@ -71,6 +71,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
     Ok(SendPage {
         form: Form {
             queue: queue.map(|queue| queue.name.clone()).unwrap_or_default(),
+            edited: fields.get("message").or(fields.get(EDITED)).map(str::to_owned),
             sample: sample.map(|_| number),
             body: match (fields.all("body").next(), &before) {
                 (Some(typed), _) => typed.to_owned(),
@@ -136,6 +137,9 @@ impl Shown {
 #[derive(Serialize)]
 struct Form {
     queue: String,
+    /// The message whose body it began with.
+    #[serde(skip)]
+    edited: Option<String>,
     sample: Option<u64>,
     body: String,
     #[serde(flatten)]
@@ -240,7 +244,7 @@ impl SendPage {
     }
 
     fn form(&self) -> Markup {
-        let Form { queue, sample, body, more, number: own } = &self.form;
+        let Form { queue, edited, sample, body, more, number: own } = &self.form;
         let queues = self.queues.iter().map(|queue| (queue.name.as_str(), queue.name.as_str()));
         let envelopes = Envelope::ALL.iter().map(|envelope| (envelope.as_str(), envelope.title()));
         let rows = body.lines().take(24).count().clamp(10, 24);
@@ -258,6 +262,7 @@ impl SendPage {
                 @if !self.is_local { span hidden { button type="submit" disabled {} } }
                 (form::hidden(&[(FORM, own)]))
                 @if let Some(sample) = &sample { (form::hidden(&[("sample", sample)])) }
+                @if let Some(edited) = edited { (form::hidden(&[(EDITED, edited)])) }
                 (form::field("Queue", &form::select("queue", queues, Some(queue))))
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" required { "\n" (body) } }))
                 p .soft.small { code { "{n}" } " becomes a number that no earlier message had: the same in the copies of a message." }

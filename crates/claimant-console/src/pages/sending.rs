@@ -7,6 +7,7 @@ use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::send::{Batch, MESSAGES_MAX, NUMBER, Sender, SentBefore, Wrapping, fresh_number};
 use claimant_operate::target::Place;
+use claimant_operate::text::has_same_lines;
 
 use crate::answer::Done;
 use crate::ask::Act;
@@ -20,6 +21,9 @@ pub(super) const PATH: &str = "/send";
 
 /// Messages of one sending to which the page has links.
 pub(super) const LINKS: usize = 5;
+
+/// The field of a form that names the message whose body it began with.
+pub(super) const EDITED: &str = "edited";
 
 pub(super) async fn send(State(console): State<Console>, act: Act) -> Response {
     let done = sent(&console, &act.fields).await;
@@ -49,7 +53,10 @@ async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let fresh = if before.is_some() { NUMBER.to_owned() } else { fresh_number(now) };
     let number = fields.get("number").map_or(fresh, str::to_owned);
     let is_again = before.is_some();
-    let batch = batch(fields, before)?;
+    let mut batch = batch(fields, before)?;
+    if let Some(original) = unedited(place, fields).await {
+        batch.body = original;
+    }
     let messages = batch.plan(&number, now, sender.is_fifo())?;
     let report = sender.send(&batch, &messages).await?;
     let counted = |count: usize| text::counted(count as u64, "message", "messages");
@@ -82,6 +89,14 @@ pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<Sent
         Some(id) => SentBefore::of(place, id).await.map(Some),
         None => Ok(None),
     }
+}
+
+/// Returns the very body of the message that a form began with, where what comes differs from what was shown in its line ends alone: a
+/// browser has its own. What cannot be compared, since the message is no longer kept, is sent as it comes.
+async fn unedited(place: &Place, fields: &Fields) -> Option<String> {
+    let (id, typed) = (fields.get(EDITED)?, fields.all("body").next()?);
+    let original = SentBefore::of(place, id).await.ok()?.body;
+    has_same_lines(typed, &text::spread(&original)).then_some(original)
 }
 
 fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::field::FieldPath;
 use super::letter::{DeadLetter, FIRST_MESSAGE_ID, MESSAGE_ID, Origin, PREFIX, REDRIVES};
+use crate::text::has_same_lines;
 
 /// Attributes that SQS allows on one message.
 const ATTRIBUTES_MAX: usize = 10;
@@ -26,6 +27,9 @@ pub enum Edit {
     None,
     /// Another body, for one message.
     Body(String),
+    /// The same as a browser sends it, which knows one way to end a line: a body that differs from this in its line ends alone was not
+    /// edited, and keeps its very bytes.
+    Typed(String),
     /// Fields of JSON bodies, each with its new value as JSON; every other value keeps its very bytes.
     Fields(Vec<(FieldPath, String)>),
 }
@@ -35,6 +39,7 @@ impl Edit {
         match self {
             Self::None => Ok(body.to_owned()),
             Self::Body(new) => Ok(new.clone()),
+            Self::Typed(new) => Ok(if has_same_lines(new, body) { body.to_owned() } else { new.clone() }),
             Self::Fields(fields) => {
                 fields.iter().try_fold(body.to_owned(), |body, (path, value)| path.replaced_in(&body, value))
             }
@@ -237,5 +242,10 @@ mod tests {
         assert!(edit(&Edit::Body(String::new())).is_err());
         assert!(edit(&Edit::Body("x".repeat(BYTES_MAX + 1))).is_err());
         assert!(edit(&Edit::Fields(vec![(FieldPath::parse("c.d").unwrap(), "1".to_owned())])).is_err());
+        let lines = "a\r\nb\rc\n";
+        for (typed, expected) in [("a\nb\nc\n", lines), ("a\r\nb\r\nc\r\n", lines), ("a\nb\nc", "a\nb\nc")] {
+            let copied = copy(&letter(None, lines, &[]), &Edit::Typed(typed.to_owned()), 0, false).unwrap();
+            assert_eq!(copied.entry.message_body(), expected, "{typed:?}");
+        }
     }
 }

@@ -31,7 +31,7 @@ impl DeadLetterQueue {
         observer: Observer<'_>,
     ) -> Result<Report, Error> {
         selection.check()?;
-        if matches!(edit, Edit::Body(_)) && selection.ids.len() != 1 {
+        if matches!(edit, Edit::Body(_) | Edit::Typed(_)) && selection.ids.len() != 1 {
             return Err(Error::invalid("another body is for one letter: name it by its id"));
         }
         if let Some(url) = to {

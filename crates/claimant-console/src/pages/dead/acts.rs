@@ -12,14 +12,14 @@ use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, LOOKED_AT_MAX, Repor
 
 use super::letters;
 use crate::answer::Done;
-use crate::ask::Act;
+use crate::ask::{Act, Reader};
 use crate::console::{Console, DRAFT};
 use crate::fields::Fields;
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
 pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Response {
-    let done = redriven(&console, &act.fields).await;
+    let done = redriven(&console, &act).await;
     act.ask.done_at(&console, Tab::Dead, done, || form(&console, &act.fields))
 }
 
@@ -46,7 +46,7 @@ fn form(console: &Console, fields: &Fields) -> String {
     }
 }
 
-async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
+async fn redriven(console: &Console, Act { fields, ask }: &Act) -> Result<Done, Error> {
     console.check_writes()?;
     if !console.is_first(fields) {
         return Ok(Done::before(see(fields)));
@@ -63,7 +63,12 @@ async fn redriven(console: &Console, fields: &Fields) -> Result<Done, Error> {
         }
         None => None,
     };
-    let edit = fields.body().map_or(Edit::None, Edit::Body);
+    let edit = match ask.reader {
+        // What a program sends is what it means, to the last byte.
+        Reader::Program => fields.all("body").next().map(|body| Edit::Body(body.to_owned())),
+        Reader::Browser | Reader::OpenPage => fields.body().map(Edit::Typed),
+    };
+    let edit = edit.unwrap_or_default();
     let report = dead.redrive(&selection, to, &edit, bounds(fields), &mut |_| ControlFlow::Continue(())).await?;
     let mut said = format!("{} sent back", counted(&report));
     let queues: std::collections::BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
