@@ -31,6 +31,7 @@ pub mod open;
 pub mod outcomes;
 mod place;
 pub mod send;
+mod send_request;
 mod stack;
 pub mod target;
 pub mod text;

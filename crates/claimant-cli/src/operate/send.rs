@@ -304,13 +304,18 @@ fn show(messages: &[Planned], queue: &Queue, output: OutputOptions) {
 
 fn print(report: &SentReport, queue: &Queue, number: &str) {
     let number = if number == NUMBER { String::new() } else { format!(", number {}", harmless(number)) };
-    say(format!("{} sent to {}{number}.", counted(report.sent), queue.name));
+    let sent = if report.unknown > 0 { "confirmed by" } else { "sent to" };
+    say(format!("{} {sent} {}{number}.", counted(report.sent), queue.name));
     if let [id] = report.ids.as_slice() {
         say(format!("message id  {id}"));
     }
     report.problems.iter().take(SHOWN_MAX).for_each(|why| say(harmless(why)));
     if report.failed > 0 {
-        say(format!("{} not confirmed, {} not tried.", counted(report.failed), report.left));
+        let unknown = match report.unknown {
+            0 => String::new(),
+            unknown => format!(" It is not known whether {} arrived.", counted(unknown)),
+        };
+        say(format!("{} not confirmed, {} not tried.{unknown}", counted(report.failed), report.left));
     }
 }
 

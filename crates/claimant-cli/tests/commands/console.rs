@@ -1,13 +1,13 @@
 //! `claimant console` as people call it, over an account that a server on loopback plays.
 
-mod shop;
+pub(crate) mod shop;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use crate::aws::Server;
+use crate::aws::{self, Server};
 use serde_json::{Value, json};
 use shop::{DONE, REJECTED, shop};
 
@@ -208,6 +208,23 @@ fn pages_change_a_stack_where_that_is_allowed() {
     let (status, done) = console.pause();
     assert!(status == 200 && done.contains("worker gets no more messages"), "{status} {done}");
     assert_eq!(asked(&server, &CHANGES), 1);
+    console.stop();
+}
+
+/// Answers as [`shop`] does, but loses what is sent: the connection is closed.
+pub(crate) fn lossy(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.SendMessageBatch") { aws::CLOSE } else { shop(request) }
+}
+
+#[test]
+fn what_may_have_arrived_is_not_said_to_be_not_sent() {
+    let server = Server::start(lossy);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let (status, done) = console.ask("POST", "/send", "application/json", "queue=orders&body=x");
+    let done: Value = serde_json::from_str(&done).unwrap_or_else(|e| panic!("{e}: {status} {done}"));
+    let said = done["notice"]["text"].as_str().unwrap();
+    assert!(said.starts_with("It is not known whether 1 message arrived in orders: "), "{done}");
+    assert_eq!((&done["notice"]["done"], &done["result"]["unknown"]), (&json!(false), &json!(1)), "{done}");
     console.stop();
 }
 

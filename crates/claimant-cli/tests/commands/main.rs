@@ -11,3 +11,4 @@ mod doctor;
 mod ends;
 mod keys;
 mod questions;
+mod sends;

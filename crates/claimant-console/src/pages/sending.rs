@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use axum::extract::State;
 use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock};
-use claimant_operate::send::{Batch, MESSAGES_MAX, NUMBER, Sender, SentBefore, Wrapping, fresh_number};
+use claimant_operate::send::{Batch, MESSAGES_MAX, NUMBER, Sender, SentBefore, SentReport, Wrapping, fresh_number};
 use claimant_operate::target::Place;
 use claimant_operate::text::has_same_lines;
 
@@ -59,14 +59,7 @@ async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
     }
     let messages = batch.plan(&number, now, sender.is_fifo())?;
     let report = sender.send(&batch, &messages).await?;
-    let counted = |count: usize| text::counted(count as u64, "message", "messages");
-    let said = match report.problems.first() {
-        None => format!("{} sent to {}.", counted(report.sent), queue.name),
-        Some(why) if report.sent == 0 => format!("Nothing was sent to {}: {why}", queue.name),
-        Some(why) => {
-            format!("{} of {} sent to {}. The others: {why}", report.sent, counted(messages.len()), queue.name)
-        }
-    };
+    let said = in_words(&report, messages.len(), &queue.name);
     let see = match report.ids.first().filter(|_| is_again) {
         Some(id) => text::path("/messages/", id),
         None => report.ids.iter().take(LINKS).fold(form(console, fields), |mut see, id| {
@@ -78,6 +71,24 @@ async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
     value["queue"] = queue.name.as_str().into();
     value["number"] = number.into();
     Ok(Done::of(report.sent > 0, said, see, value))
+}
+
+/// Says what was sent of so many messages, what was not, and of what that is not known.
+fn in_words(report: &SentReport, messages: usize, queue: &str) -> String {
+    let counted = |count: usize| text::counted(count as u64, "message", "messages");
+    let SentReport { sent, unknown, problems, .. } = report;
+    // A request without an answer is the last one.
+    let why = if *unknown > 0 { problems.last() } else { problems.first() };
+    match (why, sent, unknown) {
+        (None, ..) => format!("{} sent to {queue}.", counted(*sent)),
+        (Some(why), 0, 0) => format!("Nothing was sent to {queue}: {why}"),
+        (Some(why), 0, _) => format!("It is not known whether {} arrived in {queue}: {why}", counted(*unknown)),
+        (Some(why), _, 0) => format!("{sent} of {} sent to {queue}. The others: {why}", counted(messages)),
+        (Some(why), ..) => {
+            let (all, unknown) = (counted(messages), counted(*unknown));
+            format!("{sent} of {all} confirmed by {queue}. It is not known whether {unknown} arrived: {why}")
+        }
+    }
 }
 
 /// Returns the message that is to be sent again, where one is named and nothing else was typed.

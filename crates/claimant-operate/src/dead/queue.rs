@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::letter::name_of_arn;
 use crate::aws::failed;
+use crate::send_request;
 use crate::target::Place;
 
 /// Messages, and entries, of one request.
@@ -241,31 +242,12 @@ impl DeadLetterQueue {
         left
     }
 
-    /// Sends one request to a queue; returns for each entry, by its id, the new message's id or why it is not known to be sent.
-    pub(super) async fn send(&self, url: &str, entries: Vec<SendEntry>) -> HashMap<String, Result<String, String>> {
-        let ids: Vec<String> = entries.iter().map(|entry| entry.id().to_owned()).collect();
-        match self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
-            Ok(answer) => {
-                let sent = answer.successful().iter().filter(|sent| !sent.message_id().is_empty());
-                let sent = sent.map(|sent| (sent.id().to_owned(), Ok(sent.message_id().to_owned())));
-                let refused = answer.failed().iter().map(|fault| {
-                    let why = fault.message().unwrap_or_default();
-                    (
-                        fault.id().to_owned(),
-                        Err(format!("{} refuses the copy ({}): {why}", name_of_arn(url), fault.code())),
-                    )
-                });
-                sent.chain(refused).collect()
-            }
-            Err(error) => {
-                // Without an answer it may have arrived all the same.
-                let what = match error.as_service_error() {
-                    Some(_) => format!("nothing was copied to {}", name_of_arn(url)),
-                    None => format!("it is not known whether it was copied to {}", name_of_arn(url)),
-                };
-                let why = failed(&what, "sqs:SendMessage", &error).to_string();
-                ids.into_iter().map(|id| (id, Err(why.clone()))).collect()
-            }
+    /// Sends one request to a queue; returns for each entry, in their order, the new message's id, or why it is not known to be sent.
+    pub(super) async fn send(&self, url: &str, entries: Vec<SendEntry>) -> Vec<Result<String, String>> {
+        let entry_count = entries.len();
+        match send_request::send(&self.client, url, entries).await {
+            Ok(answers) => answers.into_iter().map(|answer| answer.map_err(|unconfirmed| unconfirmed.why)).collect(),
+            Err(unconfirmed) => vec![Err(unconfirmed.why); entry_count],
         }
     }
 

@@ -160,14 +160,13 @@ impl Redrive<'_> {
         }
         self.pace.turn(request.len()).await;
         let entries = request.iter().map(|(copy, _)| copy.entry.clone()).collect();
-        let mut answers = walk.queue.send(url, entries).await;
+        let answers = walk.queue.send(url, entries).await;
         let mut sent = Vec::new();
-        for (copy, letter) in request {
-            match answers.remove(copy.entry.id()) {
-                Some(Ok(new_id)) => sent.push((letter, new_id)),
-                answer => {
+        for ((copy, letter), answer) in request.into_iter().zip(answers) {
+            match answer {
+                Ok(new_id) => sent.push((letter, new_id)),
+                Err(why) => {
                     held_back.extend(copy.group);
-                    let why = answer.and_then(Result::err).unwrap_or_else(|| "SQS did not confirm the copy".to_owned());
                     self.report.problem(&letter, why, false);
                 }
             }

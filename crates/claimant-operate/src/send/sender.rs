@@ -6,7 +6,7 @@ use claimant_core::Error;
 use serde_json::{Value, json};
 
 use super::plan::{Batch, Planned};
-use crate::aws::failed;
+use crate::send_request::{self, Unconfirmed};
 
 /// Ids, and problems, that a report keeps; the others are only counted.
 pub const SHOWN_MAX: usize = 100;
@@ -31,11 +31,13 @@ pub struct SentReport {
     pub sent: usize,
     /// The ids of the first [`SHOWN_MAX`] of them, in the order of sending.
     pub ids: Vec<String>,
-    /// Messages that SQS refused, or of which no answer came: some of the latter may have been sent.
+    /// Messages that SQS did not confirm: it refused them, or no answer came.
     pub failed: usize,
+    /// Of these, those of which it is not known whether they were sent.
+    pub unknown: usize,
     /// Why, of the first [`SHOWN_MAX`].
     pub problems: Vec<String>,
-    /// Messages that were not tried, since a request before them had no answer.
+    /// Messages that were not tried, since a request before them was refused or had no answer.
     pub left: usize,
 }
 
@@ -47,15 +49,26 @@ impl SentReport {
             "sent": self.sent,
             "ids": self.ids,
             "failed": self.failed,
+            "unknown": self.unknown,
             "problems": self.problems,
             "left": self.left,
         })
     }
 
-    fn problem(&mut self, messages: usize, why: String) {
+    fn confirmed(&mut self, id: String) {
+        self.sent += 1;
+        if self.ids.len() < SHOWN_MAX {
+            self.ids.push(id);
+        }
+    }
+
+    fn problem(&mut self, messages: usize, unconfirmed: Unconfirmed) {
         self.failed += messages;
+        if unconfirmed.may_have_arrived {
+            self.unknown += messages;
+        }
         if self.problems.len() < SHOWN_MAX {
-            self.problems.push(why);
+            self.problems.push(unconfirmed.why);
         }
     }
 }
@@ -73,8 +86,8 @@ impl Sender {
         self.url.ends_with(".fifo")
     }
 
-    /// Sends the messages that a batch came to, one request after the other, so that they arrive in their order. After a request without
-    /// an answer nothing more is sent.
+    /// Sends the messages that a batch came to, one request after the other, so that they arrive in their order. After a request that was
+    /// refused, or had no answer, nothing more is sent.
     ///
     /// # Errors
     /// When an attribute cannot be sent. What SQS refuses is in the report.
@@ -86,21 +99,17 @@ impl Sender {
             let entries = now.iter().enumerate().map(|(number, message)| entry(batch, number, message));
             let entries = entries.collect::<Result<Vec<_>, _>>()?;
             rest = later;
-            match self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await {
-                Ok(answer) => {
-                    report.sent += answer.successful().len();
-                    let room = SHOWN_MAX.saturating_sub(report.ids.len());
-                    report.ids.extend(answer.successful().iter().take(room).map(|sent| sent.message_id().to_owned()));
-                    for fault in answer.failed() {
-                        let why = fault.message().unwrap_or_default();
-                        report.problem(1, format!("SQS refuses it ({}): {why}", fault.code()));
+            match send_request::send(&self.client, &self.url, entries).await {
+                Ok(answers) => {
+                    for answer in answers {
+                        match answer {
+                            Ok(id) => report.confirmed(id),
+                            Err(unconfirmed) => report.problem(1, unconfirmed),
+                        }
                     }
                 }
-                Err(error) => {
-                    report.problem(
-                        now.len(),
-                        failed("the messages were not sent", "sqs:SendMessage", &error).to_string(),
-                    );
+                Err(unconfirmed) => {
+                    report.problem(now.len(), unconfirmed);
                     report.left = rest.len();
                     break;
                 }

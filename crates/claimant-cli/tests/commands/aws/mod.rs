@@ -5,6 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+/// The answer of a server that closes the connection instead.
+pub(crate) const CLOSE: (u16, String) = (0, String::new());
+
 /// A server that answers every request by its operation, and keeps the requests.
 pub(crate) struct Server {
     pub(crate) url: String,
@@ -61,5 +64,8 @@ fn serve(mut connection: &TcpStream, answer: fn(&str) -> (u16, String), kept: &M
     let request = format!("{head}\n{}", String::from_utf8_lossy(&body));
     let (status, body) = answer(&request);
     kept.lock().unwrap().push(request);
+    if status == CLOSE.0 {
+        return None;
+    }
     write!(connection, "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).ok()
 }
