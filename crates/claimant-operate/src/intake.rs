@@ -8,7 +8,7 @@ use claimant_core::{Error, SystemClock, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::lambda::{EventSourceMapping, Lambda, Update};
+use crate::lambda::{EventSourceMapping, Lambda, UNKNOWN, Update};
 use crate::target::Place;
 
 /// The most mappings that are listed.
@@ -62,7 +62,7 @@ pub struct Mapping {
     pub function: String,
     /// The queue's name.
     pub queue: String,
-    /// What it does, as Lambda names it: `Enabled`, `Disabled`, `Enabling`, `Disabling`, `Updating`, …
+    /// What it does, as Lambda names it: `Enabled`, `Disabled`, `Enabling`, `Disabling`, `Updating`, …; `unknown` where that is not known.
     pub state: String,
     /// Whether a message that the function names as failed stays, and the others of its batch do not: `ReportBatchItemFailures`.
     pub reports_failures: bool,
@@ -108,9 +108,20 @@ impl Mapping {
         matches!(self.state.as_str(), "Enabled" | "Disabled")
     }
 
-    fn has(&self, change: Change) -> bool {
+    /// Returns whether it is as the change would leave it.
+    pub(crate) fn has(&self, change: Change) -> bool {
         change.enabled.is_none_or(|enabled| enabled == self.is_on())
             && change.reports_failures.is_none_or(|reports| reports == self.reports_failures)
+    }
+
+    /// Returns this mapping where it is not known what it does.
+    pub(crate) fn of_unknown_state(self) -> Self {
+        Self { state: UNKNOWN.to_owned(), ..self }
+    }
+
+    /// Returns whether it is not known what it does.
+    pub(crate) fn has_unknown_state(&self) -> bool {
+        self.state == UNKNOWN
     }
 
     /// Returns it as JSON.
@@ -156,8 +167,8 @@ impl Intake {
         Ok(Some(ComesBack { at: planned.at, why: returns.why(&planned).await? }))
     }
 
-    /// Deletes the schedules that would switch a mapping on that is to stay off; returns them. Done once it is off: a breaker that looks
-    /// at it then leaves it alone.
+    /// Deletes the schedules that would switch a mapping on that is to stay off; returns them. A breaker that looks at it once it is off
+    /// leaves it alone; one that had looked before can plan its return a moment later.
     ///
     /// # Errors
     /// When the permissions `scheduler:ListSchedules` and `scheduler:DeleteSchedule` are missing, or no answer comes.

@@ -28,6 +28,9 @@ const TAGS: &str = "/2017-03-31/tags";
 /// What a mapping's answer names so that failed messages stay.
 const REPORTS: &str = "ReportBatchItemFailures";
 
+/// The state of a mapping of which it is not known.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// Credentials that expire sooner are asked for again.
 const CREDENTIALS_LEFT_MIN: Duration = Duration::from_secs(60);
 
@@ -90,7 +93,7 @@ pub(crate) struct EventSourceMapping {
 impl EventSourceMapping {
     /// Returns its state, as Lambda names it.
     pub(crate) fn state(&self) -> &str {
-        self.state.as_deref().unwrap_or("unknown")
+        self.state.as_deref().unwrap_or(UNKNOWN)
     }
 
     /// Returns whether the function's answers name the messages that failed.

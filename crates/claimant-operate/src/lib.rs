@@ -13,6 +13,7 @@
 //! | [`open`] | opens the stores of a target |
 //! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
 //! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
+//! | [`switch`] | several event source mappings paused or resumed together |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
 //! | [`text`] | which characters of messages and keys make what is shown say something else; whether two texts differ in their line ends alone |
 
@@ -33,5 +34,6 @@ mod place;
 pub mod send;
 mod send_request;
 mod stack;
+pub mod switch;
 pub mod target;
 pub mod text;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use claimant_core::Error;
 use claimant_core::error::Chain;
-use claimant_operate::intake::{Change, ComesBack, Intake, Mapping};
+use claimant_operate::intake::{Change, ComesBack, Intake};
+use claimant_operate::switch::{Switched, switch};
 use serde_json::json;
 
 use super::confirm;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::table::{Fit, Table};
+use super::table::{Fit, Table, harmless};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
 
@@ -20,10 +21,11 @@ const WAIT_S: u64 = 60;
 #[command(after_help = "\
 The event source mappings of SQS queues are switched; messages stay in their queues meanwhile, for as long as these retain them. A \
 deployment that changes a mapping sets it to what the template says. A mapping that an open breaker has paused is switched on by a \
-schedule; `pause` deletes that, and the mapping stays off until `resume`.
+schedule; `pause` deletes that, and the mapping stays off until `resume`. All mappings are changed before any is waited for, and what \
+fails at one is said beside what was done to the others.
 
-Exit codes: 0 where all is as asked for, 1 where it is not so within --wait or the question was answered with no, 2 where it could \
-not be done.")]
+Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where it is so of some mappings only or the question was \
+answered with no, 2 where nothing could be done.")]
 pub(crate) struct OnFunction {
     /// The function, by its name or ARN; of a local cloud its logical id will do
     #[arg(value_name = "FUNCTION")]
@@ -64,75 +66,88 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         return Err(Error::invalid(format!("{name} has no such event source mapping of an SQS queue{known}")));
     }
     let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
-    if !options.write.dry_run {
-        let verb = if enabled { "Let messages in to" } else { "Stop messages to" };
+    let all = if options.write.dry_run {
+        mappings.into_iter().map(Switched::untouched).collect()
+    } else {
         let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
-        if !enabled && !confirm::confirmed(&format!("{verb} {name}, from {}?", queues.join(", ")), &options.write)? {
+        let question = format!("Stop messages to {name}, from {}?", queues.join(", "));
+        if !enabled && !confirm::confirmed(&question, &options.write)? {
             return Ok(Ended::WithFaults);
         }
-        for mapping in &mut mappings {
-            let changed = intake.change(mapping, change).await?;
-            *mapping = intake.settled(&changed, Duration::from_secs(options.wait)).await?;
-            if !enabled {
-                keep_off(&intake, mapping).await;
-            }
-        }
-    }
+        switch(&intake, mappings, change, Duration::from_secs(options.wait)).await
+    };
     let mut back = Vec::new();
-    for mapping in &mappings {
+    for one in &all {
+        note_schedules(one);
         // Whoever may not ask for schedules sees the state alone.
-        back.push(intake.comes_back(mapping).await.unwrap_or_default());
+        back.push(intake.comes_back(&one.mapping).await.unwrap_or_default());
     }
     let wanted = if enabled { "Enabled" } else { "Disabled" };
-    print(&mappings, &back, wanted, &options);
-    let good = options.write.dry_run || mappings.iter().all(|mapping| mapping.state == wanted);
-    Ok(if good { Ended::Well } else { Ended::WithFaults })
-}
-
-/// Deletes what would switch a mapping on that was paused by a person.
-async fn keep_off(intake: &Intake, mapping: &Mapping) {
-    match intake.keep_off(mapping).await {
-        Ok(deleted) => deleted.iter().for_each(|planned| {
-            note(format!(
-                "A breaker had paused {} from {} until {}; it now stays off.",
-                mapping.function,
-                mapping.queue,
-                planned.at.to_utc()
-            ));
-        }),
-        Err(error) => note(format!(
-            "Where a breaker has paused {}, a schedule switches it on again: {}",
-            mapping.function,
-            Chain(&error)
-        )),
+    print(&all, &back, wanted, &options);
+    if options.write.dry_run {
+        return Ok(Ended::Well);
+    }
+    let is_good = |(one, back): (&Switched, &Option<ComesBack>)| {
+        one.failed.is_none() && one.mapping.state == wanted && (enabled || back.is_none())
+    };
+    if all.iter().zip(&back).all(is_good) {
+        return Ok(Ended::Well);
+    }
+    let is_changed = all.iter().any(Switched::is_changed);
+    match all.into_iter().find_map(|one| one.failed).filter(|_| !is_changed) {
+        Some(error) => Err(error),
+        None => Ok(Ended::WithFaults),
     }
 }
 
-fn print(mappings: &[Mapping], back: &[Option<ComesBack>], wanted: &str, options: &OnFunction) {
+/// Says what became of the schedules that would switch a mapping on that was paused by a person.
+fn note_schedules(one: &Switched) {
+    let Switched { mapping, deleted, not_kept_off, .. } = one;
+    for planned in deleted {
+        note(format!(
+            "A breaker had paused {} from {} until {}; it now stays off.",
+            mapping.function,
+            mapping.queue,
+            planned.at.to_utc()
+        ));
+    }
+    if let Some(error) = not_kept_off {
+        note(format!(
+            "Where a breaker has paused {}, a schedule switches it on again: {}",
+            mapping.function,
+            Chain(error)
+        ));
+    }
+}
+
+fn print(all: &[Switched], back: &[Option<ComesBack>], wanted: &str, options: &OnFunction) {
     if options.output.json {
-        let shown = |(mapping, back): (&Mapping, &Option<ComesBack>)| {
-            let mut shown = mapping.to_json();
+        let shown = |(one, back): (&Switched, &Option<ComesBack>)| {
+            let mut shown = one.to_json();
             shown["on_again"] = back.as_ref().map(ComesBack::to_json).into();
             shown
         };
-        let mappings: Vec<_> = mappings.iter().zip(back).map(shown).collect();
+        let mappings: Vec<_> = all.iter().zip(back).map(shown).collect();
         return say_json(&json!({ "dry_run": options.write.dry_run, "mappings": mappings }));
     }
     let columns =
         [("FUNCTION", Fit::Middle), ("QUEUE", Fit::Middle), ("STATE", Fit::Whole), ("REPORTS FAILURES", Fit::Whole)];
     let mut table = Table::new(&columns);
-    for mapping in mappings {
+    for Switched { mapping, .. } in all {
         let reports = if mapping.reports_failures { "yes" } else { "no" };
         table.row([mapping.function.clone(), mapping.queue.clone(), mapping.state.clone(), reports.to_owned()]);
     }
     table.lines().iter().for_each(say);
-    for (mapping, back) in mappings.iter().zip(back) {
+    for (Switched { mapping, failed, .. }, back) in all.iter().zip(back) {
         if let Some(back) = back {
             say(format!("{} from {} is on again at {back}.", mapping.function, mapping.queue));
         }
+        if let Some(error) = failed {
+            say(harmless(&format!("{} from {}: {}", mapping.function, mapping.queue, Chain(error))));
+        }
     }
     if options.write.dry_run {
-        for mapping in mappings {
+        for Switched { mapping, .. } in all {
             let would =
                 if mapping.state == wanted { format!("is {wanted} already") } else { format!("would be {wanted}") };
             say(format!("{} from {} {would}.", mapping.function, mapping.queue));

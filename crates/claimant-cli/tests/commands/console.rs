@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::aws::{self, Server};
 use serde_json::{Value, json};
-use shop::{DONE, REJECTED, shop};
+use shop::{DONE, MAPPINGS, REJECTED, shop};
 
 /// A console that runs.
 struct Running {
@@ -225,6 +225,39 @@ fn what_may_have_arrived_is_not_said_to_be_not_sent() {
     let said = done["notice"]["text"].as_str().unwrap();
     assert!(said.starts_with("It is not known whether 1 message arrived in orders: "), "{done}");
     assert_eq!((&done["notice"]["done"], &done["result"]["unknown"]), (&json!(false), &json!(1)), "{done}");
+    console.stop();
+}
+
+/// Answers as [`shop`] does, of a function with a second mapping, which may not be changed.
+fn half_closed(request: &str) -> (u16, String) {
+    let mapping = |id: &str, queue: &str| {
+        let arn = |service: &str, name: &str| format!("arn:aws:{service}:eu-west-1:123456789012:{name}");
+        json!({"UUID": id, "EventSourceArn": arn("sqs", queue), "FunctionArn": arn("lambda", "function:worker"), "State": "Enabled"})
+    };
+    if request.starts_with(&format!("GET {MAPPINGS}?FunctionName=worker")) {
+        return (
+            200,
+            json!({"EventSourceMappings": [mapping("m-2", "parcels"), mapping("m-1", "orders")]}).to_string(),
+        );
+    }
+    shop(request)
+}
+
+#[test]
+fn of_mappings_that_are_not_all_paused_each_is_told() {
+    let server = Server::start(half_closed);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let (status, done) = console.pause();
+    let done: Value = serde_json::from_str(&done).unwrap_or_else(|e| panic!("{e}: {status} {done}"));
+    let said = done["notice"]["text"].as_str().unwrap();
+    for part in
+        ["the mapping of parcels is Enabled (", "lambda:UpdateEventSourceMapping", "the mapping of orders is Disabling"]
+    {
+        assert!(said.contains(part), "{part}: {done}");
+    }
+    assert_eq!((status, &done["notice"]["done"]), (200, &json!(false)), "{done}");
+    let (refused, paused) = (&done["result"][0], &done["result"][1]);
+    assert!(refused["failed"].is_string() && paused["state"] == "Disabling", "{done}");
     console.stop();
 }
 

@@ -9,6 +9,7 @@ mod key;
 mod key_now;
 mod keys;
 mod local_only;
+mod mappings;
 mod message;
 mod messages;
 mod outcomes;
@@ -25,6 +26,7 @@ use crate::console::Console;
 pub(crate) fn routes() -> Router<Console> {
     Router::new()
         .merge(overview::routes())
+        .merge(mappings::routes())
         .merge(messages::routes())
         .merge(message::routes())
         .merge(keys::routes())

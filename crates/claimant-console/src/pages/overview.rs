@@ -1,20 +1,18 @@
 //! `/`: queues, functions and outcomes, and the last minutes.
 
-use std::time::Duration;
-
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 use claimant_core::Error;
-use claimant_operate::intake::{Change, Intake};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use crate::answer::{Done, Page};
-use crate::ask::{Act, Ask};
+use crate::answer::Page;
+use crate::ask::Ask;
 use crate::console::Console;
 use crate::history::{MINUTE, Sample};
+use crate::pages::mappings::MAPPINGS;
 use crate::pages::outcomes;
 use crate::source::{FunctionCounts, FunctionState, Overview, QueueCounts, QueueState};
 use crate::ui::badge::{Tone, badge};
@@ -23,12 +21,6 @@ use crate::ui::nav::Tab;
 use crate::ui::plot::{self, Series};
 use crate::ui::table::{self, Column, table};
 use crate::ui::text;
-
-/// Where mappings are paused and resumed.
-const MAPPINGS: &str = "/mappings";
-
-/// How long a page waits until a mapping is off.
-const SWITCHED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The class of what waits and of what is in flight, in the plot and in its legend.
 const WAITING: &str = "fill-waiting";
@@ -60,7 +52,7 @@ const FUNCTIONS_KNOWN: usize = 2;
 
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
-    Router::new().route("/", get(show)).route(MAPPINGS, post(switch))
+    Router::new().route("/", get(show))
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
@@ -73,36 +65,6 @@ async fn page(console: &Console) -> Result<Shown, Error> {
     let writes = console.source().allows_writes();
     let demo = writes && claimant_operate::demo::check(console.place()).is_ok();
     Ok(Shown { writes, demo, overview, history: console.history().samples() })
-}
-
-async fn switch(State(console): State<Console>, act: Act) -> Response {
-    let done = switched(&console, &act).await;
-    act.ask.done(&console, Tab::Overview, done)
-}
-
-/// Pauses or resumes the mappings of a function, as `claimant pause` and `claimant resume` do.
-async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
-    console.check_writes()?;
-    let (function, enabled) = (act.fields.required("function")?, act.fields.required("enabled")? == "true");
-    let intake = Intake::of(console.place());
-    let mut changed = Vec::new();
-    for mapping in intake.list(Some(function)).await? {
-        let change = Change { enabled: Some(enabled), ..Change::default() };
-        let changed_to = intake.change(&mapping, change).await?;
-        if !enabled {
-            // A breaker that has just looked at it plans its return before it is off, and leaves it alone once it is.
-            drop(intake.settled(&changed_to, SWITCHED_WITHIN).await);
-            // Whoever may not delete schedules pauses all the same; a breaker's is on again at its time, which the page then says.
-            drop(intake.keep_off(&changed_to).await);
-        }
-        changed.push(changed_to.to_json());
-    }
-    let text = match (changed.is_empty(), enabled) {
-        (true, _) => return Ok(Done::refused(format!("{function} has no event source mapping."), "/", changed.into())),
-        (false, true) => format!("{function} gets messages again."),
-        (false, false) => format!("{function} gets no more messages; what is in flight ends as it would."),
-    };
-    Ok(Done::new(text, "/", changed.into()))
 }
 
 #[derive(Serialize)]

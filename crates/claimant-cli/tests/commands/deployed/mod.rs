@@ -1,7 +1,7 @@
 //! `claimant pause` on a deployed stack, in an account that a server on loopback plays.
 
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ fn tries_end_and_a_refusal_names_the_permission_at_once() {
         ),
         (
             |request| if request.starts_with("PUT ") { (403, String::new()) } else { shop(request) },
-            "PUT ",
+            "PUT /2015-03-31/event-source-mappings/m-1",
             1,
             &["worker and orders cannot be changed: AWS refuses it (403)", "lambda:UpdateEventSourceMapping"],
         ),
@@ -177,4 +177,139 @@ fn a_change_under_way_is_waited_for() {
     });
     let (code, out, err) = pause(&server);
     assert_eq!((code, count(&server, &format!("PUT {MAPPINGS}/m-1"))), (Some(0), 2), "{out}{err}");
+}
+
+/// Where the first of these requests is among those that were made.
+fn position(server: &Server, line: &str) -> usize {
+    let requests = server.requests.lock().unwrap();
+    requests.iter().position(|request| request.starts_with(line)).unwrap_or_else(|| panic!("{line}: {requests:#?}"))
+}
+
+fn shown(out: &str, err: &str) -> Value {
+    serde_json::from_str(out).unwrap_or_else(|e| panic!("{e}: {out}{err}"))
+}
+
+#[test]
+fn all_mappings_are_changed_before_one_is_waited_for() {
+    let server = Server::start(shop);
+    let (code, out, err) = pause(&server);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (changed, asked) = (format!("PUT {MAPPINGS}/m-2"), format!("GET {MAPPINGS}/m-1"));
+    assert!(position(&server, &changed) < position(&server, &asked));
+}
+
+#[test]
+fn what_fails_at_one_mapping_is_said_beside_what_was_done_to_the_others() {
+    type Case<'a> = (fn(&str) -> (u16, String), [&'a str; 2], [Option<&'a str>; 2]);
+    let table: [Case<'_>; 3] = [
+        (
+            |request| if request.starts_with("PUT ") && request.contains("/m-2") { refused() } else { shop(request) },
+            ["Disabled", "Enabled"],
+            [None, Some("worker and parcels cannot be changed: AWS refuses it (AccessDeniedException)")],
+        ),
+        (
+            |request| if request.starts_with("PUT ") && request.contains("/m-1") { refused() } else { shop(request) },
+            ["Enabled", "Disabled"],
+            [Some("worker and orders cannot be changed: AWS refuses it (AccessDeniedException)"), None],
+        ),
+        (
+            |request| match request.starts_with("GET /2015-03-31/event-source-mappings/") {
+                true => refused(),
+                false => shop(request),
+            },
+            ["Disabling", "Disabled"],
+            [Some("the event source mapping of worker cannot be asked: AWS refuses it"), None],
+        ),
+    ];
+    for (answer, states, failed) in table {
+        let server = Server::start(answer);
+        let (code, out, err) = pause(&server);
+        assert_eq!(code, Some(1), "{states:?}: {out}{err}");
+        let shown = shown(&out, &err);
+        for (at, (state, failed)) in states.into_iter().zip(failed).enumerate() {
+            let one = &shown["mappings"][at];
+            assert_eq!(one["state"], state, "{shown}");
+            match failed {
+                None => assert_eq!(one["failed"], Value::Null, "{shown}"),
+                Some(why) => assert!(one["failed"].as_str().unwrap().contains(why), "{shown}"),
+            }
+        }
+    }
+    // So where nothing was done, which is an error.
+    let server = Server::start(|request| if request.starts_with("PUT ") { refused() } else { shop(request) });
+    let (code, out, err) = pause(&server);
+    let shown = shown(&out, &err);
+    assert!(code == Some(2) && err.contains("worker and orders cannot be changed"), "{out}{err}");
+    assert!((0..2).all(|at| shown["mappings"][at]["failed"].is_string()), "{shown}");
+}
+
+/// A change that was made, and whose answer was lost each time.
+#[test]
+fn a_change_whose_answer_is_lost_is_looked_for() {
+    let server = Server::start(|request| {
+        let is_lost = request.starts_with("PUT ") && request.contains("/m-1");
+        if is_lost { crate::aws::CLOSE } else { shop(request) }
+    });
+    let (code, out, err) = pause(&server);
+    let shown = shown(&out, &err);
+    let one = &shown["mappings"][0];
+    assert_eq!((code, &one["state"], &one["failed"]), (Some(0), &json!("Disabled"), &Value::Null), "{shown}");
+}
+
+const SCHEDULE: &str = "/schedules/claimant-resume-b1c2d3e4000011112222333344445555-1900000000";
+
+/// Answers to requests for the schedules of `m-1`: one that is there until it is deleted.
+fn schedules(request: &str, is_deleted: &AtomicBool) -> Option<(u16, String)> {
+    if request.starts_with(&format!("DELETE {SCHEDULE}")) {
+        is_deleted.store(true, Ordering::SeqCst);
+        return Some((200, String::new()));
+    }
+    let is_asked = request.starts_with("GET /schedules?") && request.contains("claimant-resume-m1-");
+    let named = json!({"Schedules": [{"Name": SCHEDULE.trim_start_matches("/schedules/")}]});
+    (is_asked && !is_deleted.load(Ordering::SeqCst)).then(|| (200, named.to_string()))
+}
+
+#[test]
+fn no_breaker_switches_on_what_was_paused_though_its_state_may_not_be_asked() {
+    static DELETED: AtomicBool = AtomicBool::new(false);
+    let server = Server::start(|request| match schedules(request, &DELETED) {
+        Some(answer) => answer,
+        None if request.starts_with("GET /2015-03-31/event-source-mappings/") => refused(),
+        None => shop(request),
+    });
+    let (code, out, err) = pause(&server);
+    assert!(code == Some(1) && err.contains("A breaker had paused worker from orders until 2030"), "{out}{err}");
+    assert_eq!(count(&server, &format!("DELETE {SCHEDULE}")), 1);
+    assert!(position(&server, "DELETE ") < position(&server, &format!("GET {MAPPINGS}/m-1")), "before it can fail");
+    assert_eq!(shown(&out, &err)["mappings"][0]["on_again"], Value::Null);
+}
+
+/// A breaker that looked at the mapping before it was paused, and planned its return after that.
+#[test]
+fn a_return_that_a_breaker_plans_meanwhile_is_deleted_too() {
+    static OFF: AtomicBool = AtomicBool::new(false);
+    static DELETED: AtomicBool = AtomicBool::new(false);
+    let server = Server::start(|request| {
+        OFF.fetch_or(request.starts_with("GET /2015-03-31/event-source-mappings/m-1"), Ordering::SeqCst);
+        let planned = OFF.load(Ordering::SeqCst).then(|| schedules(request, &DELETED)).flatten();
+        planned.unwrap_or_else(|| shop(request))
+    });
+    let (code, out, err) = pause(&server);
+    assert_eq!((code, count(&server, &format!("DELETE {SCHEDULE}"))), (Some(0), 1), "{out}{err}");
+}
+
+/// It may be seen, and not deleted.
+#[test]
+fn what_goes_on_again_is_not_said_to_be_paused() {
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    let server = Server::start(|request| match request.starts_with("DELETE ") {
+        true => refused(),
+        false => schedules(request, &NEVER).unwrap_or_else(|| shop(request)),
+    });
+    let (code, out, err) = pause(&server);
+    let shown = shown(&out, &err);
+    let one = &shown["mappings"][0];
+    assert!(code == Some(1) && one["on_again"]["at"].as_str().unwrap().starts_with("2030"), "{out}{err}");
+    assert!(one["not_kept_off"].as_str().unwrap().contains("scheduler:DeleteSchedule"), "{shown}");
+    assert_eq!(one["state"], "Disabled", "{shown}");
 }

@@ -1,0 +1,71 @@
+//! `POST /mappings`, as `claimant pause` and `claimant resume` do.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::post;
+use claimant_core::Error;
+use claimant_core::error::Chain;
+use claimant_operate::intake::{Change, Intake};
+use claimant_operate::switch::{Switched, switch};
+use serde_json::json;
+
+use crate::answer::Done;
+use crate::ask::Act;
+use crate::console::Console;
+use crate::ui::nav::Tab;
+
+/// Where mappings are paused and resumed.
+pub(super) const MAPPINGS: &str = "/mappings";
+
+/// How long a page waits until mappings are off.
+const OFF_WITHIN: Duration = Duration::from_secs(10);
+
+/// Returns the routes of this act.
+pub(crate) fn routes() -> Router<Console> {
+    Router::new().route(MAPPINGS, post(act))
+}
+
+async fn act(State(console): State<Console>, act: Act) -> Response {
+    let done = switched(&console, &act).await;
+    act.ask.done(&console, Tab::Overview, done)
+}
+
+/// Pauses or resumes the mappings of a function.
+async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
+    console.check_writes()?;
+    let (function, enabled) = (act.fields.required("function")?, act.fields.required("enabled")? == "true");
+    let intake = Intake::of(console.place());
+    let mappings = intake.list(Some(function)).await?;
+    if mappings.is_empty() {
+        return Ok(Done::refused(format!("{function} has no event source mapping."), "/", json!([])));
+    }
+    let change = Change { enabled: Some(enabled), ..Change::default() };
+    let within = if enabled { Duration::ZERO } else { OFF_WITHIN };
+    // Whoever may not delete schedules pauses all the same; a breaker's is on again at its time, which the page then says.
+    let mut all = switch(&intake, mappings, change, within).await;
+    let changed = all.iter().filter(|one| one.is_changed()).count();
+    if changed == 0
+        && let Some(error) = all.iter_mut().find_map(|one| one.failed.take())
+    {
+        return Err(error);
+    }
+    let is_whole = changed == all.len();
+    let text = match (is_whole, enabled) {
+        (false, _) => in_parts(&all),
+        (true, true) => format!("{function} gets messages again."),
+        (true, false) => format!("{function} gets no more messages; what is in flight ends as it would."),
+    };
+    Ok(Done::of(is_whole, text, "/", all.iter().map(Switched::to_json).collect()))
+}
+
+/// Says what is known of each mapping, where not all were changed.
+fn in_parts(all: &[Switched]) -> String {
+    let part = |one: &Switched| {
+        let why = one.failed.as_ref().map_or_else(String::new, |error| format!(" ({})", Chain(error)));
+        format!("the mapping of {} is {}{why}", one.mapping.queue, one.mapping.state)
+    };
+    format!("Not all was changed: {}.", all.iter().map(part).collect::<Vec<_>>().join("; "))
+}

@@ -1,0 +1,121 @@
+//! Several event source mappings switched on or off together: each for itself, so that what fails hides nothing of what was done.
+
+use std::time::Duration;
+
+use claimant_aws::intake::Return;
+use claimant_core::error::Chain;
+use claimant_core::{Error, ErrorKind};
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::intake::{Change, Intake, Mapping};
+
+/// What came of one mapping.
+#[derive(Debug)]
+pub struct Switched {
+    /// It, as far as it is known.
+    pub mapping: Mapping,
+    /// The schedules of breakers that were deleted, which would have switched it on.
+    pub deleted: Vec<Return>,
+    /// Why such schedules, if there are any, are there still.
+    pub not_kept_off: Option<Error>,
+    /// Why it is not changed, or why it is not known what became of the change.
+    pub failed: Option<Error>,
+    /// Whether Lambda has the change.
+    is_changed: bool,
+}
+
+impl Switched {
+    /// Returns a mapping of which nothing was asked yet.
+    #[must_use]
+    pub const fn untouched(mapping: Mapping) -> Self {
+        Self { mapping, deleted: Vec::new(), not_kept_off: None, failed: None, is_changed: false }
+    }
+
+    /// Returns whether Lambda is known to have the change: it took it, or had it before.
+    #[must_use]
+    pub const fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// Returns it as JSON: the mapping, and what failed.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let said = |error: &Option<Error>| Value::from(error.as_ref().map(|error| Chain(error).to_string()));
+        let mut shown = self.mapping.to_json();
+        shown["failed"] = said(&self.failed);
+        shown["not_kept_off"] = said(&self.not_kept_off);
+        shown
+    }
+}
+
+/// Changes each of these mappings, and then waits so long at most, for all of them together, until no change is under way. Of those that
+/// are switched off, what would switch them on again is deleted: once before the wait, which can fail, and once after it, since a
+/// breaker that had looked at the mapping before may have planned its return meanwhile.
+///
+/// What fails at one mapping is said of it, and the others are changed all the same.
+pub async fn switch(intake: &Intake, mappings: Vec<Mapping>, change: Change, within: Duration) -> Vec<Switched> {
+    let mut all = Vec::new();
+    for mapping in mappings {
+        all.push(changed(intake, mapping, change).await);
+    }
+    let is_pause = change.enabled == Some(false);
+    if is_pause {
+        keep_off(intake, &mut all).await;
+    }
+    let states = join_all(all.iter().map(|one| settled(intake, one, within))).await;
+    for (one, state) in all.iter_mut().zip(states) {
+        one.settle(state, change);
+    }
+    if is_pause {
+        keep_off(intake, &mut all).await;
+    }
+    all
+}
+
+async fn changed(intake: &Intake, mapping: Mapping, change: Change) -> Switched {
+    match intake.change(&mapping, change).await {
+        Ok(mapping) => Switched { is_changed: true, ..Switched::untouched(mapping) },
+        Err(error) => {
+            // It may have been changed all the same, as where no answer came: its state is asked for.
+            let is_left = matches!(error.kind(), ErrorKind::Refused | ErrorKind::Invalid);
+            let mapping = if is_left { mapping } else { mapping.of_unknown_state() };
+            Switched { failed: Some(error), ..Switched::untouched(mapping) }
+        }
+    }
+}
+
+/// Waits for a mapping, unless its change was refused.
+async fn settled(intake: &Intake, one: &Switched, within: Duration) -> Result<Mapping, Error> {
+    let is_asked = one.is_changed || one.mapping.has_unknown_state();
+    if is_asked { intake.settled(&one.mapping, within).await } else { Ok(one.mapping.clone()) }
+}
+
+impl Switched {
+    fn settle(&mut self, state: Result<Mapping, Error>, change: Change) {
+        match state {
+            Ok(mapping) => {
+                self.mapping = mapping;
+                // The change whose answer was lost is seen to be there.
+                if !self.is_changed && !self.mapping.has_unknown_state() && self.mapping.has(change) {
+                    (self.is_changed, self.failed) = (true, None);
+                }
+            }
+            // Why the change failed says more.
+            Err(error) => self.failed = self.failed.take().or(Some(error)),
+        }
+    }
+}
+
+/// Deletes what would switch on those that are off, or are about to be.
+async fn keep_off(intake: &Intake, all: &mut [Switched]) {
+    for one in all.iter_mut().filter(|one| one.is_changed) {
+        match intake.keep_off(&one.mapping).await {
+            Ok(deleted) => {
+                one.deleted.extend(deleted);
+                one.not_kept_off = None;
+            }
+            Err(error) => one.not_kept_off = Some(error),
+        }
+    }
+}
