@@ -68,7 +68,7 @@ impl Operator {
         let keys = Keys::new(Arc::new(hesitant)).clock(Arc::new(Right(world.clone()))).skew(skew);
         let came = match timeout(ACT_MAX, keys.act(&order)).await {
             Err(_) => "died",
-            Ok(Err(_)) => "unanswered",
+            Ok(Err(_) | Ok(Acted::Unknown { .. })) => "unanswered",
             Ok(Ok(Acted::Done { .. })) => "done",
             Ok(Ok(Acted::NothingToDo(_))) => "nothing to do",
             Ok(Ok(Acted::Refused { .. })) => "refused",

@@ -21,7 +21,11 @@ const KEYS_MAX: usize = 1_000;
 Each act takes the key's next fencing token, so that no earlier owner can still complete it, and leaves a note of who did it, when \
 and why on the record. A key that a live owner works on is refused, unless --force is given: its work can then run twice.
 
-Exit codes: 0 where all is as asked for, 1 where a key was refused or the question answered with no, 2 where it is not known.")]
+The keys are acted on one after the other, and what came of each is printed. Where the store gives no answer for one, that is said of \
+it, and the next ones are acted on all the same.
+
+Exit codes: 0 where all is as asked for, 1 where a key was refused or the question answered with no, 2 where the store gave no answer \
+for a key.")]
 pub(crate) struct OnKeys {
     /// The records' ids, as lists and dead letters show them; or with --consumer the keys
     #[arg(value_name = "KEY", required = true, num_args = 1..=KEYS_MAX)]
@@ -48,7 +52,15 @@ pub(crate) struct OnKeys {
 /// What came of one key.
 struct Outcome {
     id: RecordId,
-    acted: Option<Acted>,
+    came: Came,
+}
+
+enum Came {
+    Acted(Acted),
+    /// The question was answered with no.
+    Declined,
+    /// The store gave no answer that can be used, and nothing was written.
+    Failed(Error),
 }
 
 /// Acts on each of the keys.
@@ -61,44 +73,77 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     let meant: Vec<_> = options.keys.iter().map(meant).collect::<Result<_, _>>()?;
     let place = options.target.open().await?;
     let stores = place.open_stores(options.target.skew).await?;
-    let mut results = Vec::new();
+    let (mut outcomes, mut asked) = (Vec::new(), Ok(()));
     for ids in &meant {
-        let (id, store) = find(&stores, ids).await?;
-        let acted = on_one(act, &id, store, &options).await?;
-        if !options.output.json {
-            say(format!("{}: {}", harmless(id.as_str()), in_words(act, acted.as_ref())));
+        match on_one(act, ids, &stores, &options).await {
+            Ok(outcome) => {
+                if !options.output.json {
+                    say(format!("{}: {}", harmless(outcome.id.as_str()), harmless(&outcome.in_words(act))));
+                }
+                outcomes.push(outcome);
+            }
+            // Nor can it be asked of the others.
+            Err(error) => {
+                asked = Err(error);
+                break;
+            }
         }
-        results.push(Outcome { id, acted });
     }
-    if options.output.json {
-        say_json(&json!({ "act": act.as_str(), "keys": results.iter().map(document).collect::<Vec<_>>() }));
+    if options.output.json && (asked.is_ok() || !outcomes.is_empty()) {
+        say_json(&json!({ "act": act.as_str(), "keys": outcomes.iter().map(Outcome::to_json).collect::<Vec<_>>() }));
     }
-    let good = |result: &Outcome| result.acted.as_ref().is_some_and(Acted::is_done);
-    Ok(if results.iter().all(good) { Ended::Well } else { Ended::WithFaults })
+    asked?;
+    let not_known: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_not_known()).collect();
+    if let [first, ..] = not_known.as_slice() {
+        let (some, keys, id) = (not_known.len(), outcomes.len(), harmless(first.id.as_str()));
+        return Err(Error::new(format!(
+            "the store gave no usable answer for {some} of {keys} keys, of which {id} is the first"
+        )));
+    }
+    Ok(if outcomes.iter().all(Outcome::is_done) { Ended::Well } else { Ended::WithFaults })
 }
 
-/// `None` where the question was answered with no.
-async fn on_one(act: Act, id: &RecordId, store: &OpenStore, options: &OnKeys) -> Result<Option<Acted>, Error> {
-    let WriteOptions { dry_run, why, .. } = &options.write;
-    let mut order = Order {
+/// Acts on the key that has one of these ids.
+///
+/// # Errors
+/// When it cannot be asked whether to do it.
+async fn on_one(act: Act, ids: &[RecordId], stores: &[OpenStore], options: &OnKeys) -> Result<Outcome, Error> {
+    let (id, store) = match (find(stores, ids).await, ids) {
+        (Ok(found), _) => found,
+        (Err(error), [id, ..]) => return Ok(Outcome { id: id.clone(), came: Came::Failed(error) }),
+        (Err(error), []) => return Err(error),
+    };
+    let order = Order {
         id: id.clone(),
         act,
         by: operator(),
-        why: why.clone().unwrap_or_default(),
+        why: options.write.why.clone().unwrap_or_default(),
         force: options.force,
-        dry_run: true,
+        dry_run: options.write.dry_run,
     };
-    let planned = store.keys.act(&order).await?;
-    if *dry_run || !matches!(planned, Acted::WouldWrite { .. }) {
-        return Ok(Some(planned));
+    let came = match question(&order, store).await {
+        Err(error) => Came::Failed(error),
+        Ok(Question::Needless(acted)) => Came::Acted(acted),
+        Ok(Question::Ask(question)) if !confirm::confirmed(&question, &options.write)? => Came::Declined,
+        Ok(Question::Ask(_)) => store.keys.act(&order).await.map_or_else(Came::Failed, Came::Acted),
+    };
+    Ok(Outcome { id, came })
+}
+
+/// What is asked before something is written.
+enum Question {
+    Ask(String),
+    /// Nothing is to be written.
+    Needless(Acted),
+}
+
+async fn question(order: &Order, store: &OpenStore) -> Result<Question, Error> {
+    let planned = store.keys.act(&Order { dry_run: true, ..order.clone() }).await?;
+    if order.dry_run || !matches!(planned, Acted::WouldWrite { .. }) {
+        return Ok(Question::Needless(planned));
     }
-    let inspected = store.keys.inspect(id).await?;
-    let question = format!("{}: {} {}?", harmless(id.as_str()), inspected.headline(), asks(act, options.force));
-    if !confirm::confirmed(&question, &options.write)? {
-        return Ok(None);
-    }
-    order.dry_run = false;
-    store.keys.act(&order).await.map(Some)
+    let (id, inspected) = (harmless(order.id.as_str()), store.keys.inspect(&order.id).await?);
+    Ok(Question::Ask(format!("{id}: {} {}?", inspected.headline(), asks(order.act, order.force))))
 }
 
 fn asks(act: Act, force: bool) -> String {
@@ -111,13 +156,31 @@ fn asks(act: Act, force: bool) -> String {
     if force { format!("{asks}, although it can then run twice") } else { asks.to_owned() }
 }
 
-fn in_words(act: Act, acted: Option<&Acted>) -> String {
-    acted.map_or_else(|| "left as it is".to_owned(), |acted| acted.in_words(act))
-}
+impl Outcome {
+    /// Returns whether the key is now, or would be, as the act leaves it.
+    const fn is_done(&self) -> bool {
+        matches!(&self.came, Came::Acted(acted) if acted.is_done())
+    }
 
-fn document(result: &Outcome) -> Value {
-    result.acted.as_ref().map_or_else(
-        || json!({ "record": result.id.as_str(), "outcome": "declined", "why": null, "before": null, "after": null }),
-        |acted| acted.to_json(&result.id),
-    )
+    /// Returns whether the store gave no answer for it.
+    const fn is_not_known(&self) -> bool {
+        matches!(self.came, Came::Failed(_) | Came::Acted(Acted::Unknown { .. }))
+    }
+
+    fn in_words(&self, act: Act) -> String {
+        match &self.came {
+            Came::Acted(acted) => acted.in_words(act),
+            Came::Declined => "left as it is".to_owned(),
+            Came::Failed(error) => format!("failed, and nothing was written: {}", Chain(error)),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let nothing = |outcome: &str, why: Option<String>| json!({ "record": self.id.as_str(), "outcome": outcome, "why": why, "before": null, "after": null });
+        match &self.came {
+            Came::Acted(acted) => acted.to_json(&self.id),
+            Came::Declined => nothing("declined", None),
+            Came::Failed(error) => nothing("failed", Some(Chain(error).to_string())),
+        }
+    }
 }

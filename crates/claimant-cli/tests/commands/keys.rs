@@ -1,7 +1,11 @@
 //! Acts on keys and limits, as people call them, on a local cloud.
 
-use serde_json::Value;
+use std::process::{Command, Output};
 
+use serde_json::{Value, json};
+
+use crate::aws::Server;
+use crate::console::shop::shop;
 use crate::dead::World;
 
 const TABLE: &str = "
@@ -21,6 +25,38 @@ async fn a_key_that_is_none_is_told_before_the_others_are_acted_on() {
     assert!(code == 2 && err.contains("none: the key has no consumer"), "{err}");
     assert_eq!(out, "");
     world.cloud.stop().await;
+}
+
+/// Answers as [`shop`] does, but has an item without attributes, which is no record.
+fn spoilt(request: &str) -> (u16, String) {
+    match request.contains("DynamoDB_20120810.GetItem") && request.contains("order#bad") {
+        true => (200, json!({"Item": {"id": {"S": "order#bad"}}}).to_string()),
+        false => shop(request),
+    }
+}
+
+#[test]
+fn a_store_error_at_one_key_hides_no_act_on_the_others() {
+    let server = Server::start(spoilt);
+    let release = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(["release", "order#o-9", "order#bad", "order#o-7", "--table", "locks", "--yes"]).args(args);
+        let Output { status, stdout, stderr } = command.envs(server.variables()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
+    };
+    let (code, out, err) = release(&["--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    let keys = shown["keys"].as_array().unwrap();
+    let came: Vec<_> =
+        keys.iter().map(|key| (key["record"].as_str().unwrap(), key["outcome"].as_str().unwrap())).collect();
+    assert_eq!(came, [("order#o-9", "done"), ("order#bad", "failed"), ("order#o-7", "refused")], "{shown}");
+    assert!(keys[1]["why"].as_str().is_some_and(|why| !why.is_empty()), "{shown}");
+    assert!(code == Some(2) && err.contains("for 1 of 3 keys, of which order#bad is the first"), "{err}");
+    let (code, out, _) = release(&[]);
+    let lines: Vec<_> = out.lines().collect();
+    assert!(code == Some(2) && lines.len() == 3 && lines[0].contains("may run again"), "{out}");
+    assert!(lines[1].starts_with("order#bad: failed, and nothing was written: "), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use claimant_core::error::Chain;
 use claimant_core::protocol::{Act, OperateDecision, OperateRefusal, Operation, operate};
 use claimant_core::{Error, Fence, OwnerToken, Record, RecordId, Replaced, StoreError};
 
@@ -58,6 +59,11 @@ pub enum Acted {
     },
     /// The write may have applied, and its answer was lost; the key has gone on since. This is the record now.
     Superseded(Option<Box<Record>>),
+    /// The write may have applied: the store gave no answer, for this reason. Doing it again is safe.
+    Unknown {
+        /// Why there was none.
+        why: String,
+    },
 }
 
 impl Keys {
@@ -67,8 +73,7 @@ impl Keys {
     /// Cancel safe: when dropped, the act applied or did not.
     ///
     /// # Errors
-    /// When the store gave no answer, or others write the record all the time. A message that begins with "not known" means that the
-    /// act may have applied; doing it again is safe.
+    /// When the store gave no answer, or others write the record all the time; nothing is written then.
     pub async fn act(&self, order: &Order) -> Result<Acted, Error> {
         let owner = OwnerToken::draw()?;
         // What was written last, with the record before it: its answer may have been lost.
@@ -84,7 +89,7 @@ impl Keys {
                     failed = Some(error);
                     continue;
                 }
-                Err(error) => return Err(in_doubt(error, tried.is_some())),
+                Err(error) => return unanswered(error, tried.is_some()),
             };
             if let Some((before, after)) = tried.take() {
                 match came_of(after.fence, &owner, seen.as_ref()) {
@@ -114,7 +119,7 @@ impl Keys {
             tried = Some((before, after));
         }
         match failed {
-            Some(error) => Err(in_doubt(error, tried.is_some())),
+            Some(error) => unanswered(error, tried.is_some()),
             None => Err(Error::new(format!(
                 "the record changed {ROUNDS_MAX} times while it was to be written: its key is being worked on"
             ))),
@@ -145,9 +150,8 @@ fn came_of(written: Fence, owner: &OwnerToken, seen: Option<&Record>) -> Attempt
     if seen.fence == written || seen.fence.next() == written { Attempt::DidNotApply } else { Attempt::Unknown }
 }
 
-fn in_doubt(error: StoreError, written: bool) -> Error {
-    if written {
-        return Error::new("not known whether it was done, try again: the store gave no answer").caused_by(error);
-    }
-    error.into()
+/// Returns what is known where the store gave no answer, after a write or before any.
+fn unanswered(error: StoreError, written: bool) -> Result<Acted, Error> {
+    let error = Error::from(error);
+    if written { Ok(Acted::Unknown { why: Chain(&error).to_string() }) } else { Err(error) }
 }

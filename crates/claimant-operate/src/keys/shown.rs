@@ -104,6 +104,9 @@ impl Acted {
                 "the answer was lost and the key has gone on since: it is {} now.",
                 record.as_ref().map_or_else(|| "absent".to_owned(), |record| record.status.to_string())
             ),
+            Self::Unknown { why } => {
+                format!("not known whether it was done, try again: the store gave no answer: {why}")
+            }
         }
     }
 
@@ -116,6 +119,7 @@ impl Acted {
             Self::NothingToDo(record) => ("nothing_to_do", Some(record), None),
             Self::Refused { record, .. } => ("refused", record.as_ref(), None),
             Self::Superseded(record) => ("superseded", None, record.as_ref()),
+            Self::Unknown { .. } => ("unknown", None, None),
         };
         let why = match self {
             Self::Refused { why, .. } => Some(match why {
@@ -123,6 +127,7 @@ impl Acted {
                 OperateRefusal::Live { .. } => "live",
                 OperateRefusal::Completed => "completed",
             }),
+            Self::Unknown { why } => Some(why.as_str()),
             _ => None,
         };
         let shown = |record: Option<&Box<Record>>| record.map(|record| record_json(id, record, None));

@@ -287,7 +287,7 @@ async fn an_act_whose_answer_is_lost_is_neither_done_twice_nor_reported_wrongly(
         (Fault::AnswerLost, "done", 1),
         (Fault::AnswerLostAndClaimed, "superseded", 1),
         (Fault::CompletedBefore, "refused", 1),
-        (Fault::Unreachable, "not known whether it was done, try again: the store gave no answer", 6),
+        (Fault::Unreachable, "unknown: no answer", 6),
         (Fault::Denied, "no", 1),
     ] {
         let desk = Arc::new(desk());
@@ -299,6 +299,7 @@ async fn an_act_whose_answer_is_lost_is_neither_done_twice_nor_reported_wrongly(
             Ok(Acted::Done { .. }) => "done".to_owned(),
             Ok(Acted::Superseded(Some(_))) => "superseded".to_owned(),
             Ok(Acted::Refused { why: OperateRefusal::Completed, .. }) => "refused".to_owned(),
+            Ok(Acted::Unknown { why }) => format!("unknown: {why}"),
             Ok(other) => panic!("{other:?}"),
             Err(error) => error.to_string(),
         };
