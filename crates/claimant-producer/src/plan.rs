@@ -1,6 +1,9 @@
 //! Plans which messages are sent next, and in which batch. Pure.
 
 use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::check::{self, BYTES_MAX};
 use crate::error::{SendError, SendErrorKind};
@@ -15,6 +18,23 @@ pub(crate) const REQUESTS_MAX: usize = 8;
 
 /// How often a message is tried.
 pub(crate) const TRIES_MAX: u32 = 5;
+
+/// How long one request may take. A try is two of them where a payload is written first.
+pub(crate) const REQUEST_MAX_MS: u64 = 20_000;
+
+/// The first wait before a message is tried again; then doubling.
+pub(crate) const BACKOFF_BASE_MS: u64 = 100;
+
+/// How long a FIFO queue remembers a deduplication id.
+const DEDUPLICATION_MS: u64 = 300_000;
+
+/// How long after a try that may have sent it a FIFO message is tried again, so that no try makes a second one.
+const AGAIN_MAX: Duration = Duration::from_millis(DEDUPLICATION_MS - 2 * REQUEST_MAX_MS);
+
+// So that one that is tried again each time has all of its tries.
+const _: () = assert!(
+    (TRIES_MAX as u128) * (2 * REQUEST_MAX_MS + (BACKOFF_BASE_MS << TRIES_MAX)) as u128 <= AGAIN_MAX.as_millis()
+);
 
 /// The result of one try.
 #[derive(Debug, Clone)]
@@ -41,8 +61,8 @@ struct Planned {
     tries: u32,
     /// Whether it has a request for itself.
     alone: bool,
-    /// The error of a try that may have sent it.
-    unknown: Option<SendError>,
+    /// The error of the last try that may have sent it, and when the first one began.
+    unknown: Option<(SendError, Instant)>,
     result: Option<Result<Sent, SendError>>,
 }
 
@@ -69,46 +89,74 @@ impl Plan {
         &self.messages[index].message
     }
 
-    /// Returns the batches to send now, by the indexes of their messages; none when all is done.
+    /// Returns the batches to send now, by the indexes of their messages; none when all is done. What may be in the queue comes first, since a
+    /// FIFO queue knows it again only for a while; later it is not sent.
     ///
     /// An ordered group has at most one message in flight: SQS accepts and refuses the messages of a batch one by one, so that of
     /// two in one batch the second could be in the queue without the first.
-    pub(crate) fn next_batches(&self) -> Vec<Vec<usize>> {
+    pub(crate) fn next_batches(&mut self, now: Instant) -> Vec<Vec<usize>> {
+        self.end_late(now);
         let mut batches: Vec<Vec<usize>> = Vec::new();
-        let (mut open, mut open_bytes) = (Vec::new(), 0);
+        // The index of the batch that others may go into, and its bytes.
+        let mut open: Option<(usize, usize)> = None;
         let mut groups = HashSet::new();
-        for (index, planned) in self.messages.iter().enumerate().filter(|(_, planned)| planned.result.is_none()) {
+        // Of an ordered group, only the first one that has no result can be in the queue.
+        for (index, planned) in self.waiting(true).chain(self.waiting(false)) {
             if self.ordered && !groups.insert(planned.message.group.as_deref()) {
                 continue;
             }
             let bytes = planned.message.bytes();
-            if planned.alone {
-                batches.push(vec![index]);
-            } else {
-                if open.len() == BATCH_MAX || open_bytes + bytes > BYTES_MAX {
-                    batches.push(std::mem::take(&mut open));
-                    open_bytes = 0;
-                }
-                open.push(index);
-                open_bytes += bytes;
+            if let Some((at, open_bytes)) = open
+                && !planned.alone
+                && batches[at].len() < BATCH_MAX
+                && open_bytes + bytes <= BYTES_MAX
+            {
+                batches[at].push(index);
+                open = Some((at, open_bytes + bytes));
+                continue;
             }
-            if batches.len() >= REQUESTS_MAX {
-                batches.truncate(REQUESTS_MAX);
-                return batches;
+            if batches.len() == REQUESTS_MAX {
+                break;
             }
+            if !planned.alone {
+                open = Some((batches.len(), bytes));
+            }
+            batches.push(vec![index]);
         }
-        batches.extend((!open.is_empty()).then_some(open));
         batches
     }
 
-    /// Applies the result of one message's try; returns whether to try it again, after a backoff.
-    pub(crate) fn apply(&mut self, index: usize, result: TryResult) -> bool {
+    /// Returns the messages without a result that may be in the queue, or the others, with their indexes.
+    fn waiting(&self, unknown: bool) -> impl Iterator<Item = (usize, &Planned)> {
+        let waits = move |planned: &Planned| planned.result.is_none() && planned.unknown.is_some() == unknown;
+        self.messages.iter().enumerate().filter(move |(_, planned)| waits(planned))
+    }
+
+    /// Ends what may be in a FIFO queue that would not know it again.
+    fn end_late(&mut self, now: Instant) {
+        if !self.ordered {
+            return;
+        }
+        for index in 0..self.messages.len() {
+            let planned = &mut self.messages[index];
+            let is_late = |(_, since): &mut (_, Instant)| now.duration_since(*since) >= AGAIN_MAX;
+            if planned.result.is_none()
+                && let Some((error, _)) = planned.unknown.take_if(is_late)
+            {
+                self.end(index, Err(error));
+            }
+        }
+    }
+
+    /// Applies the result of one message's try, which began at this time; returns whether to try it again, after a backoff.
+    pub(crate) fn apply(&mut self, index: usize, result: TryResult, began: Instant) -> bool {
         let planned = &mut self.messages[index];
         planned.tries += 1;
         if let TryResult::Again(error) = &result
             && error.kind() == SendErrorKind::Unknown
         {
-            planned.unknown = Some(error.clone());
+            let since = planned.unknown.as_ref().map_or(began, |(_, since)| *since);
+            planned.unknown = Some((error.clone(), since));
         }
         let result = match result {
             TryResult::Sent(sent) => Ok(sent),
@@ -119,7 +167,7 @@ impl Plan {
             }
             // What may be in the queue is not said not to be, whatever a later try came to.
             TryResult::Again(error) | TryResult::RequestRefused(error) | TryResult::Refused(error) => {
-                Err(planned.unknown.take().unwrap_or(error))
+                Err(planned.unknown.take().map_or(error, |(unknown, _)| unknown))
             }
         };
         self.end(index, result);
@@ -171,6 +219,7 @@ mod tests {
 
     #[test]
     fn batches_are_full_but_no_larger_than_sqs_takes() {
+        let now = Instant::now();
         let rows: [(&str, bool, &[&[usize]]); 6] = [
             ("", true, &[]),
             ("a/g/1 b/g/1 c/h/1", false, &[&[0, 1, 2]]),
@@ -180,35 +229,37 @@ mod tests {
             ("a/g/1025 b/g/1 c/h/1", true, &[&[2]]),
         ];
         for (messages, ordered, batches) in rows {
-            assert_eq!(plan(messages, ordered).next_batches(), batches, "{messages} {ordered}");
+            assert_eq!(plan(messages, ordered).next_batches(now), batches, "{messages} {ordered}");
         }
         let many: String = (0..95).map(|n| format!("k{n}/g/1 ")).collect();
-        let batches = plan(&many, false).next_batches();
+        let batches = plan(&many, false).next_batches(now);
         assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [BATCH_MAX; REQUESTS_MAX]);
     }
 
     #[test]
     fn a_group_waits_for_its_first_message() {
+        let now = Instant::now();
         let mut plan = plan("a/g/1 b/g/1 c/h/1 d/g/1", true);
         let sent = || TryResult::Sent(Sent { message_id: "m".into(), sequence_number: None });
-        assert!(plan.apply(0, TryResult::Again(error(SendErrorKind::Failed))));
-        assert!(!plan.apply(2, sent()));
-        assert_eq!(plan.next_batches(), [[0]]);
-        plan.apply(0, sent());
-        assert_eq!(plan.next_batches(), [[1]]);
-        plan.apply(1, TryResult::Refused(error(SendErrorKind::Refused)));
-        assert!(plan.next_batches().is_empty());
+        assert!(plan.apply(0, TryResult::Again(error(SendErrorKind::Failed)), now));
+        assert!(!plan.apply(2, sent(), now));
+        assert_eq!(plan.next_batches(now), [[0]]);
+        plan.apply(0, sent(), now);
+        assert_eq!(plan.next_batches(now), [[1]]);
+        plan.apply(1, TryResult::Refused(error(SendErrorKind::Refused)), now);
+        assert!(plan.next_batches(now).is_empty());
         let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
         assert_eq!(kinds, [None, Some(SendErrorKind::Refused), None, Some(SendErrorKind::HeldBack)]);
     }
 
     #[test]
     fn what_may_be_sent_stays_unknown_whatever_comes_later() {
+        let now = Instant::now();
         for last in [SendErrorKind::Failed, SendErrorKind::Refused] {
             let mut plan = plan("a/g/1 b/h/1", false);
-            assert!(plan.apply(0, TryResult::Again(error(SendErrorKind::Unknown))));
+            assert!(plan.apply(0, TryResult::Again(error(SendErrorKind::Unknown)), now));
             for index in 0..2 {
-                assert!(!plan.apply(index, TryResult::Refused(error(last))));
+                assert!(!plan.apply(index, TryResult::Refused(error(last)), now));
             }
             let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
             assert_eq!(kinds, [Some(SendErrorKind::Unknown), Some(last)]);
@@ -217,16 +268,61 @@ mod tests {
 
     #[test]
     fn what_was_refused_together_is_tried_alone_and_tries_end() {
+        let now = Instant::now();
         let mut plan = plan("a/g/1 b/h/1", false);
         for index in [0, 1] {
-            assert!(!plan.apply(index, TryResult::RequestRefused(error(SendErrorKind::Refused))));
+            assert!(!plan.apply(index, TryResult::RequestRefused(error(SendErrorKind::Refused)), now));
         }
-        assert_eq!(plan.next_batches(), [[0], [1]]);
-        plan.apply(0, TryResult::RequestRefused(error(SendErrorKind::Refused)));
-        assert_eq!(plan.next_batches(), [[1]]);
+        assert_eq!(plan.next_batches(now), [[0], [1]]);
+        plan.apply(0, TryResult::RequestRefused(error(SendErrorKind::Refused)), now);
+        assert_eq!(plan.next_batches(now), [[1]]);
         let again: Vec<_> =
-            (1..TRIES_MAX).map(|_| plan.apply(1, TryResult::Again(error(SendErrorKind::Unknown)))).collect();
+            (1..TRIES_MAX).map(|_| plan.apply(1, TryResult::Again(error(SendErrorKind::Unknown)), now)).collect();
         assert_eq!(again, [true, true, true, false]);
-        assert!(plan.next_batches().is_empty());
+        assert!(plan.next_batches(now).is_empty());
+    }
+
+    /// Of 80 messages in eight requests, one gets no answer and all others are refused as a whole.
+    #[test]
+    fn what_may_be_in_the_queue_is_tried_in_each_round() {
+        let now = Instant::now();
+        for unanswered in [0..10, 30..40, 70..80] {
+            let many: String = (0..90).map(|n| format!("k{n}/g{n}/1 ")).collect();
+            let mut plan = plan(&many, true);
+            for index in plan.next_batches(now).concat() {
+                plan.apply(
+                    index,
+                    if unanswered.contains(&index) {
+                        TryResult::Again(error(SendErrorKind::Unknown))
+                    } else {
+                        TryResult::RequestRefused(error(SendErrorKind::Refused))
+                    },
+                    now,
+                );
+            }
+            let batches = plan.next_batches(now);
+            assert_eq!((batches.len(), &batches[0]), (REQUESTS_MAX, &unanswered.collect::<Vec<_>>()));
+        }
+    }
+
+    #[test]
+    fn what_a_fifo_queue_may_have_forgotten_is_not_sent_again() {
+        for (ordered, wanted) in
+            [(true, [Some(SendErrorKind::Unknown), Some(SendErrorKind::HeldBack)]), (false, [None; 2])]
+        {
+            let (mut plan, began) = (plan("a/g/1 b/g/1", ordered), Instant::now());
+            for tries in [0, 1] {
+                let now = began + tries * (AGAIN_MAX - Duration::from_millis(1));
+                assert_eq!(plan.next_batches(now)[0][0], 0, "ordered {ordered}, {tries}");
+                plan.apply(0, TryResult::Again(error(SendErrorKind::Unknown)), now);
+            }
+            let late = plan.next_batches(began + AGAIN_MAX);
+            assert_eq!(late.is_empty(), ordered);
+            for index in late.concat() {
+                plan.apply(index, TryResult::Sent(Sent { message_id: "m".into(), sequence_number: None }), began);
+            }
+            let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
+            assert_eq!(kinds, wanted);
+        }
     }
 }

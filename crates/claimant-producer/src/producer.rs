@@ -16,26 +16,16 @@ use aws_sdk_sqs::types::{
 use claimant_core::error::Chain;
 use claimant_core::{AttributeValue, Error, PayloadSink, SendSpan, Spans, Variables};
 use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{SendError, SendErrorKind};
 use crate::large::LargePayloads;
 use crate::outgoing::Outgoing;
-use crate::plan::{Plan, TRIES_MAX, TryResult};
+use crate::plan::{BACKOFF_BASE_MS, Plan, REQUEST_MAX_MS, TRIES_MAX, TryResult};
 use crate::sent::Sent;
 
 /// How long one request may take, the SDK's own retries included.
-const REQUEST_MAX_MS: u64 = 20_000;
 const REQUEST_MAX: Duration = Duration::from_millis(REQUEST_MAX_MS);
-
-/// The first wait before a message is tried again; then doubling.
-const BACKOFF_BASE_MS: u64 = 100;
-
-/// How long a FIFO queue remembers a deduplication id.
-const DEDUPLICATION_MS: u64 = 300_000;
-
-// So that no retry of a FIFO message makes a second one, its payload written each time.
-const _: () = assert!(TRIES_MAX as u64 * (2 * REQUEST_MAX_MS + (BACKOFF_BASE_MS << TRIES_MAX)) < DEDUPLICATION_MS);
 
 /// Sends messages to one queue. Cheap to clone.
 #[derive(Clone)]
@@ -111,7 +101,7 @@ impl Producer {
     /// Sends messages, up to ten and 1 MiB in a request and eight requests at once: one result for each, in their order.
     ///
     /// A message that SQS fails to accept is tried five times in all, with a backoff; a request without an answer is sent again with
-    /// the same ids. A message that SQS refuses is not tried again, and fails alone. On a FIFO queue, groups stay in their order: a
+    /// the same ids, to a FIFO queue only while it knows them. A message that SQS refuses is not tried again, and fails alone. On a FIFO queue, groups stay in their order: a
     /// message goes out when SQS has confirmed the one before it in its group, so a long group takes a request for each
     /// message, and what follows one that was not sent is held back.
     ///
@@ -144,14 +134,15 @@ impl Producer {
     async fn send_planned(&self, mut plan: Plan) -> Vec<Result<Sent, SendError>> {
         let mut failures = 0;
         loop {
-            let batches = plan.next_batches();
+            let now = Instant::now();
+            let batches = plan.next_batches(now);
             if batches.is_empty() {
                 return plan.results();
             }
             let tries = join_all(batches.iter().map(|indexes| self.try_batch(&plan, indexes))).await;
             let mut again = false;
             for (index, tried) in batches.iter().flatten().zip(tries.into_iter().flatten()) {
-                again |= plan.apply(*index, tried);
+                again |= plan.apply(*index, tried, now);
             }
             failures = if again { failures + 1 } else { 0 };
             if again {
