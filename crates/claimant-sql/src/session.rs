@@ -35,13 +35,14 @@ pub(crate) fn pool_options<DB: Database>() -> PoolOptions<DB> {
                 if meta.idle_for < Duration::from_millis(TEST_AFTER_IDLE_MS) {
                     return Ok(true);
                 }
-                Ok(is_alive(connection).await)
+                Ok(is_alive(connection, Duration::MAX).await)
             })
         })
 }
 
-async fn is_alive(connection: &mut impl Connection) -> bool {
-    let tried = timeout(Duration::from_millis(TEST_MAX_MS), connection.ping()).await;
+/// Returns whether a connection answers within this time, or within that of a test.
+async fn is_alive(connection: &mut impl Connection, within: Duration) -> bool {
+    let tried = timeout(within.min(Duration::from_millis(TEST_MAX_MS)), connection.ping()).await;
     tried.is_ok_and(|answer| answer.is_ok())
 }
 
@@ -70,7 +71,9 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
                 Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => return Err(no_connection(pool, left)),
                 Ok(Err(error)) => return Err(SqlError::of::<D>("connecting to the database", &error, &RECORDS)),
             };
-            if !budget.has_failed() || is_alive(&mut *connection).await {
+            // Without time left no statement is sent on it: it goes back as it is.
+            let untested = !budget.has_failed() || budget.left().is_zero();
+            if untested || is_alive(&mut *connection, budget.left()).await {
                 return Ok(Self {
                     connection: Some(connection),
                     under_way: false,
