@@ -155,11 +155,18 @@ impl Way<'_> {
 
     /// Ends it: what is under way is written, and what is held of the limit is free for others.
     pub(crate) async fn end(self) {
-        if let Some(passage) = self.passage {
-            passage.end().await;
-        }
-        if let Some(line) = self.line {
-            line.end().await;
-        }
+        let Self { passage, line, .. } = self;
+        let passage = async {
+            if let Some(passage) = passage {
+                passage.end().await;
+            }
+        };
+        let line = async {
+            if let Some(line) = line {
+                line.end().await;
+            }
+        };
+        // At once: the store of one may be silent.
+        tokio::join!(passage, line);
     }
 }

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `inbox`, `operate`, `status` | [`Inbox`]: opens it; what operators do with it |
 //! | `intake`, `pending`, `offer` | a consumer whose store is the inbox; what is stored of a message; the statement that stores it |
-//! | `worker`, `run` | [`Worker`]: its settings; when it polls for messages, and how many it takes |
+//! | `worker`, `run`, `summary` | [`Worker`]: its settings; when it polls for messages, and how many it takes; what it did |
 //! | `downstream` | the breaker and the limit of what handlers call |
 //! | `attempt`, `handlers`, `context` | one attempt, from its transaction to its end; handlers by event type; their context |
 //! | `rows` | every statement of the worker, and how the order is kept |
@@ -112,6 +112,7 @@ mod pending;
 mod rows;
 mod run;
 mod status;
+mod summary;
 mod transaction;
 mod values;
 mod worker;
@@ -120,7 +121,7 @@ pub use claimant_sql::Settings;
 pub use context::InboxContext;
 pub use inbox::Inbox;
 pub use operate::{Counts, Entry, EntryTimes};
-pub use run::{Limits, Summary};
 pub use status::{EntryStatus, StateChange};
+pub use summary::{Limits, Summary};
 pub use transaction::Transaction;
 pub use worker::{AfterDeath, Worker};

@@ -1,5 +1,7 @@
 //! Every limit of the inbox, named, with its unit last.
 
+use claimant_core::limits::CANCEL_GRACE_MS;
+
 /// The longest event type, in bytes.
 pub const EVENT_TYPE_MAX_BYTES: usize = 128;
 
@@ -24,8 +26,9 @@ pub const POLL_MAX_MS: u64 = 3_600_000;
 /// The longest delay that a handler can ask for: ten years. A row waits in its table, which hides nothing.
 pub const AFTER_MAX_S: u64 = 10 * 365 * 86_400;
 
-/// The longest that an attempt takes beside its handler: its message is taken, and its transaction begins and ends.
-pub(crate) const AROUND_ATTEMPT_MAX_MS: u64 = 2 * BEGIN_MAX_MS + 2 * STATEMENT_MAX_MS;
+/// The longest that an attempt takes beside its handler's timeout: its message is taken, its transaction begins, its handler is cancelled, and
+/// its transaction ends.
+pub(crate) const AROUND_ATTEMPT_MAX_MS: u64 = 2 * BEGIN_MAX_MS + CANCEL_GRACE_MS + 2 * STATEMENT_MAX_MS;
 
 /// The longest that a first statement may take, which may have to open a connection.
 pub(crate) const BEGIN_MAX_MS: u64 = 5_000;

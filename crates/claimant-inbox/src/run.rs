@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claimant_core::{Error, StoreError};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::attempt::{Attempt, AttemptOutcome};
 use crate::downstream::Way;
@@ -15,55 +15,15 @@ use crate::error;
 use crate::limits::{AROUND_ATTEMPT_MAX_MS, GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, TakeAnswer, TakeQuery};
+use crate::summary::{Limits, Summary};
 use crate::worker::{Shared, Worker};
 
-/// How much one [`run_once`](Worker::run_once) processes.
+/// Until when a worker runs that ends when nothing is due.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    within: Duration,
-    messages: u64,
-}
-
-impl Limits {
-    /// Limits the time: a function's remaining time, less what it needs for itself.
-    #[must_use]
-    pub const fn within(time: Duration) -> Self {
-        Self { within: time, messages: u64::MAX }
-    }
-
-    /// Limits the number of messages as well.
-    #[must_use]
-    pub const fn messages(self, messages: u64) -> Self {
-        Self { messages, ..self }
-    }
-}
-
-/// What a worker did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
-    /// Messages whose handler's work is committed.
-    pub done: u64,
-    /// Attempts that failed; their messages are tried again later.
-    pub failed: u64,
-    /// Messages that are dead: an operator decides.
-    pub dead: u64,
-    /// Attempts at which no handler ran: another worker had the message, or no transaction could begin.
-    pub not_started: u64,
-    /// Attempts whose end is not known, since the database gave no answer: their messages are done, or due again.
-    pub unknown: u64,
-}
-
-impl Summary {
-    fn count(&mut self, ended: AttemptOutcome) {
-        let count = match ended {
-            AttemptOutcome::Done => &mut self.done,
-            AttemptOutcome::Failed => &mut self.failed,
-            AttemptOutcome::Dead => &mut self.dead,
-            AttemptOutcome::NotStarted => &mut self.not_started,
-            AttemptOutcome::Unknown => &mut self.unknown,
-        };
-        *count += 1;
-    }
+struct Deadlines {
+    /// When the last attempt may begin.
+    begin_by: Instant,
+    return_by: Instant,
 }
 
 /// The state of a running worker.
@@ -74,8 +34,8 @@ struct WorkerLoop<'a> {
     summary: Summary,
     /// How many messages may still be taken.
     rest: u64,
-    /// When the last attempt may begin, where the worker ends when nothing is due.
-    until: Option<Instant>,
+    /// Set where the worker ends when nothing is due.
+    deadlines: Option<Deadlines>,
     next_take: Instant,
     window: u32,
     /// A message whose last attempt ended its worker is due: it is tried alone, so that it ends no others.
@@ -86,7 +46,8 @@ struct WorkerLoop<'a> {
 
 impl Worker {
     /// Processes due messages until there are none or a limit is reached: for a function that runs on a schedule. Returns in time:
-    /// an attempt begins only while a handler's whole timeout is left, and the time to write its end.
+    /// an attempt begins only while a handler's whole timeout is left, and the time to write its end. What a silent store keeps of a
+    /// [limit](Self::limit) or a [breaker](Self::breaker) by then is free again when its lease ends.
     ///
     /// Does not wait for what is due later. Needs a Tokio runtime; handlers are its tasks. Cancel safe: dropping the future
     /// cancels the handlers and rolls back their work; their attempts count.
@@ -107,8 +68,9 @@ impl Worker {
                 needed.as_millis()
             )));
         }
-        let until = end_of(limits.within - needed);
-        WorkerLoop::new(worker, &shared, limits.messages, Some(until)).work(pending()).await
+        let begin_by = end_of(limits.within - needed);
+        let deadlines = Deadlines { begin_by, return_by: begin_by + needed };
+        WorkerLoop::new(worker, &shared, limits.messages, Some(deadlines)).work(pending()).await
     }
 
     /// Processes messages until `shutdown` is ready; then takes no more, waits for those in flight to end, each within its
@@ -124,15 +86,15 @@ impl Worker {
 }
 
 impl<'a> WorkerLoop<'a> {
-    /// Returns a worker that ends when nothing is due, where the last attempt may begin at some time.
-    fn new(worker: Arc<Worker>, shared: &'a Shared, rest: u64, until: Option<Instant>) -> Self {
+    /// Returns a worker that ends when nothing is due, where it has deadlines.
+    fn new(worker: Arc<Worker>, shared: &'a Shared, rest: u64, deadlines: Option<Deadlines>) -> Self {
         Self {
             worker,
             way: shared.downstream.way(),
             in_flight: JoinSet::new(),
             summary: Summary::default(),
             rest,
-            until,
+            deadlines,
             next_take: Instant::now(),
             window: WINDOW_SPARE,
             suspects: false,
@@ -145,7 +107,7 @@ impl<'a> WorkerLoop<'a> {
         let mut open = true;
         let mut broken = None;
         loop {
-            open &= self.rest > 0 && self.until.is_none_or(|until| Instant::now() < until);
+            open &= self.rest > 0 && self.deadlines.is_none_or(|deadlines| Instant::now() < deadlines.begin_by);
             open &= !self.is_held_back();
             if self.way.go_on(open.then(|| self.room())) {
                 self.next_take = Instant::now();
@@ -171,7 +133,11 @@ impl<'a> WorkerLoop<'a> {
                 () = &mut shutdown, if open => open = false,
             }
         }
-        self.way.end().await;
+        match self.deadlines {
+            // What is not written or let go by then ends with its lease.
+            Some(Deadlines { return_by, .. }) => _ = timeout_at(return_by, self.way.end()).await,
+            None => self.way.end().await,
+        }
         let Some(error) = broken.map(Error::from) else { return Ok(self.summary) };
         let what = format!("the inbox of {} cannot be processed", self.worker.consumer);
         Err(Error::new(what).of_kind(error.kind()).caused_by(error))
@@ -179,7 +145,7 @@ impl<'a> WorkerLoop<'a> {
 
     /// Returns whether it ends when nothing is due.
     fn once(&self) -> bool {
-        self.until.is_some()
+        self.deadlines.is_some()
     }
 
     /// Waits where the breaker is open. Returns whether a run that ends when nothing is due ends for that: its messages are safe, and the next
@@ -215,8 +181,8 @@ impl<'a> WorkerLoop<'a> {
     /// Returns when there may be something to be done.
     fn wake_at(&self, open: bool) -> Option<Instant> {
         let next_take = Some(self.next_take).filter(|_| open && self.has_room() && !(self.once() && self.idle));
-        let until = self.until.filter(|_| open);
-        [next_take, until, self.way.wake_at()].into_iter().flatten().min()
+        let begin_by = self.deadlines.map(|deadlines| deadlines.begin_by).filter(|_| open);
+        [next_take, begin_by, self.way.wake_at()].into_iter().flatten().min()
     }
 
     /// Handles the end of an attempt: its slot is free, and another message of its group may be due.
@@ -294,5 +260,65 @@ impl<'a> WorkerLoop<'a> {
             self.window = looked_at.saturating_mul(4).min(WINDOW_MAX);
         }
         Ok(parked > 0 || self.window > looked_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
+    use claimant_core::{
+        Call, Claim, ClaimAnswer, HandlerError, Limit, Record, RecordId, Renewed, Settled, Store, StoreFuture,
+        TransactionGuard,
+    };
+    use sqlx::PgPool;
+    use sqlx::postgres::PgConnectOptions;
+
+    use super::*;
+    use crate::context::InboxContext;
+    use crate::transaction::Transaction;
+
+    /// A store that gives no answer.
+    struct Silent;
+
+    impl Store for Silent {
+        fn claim<'a>(&'a self, _: &'a ClaimRequest, _: Call<'a>) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+            Box::pin(pending())
+        }
+
+        fn renew<'a>(
+            &'a self,
+            _: &'a mut Claim,
+            _: Renewal,
+            _: Call<'a>,
+        ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+            Box::pin(pending())
+        }
+
+        fn settle<'a>(&'a self, _: Claim, _: &'a Settlement, _: Call<'a>) -> StoreFuture<'a, Settled> {
+            Box::pin(pending())
+        }
+
+        fn get<'a>(&'a self, _: &'a RecordId, _: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+            Box::pin(pending())
+        }
+    }
+
+    async fn handler(_: u64, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_returns_in_its_time_where_the_store_of_its_limit_is_silent() {
+        let pool = PgPool::connect_lazy_with(PgConnectOptions::new());
+        let worker = Worker::new(pool, "orders".to_owned()).on("ok", handler);
+        let worker = worker.limit(Limit::new("mail").per_second(1), Silent).checked().expect("it can run");
+        let (shared, begun) = (Arc::clone(&worker.shared), Instant::now());
+        let deadlines = Deadlines { begin_by: begun, return_by: begun + Duration::from_secs(1) };
+        let mut run = WorkerLoop::new(worker, &shared, u64::MAX, Some(deadlines));
+        // It has asked for a slot.
+        run.way.found(1);
+        run.way.go_on(Some(1));
+        assert_eq!(run.work(pending()).await.expect("nothing failed"), Summary::default());
+        assert_eq!(begun.elapsed(), Duration::from_secs(1));
     }
 }
