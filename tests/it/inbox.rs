@@ -7,4 +7,5 @@ mod intake;
 mod limit;
 mod operate;
 mod order;
+mod retried;
 mod world;

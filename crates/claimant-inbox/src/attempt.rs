@@ -40,7 +40,7 @@ pub(crate) enum AttemptOutcome {
     Failed,
     /// The row waits for an operator's decision.
     Dead,
-    /// Another worker had the row, or no transaction could begin; no handler ran.
+    /// Another worker had the row, an earlier one of its group was open again, or no transaction could begin; no handler ran.
     NotStarted,
     /// The server gave no answer. The row is in the state of the last committed write: done, or due again after its backoff.
     Unknown,
@@ -94,8 +94,8 @@ impl Worker {
         let LockedRow { transaction, number } = match self.lock_row(taken).await {
             Ok(Some(held)) => held,
             Ok(None) => {
-                let error = StoreError::new(StoreErrorKind::Throttled, "another worker has locked its row");
-                return self.give_back(taken, &error).await;
+                let why = "an earlier message of its group is to be processed first, or another worker has its row";
+                return self.give_back(taken, &StoreError::new(StoreErrorKind::Throttled, why)).await;
             }
             Err(error) => return self.give_back(taken, &error).await,
         };
@@ -143,12 +143,12 @@ impl Worker {
         }
     }
 
-    /// Locks the row in a transaction of its own. Returns `None` if it is locked, by a statement of this worker or another one
-    /// that takes rows, or if the row is no longer this attempt's; giving the attempt back then writes nothing.
+    /// Locks the row in a transaction of its own. Returns `None` if an earlier one of its group is open again, or if the row is no longer this
+    /// attempt's, where giving it back writes nothing.
     async fn lock_row(&self, taken: &Taken) -> Result<Option<LockedRow>, StoreError> {
         let until = end_of(BEGIN_MAX);
         let within = self.shared.downstream.turn_max() + self.timeout + SERVER_GRACE;
-        let mut transaction = transaction::begin(&self.pool, within, until).await?;
+        let mut transaction = transaction::begin(&self.pool, taken.group_lock, within, until).await?;
         let lock = rows::lock(taken.id, taken.fence);
         let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;
         match rows.first() {

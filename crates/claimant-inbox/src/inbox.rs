@@ -183,7 +183,7 @@ impl Inbox {
         let until = end_of(within);
         let begun = timeout_at(until, self.pool.begin()).await.map_err(|_| error::no_answer(OPERATION))?;
         let mut own = begun.map_err(|error| error::explain(OPERATION, &error))?;
-        transaction::rows(&mut own, until, OPERATION, operate::hold_group(id)).await?;
+        transaction::rows(&mut own, until, OPERATION, rows::hold_group(id)).await?;
         let rows = transaction::rows(&mut own, until, OPERATION, operate::retry(id, now)).await?;
         transaction::commit(own, until).await?;
         Ok(StateChange::of(!rows.is_empty()))

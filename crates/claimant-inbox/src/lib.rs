@@ -68,6 +68,9 @@
 //! A dead one blocks its group until an operator decides, unless the worker says otherwise ([`AfterDeath`]). Other
 //! messages are taken oldest first, and end in any order.
 //!
+//! A dead one that is retried is an earlier one again: what was taken of its group and has not begun is given back. To know of each other, the
+//! retry takes an advisory lock of the group, which attempts share from their `BEGIN` on, in the same message to the server.
+//!
 //! # Time
 //!
 //! All times come from the caller, as everywhere in claimant. If clocks differ, messages are begun that much

@@ -27,10 +27,6 @@ const DEAD: &str = concat!(entry!(), "status = 'DEAD' AND consumer = $1 AND id >
 
 const GET: &str = concat!(entry!(), "id = $1");
 
-/// Locks what is open of its group, in the order of ids: an attempt in flight has its row locked.
-const HOLD_GROUP: &str = "SELECT e.id FROM claimant_inbox e JOIN claimant_inbox d ON e.consumer = d.consumer \
-    AND e.group_name = d.group_name WHERE d.id = $1 AND e.open ORDER BY e.id FOR UPDATE OF e";
-
 /// The error stays: it says why the message was dead.
 const RETRY: &str = "UPDATE claimant_inbox SET status = 'PENDING', open = true, waiting = false, cut_off = false, \
     attempts = 0, next_attempt_at = $2, updated_at = $2, finished_at = NULL WHERE id = $1 AND status = 'DEAD' RETURNING id";
@@ -153,10 +149,6 @@ pub(crate) fn dead(consumer: &str, after: i64, most: u32) -> Statement<'_> {
 
 pub(crate) fn get<'q>(id: i64) -> Statement<'q> {
     query(GET).bind(id)
-}
-
-pub(crate) fn hold_group<'q>(id: i64) -> Statement<'q> {
-    query(HOLD_GROUP).bind(id)
 }
 
 pub(crate) fn retry<'q>(id: i64, now: Timestamp) -> Statement<'q> {

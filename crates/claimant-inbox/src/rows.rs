@@ -1,8 +1,11 @@
 //! Every statement of the worker: takes rows, and writes how their attempts end.
 //!
-//! An open row keeps later rows of its group from being taken; that alone keeps the order. `waiting` only makes taking rows
-//! cheaper: it is set on a row while its predecessor is open and not locked by a worker, and cleared by the transaction that
-//! closes the predecessor. So no row is forgotten, whenever a worker dies.
+//! An open row keeps later rows of its group from being taken; that alone keeps the order, as long as rows are only closed. One that an
+//! operator retries opens again, and later ones may be taken by then, or come at that moment. So each attempt shares a lock of its group from
+//! the beginning of its transaction, which a retry has for itself until it is committed, and then looks once more for an earlier open row.
+//!
+//! `waiting` only makes taking rows cheaper: it is set on a row while its predecessor is open and not locked by a worker, and cleared by the
+//! transaction that closes the predecessor. So no row is forgotten, whenever a worker dies.
 
 use claimant_core::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS};
 use claimant_core::{MessageId, StoreError, Timestamp};
@@ -26,6 +29,8 @@ pub(crate) struct Taken {
     pub(crate) message_id: MessageId,
     pub(crate) message: MessageRow,
     pub(crate) received_at: Timestamp,
+    /// The number of its group's lock, if it has a group.
+    pub(crate) group_lock: Option<i64>,
 }
 
 /// What a [`TakeQuery`] returned.
@@ -52,9 +57,18 @@ pub(crate) struct TakeQuery<'a> {
     pub(crate) suspects: bool,
 }
 
+/// The number of the lock of a row's group: an advisory one, since nothing is written under it. Two groups with the same number only wait
+/// for each other's retries.
+macro_rules! group_lock {
+    ($row:literal) => {
+        concat!("hashtextextended(", $row, ".consumer || encode(", $row, ".group_name, 'hex'), 0)")
+    };
+}
+
 /// Counts the attempt, and makes the row due again after the backoff, in case its end is never written. Another worker
 /// that reads the same row finds it locked, or not due.
-const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FROM claimant_inbox \
+const TAKE: &str = concat!(
+    "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FROM claimant_inbox \
     WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
     ORDER BY next_attempt_at, id LIMIT $3), \
     heads AS MATERIALIZED (SELECT d.id, d.cut_off FROM due d WHERE d.group_name IS NULL OR (SELECT e.id \
@@ -68,8 +82,10 @@ const TAKE: &str = "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FRO
     taken AS (UPDATE claimant_inbox i SET attempts = i.attempts + 1, fence = i.fence + 1, cut_off = true, updated_at = $2, \
     next_attempt_at = $2 + least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint \
     FROM locked WHERE i.id = locked.id RETURNING i.*) \
-    SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.* \
-    FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id";
+    SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.*, ",
+    group_lock!("t"),
+    " AS group_lock FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id"
+);
 
 /// Marks due rows that wait for a predecessor as waiting. The predecessor is locked meanwhile, so that no transaction that
 /// closes it can have read its successors before.
@@ -84,9 +100,20 @@ const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claiman
     parked AS (UPDATE claimant_inbox i SET waiting = true FROM behind b JOIN held h ON h.id = b.before \
     WHERE i.id = b.id AND i.status = 'PENDING' AND NOT i.waiting RETURNING 1) SELECT count(*) AS rows FROM parked";
 
-/// Locks a row for its attempt, until the transaction ends.
-const LOCK: &str = "SELECT txid_current() AS transaction FROM claimant_inbox \
-    WHERE id = $1 AND fence = $2 AND status = 'PENDING' FOR UPDATE";
+/// Locks a row for its attempt, until the transaction ends, unless an earlier one of its group is open or being opened: its transaction has to
+/// share the lock of the group, so that none is opened from when this statement begins.
+const LOCK: &str = "SELECT txid_current() AS transaction FROM claimant_inbox i \
+    WHERE i.id = $1 AND i.fence = $2 AND i.status = 'PENDING' \
+    AND (i.group_name IS NULL OR current_setting('claimant.shares', true) = 'true') AND (SELECT e.id FROM claimant_inbox e \
+    WHERE e.consumer = i.consumer AND e.group_name = i.group_name AND e.group_name IS NOT NULL AND e.open AND e.id < i.id \
+    ORDER BY e.id LIMIT 1) IS NULL FOR UPDATE";
+
+/// Takes the lock of a row's group for this transaction alone: waits for an attempt in flight, up to the lock timeout.
+const HOLD_GROUP: &str = concat!(
+    "SELECT pg_advisory_xact_lock(",
+    group_lock!("i"),
+    ") FROM claimant_inbox i WHERE i.id = $1 AND i.group_name IS NOT NULL"
+);
 
 /// Locks a row that is ended without an attempt: waits for an attempt in flight, up to the lock timeout.
 const HOLD: &str = "SELECT id FROM claimant_inbox WHERE id = $1 FOR UPDATE";
@@ -130,6 +157,10 @@ pub(crate) fn lock<'q>(id: i64, fence: u64) -> Statement<'q> {
 
 pub(crate) fn hold<'q>(id: i64) -> Statement<'q> {
     query(HOLD).bind(id)
+}
+
+pub(crate) fn hold_group<'q>(id: i64) -> Statement<'q> {
+    query(HOLD_GROUP).bind(id)
 }
 
 /// How a row ends.
@@ -229,5 +260,6 @@ fn read(row: &PgRow) -> Result<Taken, StoreError> {
             trace: optional_text(row, "trace")?,
         },
         received_at: timestamp(row, "received_at")?,
+        group_lock: column(row, "group_lock")?,
     })
 }

@@ -35,7 +35,8 @@ pub struct Summary {
     pub failed: u64,
     /// Messages that are dead: an operator decides.
     pub dead: u64,
-    /// Attempts at which no handler ran: another worker had the message, or no transaction could begin.
+    /// Attempts at which no handler ran: another worker had the message, an earlier one of its group was retried, or no transaction could
+    /// begin.
     pub not_started: u64,
     /// Attempts whose end is not known, since the database gave no answer: their messages are done, or due again.
     pub unknown: u64,

@@ -19,12 +19,22 @@ use crate::link::Statement;
 /// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.
 pub type Transaction = PgTransaction<'static>;
 
-/// Begins a transaction; the server ends it if one of its statements, or the wait for the next one, takes longer than `within`.
-pub(crate) async fn begin(pool: &PgPool, within: Duration, until: Instant) -> Result<Transaction, StoreError> {
+/// Begins a transaction that shares the lock with this number, unless another one has it for itself: the setting `claimant.shares` says whether
+/// it does. The server ends it if one of its statements, or the wait for the next one, takes longer than `within`.
+pub(crate) async fn begin(
+    pool: &PgPool,
+    shares: Option<i64>,
+    within: Duration,
+    until: Instant,
+) -> Result<Transaction, StoreError> {
     const OPERATION: &str = "beginning a transaction";
+    // In the same message, so that it takes no round trip. It neither waits nor fails: sqlx leaves a transaction open whose beginning failed.
+    let share = shares.map_or_else(String::new, |number| {
+        format!("; SELECT set_config('claimant.shares', pg_try_advisory_xact_lock_shared('{number}')::text, true)")
+    });
     let begin = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {0}; \
-         SET LOCAL idle_in_transaction_session_timeout = {0}",
+         SET LOCAL idle_in_transaction_session_timeout = {0}{share}",
         within.as_millis()
     );
     // Only numbers are inserted.
