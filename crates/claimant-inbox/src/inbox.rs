@@ -77,12 +77,13 @@ impl Inbox {
     }
 
     /// Opens an inbox whose connections are tested, within a time limit, when they return to the pool. Otherwise a connection to
-    /// a lost host would occupy the pool until the operating system gives up, a quarter of an hour later.
+    /// a lost host would occupy the pool until the operating system gives up, a quarter of an hour later, and what is stored on one with an
+    /// open transaction would not be committed.
     fn opened(pool: &PgPool) -> Self {
         let options = pool.options().clone().after_release(|connection: &mut PgConnection, _| {
             Box::pin(async move {
-                let tried = timeout(Duration::from_millis(STATEMENT_MAX_MS), connection.ping()).await;
-                tried.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(|()| true)
+                let tried = timeout(Duration::from_millis(STATEMENT_MAX_MS), is_at_rest(connection)).await;
+                tried.unwrap_or(Err(sqlx::Error::PoolTimedOut))
             })
         });
         Self::new(options.connect_lazy_with(pool.connect_options().as_ref().clone()))
@@ -213,6 +214,16 @@ impl Inbox {
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox").field("connections", &self.pool.size()).finish_non_exhaustive()
+    }
+}
+
+/// Returns whether no transaction is open on a connection: sqlx leaves one open whose beginning was cut off.
+async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    // An empty query begins nothing, which sqlx notices unless there is one already.
+    match connection.begin_with("").await {
+        Ok(_) => Ok(false),
+        Err(sqlx::Error::BeginFailed) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use claimant::{HandlerError, TransactionGuard};
 use claimant_inbox::{Inbox, InboxContext, Limits, Summary, Transaction, Worker};
+use sqlx::Executor as _;
 use tokio::sync::Notify;
 
 use super::world::{ATTEMPTS, LATER, Work, World, affect, run};
@@ -40,6 +41,18 @@ async fn run_until_done(world: &World, worker: &Worker) -> u32 {
         world.clock.advance(LATER);
     }
     panic!("it is not done after 100 rounds");
+}
+
+/// As when its beginning was cut off: sqlx knows nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_message_is_stored_though_a_connection_came_back_with_an_open_transaction() {
+    let world = World::start(1).await;
+    let mut own = world.inbox.pool().acquire().await.unwrap();
+    own.execute("BEGIN").await.unwrap();
+    drop(own);
+    world.put(&["ok"]).await;
+    assert_eq!(world.state("ok").await.0, "PENDING");
 }
 
 /// Taking, its commit, the effect, the end of the row, and the commit of both.
