@@ -50,22 +50,23 @@ test-cloud: test-storm
 test-it test-rest test-lambda test-functions: test-cloud
 endif
 
-# All that the tests below run, in one build: what they then ask cargo for is there.
+# All that the tests below run, in one build: what they then ask cargo for is there. --all-targets, --lib and --bins would build a test
+# program for targets without tests, too.
 tests:
-	cargo build --workspace --locked --all-targets
+	cargo test --workspace --locked --no-run
 
 # The integration tests, with the servers that they start. Always of the whole workspace: with -p, the SDKs would be built again for
 # fewer features. These tests wait more than they compute: more at once than there are cores.
 test-it:
-	RUST_TEST_THREADS=5 cargo test --workspace --locked --test it -- --include-ignored --skip cloud:: --skip lambda_round
+	RUST_TEST_THREADS=5 cargo test --workspace --locked --test it -- --ignored --skip cloud:: --skip lambda_round
 
 # The project's functions in the local cloud.
 test-cloud:
-	cargo test --workspace --locked --test it -- --include-ignored cloud::
+	cargo test --workspace --locked --test it -- --ignored cloud::
 
-# All other tests that need nothing but the machine: of the names of test targets, only `it` begins with an i.
+# All tests that need nothing but the machine.
 test-rest:
-	cargo test --workspace --locked --lib --bins --test '[!i]*'
+	cargo test --workspace --locked --tests
 
 # The examples in doc comments.
 test-doc:
@@ -81,6 +82,7 @@ test-seeds:
 	nice cargo test --workspace --locked --test simulation -- --ignored
 
 test-storm:
+	cargo build --workspace --locked --bin claimant-storm
 	$(BUILT)/debug/claimant-storm --seconds 15
 
 # It copies the directory of the build, so no other build may change that meanwhile.

@@ -36,9 +36,6 @@ const DYNAMODB: About = About {
     failover: "nothing within a Region, where a write that was answered is in two zones; in a global table, what had not reached the other Region",
 };
 
-/// No server of its own: what is found must be what one table has.
-const TABLES: About = About { name: "DynamoDB in three tables (embedded)", ..EMBEDDED };
-
 const REDIS: About = About {
     name: "Redis",
     transactions: "no",
@@ -63,62 +60,52 @@ async fn memory_keeps_the_contract() {
     contract::check_records(Arc::new(MemoryStore::new())).await;
 }
 
-async fn lock_table_keeps_the_contract(about: &About, dynamodb: DynamoDb) {
+/// Holds it to the contract, and to the outcomes in these ways of claiming: in batches or not.
+async fn lock_table_keeps_the_contract(about: &About, dynamodb: DynamoDb, ways: &[bool]) {
     let table = dynamodb.lock_table("contract").await;
-    table_keeps_the_contract(about, table).await;
-}
-
-async fn table_keeps_the_contract(about: &About, table: LockTable) {
     // First, while the table is short: each list reads all of it. With what other checks leave, it is read below.
     contract::check_records(Arc::new(table.clone())).await;
     stores::check(about, Arc::new(table.clone())).await;
-    // Both ways of claiming, in real time: handlers that hang cost a few seconds.
-    for batched in [true, false] {
+    // In real time: handlers that hang cost a few seconds.
+    for batched in ways {
         // A request for each claim: which of them one call gets is then decided by when their answers come.
         let apart: fn(&outcomes::Case) -> bool = |case| case.calls.is_none();
-        let applies = if batched { |_: &outcomes::Case| true } else { apart };
-        let cases = outcomes::check_where(Arc::new(table.clone().batched(batched)), INVOCATION, applies).await;
+        let applies = if *batched { |_: &outcomes::Case| true } else { apart };
+        let cases = outcomes::check_where(Arc::new(table.clone().batched(*batched)), INVOCATION, applies).await;
         println!("{cases} cases, batched {batched}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lock_table_on_the_embedded_dynamodb() {
-    lock_table_keeps_the_contract(&EMBEDDED, DynamoDb::embedded().await).await;
+    lock_table_keeps_the_contract(&EMBEDDED, DynamoDb::embedded().await, &[true, false]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn lock_table_on_dynamodb_local() {
-    lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local()).await;
+    lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local(), &[true]).await;
 }
 
 fn three_tables(of: &str) -> Tables {
     Tables::new((1..=3).map(|number| format!("{of}-{number}"))).unwrap()
 }
 
-/// On the embedded DynamoDB alone: which table a record is in is decided before a request, and that this one answers as DynamoDB Local
-/// does is held in `agreement`.
+/// Of three tables, with one before: records are looked for there, too, and there is none, so the answers are the same. On the embedded
+/// DynamoDB alone: which table a record is in is decided before a request, and that this one answers as DynamoDB Local does is held in
+/// `agreement`.
 #[tokio::test(flavor = "multi_thread")]
-async fn lock_table_of_three_on_the_embedded_dynamodb() {
+async fn lock_table_of_three_and_one_before_on_the_embedded_dynamodb() {
     let dynamodb = DynamoDb::embedded().await;
+    dynamodb.lock_table("old").await;
     let tables = three_tables("contract");
-    let table = dynamodb.lock_table(tables.clone()).await;
-    table_keeps_the_contract(&TABLES, table).await;
+    let table = Arc::new(dynamodb.lock_table(tables.clone()).await.before("old"));
+    println!("{}", contract::check_records(table.clone()).await);
+    println!("{}", contract::check(table).await);
     for table in tables.names() {
         let items = dynamodb.client().scan().table_name(table).send().await.unwrap().count();
         assert!(items > 100, "{items} records in {table}");
     }
-}
-
-/// Records are looked for where they were before, and there is none: the answers are the same.
-#[tokio::test(flavor = "multi_thread")]
-async fn lock_table_with_one_before_on_the_embedded_dynamodb() {
-    let dynamodb = DynamoDb::embedded().await;
-    dynamodb.lock_table("old").await;
-    let table = Arc::new(dynamodb.lock_table(three_tables("contract")).await.before("old"));
-    println!("{}", contract::check_records(table.clone()).await);
-    println!("{}", contract::check(table).await);
 }
 
 /// Where no server listens, and where none answers.

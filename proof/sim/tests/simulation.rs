@@ -14,7 +14,7 @@ use claimant_sim::scenario::Scenario;
 use clap::ValueEnum as _;
 
 /// Seeds of the long form.
-const SEEDS: u64 = 3_000;
+const SEEDS: u64 = 2_000;
 
 fn check(first: u64, count: u64) -> Vec<usize> {
     let summary = judge_many(first, count, |_, _, _| {});

@@ -19,7 +19,7 @@ const KEYS: usize = 6;
 const ROUNDS: usize = 30;
 
 /// How many sequences are played at least.
-const SEQUENCES: u64 = 20;
+const SEQUENCES: u64 = 12;
 
 /// One store, and how it is asked.
 #[derive(Clone, Copy)]

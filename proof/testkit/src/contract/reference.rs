@@ -19,7 +19,7 @@ pub const SEED_VARIABLE: &str = "CLAIMANT_CONTRACT_SEED";
 const SIDE_BY_SIDE: usize = 8;
 
 /// How many random sequences are played, and how long each is.
-const SEQUENCES: u64 = 20;
+const SEQUENCES: u64 = 12;
 const SEQUENCE_STEPS: usize = 40;
 
 /// The most by which a random sequence's clock goes on or, less often, back.
