@@ -64,9 +64,9 @@ test-it:
 test-cloud:
 	cargo test --workspace --locked --test it -- --ignored cloud::
 
-# All tests that need nothing but the machine.
+# All tests that need nothing but the machine. At the end they are alone, and some wait: two at once would leave a core without work.
 test-rest:
-	cargo test --workspace --locked --tests
+	RUST_TEST_THREADS=3 cargo test --workspace --locked --tests
 
 # The examples in doc comments.
 test-doc:
