@@ -58,15 +58,16 @@ tests:
 # The integration tests, with the servers that they start. Always of the whole workspace: with -p, the SDKs would be built again for
 # fewer features. These tests wait more than they compute: more at once than there are cores.
 test-it:
-	RUST_TEST_THREADS=5 cargo test --workspace --locked --test it -- --ignored --skip cloud:: --skip lambda_round
+	RUST_TEST_THREADS=5 cargo test --workspace --locked --test it -- --include-ignored --skip cloud:: --skip lambda_round
 
 # The project's functions in the local cloud.
 test-cloud:
-	cargo test --workspace --locked --test it -- --ignored cloud::
+	cargo test --workspace --locked --test it -- --include-ignored cloud::
 
-# All tests that need nothing but the machine. At the end they are alone, and some wait: two at once would leave a core without work.
+# All other tests that need nothing but the machine. Not by --lib and --bins, which would build test programs without tests.
+test-rest: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER := $(CURDIR)/scripts/all-but-it
 test-rest:
-	RUST_TEST_THREADS=3 cargo test --workspace --locked --tests
+	cargo test --workspace --locked --tests
 
 # The examples in doc comments.
 test-doc:
