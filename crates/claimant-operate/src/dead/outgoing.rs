@@ -35,6 +35,11 @@ pub enum Edit {
 }
 
 impl Edit {
+    /// Returns whether it is for one letter alone.
+    pub(super) const fn is_for_one(&self) -> bool {
+        matches!(self, Self::Body(_) | Self::Typed(_))
+    }
+
     fn apply(&self, body: &str) -> Result<String, Error> {
         match self {
             Self::None => Ok(body.to_owned()),

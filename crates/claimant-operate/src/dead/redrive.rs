@@ -31,7 +31,7 @@ impl DeadLetterQueue {
         observer: Observer<'_>,
     ) -> Result<Report, Error> {
         selection.check()?;
-        if matches!(edit, Edit::Body(_) | Edit::Typed(_)) && selection.ids.len() != 1 {
+        if edit.is_for_one() && selection.ids.len() != 1 {
             return Err(Error::invalid("another body is for one letter: name it by its id"));
         }
         if let Some(url) = to {
@@ -83,7 +83,7 @@ impl Redrive<'_> {
     async fn page(&mut self, walk: &mut Walk<'_>, mut letters: Vec<DeadLetter>) {
         self.report.progress.looked_at = walk.looked_at();
         self.report.progress.selected += letters.len();
-        if matches!(self.edit, Edit::Body(_)) {
+        if self.edit.is_for_one() {
             self.keep_one(&mut letters, &walk.selection.ids);
         }
         let mut queues: BTreeMap<String, Vec<(Outgoing, DeadLetter)>> = BTreeMap::new();

@@ -113,9 +113,10 @@ async fn another_body_is_for_one_letter() {
     }
     let queue = local.open("dead").await;
     let whole = Edit::Body("fixed".to_owned());
-    for dry_run in [true, false] {
+    let typed = Edit::Typed("fixed".to_owned());
+    for (whole, dry_run) in [(&whole, true), (&whole, false), (&typed, true), (&typed, false)] {
         let bounds = Bounds { dry_run, ..ALL };
-        let report = queue.redrive(&Selection::ids(["m-1"]), None, &whole, bounds, &mut go_on).await.unwrap();
+        let report = queue.redrive(&Selection::ids(["m-1"]), None, whole, bounds, &mut go_on).await.unwrap();
         assert_eq!((report.progress.done, report.problem_count, local.depth("dead")), (0, 2, (2, 0)), "{report:?}");
         assert!(report.problems[0].why.contains("name one by the id that it has now, of"), "{report:?}");
     }
