@@ -20,6 +20,11 @@ const REFUSED: [&str; 8] = [
 const ABSENT: [&str; 4] =
     ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ResourceNotFoundException", "InvalidAddress"];
 
+/// Returns the last part of an ARN or of a queue's URL: its name.
+pub(crate) fn name_of_arn(arn: &str) -> &str {
+    arn.rsplit([':', '/']).next().unwrap_or(arn)
+}
+
 /// Returns an error that says what could not be done, why, and how to fix it. `permission` is the action that the request needs.
 pub(crate) fn failed<E, R>(what: &str, permission: &str, error: &SdkError<E, R>) -> Error
 where

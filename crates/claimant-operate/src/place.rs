@@ -6,6 +6,8 @@ use aws_config::SdkConfig;
 use claimant_core::{Error, SecretUrl};
 use serde::Deserialize;
 
+use crate::aws::name_of_arn;
+
 /// Whose credentials are used, where a target is not local.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
@@ -33,6 +35,14 @@ pub struct Queue {
     pub url: String,
     /// The name of its dead-letter queue, where it is known and there is one.
     pub dead_letter_queue: Option<String>,
+}
+
+impl Queue {
+    /// Returns the queue at this URL, its dead-letter queue unknown.
+    pub(crate) fn at(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self { name: name_of_arn(&url).to_owned(), url, dead_letter_queue: None }
+    }
 }
 
 /// A function.

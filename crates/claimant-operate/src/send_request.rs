@@ -5,7 +5,7 @@ use aws_sdk_sqs::error::SdkError;
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 
-use crate::aws::failed;
+use crate::aws::{failed, name_of_arn};
 
 /// A message that SQS has not confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) async fn send(
     url: &str,
     entries: Vec<Entry>,
 ) -> Result<Vec<Result<String, Unconfirmed>>, Unconfirmed> {
-    let queue = url.rsplit('/').next().unwrap_or(url);
+    let queue = name_of_arn(url);
     let ids: Vec<String> = entries.iter().map(|entry| entry.id().to_owned()).collect();
     match client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
         Ok(answer) => Ok(ids.iter().map(|id| of_entry(&answer, id, queue)).collect()),

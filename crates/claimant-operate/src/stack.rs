@@ -54,8 +54,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             }
         }
         let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty()).map(|url| {
-            let name = url.rsplit('/').next().unwrap_or(&url).to_owned();
-            let dead = Queue { name, url, dead_letter_queue: None };
+            let dead = Queue::at(url);
             queues.entry(dead.url.clone()).or_insert(dead).name.clone()
         });
         let log_group = Some(function.log_group().map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned));

@@ -39,13 +39,9 @@ impl Target {
             Self::Local(control) => local(control).await,
             Self::Stack(name) => stack::open(name, account).await,
             Self::Named { store, queues } => {
-                let queue = |url: &String| {
-                    let name = url.rsplit('/').next().unwrap_or(url).to_owned();
-                    Queue { name, url: url.clone(), dead_letter_queue: None }
-                };
                 let mut place = Place::in_account("what was named".to_owned(), account).await;
                 place.stores = store.iter().cloned().collect();
-                place.queues = queues.iter().map(queue).collect();
+                place.queues = queues.iter().map(Queue::at).collect();
                 Ok(place)
             }
         }

@@ -89,8 +89,9 @@ async fn dead_letters(place: &Place, inspection: &Inspection) -> Vec<Found> {
                 return Ok(());
             }
             let mut each = |letter: DeadLetter| {
-                let own = |id: &str| letter.message_id == id || letter.earlier_ids.iter().any(|earlier| earlier == id);
-                if letter.why.record.as_deref() == Some(inspection.id.as_str()) || message.is_some_and(own) {
+                if letter.why.record.as_deref() == Some(inspection.id.as_str())
+                    || message.is_some_and(|id| letter.has_id(id))
+                {
                     found.push(Found { queue: queue.name.clone(), letter });
                 }
             };

@@ -9,6 +9,7 @@ use claimant_core::message::SENT_AGAIN_OF;
 use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
+use crate::aws::name_of_arn;
 
 /// The prefix of the attributes that claimant adds to a message.
 pub(crate) const PREFIX: &str = "claimant-";
@@ -140,6 +141,17 @@ impl DeadLetter {
         })
     }
 
+    /// Returns the ids that it had before, and the one that it has here.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &String> {
+        self.earlier_ids.iter().chain([&self.message_id])
+    }
+
+    /// Returns whether it has this id here, or had it before.
+    #[must_use]
+    pub fn has_id(&self, id: &str) -> bool {
+        self.ids().any(|own| own == id)
+    }
+
     /// Returns its body: what the producer wrote, to be shown only to who asks for it.
     #[must_use]
     pub fn body(&self) -> &str {
@@ -221,11 +233,6 @@ fn fingerprint(origin: &Origin, why: &Why) -> Fingerprint {
 
 fn moved(source: &str) -> String {
     format!("received too often from {}, without a reason given", name_of_arn(source))
-}
-
-/// Returns the last part of an ARN or of a queue's URL: its name.
-pub(crate) fn name_of_arn(arn: &str) -> &str {
-    arn.rsplit([':', '/']).next().unwrap_or(arn)
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ use claimant_core::{Error, ErrorKind};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::letter::name_of_arn;
-use crate::aws::failed;
+use crate::aws::{failed, name_of_arn};
 use crate::send_request;
 use crate::target::Place;
 

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use claimant_core::Error;
 
-use super::letter::{DeadLetter, Origin, name_of_arn};
+use super::letter::{DeadLetter, Origin};
 use super::outgoing::{self, BYTES_MAX, Edit, Outgoing};
 use super::pace::Pace;
 use super::queue::{DeadLetterQueue, REQUEST_MAX, is_fifo};
 use super::report::{Bounds, Observer, Report};
 use super::selection::Selection;
 use super::walk::{Walk, delete, finish};
+use crate::aws::name_of_arn;
 
 impl DeadLetterQueue {
     /// Sends back the letters that are selected: each is copied to a queue first, and deleted here once SQS has confirmed the copy.

@@ -7,7 +7,8 @@ use claimant_core::Error;
 use claimant_core::error::Chain;
 use serde_json::{Value, json};
 
-use super::letter::{DeadLetter, name_of_arn};
+use super::letter::DeadLetter;
+use crate::aws::name_of_arn;
 
 /// Letters of which a report says why they stayed; the others are only counted.
 pub const PROBLEMS_MAX: usize = 100;

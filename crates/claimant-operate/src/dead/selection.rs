@@ -95,8 +95,7 @@ impl Selection {
     pub fn fits(&self, letter: &DeadLetter) -> bool {
         let any = |wanted: &[String], fits: &dyn Fn(&String) -> bool| wanted.is_empty() || wanted.iter().any(fits);
         let is = |wanted: &Option<String>, text: Option<&str>| wanted.is_none() || wanted.as_deref() == text;
-        let mut ids = letter.earlier_ids.iter().chain([&letter.message_id]);
-        (self.ids.is_empty() || ids.any(|id| self.ids.contains(id)))
+        (self.ids.is_empty() || letter.ids().any(|id| self.ids.contains(id)))
             && any(&self.groups, &|group| letter.fingerprint.as_str().starts_with(group.as_str()))
             && (self.message_groups.is_empty()
                 || letter.group.as_ref().is_some_and(|group| self.message_groups.contains(group)))

@@ -93,14 +93,14 @@ impl<'a> Walk<'a> {
                 }
                 news += 1;
                 // Or letters that are given up on at once would go round for ever.
-                if letter.earlier_ids.iter().chain([&letter.message_id]).any(|id| self.sent.contains(id)) {
+                if letter.ids().any(|id| self.sent.contains(id)) {
                     self.tally.came_back += 1;
                     continue;
                 }
                 self.tally.looked_at += 1;
                 if self.left > 0 && self.selection.fits(&letter) {
                     self.left -= 1;
-                    self.tally.missing.retain(|id| *id != letter.message_id && !letter.earlier_ids.contains(id));
+                    self.tally.missing.retain(|id| !letter.has_id(id));
                     selected.push(letter);
                 }
             }

@@ -186,8 +186,8 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             break;
         }
     }
-    let is = |letter: &DeadLetter, id: &String| letter.message_id == *id || letter.earlier_ids.contains(id);
-    let missing: Vec<_> = options.ids.iter().filter(|id| !letters.iter().any(|(_, letter)| is(letter, id))).collect();
+    let missing: Vec<_> =
+        options.ids.iter().filter(|id| !letters.iter().any(|(_, letter)| letter.has_id(id))).collect();
     if options.output.json {
         let letters = letters.iter().map(|(queue, letter)| {
             let mut json = letter.to_json(options.show_body);
