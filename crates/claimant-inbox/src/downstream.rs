@@ -6,6 +6,7 @@ use std::time::Duration;
 use claimant_core::breaker::{Health, Passage, Watch};
 use claimant_core::limit::{Line, Share, Turn};
 use claimant_core::{Breaker, Clock, Error, Failure, Limit, Store};
+use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
 use crate::limits::TURN_MAX_MS;
@@ -155,18 +156,7 @@ impl Way<'_> {
 
     /// Ends it: what is under way is written, and what is held of the limit is free for others.
     pub(crate) async fn end(self) {
-        let Self { passage, line, .. } = self;
-        let passage = async {
-            if let Some(passage) = passage {
-                passage.end().await;
-            }
-        };
-        let line = async {
-            if let Some(line) = line {
-                line.end().await;
-            }
-        };
         // At once: the store of one may be silent.
-        tokio::join!(passage, line);
+        tokio::join!(OptionFuture::from(self.passage.map(Passage::end)), OptionFuture::from(self.line.map(Line::end)));
     }
 }
