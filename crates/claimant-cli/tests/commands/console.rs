@@ -367,19 +367,14 @@ fn the_rights_in_the_book_are_those_that_the_pages_need() {
 #[test]
 fn outcomes_of_a_stack_are_followed_each_once() {
     let server = Server::start(shop);
-    let tail = |server: &Server, args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-        command.args(["tail", "--stack", "shop"]).args(args).envs(server.variables()).output().unwrap()
-    };
-    let output = tail(&server, &["--limit=1", "--json"]);
-    let line: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    let (_, out, err) = server.claimant(&["tail", "--stack", "shop", "--limit=1", "--json"]);
+    let line: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
     assert_eq!((&line["function"], &line["seen"]["message_id"]), (&json!("worker"), &json!(DONE)));
     assert_eq!(line["seen"]["outcomes"], json!({"completed": 1}));
     assert_eq!(asked(&server, &CHANGES) + asked(&server, &RECEIVES), 0);
     let refused = Server::start(|request| if request.contains("Logs_20140328") { shop("") } else { shop(request) });
-    let refused = tail(&refused, &["--all"]);
-    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(2) && error.contains("permission for FilterLogEvents"), "{error}");
+    let (code, _, err) = refused.claimant(&["tail", "--stack", "shop", "--all"]);
+    assert!(code == Some(2) && err.contains("permission for FilterLogEvents"), "{err}");
 }
 
 #[test]
@@ -388,10 +383,8 @@ fn what_cannot_be_shown_is_an_error_before_anything_is_served() {
     for (args, says) in
         [(&["--stack", "shop"][..], "lambda:ListFunctions"), (&["--local=http://127.0.0.1:1"], "no local cloud")]
     {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-        let output = command.arg("console").args(args).envs(nothing.variables()).output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(2) && error.contains(says), "{args:?}: {error}");
-        assert!(output.stdout.is_empty(), "{output:?}");
+        let (code, out, err) = nothing.claimant(&[&["console"], args].concat());
+        assert!(code == Some(2) && err.contains(says), "{args:?}: {err}");
+        assert!(out.is_empty(), "{out}");
     }
 }

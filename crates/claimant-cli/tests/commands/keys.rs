@@ -1,7 +1,5 @@
 //! Acts on keys and limits, as people call them, on a local cloud.
 
-use std::process::{Command, Output};
-
 use serde_json::{Value, json};
 
 use crate::aws::Server;
@@ -39,11 +37,8 @@ fn spoilt(request: &str) -> (u16, String) {
 fn a_store_error_at_one_key_hides_no_act_on_the_others() {
     let server = Server::start(spoilt);
     let release = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-        command.args(["release", "order#o-9", "order#bad", "order#o-7", "--table", "locks", "--yes"]).args(args);
-        let Output { status, stdout, stderr } = command.envs(server.variables()).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (status.code(), text(stdout), text(stderr))
+        let all = ["release", "order#o-9", "order#bad", "order#o-7", "--table", "locks", "--yes"];
+        server.claimant(&[&all[..], args].concat())
     };
     let (code, out, err) = release(&["--json"]);
     let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));

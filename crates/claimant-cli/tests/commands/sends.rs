@@ -1,18 +1,12 @@
 //! `claimant send` on a deployed stack whose SQS gives no answer, in an account that a server on loopback plays.
 
-use std::process::{Command, Output};
-
 use serde_json::{Value, json};
 
 use crate::aws::Server;
 use crate::console::{lossy, shop::shop};
 
 fn send(server: &Server, args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-    command.args(["send", "orders", "--stack", "shop", "--body", "x", "--yes"]).args(args).envs(server.variables());
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+    server.claimant(&[&["send", "orders", "--stack", "shop", "--body", "x", "--yes"], args].concat())
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -28,6 +29,14 @@ impl Server {
             }
         });
         Self { url, requests }
+    }
+
+    /// Runs the command in this account; returns its exit code, standard output and standard error.
+    pub(crate) fn claimant(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        let Output { status, stdout, stderr } = command.args(args).envs(self.variables()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
     }
 
     pub(crate) fn variables(&self) -> Vec<(&str, &str)> {

@@ -1,6 +1,5 @@
 //! `claimant pause` on a deployed stack, in an account that a server on loopback plays.
 
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -65,14 +64,7 @@ fn throttled() -> (u16, String) {
 }
 
 fn pause(server: &Server) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-    let Output { status, stdout, stderr } = command
-        .args(["pause", "worker", "--stack", "shop", "--yes", "--json"])
-        .envs(server.variables())
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+    server.claimant(&["pause", "worker", "--stack", "shop", "--yes", "--json"])
 }
 
 /// How many of the requests begin so.
