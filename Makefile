@@ -64,7 +64,8 @@ test-it:
 test-cloud:
 	cargo test --workspace --locked --test it -- --include-ignored cloud::
 
-# All other tests that need nothing but the machine. Not by --lib and --bins, which would build test programs without tests.
+# All other tests that need nothing but the machine. Not by --lib and --bins, which would build test programs without tests. Where the
+# machine is not x86-64, those of `it` run here, too.
 test-rest: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER := $(CURDIR)/scripts/all-but-it
 test-rest:
 	cargo test --workspace --locked --tests
