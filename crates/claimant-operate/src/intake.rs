@@ -58,7 +58,7 @@ impl std::fmt::Display for ComesBack {
 pub struct Mapping {
     /// Its UUID.
     pub id: String,
-    /// The function's name.
+    /// The function's name, with its version or alias if the mapping is of one: `worker:live`.
     pub function: String,
     /// The queue's name.
     pub queue: String,
@@ -89,6 +89,12 @@ impl Mapping {
             reports_failures: false,
         };
         Some(mapping.now(found))
+    }
+
+    /// Returns whether it is of this function, by its name or ARN. Without a version or alias, those of all of them are.
+    #[must_use]
+    pub fn is_of(&self, function: &str) -> bool {
+        is_of(&self.function, function)
     }
 
     /// Returns this mapping as Lambda has it now.
@@ -181,12 +187,13 @@ impl Intake {
         Ok(planned)
     }
 
-    /// Lists mappings of SQS queues, [`MAPPINGS_MAX`] at most: those of a function, by its name or ARN, or all.
+    /// Lists mappings of SQS queues, [`MAPPINGS_MAX`] at most: those [of a function](Mapping::is_of), or all.
     ///
     /// # Errors
-    /// When the function is not there, the permission `lambda:ListEventSourceMappings` is missing, or no answer comes.
+    /// When the permission `lambda:ListEventSourceMappings` is missing, or no answer comes.
     pub async fn list(&self, function: Option<&str>) -> Result<Vec<Mapping>, Error> {
-        self.lambda.list_mappings(function, |found| Mapping::read(&found), MAPPINGS_MAX).await
+        let read = |found| Mapping::read(&found).filter(|mapping| function.is_none_or(|name| mapping.is_of(name)));
+        self.lambda.list_mappings(read, MAPPINGS_MAX).await
     }
 
     /// Changes a mapping, unless it is so already; returns it as Lambda has it then. A change that Lambda refuses because another is
@@ -235,6 +242,12 @@ fn function_name(arn: &str) -> &str {
     arn.split_once(":function:").map_or(arn, |(_, name)| name)
 }
 
+/// Returns whether what has this name or ARN is the function, or a version or an alias of it.
+pub(crate) fn is_of(name: &str, function: &str) -> bool {
+    let (name, function) = (function_name(name), function_name(function));
+    name == function || name.split_once(':').is_some_and(|(name, _)| name == function)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +265,16 @@ mod tests {
             ("confirm:live", "orders", false)
         );
         assert_eq!((read.is_on(), read.is_settled()), (false, false));
+        for (function, its) in [
+            ("confirm", true),
+            ("confirm:live", true),
+            ("arn:aws:lambda:eu-west-1:1:function:confirm", true),
+            ("confirm:next", false),
+            ("conf", false),
+            ("live", false),
+        ] {
+            assert_eq!(read.is_of(function), its, "{function}");
+        }
         assert_eq!(Mapping::read(&mapping("arn:aws:kinesis:eu-west-1:1:stream/x")), None);
         for (change, has) in [
             (Change::default(), true),

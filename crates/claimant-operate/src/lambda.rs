@@ -149,21 +149,16 @@ impl Lambda {
         Ok(purpose.read::<Tags>(&answer)?.tags.unwrap_or_default())
     }
 
-    /// Lists what `read` takes of event source mappings, of a function by its name or ARN, or of all, until there are `max`.
+    /// Lists what `read` takes of event source mappings, page by page, until there are `max`. Of all functions: Lambda counts the
+    /// mappings of a function's versions and aliases (`AutoPublishAlias`) as those of other functions.
     pub(crate) async fn list_mappings<T>(
         &self,
-        function: Option<&str>,
         read: impl Fn(EventSourceMapping) -> Option<T>,
         max: usize,
     ) -> Result<Vec<T>, Error> {
-        let (what, path) = match function {
-            Some(name) => (
-                format!("the event source mappings of {name} cannot be listed"),
-                format!("{MAPPINGS}?FunctionName={}", encoded(name)),
-            ),
-            None => ("the event source mappings cannot be listed".to_owned(), MAPPINGS.to_owned()),
-        };
-        self.list(Purpose { what: &what, permission: "lambda:ListEventSourceMappings" }, path, read, max).await
+        let what = "the event source mappings cannot be listed";
+        let purpose = Purpose { what, permission: "lambda:ListEventSourceMappings" };
+        self.list(purpose, MAPPINGS.to_owned(), read, max).await
     }
 
     /// Returns the mapping of this UUID; `what` cannot be done without it.

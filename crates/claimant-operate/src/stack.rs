@@ -1,6 +1,6 @@
 //! A deployed stack: its functions, by the tag that CloudFormation gives them, and the queues and tables that they use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use claimant_core::Error;
@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use serde_json::Value;
 
 use crate::aws::failed;
+use crate::intake::is_of;
 use crate::lambda::{EventSourceMapping, Function as Found, Lambda};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
 
@@ -23,8 +24,8 @@ const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 /// Functions of an account that are looked at.
 const FUNCTIONS_MAX: usize = 5_000;
-/// Mappings of a function that are looked at.
-const MAPPINGS_MAX: usize = 1_000;
+/// Mappings of an account that are looked at.
+const MAPPINGS_MAX: usize = 10_000;
 /// Functions whose tags are asked for at once.
 const REQUESTS: usize = 8;
 
@@ -35,15 +36,22 @@ const REQUESTS: usize = 8;
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await;
     let lambda = Lambda::new(place.aws(), None);
-    let sqs = place.sqs();
+    let functions = functions_of(&lambda, stack).await?;
+    if functions.is_empty() {
+        return Err(Error::invalid(format!(
+            "no function here belongs to the stack {stack}. Are the stack's name, the account and the Region right?"
+        )));
+    }
+    let (sources, sqs) = (sources(&lambda).await?, place.sqs());
     let mut queues = BTreeMap::new();
-    for (function, logical_id) in functions_of(&lambda, stack).await? {
+    for (function, logical_id) in functions {
         let named = |variable| function.variable(variable).map(str::to_owned);
         let (name, table, table_before) =
             (function.function_name.clone(), named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
         let mut reads = Vec::new();
-        for arn in sources(&lambda, &name).await? {
-            let queue = queue(&sqs, &arn).await?;
+        let own = sources.iter().filter(|(of, _)| is_of(of, &name)).map(|(_, queue)| queue);
+        for arn in own.collect::<BTreeSet<_>>() {
+            let queue = queue(&sqs, arn).await?;
             reads.push(queue.name.clone());
             if let Some(arn) = dead_letter_arn(&sqs, &queue).await? {
                 let dead = self::queue(&sqs, &arn).await?;
@@ -70,11 +78,6 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
     }
     place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();
     place.queues = queues.into_values().collect();
-    if place.functions.is_empty() {
-        return Err(Error::invalid(format!(
-            "no function here belongs to the stack {stack}. Are the stack's name, the account and the Region right?"
-        )));
-    }
     Ok(place)
 }
 
@@ -96,10 +99,13 @@ async fn functions_of(lambda: &Lambda, stack: &str) -> Result<Vec<(Found, String
     }
 }
 
-/// The ARNs of the queues that a function reads.
-async fn sources(lambda: &Lambda, function: &str) -> Result<Vec<String>, Error> {
-    let queue = |mapping: EventSourceMapping| mapping.queue_arn().map(str::to_owned);
-    lambda.list_mappings(Some(function), queue, MAPPINGS_MAX).await
+/// The ARNs of functions, and of the queues that they read.
+async fn sources(lambda: &Lambda) -> Result<Vec<(String, String)>, Error> {
+    let source = |mapping: EventSourceMapping| {
+        let queue = mapping.queue_arn()?.to_owned();
+        Some((mapping.function_arn?, queue))
+    };
+    lambda.list_mappings(source, MAPPINGS_MAX).await
 }
 
 /// The queue with this ARN, its dead-letter queue unknown.

@@ -234,7 +234,7 @@ fn half_closed(request: &str) -> (u16, String) {
         let arn = |service: &str, name: &str| format!("arn:aws:{service}:eu-west-1:123456789012:{name}");
         json!({"UUID": id, "EventSourceArn": arn("sqs", queue), "FunctionArn": arn("lambda", "function:worker"), "State": "Enabled"})
     };
-    if request.starts_with(&format!("GET {MAPPINGS}?FunctionName=worker")) {
+    if request.starts_with(&format!("GET {MAPPINGS} ")) {
         return (
             200,
             json!({"EventSourceMappings": [mapping("m-2", "parcels"), mapping("m-1", "orders")]}).to_string(),

@@ -81,8 +81,10 @@ fn shop(request: &str) -> (u16, String) {
             "Architectures": ["arm64"],
             "Environment": {"Variables": {"CLAIMANT_TABLE": "locks", "PASSWORD": "hidden"}},
         }})
-    } else if request.starts_with("GET /2015-03-31/event-source-mappings?FunctionName=worker") {
-        json!({"EventSourceMappings": [{"UUID": "m-1", "EventSourceArn": queue, "BatchSize": 10, "State": "Enabled"}]})
+    } else if request.starts_with("GET /2015-03-31/event-source-mappings ") {
+        let function = "arn:aws:lambda:eu-west-1:123456789012:function:worker";
+        let mapping = json!({"UUID": "m-1", "EventSourceArn": queue, "FunctionArn": function, "BatchSize": 10, "State": "Enabled"});
+        json!({ "EventSourceMappings": [mapping] })
     } else {
         return (403, json!({"__type": "AccessDeniedException", "message": "not you"}).to_string());
     };

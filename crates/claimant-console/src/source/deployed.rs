@@ -22,9 +22,6 @@ use crate::timeline::{Fact, facts_of_journal};
 /// How much of the name of a log stream tells processes apart, in characters.
 const PROCESS_SHOWN: usize = 8;
 
-/// Functions whose mappings are asked for at once.
-const REQUESTS: usize = 8;
-
 /// What AWS's APIs do not tell a console, whatever its permissions.
 const UNTOLD: [&str; 3] = [
     "The numbers of messages are SQS's own: about right, and up to a minute old.",
@@ -80,7 +77,8 @@ impl Deployed {
 
     async fn now(&self) -> Result<Overview, Error> {
         let (depths, mappings) = join(self.place.depths(), self.mappings()).await;
-        let mut untold = Untold { asked: depths.len() + mappings.len(), errors: Vec::new() };
+        let asked = depths.len() + usize::from(!self.place.functions.is_empty());
+        let mut untold = Untold { asked, errors: Vec::new() };
         let dead = self.place.dead_letter_queues();
         let queue = |(queue, depth): (&Queue, Result<Depth, Error>)| {
             let Depth { visible, in_flight, delayed } = untold.keep(depth)?;
@@ -95,23 +93,27 @@ impl Deployed {
             })
         };
         let queues = self.place.queues.iter().zip(depths).filter_map(queue).collect();
-        let function = |(function, mappings): (&Function, Result<Vec<MappingState>, Error>)| FunctionState {
+        let mut mappings = untold.keep(mappings).unwrap_or_default();
+        let function = |function: &Function| FunctionState {
             name: function.name.clone(),
-            mappings: untold.keep(mappings).unwrap_or_default(),
+            mappings: mappings.extract_if(.., |(of, _)| of.is_of(&function.name)).map(shown).collect(),
             ..FunctionState::default()
         };
-        let functions = self.place.functions.iter().zip(mappings).map(function).collect();
+        let functions = self.place.functions.iter().map(function).collect();
         let at_ms = SystemClock.now().as_millis();
         Ok(Overview { at_ms, queues, functions, consumers: Vec::new(), untold: untold.said()? })
     }
 
-    /// The mappings of each function, in their order.
-    async fn mappings(&self) -> Vec<Result<Vec<MappingState>, Error>> {
-        let (intake, mut mappings) = (Intake::of(&self.place), Vec::new());
-        for some in self.place.functions.chunks(REQUESTS) {
-            mappings.extend(join_all(some.iter().map(|function| mappings_of(&intake, &function.name))).await);
+    /// The mappings of the functions here; of each that is off, when it is on again, where that may be asked for.
+    async fn mappings(&self) -> Result<Vec<(Mapping, Option<ComesBack>)>, Error> {
+        if self.place.functions.is_empty() {
+            return Ok(Vec::new());
         }
-        mappings
+        let intake = Intake::of(&self.place);
+        let mut all = intake.list(None).await?;
+        all.retain(|mapping| self.place.functions.iter().any(|function| mapping.is_of(&function.name)));
+        let back = join_all(all.iter().map(|mapping| intake.comes_back(mapping))).await;
+        Ok(all.into_iter().zip(back.into_iter().map(Result::unwrap_or_default)).collect())
     }
 }
 
@@ -201,17 +203,7 @@ impl Untold {
     }
 }
 
-/// The mappings of a function; of one that is off, when it is on again, where that may be asked for.
-async fn mappings_of(intake: &Intake, function: &str) -> Result<Vec<MappingState>, Error> {
-    let mut states = Vec::new();
-    for one in intake.list(Some(function)).await? {
-        let back = intake.comes_back(&one).await.unwrap_or_default();
-        states.push(mapping(one, back));
-    }
-    Ok(states)
-}
-
-fn mapping(mapping: Mapping, back: Option<ComesBack>) -> MappingState {
+fn shown((mapping, back): (Mapping, Option<ComesBack>)) -> MappingState {
     let is_on = mapping.is_on();
     let on_again = back.map(|back| back.to_string());
     MappingState { id: mapping.id, queue: mapping.queue, state: mapping.state, is_on, on_again }

@@ -37,8 +37,22 @@ pub(super) struct Read {
     pub(super) partition: String,
 }
 
-/// Adds a function and its mappings.
-pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, name: &str, system: &mut System) -> Result<Read, Refused> {
+/// Asks for all event source mappings: Lambda counts those of a function's versions and aliases (`AutoPublishAlias`) as those of other
+/// functions.
+pub(super) async fn mappings<A: Account>(asker: &Asker<'_, A>) -> Result<Vec<Value>, Refused> {
+    Ok(texts(
+        &asker.pages(Service::Lambda, "ListEventSourceMappings", json!({}), "Marker").await?,
+        "EventSourceMappings",
+    ))
+}
+
+/// Adds a function, and those of these mappings that are its.
+pub(super) async fn read<A: Account>(
+    asker: &Asker<'_, A>,
+    name: &str,
+    mappings: &[Value],
+    system: &mut System,
+) -> Result<Read, Refused> {
     let input = json!({"FunctionName": name});
     let answer = asker.ask(Service::Lambda, "GetFunction", input.clone()).await?;
     let found = &answer["Configuration"];
@@ -48,9 +62,10 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, name: &str, system: &
         system.region = Fact::Known(region.to_owned());
         system.account = Fact::Known(account.to_owned());
     }
-    let loops = asker.get(Service::Lambda, "GetFunctionRecursionConfig", input.clone()).await;
+    let loops = asker.get(Service::Lambda, "GetFunctionRecursionConfig", input).await;
     let logging = &found["LoggingConfig"];
-    let name = name_of(name);
+    // Without the version or alias that it was asked for by.
+    let name = arn.split(':').nth(6).unwrap_or_else(|| name_of(name));
     system.functions.push(Function {
         place: place(name),
         timeout_s: found["Timeout"].as_u64().into(),
@@ -72,11 +87,14 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, name: &str, system: &
     if let Some(function) = system.functions.last_mut() {
         function.logs.retention = retention;
     }
-    for page in asker.pages(Service::Lambda, "ListEventSourceMappings", input, "Marker").await? {
-        let all = texts(std::slice::from_ref(&page), "EventSourceMappings");
-        system.mappings.extend(all.iter().filter_map(|found| mapping(found, name)));
-    }
+    system.mappings.extend(mappings.iter().filter(|found| is_of(found, arn)).filter_map(|found| mapping(found, name)));
     Ok(Read { role: text(found, "Role").map(str::to_owned), partition: partition_of(arn).to_owned() })
+}
+
+/// Whether a mapping is of the function with this ARN, or of a version or an alias of it.
+fn is_of(mapping: &Value, arn: &str) -> bool {
+    let of = text(mapping, "FunctionArn").and_then(|of| of.strip_prefix(arn));
+    of.is_some_and(|qualifier| qualifier.is_empty() || qualifier.starts_with(':'))
 }
 
 /// The variables that checks look at; the values of the others are of no concern, and stay behind.

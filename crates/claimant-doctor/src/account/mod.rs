@@ -57,7 +57,7 @@ pub struct Scope {
 /// Asks for all that the checks look at; returns with it what was not looked at, and why.
 ///
 /// # Errors
-/// The stack cannot be read, or none of the functions can.
+/// The stack or the event source mappings cannot be read, or none of the functions can.
 pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, Vec<String>), Refused> {
     let asker = Asker::new(account);
     let mut names = scope.functions.clone();
@@ -78,10 +78,11 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
         asker.note("there is no function: nothing was examined".to_owned());
     }
     let mut system = System { database_connections: Fact::Unknown, ..System::default() };
+    let mappings = if names.is_empty() { Vec::new() } else { functions::mappings(&asker).await? };
     let mut read = Vec::new();
     let mut last = None;
     for name in &names {
-        match functions::read(&asker, name, &mut system).await {
+        match functions::read(&asker, name, &mappings, &mut system).await {
             Ok(function) => read.push(function),
             Err(refused) => {
                 asker.note(refused.to_string());

@@ -76,8 +76,8 @@ fn path(request: &Request) -> String {
     match request.operation {
         "GetFunctionRecursionConfig" => format!("/2024-08-31/functions/{function}/recursion-config"),
         "ListEventSourceMappings" => {
-            let marker = text(&request.input, "Marker").map(|marker| format!("&Marker={}", encoded(marker)));
-            format!("/2015-03-31/event-source-mappings?FunctionName={function}{}", marker.unwrap_or_default())
+            let marker = text(&request.input, "Marker").map(|marker| format!("?Marker={}", encoded(marker)));
+            format!("/2015-03-31/event-source-mappings{}", marker.unwrap_or_default())
         }
         _ => format!("/2015-03-31/functions/{function}"),
     }
@@ -223,11 +223,8 @@ mod tests {
         let json = of(Service::Sqs, "GetQueueUrl", json!({"QueueName": "q"}));
         assert_eq!(json.body, "{\"QueueName\":\"q\"}");
         assert_eq!(json.headers[1], ("x-amz-target", "AmazonSQS.GetQueueUrl".to_owned()));
-        let page = of(Service::Lambda, "ListEventSourceMappings", json!({"FunctionName": "f", "Marker": "a/b"}));
-        assert_eq!(
-            (page.method, page.path.as_str()),
-            ("GET", "/2015-03-31/event-source-mappings?FunctionName=f&Marker=a%2Fb")
-        );
+        let page = of(Service::Lambda, "ListEventSourceMappings", json!({"Marker": "a/b"}));
+        assert_eq!((page.method, page.path.as_str()), ("GET", "/2015-03-31/event-source-mappings?Marker=a%2Fb"));
     }
 
     #[test]

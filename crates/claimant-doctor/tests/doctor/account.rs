@@ -91,6 +91,7 @@ fn good() -> Value {
         "ListEventSourceMappings": {"EventSourceMappings": [{
             "UUID": "m-1",
             "EventSourceArn": QUEUE,
+            "FunctionArn": "arn:aws:lambda:eu-west-1:123456789012:function:worker",
             "BatchSize": 10,
             "MaximumBatchingWindowInSeconds": 0,
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
@@ -146,6 +147,8 @@ fn examined(answers: Value) -> Result<Report, Refused> {
     Ok(report)
 }
 
+const MAPPING: &str = "ListEventSourceMappings/EventSourceMappings/0";
+
 /// Puts a value at a place such as `GetFunction/Configuration/Timeout`.
 fn changed(changes: &[(&str, Value)]) -> Value {
     let mut answers = good();
@@ -173,7 +176,6 @@ fn nothing_is_found_where_nothing_is_wrong() {
 #[test]
 fn what_is_deployed_and_what_its_last_day_says_is_found() {
     use Level::{Error, Warning};
-    const MAPPING: &str = "ListEventSourceMappings/EventSourceMappings/0";
     let at = |path: &str| format!("{MAPPING}/{path}");
     let of_queue = |path: &str| format!("GetQueueAttributes orders/Attributes/{path}");
     let fifo = || {
@@ -300,7 +302,8 @@ fn tables_and_queues_are_in_the_partition_of_their_function() {
     let changes = |allowed: &str| {
         changed(&[
             ("GetFunction/Configuration/FunctionArn", gov("lambda", "function:worker")),
-            ("ListEventSourceMappings/EventSourceMappings/0/EventSourceArn", gov("sqs", "orders")),
+            (&format!("{MAPPING}/EventSourceArn"), gov("sqs", "orders")),
+            (&format!("{MAPPING}/FunctionArn"), gov("lambda", "function:worker")),
             ("SimulatePrincipalPolicy", json!({ "allowed_on": allowed })),
         ])
     };
@@ -314,6 +317,20 @@ fn tables_and_queues_are_in_the_partition_of_their_function() {
     // A dead-letter queue that only the function knows.
     answers["GetQueueAttributes orders"]["Attributes"]["RedrivePolicy"] = Value::Null;
     assert_eq!((found(answers.clone(), 18), found(answers, 28)), (0, 0));
+}
+
+#[test]
+fn mappings_of_versions_and_aliases_are_the_functions() {
+    for (function, its) in [("worker", 1), ("worker:live", 1), ("worker:7", 1), ("workers", 0), ("other:worker", 0)] {
+        let arn = json!(format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}"));
+        let answers = changed(&[
+            (&format!("{MAPPING}/FunctionArn"), arn),
+            (&format!("{MAPPING}/FunctionResponseTypes"), json!([])),
+        ]);
+        let report = examined(answers).unwrap();
+        let found = report.findings.iter().filter(|finding| finding.check.number == 3).count();
+        assert_eq!(found, its, "{function}: {report:#?}");
+    }
 }
 
 #[test]

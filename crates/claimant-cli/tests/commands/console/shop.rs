@@ -55,7 +55,7 @@ fn lambda(request: &str) -> Option<Value> {
     if request.starts_with(&format!("PUT {MAPPINGS}/m-1")) {
         return Some(mapping("Disabling"));
     }
-    if request.starts_with(&format!("GET {MAPPINGS}?FunctionName=worker")) {
+    if request.starts_with(&format!("GET {MAPPINGS} ")) {
         return Some(json!({"EventSourceMappings": [mapping("Enabled")]}));
     }
     if request.starts_with("GET /2015-03-31/functions") {

@@ -35,12 +35,14 @@ fn shop(request: &str) -> (u16, String) {
         }
         "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aother" => tags("another"),
         "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aworker" => tags("shop"),
-        "GET /2015-03-31/event-source-mappings?FunctionName=worker" => {
+        "GET /2015-03-31/event-source-mappings" => {
             json!({"EventSourceMappings": [mapping("m-1", "orders", "Enabled")], "NextMarker": PAGE_2})
         }
-        "GET /2015-03-31/event-source-mappings?FunctionName=worker&Marker=page%2F2%3D" => {
+        "GET /2015-03-31/event-source-mappings?Marker=page%2F2%3D" => {
             let stream = json!({"UUID": "m-3", "EventSourceArn": arn("kinesis", "stream/x"), "State": "Enabled"});
-            json!({"EventSourceMappings": [stream, mapping("m-2", "parcels", "Enabled")]})
+            let mut others = mapping("m-4", "returns", "Enabled");
+            others["FunctionArn"] = arn("lambda", "function:workers").into();
+            json!({"EventSourceMappings": [stream, others, mapping("m-2", "parcels", "Enabled")]})
         }
         "PUT /2015-03-31/event-source-mappings/m-1" => mapping("m-1", "orders", "Disabling"),
         "GET /2015-03-31/event-source-mappings/m-1" => mapping("m-1", "orders", "Disabled"),
@@ -142,13 +144,13 @@ fn tries_end_and_a_refusal_names_the_permission_at_once() {
             &["worker and orders cannot be changed: AWS refuses it (403)", "lambda:UpdateEventSourceMapping"],
         ),
         (
-            |request| match request.contains("FunctionName=worker") {
-                true => (404, json!({"__type": "ResourceNotFoundException", "Message": "gone"}).to_string()),
+            |request| match request.starts_with("GET /2015-03-31/event-source-mappings ") {
+                true => refused(),
                 false => shop(request),
             },
-            "GET /2015-03-31/event-source-mappings?FunctionName=worker",
+            "GET /2015-03-31/event-source-mappings",
             1,
-            &["of worker cannot be listed: it is not there (ResourceNotFoundException)", "gone"],
+            &["the event source mappings cannot be listed: AWS refuses it", "lambda:ListEventSourceMappings"],
         ),
     ];
     for (answer, line, tries, said) in table {
