@@ -7,6 +7,7 @@ use std::time::Duration;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use claimant_core::limits::BLOCKED_MAX;
 use claimant_core::{Consumers, Error, ErrorKind, Variables};
+use futures_util::future::BoxFuture;
 use lambda_runtime::{Context, Diagnostic, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
@@ -33,15 +34,22 @@ const PREPARE_AFTER: Duration = Duration::from_millis(1);
 /// Of the kind [`Invalid`](ErrorKind::Invalid) when the settings of the environment or of a consumer are not usable, or the
 /// process was not started by Lambda or an imitation of it; [`Unavailable`](ErrorKind::Unavailable) when Lambda's runtime is gone.
 pub async fn run(variables: Variables, consumers: impl Into<Consumers>) -> Result<(), Error> {
-    let function = Function::start(variables, consumers.into()).await?;
-    let invoke = service_fn(move |event: LambdaEvent<SqsEvent>| {
-        let (service, in_flight) = function.invocation();
-        async move {
-            in_flight.check(&service)?;
-            invoke(&service, event.payload, &event.context).await
-        }
-    });
-    lambda_runtime::run_concurrent(invoke).await.map_err(ended)
+    on_batches(variables, consumers.into()).await
+}
+
+/// In a box, so that Lambda's client and all that an invocation awaits is compiled here, and not in each function.
+fn on_batches(variables: Variables, consumers: Consumers) -> BoxFuture<'static, Result<(), Error>> {
+    Box::pin(async move {
+        let function = Function::start(variables, consumers).await?;
+        let invoke = service_fn(move |event: LambdaEvent<SqsEvent>| {
+            let (service, in_flight) = function.invocation();
+            async move {
+                in_flight.check(&service)?;
+                invoke(&service, event.payload, &event.context).await
+            }
+        });
+        lambda_runtime::run_concurrent(invoke).await.map_err(ended)
+    })
 }
 
 /// Runs consumers as [`run`] does; and an event that is no batch of a queue is one message, whose payload is the whole event, as
@@ -51,29 +59,36 @@ pub async fn run(variables: Variables, consumers: impl Into<Consumers>) -> Resul
 /// # Errors
 /// As for [`run`].
 pub async fn run_with_direct_events(variables: Variables, consumers: impl Into<Consumers>) -> Result<(), Error> {
-    let function = Function::start(variables, consumers.into()).await?;
-    let invoke = service_fn(move |event: LambdaEvent<Box<RawValue>>| {
-        let (service, in_flight) = function.invocation();
-        async move {
-            in_flight.check(&service)?;
-            let LambdaEvent { payload, context } = event;
-            match direct::read(payload).map_err(diagnostic)? {
-                Incoming::Batch(batch) => {
-                    let response = invoke(&service, batch, &context).await?;
-                    serde_json::value::to_raw_value(&response)
-                        .map_err(|e| diagnostic(Error::new("the response cannot be written as JSON").caused_by(e)))
-                }
-                Incoming::Payload(payload) => {
-                    let done = service.invoke_directly(&payload, &context.request_id, context.deadline).await;
-                    done.map_err(|not_done| Diagnostic {
-                        error_type: format!("claimant::{}", not_done.outcome()),
-                        error_message: not_done.to_string(),
-                    })
+    on_any_events(variables, consumers.into()).await
+}
+
+/// In a box, as [`on_batches`].
+fn on_any_events(variables: Variables, consumers: Consumers) -> BoxFuture<'static, Result<(), Error>> {
+    Box::pin(async move {
+        let function = Function::start(variables, consumers).await?;
+        let invoke = service_fn(move |event: LambdaEvent<Box<RawValue>>| {
+            let (service, in_flight) = function.invocation();
+            async move {
+                in_flight.check(&service)?;
+                let LambdaEvent { payload, context } = event;
+                match direct::read(payload).map_err(diagnostic)? {
+                    Incoming::Batch(batch) => {
+                        let response = invoke(&service, batch, &context).await?;
+                        serde_json::value::to_raw_value(&response)
+                            .map_err(|e| diagnostic(Error::new("the response cannot be written as JSON").caused_by(e)))
+                    }
+                    Incoming::Payload(payload) => {
+                        let done = service.invoke_directly(&payload, &context.request_id, context.deadline).await;
+                        done.map_err(|not_done| Diagnostic {
+                            error_type: format!("claimant::{}", not_done.outcome()),
+                            error_message: not_done.to_string(),
+                        })
+                    }
                 }
             }
-        }
-    });
-    lambda_runtime::run_concurrent(invoke).await.map_err(ended)
+        });
+        lambda_runtime::run_concurrent(invoke).await.map_err(ended)
+    })
 }
 
 async fn invoke(service: &Service, event: SqsEvent, context: &Context) -> Result<SqsBatchResponse, Diagnostic> {

@@ -73,6 +73,8 @@ mod work;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+
 use crate::batch::Runner;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::consumer::Consumer;
@@ -207,13 +209,20 @@ impl Engine {
     ///
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
-        let invocation = Invocation::new(queue, batch.len()).with_spans(self.0.spans.as_ref(), batch);
-        let sequence = Sequence::of(&invocation);
-        let mut report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
-        let again = SentAgain::of(report.entries(), queue, self.now(), schedule.return_by).await;
-        again.note(report.entries_mut());
-        invocation.end_spans(report.entries());
-        report
+        self.work(batch, schedule, queue).await
+    }
+
+    /// In a box, so that the engine is compiled here and not in each program that awaits it.
+    fn work<'a>(&'a self, batch: &'a [Message], schedule: Schedule, queue: &'a dyn Queue) -> BoxFuture<'a, Report> {
+        Box::pin(async move {
+            let invocation = Invocation::new(queue, batch.len()).with_spans(self.0.spans.as_ref(), batch);
+            let sequence = Sequence::of(&invocation);
+            let mut report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
+            let again = SentAgain::of(report.entries(), queue, self.now(), schedule.return_by).await;
+            again.note(report.entries_mut());
+            invocation.end_spans(report.entries());
+            report
+        })
     }
 
     /// Works on a batch that is a part of an invocation, otherwise as [`process`](Self::process).

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use super::consumers::Consumers;
 use super::run::{Done, Event, Run};
 use super::table::{Destination, Table, UNROUTED};
@@ -105,6 +107,20 @@ impl Router {
     /// Works on a batch and returns within the schedule, with one outcome for each message: see
     /// [`Engine::process`](crate::Engine::process).
     pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
+        self.work(batch, schedule, queue).await
+    }
+
+    /// In a box, as [`Engine`]'s: it is compiled here alone.
+    fn work<'a>(
+        &'a self,
+        batch: &'a [Message],
+        schedule: Schedule,
+        queue: &'a dyn Queue,
+    ) -> BoxFuture<'a, RouterReport> {
+        Box::pin(async move { self.run(batch, schedule, queue).await })
+    }
+
+    async fn run(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
             let invocation = self.opened(Invocation::new(queue, batch.len()), batch);
             let sequence = Sequence::of(&invocation);
