@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::mem;
 use std::ops::RangeInclusive;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 
@@ -18,10 +20,14 @@ const MISSPELT_MAX: usize = 2;
 /// The words of a switch.
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
+/// The faults that readers of the process's environment have noted, and no [`finish`](Variables::finish) has returned yet.
+static UNSAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// Reads environment variables and notes every fault; [`finish`](Self::finish) returns them all in one error.
 ///
 /// A variable that is missing, empty or malformed is noted, and a placeholder is returned, so that reading can go on. Use what
-/// was read only after `finish`, or what calls it, has returned `Ok`.
+/// was read only after `finish`, or what calls it, has returned `Ok`. What a reader of the process's environment has noted and was never
+/// asked for is in the error of the next one that is finished: a function does not start with a placeholder.
 ///
 /// ```
 /// use claimant_core::Variables;
@@ -54,6 +60,8 @@ pub struct Variables {
     known: BTreeSet<String>,
     faults: Vec<String>,
     unknown: Unknown,
+    /// Where its faults are until a `finish` returns them, by whichever reader.
+    unsaid: Option<&'static Mutex<Vec<String>>>,
 }
 
 /// What to do about a variable with claimant's prefix that nothing has read.
@@ -69,13 +77,13 @@ impl Variables {
     /// Returns a reader of the process's environment.
     pub fn from_env() -> Self {
         let readable = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Self::new(readable)
+        Self { unsaid: Some(&UNSAID), ..Self::new(readable) }
     }
 
     /// Returns a reader of these variables, for tests.
     pub fn new<N: Into<String>, V: Into<String>>(vars: impl IntoIterator<Item = (N, V)>) -> Self {
         let vars = vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { vars, known: BTreeSet::new(), faults: Vec::new(), unknown: Unknown::RefusedIfMisspelt }
+        Self { vars, known: BTreeSet::new(), faults: Vec::new(), unknown: Unknown::RefusedIfMisspelt, unsaid: None }
     }
 
     /// Makes [`finish`](Self::finish) refuse every `CLAIMANT_` variable that was not read: for a program whose parts have all read
@@ -156,21 +164,37 @@ impl Variables {
     /// The text is shown: leave out values that are secret.
     pub fn fault(&mut self, fault: impl Into<String>) {
         let fault = fault.into();
-        if !self.faults.contains(&fault) {
-            self.faults.push(fault);
+        if self.faults.contains(&fault) {
+            return;
         }
+        if let Some(unsaid) = self.unsaid {
+            lock(unsaid).push(fault.clone());
+        }
+        self.faults.push(fault);
     }
 
     /// Ends reading.
     ///
     /// # Errors
     /// One error that lists every fault: missing, empty or malformed values, values out of bounds, and `CLAIMANT_` variables
-    /// that do not exist, most likely misspelt.
-    pub fn finish(mut self) -> Result<(), Error> {
+    /// that do not exist, most likely misspelt. Of a reader [of the environment](Self::from_env), also the faults of others that were
+    /// not finished.
+    pub fn finish(self) -> Result<(), Error> {
+        Error::unless_empty("the environment is not usable", &self.into_faults())
+    }
+
+    /// Ends reading as [`finish`](Self::finish) does, and returns each fault by itself: for what shows them in its own way.
+    pub fn into_faults(mut self) -> Vec<String> {
         for fault in self.unknown_names() {
             self.fault(fault);
         }
-        Error::unless_empty("the environment is not usable", &self.faults)
+        let unsaid = self.unsaid.map(|unsaid| mem::take(&mut *lock(unsaid))).unwrap_or_default();
+        for fault in unsaid {
+            if !self.faults.contains(&fault) {
+                self.faults.push(fault);
+            }
+        }
+        self.faults
     }
 
     fn require(&mut self, name: &str, hint: &str) {
@@ -197,6 +221,11 @@ impl Variables {
             }
         }
     }
+}
+
+fn lock(faults: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
+    // OK because a push that panics leaves a list that is whole.
+    faults.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows names, never values: they can be secret.
@@ -261,6 +290,27 @@ mod tests {
                 assert!(text.contains(wanted), "{wanted} in {text}");
             }
         }
+    }
+
+    #[test]
+    fn the_faults_of_a_forgotten_reader_are_in_the_next_error() {
+        static OF_THIS_TEST: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let of_the_environment = |vars| Variables { unsaid: Some(&OF_THIS_TEST), ..reader(vars) };
+        let finish = |variables: Variables| variables.finish().err().map(|error| error.to_string());
+        let mut forgotten = of_the_environment(&[("CENTS_MAX", "501")]);
+        assert_eq!((forgotten.text("URL"), forgotten.number("CENTS_MAX", 1..=500)), (String::new(), 1));
+        assert_eq!(finish(reader(&[])), None, "what is no reader of the environment has nothing to do with it");
+        let mut store = of_the_environment(&[]);
+        store.text("URL");
+        store.text("CLAIMANT_PLACE");
+        let said = finish(store).unwrap();
+        for wanted in ["3 faults", "CLAIMANT_PLACE is not set", "URL is not set", "CENTS_MAX is \"501\""] {
+            assert!(said.contains(wanted), "{wanted} in {said}");
+        }
+        // They are said once, and its own error is as complete as ever.
+        assert_eq!(finish(of_the_environment(&[])), None);
+        assert!(finish(forgotten).unwrap().contains("2 faults"));
+        assert_eq!(finish(of_the_environment(&[])), None);
     }
 
     #[test]

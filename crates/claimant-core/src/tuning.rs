@@ -93,8 +93,8 @@ impl<T> Consumer<T> {
     /// Limits how many messages all processes together start each second, or run at once, for a system that the handler calls, see
     /// [`Limit`]. Needs a store whose claims [outlive their owners](crate::Store::claims_outlive_owners).
     ///
-    /// Its records are not the consumer's own: a role whose `dynamodb:LeadingKeys` are the consumer's needs `claimant-rate#*`, too, or nothing
-    /// runs.
+    /// Its records are not the consumer's own: a role that may use the consumer's keys alone needs those that begin with `claimant-rate#`,
+    /// too, or nothing runs.
     #[must_use]
     pub fn limit(mut self, limit: Limit) -> Self {
         self.definition.options.limit = Some(limit);
@@ -104,8 +104,8 @@ impl<T> Consumer<T> {
     /// Holds messages back while the breaker of a system that the handler calls is open, see [`Breaker`]. Needs a store whose claims
     /// [outlive their owners](crate::Store::claims_outlive_owners): its processes share the breaker through that.
     ///
-    /// Its record is not the consumer's own: a role whose `dynamodb:LeadingKeys` are the consumer's needs `claimant-breaker#*`, too, or each
-    /// process has a breaker of its own.
+    /// Its record is not the consumer's own: a role that may use the consumer's keys alone needs those that begin with `claimant-breaker#`,
+    /// too, or each process has a breaker of its own.
     ///
     /// ```
     /// # use claimant_core as claimant;

@@ -102,7 +102,9 @@ impl LockTable {
     /// ```
     ///
     /// # Errors
-    /// When `CLAIMANT_TABLE` is not set, or a setting is malformed or its name misspelt: one error with every fault.
+    /// When `CLAIMANT_TABLE` is not set, or a setting of the table is malformed or its name misspelt: one error with every fault of
+    /// these. Those of a function's other settings are in the error of what reads them next; of all at once in that of
+    /// `from_variables(claimant::variables())`.
     pub async fn from_env() -> Result<Self, Error> {
         Self::from_variables(Variables::from_env()).await
     }

@@ -5,8 +5,9 @@ use claimant_core::{Consumers, Error};
 pub use claimant_lambda::{NotDone, Service, Settings};
 
 /// Runs one consumer, or several behind [`Routes`](crate::Routes), as a Lambda function until the runtime ends it: the last call in
-/// `main`. Reads the function's [`Settings`] from the environment; the first call that does so lists every fault, unknown
-/// `CLAIMANT_` names included.
+/// `main`. Reads the function's [`Settings`] from the environment: one error lists every fault of any setting of claimant, unknown
+/// `CLAIMANT_` names included, and those of [variables](crate::variables) that were read and not checked. A store that was opened by `from_env` has
+/// read its own settings alone by then; one opened by `from_variables(claimant::variables())` has reported all of that itself.
 ///
 /// One thread is enough for it, `#[tokio::main(flavor = "current_thread")]`, and costs the least: handlers run on threads of their own.
 ///

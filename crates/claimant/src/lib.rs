@@ -97,7 +97,7 @@ pub use claimant_core::settings::Variables;
 pub use claimant_core::transaction::{TransactionGuard, TransactionSlot};
 #[doc(inline)]
 pub use claimant_core::{Breaker, Conflicts, DecodedBy, Fence, Lease, Limit, decoded_by};
-pub use settings::variables;
+pub use settings::{variables, variables_of};
 
 pub mod envelope;
 mod settings;

@@ -17,7 +17,8 @@ const OF_OTHERS: [&str; 9] = [
 ];
 
 /// Returns a reader of the environment that has read every setting of claimant in this program: for a function's own
-/// variables, so that one message names all that is wrong with any of them, unknown `CLAIMANT_` names included.
+/// variables, so that one message names all that is wrong with any of them, unknown `CLAIMANT_` names included. Hand it to the
+/// `from_variables` of a store, which ends reading; what is wrong is also said, and the function not started, where that is forgotten.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), claimant::Error> {
@@ -30,6 +31,19 @@ const OF_OTHERS: [&str; 9] = [
 /// ```
 pub fn variables() -> Variables {
     read_settings(Variables::from_env())
+}
+
+/// Returns a reader of these variables, which has read every setting of claimant in this program as [`variables`] has of the
+/// environment: for tests of a function's own settings, and for programs that look at those of a function.
+///
+/// ```
+/// # #[cfg(feature = "lambda")] {
+/// let variables = claimant::variables_of([("CLAIMANT_CONCURRENCY", "0")]);
+/// assert!(variables.finish().unwrap_err().to_string().contains("from 1 to 1000"));
+/// # }
+/// ```
+pub fn variables_of<N: Into<String>, V: Into<String>>(vars: impl IntoIterator<Item = (N, V)>) -> Variables {
+    read_settings(Variables::new(vars))
 }
 
 fn read_settings(mut variables: Variables) -> Variables {
@@ -57,7 +71,7 @@ mod tests {
     use crate::postgres::PostgresStore;
 
     fn variables(vars: &[(&str, &str)]) -> Variables {
-        read_settings(Variables::new(vars.iter().copied()))
+        variables_of(vars.iter().copied())
     }
 
     #[test]
@@ -108,6 +122,16 @@ mod tests {
         variables(&names.map(|name| (name, "x"))).finish().unwrap();
         let text = variables(&[("CLAIMANT_OPERATER", "ada")]).finish().unwrap_err().to_string();
         assert!(text.contains("CLAIMANT_OPERATER is no variable of claimant"), "{text}");
+    }
+
+    /// A function that reads variables of its own, and opens its store by `from_env`, has forgotten the reader.
+    #[tokio::test]
+    async fn no_function_starts_with_the_placeholders_of_a_forgotten_reader() {
+        let url = crate::variables().text("THE_URL_THAT_NO_ENVIRONMENT_HAS");
+        let handler = |_: String, _: crate::Context| async { Ok::<_, crate::HandlerError>(()) };
+        let consumer = crate::Consumer::new("work", crate::memory::MemoryStore::new(), handler);
+        let error = claimant_lambda::run(crate::variables(), consumer).await.unwrap_err().to_string();
+        assert!(url.is_empty() && error.contains("THE_URL_THAT_NO_ENVIRONMENT_HAS is not set"), "{error}");
     }
 
     #[tokio::test]
