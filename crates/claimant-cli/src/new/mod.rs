@@ -49,15 +49,21 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
         None => new_project(&here, &consumer, options)?,
     };
     plan.check()?;
+    // A new project's is in the plan.
+    let lock_line = inside.then(|| {
+        let is_there = plan.root().join("Cargo.lock").is_file();
+        format!("{:<8} Cargo.lock (the new member, by cargo)", if is_there { "changed" } else { "new" })
+    });
     if options.dry_run {
         say(format!("Nothing is written. In {} this would write:\n", plan.root().display()));
-        plan.summary().iter().for_each(say);
+        plan.summary().iter().chain(&lock_line).for_each(say);
         return Ok(());
     }
     plan.write()?;
+    let lock = if inside { update_lock(plan.root()) } else { Lock::Written };
     say(format!("Written in {}:\n", plan.root().display()));
-    plan.summary().iter().for_each(say);
-    say_next(&plan, &consumer, if inside { update_lock(plan.root()) } else { Lock::Written });
+    plan.summary().iter().chain(lock_line.iter().filter(|_| lock == Lock::Updated)).for_each(say);
+    say_next(&plan, &consumer, lock);
     Ok(())
 }
 

@@ -134,7 +134,8 @@ async fn each_variant_passes_the_checks_and_runs_in_the_local_cloud() {
     let at = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (repository, target) = (repository(at.path()), begun_target(at.path()));
     for (name, options) in VARIANTS {
-        written(&repository, name, options);
+        let said = written(&repository, name, options);
+        assert!(said.contains("changed  Cargo.lock"), "{said}");
     }
     run(&repository, &target, &["cargo", "fmt", "--all", "--check"]);
     // Lints and tests, as make test does both in one build.

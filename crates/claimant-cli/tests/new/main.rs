@@ -113,6 +113,9 @@ fn a_consumer_is_written_with_all_that_belongs_to_it() {
             .map(|(_, text)| text.as_str())
             .collect();
         assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
+        // One error names every fault of the environment, and of what is read later by the same reader.
+        let main = &after[Path::new(&format!("functions/{name}/src/main.rs"))];
+        assert!(main.contains("claimant::variables()") && main.contains("from_variables(variables)"), "{main}");
     }
 }
 
@@ -145,10 +148,16 @@ fn what_is_in_the_way_is_said_and_nothing_is_written() {
         assert!(wanted.iter().all(|wanted| errors.contains(wanted)), "{name} {options:?}: {errors}");
         assert_eq!(files(workspace.path()), before, "{name}");
     }
+    fs::copy(root().join("Cargo.lock"), workspace.path().join("Cargo.lock")).unwrap();
+    let before = files(workspace.path());
     let said = written(workspace.path(), "another", &["--dry-run", "--transactional"]);
-    for wanted in
-        ["Nothing is written", "functions/another/src/main.rs", "changed  template.yaml", "changed  deny.toml"]
-    {
+    for wanted in [
+        "Nothing is written",
+        "functions/another/src/main.rs",
+        "changed  template.yaml",
+        "changed  deny.toml",
+        "changed  Cargo.lock",
+    ] {
         assert!(said.contains(wanted), "{wanted} in {said}");
     }
     assert_eq!(files(workspace.path()), before);
