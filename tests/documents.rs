@@ -285,6 +285,18 @@ fn the_readme_has_the_figures_of_the_last_run() {
     assert!(rows.is_empty(), "README.md has not what docs/performance.md has:\n{}", rows.join("\n"));
 }
 
+/// Every store of the page has as many checks; their test holds the page.
+#[test]
+fn the_readme_counts_the_checks_that_stores_are_held_to() {
+    let (readme, stores) = (read("README.md"), read("docs/stores.md"));
+    let table = stores.split_once("<!-- clauses -->").unwrap().1.lines().skip_while(|line| !line.starts_with('|'));
+    let rows = table.take_while(|line| line.starts_with('|')).skip(2);
+    let totals: BTreeSet<_> = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(' ').next()).collect();
+    let [total] = totals.into_iter().collect::<Vec<_>>()[..] else { panic!("the stores differ in their checks") };
+    let (thousands, rest) = total.split_at(total.len() - 3);
+    assert!(readme.contains(&format!("by {thousands},{rest} checks")), "README.md does not have the {total} checks");
+}
+
 #[test]
 fn links_and_headings_are_found() {
     let document = "# A `b`, c-d\n\n[x](y.md#z), [q\nr](#s) and [t](https://u)\n```sh\n# no [v](w)\n```\n## É_1\n";
