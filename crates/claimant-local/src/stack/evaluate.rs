@@ -155,6 +155,12 @@ impl Template<'_> {
         let why = match self.find(id, depth)? {
             Referred::Known(known) => match known.attribute(attribute) {
                 Some(value) => return Ok(value),
+                // Only a queue has a URL.
+                None if known.attribute("QueueUrl").is_some() => {
+                    return Err(format!(
+                        "!GetAtt {path} names no attribute of a queue: there are Arn, QueueName and QueueUrl"
+                    ));
+                }
                 None => format!("!GetAtt {path} has no local value"),
             },
             Referred::Unknown(why) => why,

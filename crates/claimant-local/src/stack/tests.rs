@@ -147,6 +147,11 @@ fn faults_name_resource_property_and_fix() {
         "Queue: !GetAtt Nowhere.Arn",
         &["Confirm.Properties.Events.Orders.Properties.Queue", "Nowhere"],
     );
+    check(
+        "Queue: !GetAtt Orders.Arn",
+        "Queue: !GetAtt Orders.Ann",
+        &["Properties.Queue", "Arn, QueueName and QueueUrl"],
+    );
     check("Queue: !GetAtt Orders.Arn", "Queue: !Ref Orders", &["Properties.Queue", "must be the ARN of a queue"]);
     check("Queue: !GetAtt Orders.Arn", "Other: x", &["Events.Orders.Properties.Queue", "is missing"]);
     check("BatchSize: 100", "BatchSize: 10001", &["BatchSize", "1 to 10000", "10001"]);
