@@ -231,7 +231,8 @@ pub(crate) struct WorkOptions {
 /// Elsewhere, or with --project, a small project is created in a new directory NAME.
 ///
 /// By default work is done at least once, under a lease, and the handler gets the message's key as an idempotency key for
-/// the system that it calls. docs/guarantees.md says which guarantee to choose.
+/// the system that it calls. Take --transactional where the effect is an item of a DynamoDB table, and --at-most-once where that
+/// system cannot recognise a repeat, and a repeat is worse than work that waits for a person.
 ///
 /// Everything is checked before anything is written. Existing files are never overwritten.
 #[derive(Debug, clap::Args)]

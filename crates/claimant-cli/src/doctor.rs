@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_doctor::account::{Aws, Scope, examine};
-use claimant_doctor::{Check, Level, Report};
+use claimant_doctor::{CATALOG, Check, Level, Report};
 
 use crate::exit::Ended;
 use crate::output;
@@ -98,7 +98,10 @@ enum Format {
 }
 
 fn check(name: &str) -> Result<&'static Check, String> {
-    Check::named(name).ok_or_else(|| "no such check: the names are in docs/doctor.md".to_owned())
+    Check::named(name).ok_or_else(|| {
+        let names: Vec<_> = CATALOG.iter().map(|check| check.name).collect();
+        format!("no such check: there are {}", names.join(", "))
+    })
 }
 
 impl From<LevelOption> for Level {

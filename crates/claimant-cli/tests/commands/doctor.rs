@@ -57,7 +57,7 @@ fn exit_codes_and_forms() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
     for (wrong, says) in [
         (&["--template", "/none/there.yaml"][..], "check that it exists"),
-        (&["--skip", "no-such-check"], "no such check"),
+        (&["--skip", "no-such-check"], "no such check: there are visibility-below-timeout, visibility-six-times, "),
         (&["--history"], "give --stack NAME or --function NAME"),
         (&["--template", slow, "--stack", "shop"], "cannot be used with"),
     ] {

@@ -86,7 +86,7 @@ struct Shown {
     fix: String,
     why: &'static str,
     fine: &'static str,
-    source: &'static str,
+    see: String,
     /// Why it is accepted.
     reason: Option<String>,
 }
@@ -106,7 +106,7 @@ impl Shown {
             fix: fix.clone(),
             why: check.why,
             fine: check.fine,
-            source: check.source,
+            see: check.see(),
             reason: reason.cloned(),
         }
     }
@@ -200,7 +200,7 @@ fn finding_of(shown: &Shown) -> Markup {
             details {
                 summary { "Why, and when it is fine" }
                 p { (shown.why) } p { (shown.fine) }
-                p .soft.small { code { (shown.check) } " · " (shown.source) }
+                p .soft.small { code { (shown.check) } " · " (shown.see) }
             }
         }
     }

@@ -204,7 +204,7 @@ fn order(_: &System, queue: &Queue, _: &Redrive) -> Answer {
     found(
         Level::Note,
         format!("when a message of {} is dead-lettered, those behind it in its group go on", queue.place.id),
-        "see that the handler bears a gap; claimant's docs/operating.md says what it does about the group",
+        "see that the handler bears a gap; or do without a dead-letter queue, where the order matters more than that messages go on",
     )
 }
 

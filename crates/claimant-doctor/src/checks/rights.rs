@@ -209,7 +209,7 @@ fn may_pause(function: &Function) -> Answer {
     found(
         Level::Warning,
         format!("the role of {} may not {lacking}: an open breaker pauses nothing", function.place.id),
-        format!("allow it {lacking}, as in docs/breaker.md; or leave {RESUME_ROLE} out"),
+        format!("allow it {lacking}, as claimant's docs/breaker.md has it; or leave {RESUME_ROLE} out"),
     )
 }
 

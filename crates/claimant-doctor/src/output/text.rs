@@ -43,7 +43,7 @@ fn show(out: &mut String, finding: &Finding, explain: bool, width: usize) {
     if explain {
         wrapped(out, "  why   ", check.why, width);
         wrapped(out, "  fine  ", check.fine, width);
-        wrapped(out, "  see   ", check.source, width);
+        wrapped(out, "  see   ", &check.see(), width);
     }
     out.push('\n');
 }

@@ -90,3 +90,11 @@ fn the_book_lists_the_checks() {
     let listed: Vec<_> = page.lines().filter(is_row).collect();
     assert!(listed == rows, "docs/doctor.md should have these rows:\n{}", rows.join("\n"));
 }
+
+#[test]
+fn what_a_finding_refers_to_is_there_from_wherever_it_is_read() {
+    for check in &CATALOG {
+        let see = check.see();
+        assert!(see.starts_with("https://") || Path::new(&see).is_absolute() && Path::new(&see).is_file(), "{see}");
+    }
+}
