@@ -12,6 +12,29 @@ pub struct Environment {
     pub variables: BTreeMap<String, Fact<Link>>,
     /// Whether there can be others.
     pub is_open: bool,
+    /// What claimant has against its own variables, and does not start with.
+    pub faults: Fact<Vec<String>>,
+}
+
+/// What stands for a value that is not known.
+const UNKNOWN_VALUE: &str = "${?}";
+
+/// Returns what claimant's own reader has against these variables; unknown where nothing is found, and something is not known.
+pub(crate) fn faults(variables: &[(String, Fact<String>)], is_open: bool) -> Fact<Vec<String>> {
+    let value = |value: &Fact<String>| value.known().cloned().unwrap_or_else(|| UNKNOWN_VALUE.to_owned());
+    let read = claimant::variables_of(variables.iter().map(|(name, fact)| (name.clone(), value(fact))));
+    let mut faults = read.into_faults();
+    let cannot_be_known = |fault: &str| fault.contains(UNKNOWN_VALUE) || is_open && fault.contains("is not set");
+    faults.retain(|fault| !cannot_be_known(fault));
+    if faults.is_empty() && (is_open || variables.iter().any(|(_, value)| *value == Fact::Unknown)) {
+        return Fact::Unknown;
+    }
+    Fact::Known(faults)
+}
+
+/// Returns whether a variable is one of claimant's own.
+pub(crate) fn is_own(name: &str) -> bool {
+    name.starts_with("CLAIMANT_")
 }
 
 impl Environment {

@@ -297,7 +297,7 @@ impl System {
 impl Function {
     /// Returns whether claimant runs in it, as far as its environment shows.
     pub fn is_consumer(&self) -> Fact<bool> {
-        self.environment.has_any(|name| name.starts_with("CLAIMANT_"))
+        self.environment.has_any(crate::environment::is_own)
     }
 
     /// Returns whether its records are known to be in another store than DynamoDB.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::answers::{Account, Asker, Refused, Service, text, texts};
 use super::names::{here, name_of, partition_of};
 use super::watching;
+use crate::environment::{faults, is_own};
 use crate::fact::Fact;
 use crate::model::{Environment, Function, Key, Link, Logs, Mapping, Place, System};
 use crate::rights::Rights;
@@ -119,8 +120,11 @@ fn environment(variables: &Value) -> Environment {
         };
         Some((name.clone(), link))
     };
-    let variables = variables.as_object().into_iter().flatten().filter_map(of).collect();
-    Environment { variables, is_open: false }
+    let all = || variables.as_object().into_iter().flatten();
+    let own = all().filter(|(name, _)| is_own(name));
+    let own: Vec<_> =
+        own.filter_map(|(name, value)| Some((name.clone(), Fact::Known(value.as_str()?.to_owned())))).collect();
+    Environment { variables: all().filter_map(of).collect(), is_open: false, faults: faults(&own, false) }
 }
 
 /// A mapping from a queue; nothing for other sources.

@@ -1,10 +1,10 @@
-//! Checks 24 to 36: the lock table, alarms, metrics, and what a consumer costs.
+//! Checks 24 to 37: the lock table, alarms, metrics, what a consumer costs, and its variables.
 
 use super::check::Check;
 
 const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
 
-pub(super) const CHECKS: [Check; 13] = [
+pub(super) const CHECKS: [Check; 14] = [
     Check {
         number: 24,
         name: "lock-table-shape",
@@ -117,5 +117,14 @@ pub(super) const CHECKS: [Check; 13] = [
               paused.",
         fine: "Where the consumer has no breaker.",
         source: "docs/breaker.md",
+    },
+    Check {
+        number: 37,
+        name: "unusable-settings",
+        title: "claimant knows each CLAIMANT_ variable of the function, and takes its value",
+        why: "A function reads them when it starts, and ends with an error where a name is misspelt or a value out of bounds. \
+              Nothing is handled, and every message uses up its receives.",
+        fine: "Where the function is built with another version of claimant, which takes them.",
+        source: "docs/settings.md",
     },
 ];

@@ -7,6 +7,7 @@ mod dead_letters;
 mod pair;
 mod rights;
 mod scaling;
+mod settings;
 mod tables;
 
 use crate::finding::{Answer, Report};
@@ -42,7 +43,8 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
 /// A check of a whole system, which records its answers itself.
 type OfSystem = fn(&System, &mut Report);
 
-const OF_SYSTEMS: &[OfSystem] = &[dead_letters::check, scaling::check, tables::check, alarms::check, costs::check];
+const OF_SYSTEMS: &[OfSystem] =
+    &[dead_letters::check, scaling::check, tables::check, alarms::check, costs::check, settings::check];
 
 /// Runs all checks.
 pub fn run(system: &System) -> Report {

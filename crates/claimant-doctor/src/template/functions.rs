@@ -1,14 +1,19 @@
 //! The functions of a template.
 
+use std::collections::BTreeMap;
+
 use super::part::Part;
 use super::queues::QUEUE;
-use super::resources::{Resource, Resources};
+use super::resources::{Resource, Resources, reference};
 use super::roles::Roles;
 use super::tables::TABLE;
+use crate::environment::{faults, is_own};
 use crate::fact::Fact;
 use crate::model::{Environment, Function, Link, Logs};
 
 pub(super) const FUNCTION: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
+
+const ROLE: &[&str] = &["AWS::IAM::Role"];
 
 const TIMEOUT_S: u64 = 3;
 
@@ -32,10 +37,7 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
     let property = |key: &str| own.at(key).or(globals.at(key));
     let letters = if is_sam { "DeadLetterQueue" } else { "DeadLetterConfig" };
     let logging = |key: &str| own.at("LoggingConfig").at(key).or(globals.at("LoggingConfig").at(key));
-    let mut environment = environment(resources, &globals);
-    let own_variables = self::environment(resources, &own);
-    environment.variables.extend(own_variables.variables);
-    environment.is_open |= own_variables.is_open;
+    let environment = environment(resources, [&globals, &own]);
     Function {
         place: resource.place(),
         timeout_s: property("Timeout").number_or(TIMEOUT_S),
@@ -58,8 +60,8 @@ fn architecture(part: &Part<'_>) -> Fact<bool> {
     items.first().map_or(Fact::Known(false), |item| item.text_is("arm64", "x86_64"))
 }
 
-fn environment(resources: &Resources<'_>, place: &Part<'_>) -> Environment {
-    let entries = place.under(&["Environment", "Variables"]).entries();
+/// The variables of these places, of which a later one goes before an earlier one.
+fn environment(resources: &Resources<'_>, places: [&Part<'_>; 2]) -> Environment {
     let kinds: Vec<&str> = QUEUE.iter().chain(TABLE).copied().collect();
     let value = |name: &str, part: &Part<'_>| match (part.text(), name) {
         (Fact::Known(Some(text)), "CLAIMANT_TABLE") if text.contains(',') => {
@@ -69,12 +71,37 @@ fn environment(resources: &Resources<'_>, place: &Part<'_>) -> Environment {
         (Fact::Known(Some(text)), _) => resources.led_to(&text, &kinds),
         _ => Fact::Unknown,
     };
-    // What is `AWS::NoValue` is not there.
-    let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
-    let known = entries.known().into_iter().flatten().filter(is_there);
-    Environment {
-        variables: known.map(|(name, part)| (name.to_string(), value(name, part))).collect(),
-        is_open: entries.known().is_none(),
+    let mut environment = Environment::default();
+    let mut own = BTreeMap::new();
+    for place in places {
+        let entries = place.under(&["Environment", "Variables"]).entries();
+        environment.is_open |= entries.known().is_none();
+        // What is `AWS::NoValue` is not there.
+        let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
+        for (name, part) in entries.known().into_iter().flatten().filter(is_there) {
+            environment.variables.insert(name.to_string(), value(name, part));
+            if is_own(name) {
+                own.insert(name.to_string(), as_given(resources, part));
+            }
+        }
+    }
+    environment.faults = faults(&own.into_iter().collect::<Vec<_>>(), environment.is_open);
+    environment
+}
+
+/// The value as the function is given it; of a queue, a role or a table one of its kind: a URL, an ARN or a name.
+fn as_given(resources: &Resources<'_>, part: &Part<'_>) -> Fact<String> {
+    let Fact::Known(Some(text)) = part.text() else { return Fact::Unknown };
+    let Some((id, attribute)) = reference(&text) else {
+        return if text.contains("${") { Fact::Unknown } else { Fact::Known(text) };
+    };
+    let is = |kinds: &[&str]| resources.get(id).is_some_and(|resource| kinds.contains(&resource.kind.as_str()));
+    match attribute {
+        "" | "QueueUrl" if is(QUEUE) => Fact::Known(format!("https://sqs.…/{id}")),
+        "Arn" if is(QUEUE) => Fact::Known(format!("arn:aws:sqs:…:{id}")),
+        "Arn" if is(ROLE) => Fact::Known(format!("arn:aws:iam::…:role/{id}")),
+        "" | "QueueName" if is(QUEUE) || is(ROLE) || is(TABLE) => Fact::Known(id.to_owned()),
+        _ => Fact::Unknown,
     }
 }
 

@@ -280,6 +280,12 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
             Error,
             "Lambda deleted 1500 messages within the last day, and worker reported 1000",
         ),
+        (
+            one("GetFunction/Configuration/Environment/Variables/CLAIMANT_METRICS".to_owned(), json!("none")),
+            37,
+            Error,
+            "CLAIMANT_METRICS is \"none\"; `on` or `off` is needed",
+        ),
     ];
     for (changes, number, level, says) in &cases {
         let changes: Vec<_> = changes.iter().map(|(path, value)| (path.as_str(), value.clone())).collect();

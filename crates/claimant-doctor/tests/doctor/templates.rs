@@ -49,7 +49,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
     let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
     // FIFO, databases and breakers have questions of their own.
-    assert_eq!(answered, (1..=36).filter(|number| ![9, 22, 33, 36].contains(number)).collect());
+    assert_eq!(answered, (1..=37).filter(|number| ![9, 22, 33, 36].contains(number)).collect());
     let report = examine(&changed(GOOD, &[DATABASE]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "{report:#?}");
 }
@@ -76,7 +76,7 @@ const ALARM_OF_SENT: &str = "  Sent:
 ";
 
 /// A breaker pauses the mapping.
-const PAUSES: (&str, &str) = ("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: any");
+const PAUSES: (&str, &str) = ("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: !GetAtt Role.Arn");
 
 /// Its role may do so.
 const GRANTED: (&str, &str) = (
@@ -315,6 +315,18 @@ const CASES: &[Case] = &[
     ),
     (&[PAUSES, GRANTED, KEPT], 36, Warning, "the role of Worker may not use the records of breakers in Table"),
     (&[PAUSES], 36, Warning, "the role of Worker may not lambda:ListEventSourceMappings"),
+    (&[("CLAIMANT_TABLE:", "CLAIMANT_TABEL:")], 37, Error, "is no variable of claimant: did you mean CLAIMANT_TABLE?"),
+    (&[("# own-queue", "CLAIMANT_CONCURRENCY: 0")], 37, Error, "CLAIMANT_CONCURRENCY is \"0\"; a whole number from 1"),
+    (
+        &[("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !GetAtt Letters.Arn")],
+        37,
+        Error,
+        "a queue's URL is needed",
+    ),
+    (&[("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: !Ref Role")], 37, Error, "a role's ARN is needed"),
+    // Names are known where values are not.
+    (&[("# own-queue", "CLAIMANT_MARGIN: !Ref Any")], 37, Error, "CLAIMANT_MARGIN is no variable of claimant"),
+    (&[("# own-queue", "CLAIMANT_SCHEDULE_ROLE_ARN: !GetAtt Role.Arn")], 37, Error, "are needed together"),
 ];
 
 #[test]
@@ -356,7 +368,7 @@ fn each_check_finds_what_it_is_for() {
         assert!(finding.place.line > 1 && finding.fix.len() > 5, "{finding:?}");
     }
     let covered: BTreeSet<u8> = CASES.iter().map(|case| case.1).chain(BY_METRICS).collect();
-    assert_eq!(covered, (1..=36).collect(), "a change for each check");
+    assert_eq!(covered, (1..=37).collect(), "a change for each check");
 }
 
 #[test]
@@ -389,6 +401,8 @@ fn what_cannot_be_known_is_never_a_finding() {
             "CLAIMANT_TABLE: !Ref Table\n          CLAIMANT_MAX_RECEIVE_COUNT: !Ref Any",
             35,
         ),
+        ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Any", 37),
+        ("# own-queue", "CLAIMANT_BATCH: !If [IsAny, 'maybe', !Ref AWS::NoValue]", 37),
     ];
     for (from, to, number) in table {
         let report = examine(&changed(GOOD, &[(from, to)]), &in_region("eu-west-1"));
