@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt as _;
@@ -56,12 +56,32 @@ pub(crate) fn no_answer() -> Response {
 async fn check(request: Request, next: Next) -> Response {
     match refusal(request.headers()) {
         None => next.run(request).await,
-        Some(why) => {
-            // The shape that the AWS SDKs read: the error's name from the header, its text from `message`.
-            let body = json!({ "__type": "AccessDeniedException", "message": why });
-            (StatusCode::FORBIDDEN, [("x-amzn-errortype", "AccessDeniedException")], axum::Json(body)).into_response()
-        }
+        Some(why) => refused(&why),
     }
+}
+
+/// Lets programs and the endpoint's own pages change things, and no page of another port of this machine: a form reaches an endpoint
+/// that answers no one but it.
+pub(crate) async fn own_pages_change(request: Request, next: Next) -> Response {
+    match other_origin(request.method(), request.headers()) {
+        None => next.run(request).await,
+        Some(origin) => refused(&format!(
+            "the request is from a page of {origin}: only programs, and pages of this very address, may change things here"
+        )),
+    }
+}
+
+fn refused(why: &str) -> Response {
+    // The shape that the AWS SDKs read: the error's name from the header, its text from `message`.
+    let body = json!({ "__type": "AccessDeniedException", "message": why });
+    (StatusCode::FORBIDDEN, [("x-amzn-errortype", "AccessDeniedException")], axum::Json(body)).into_response()
+}
+
+/// Returns the origin of a request that changes something, unless it is the address that was asked. Browsers name it on each of those.
+fn other_origin(method: &Method, headers: &HeaderMap) -> Option<String> {
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    let is_own = |origin: &str| origin.strip_prefix("http://").map(str::as_bytes) == host;
+    foreign(headers, &header::ORIGIN, is_own).filter(|_| !method.is_safe())
 }
 
 /// Why the request is refused. A request without a Host comes from no browser, and is answered.
@@ -157,6 +177,25 @@ mod tests {
             assert!(asked(origin).is_some_and(|why| why.contains(origin)), "{origin}");
         }
         assert_eq!(refusal(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn origins_that_change_things() {
+        let asked = |method: Method, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "127.0.0.1:1".parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            other_origin(&method, &headers)
+        };
+        for own in [None, Some("http://127.0.0.1:1")] {
+            assert_eq!(asked(Method::POST, own), None);
+        }
+        for other in ["http://localhost:1", "http://127.0.0.1:3000", "https://127.0.0.1:1", "null"] {
+            assert_eq!(asked(Method::POST, Some(other)).as_deref(), Some(other));
+            assert_eq!(asked(Method::GET, Some(other)), None);
+        }
     }
 
     /// A page of another site can ask without an origin: by an image, a link, a form that is a GET.

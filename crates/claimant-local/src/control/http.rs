@@ -8,7 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
-use axum::{Json, Router};
+use axum::{Json, Router, middleware};
 use futures_util::stream;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -51,6 +51,7 @@ fn router(control: Control) -> Router {
         .route("/_claimant/faults", get(faults).post(begin_fault).delete(end_faults))
         .route("/_claimant/faults/{id}", delete(end_fault))
         .merge(lambda)
+        .layer(middleware::from_fn(endpoint::own_pages_change))
         .with_state(control)
 }
 

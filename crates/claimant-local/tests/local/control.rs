@@ -26,9 +26,14 @@ async fn whole(address: &str, path: &str) -> String {
 
 /// The status and the JSON of an answer.
 async fn call(address: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
+    call_from(address, method, path, ("", body)).await
+}
+
+/// The same of a request with these lines in its head.
+async fn call_from(address: &str, method: &str, path: &str, (more, body): (&str, &str)) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{more}Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(head.as_bytes()).await.expect("it reads");
@@ -110,4 +115,24 @@ async fn faults_are_switched_on_listed_and_ended_over_http() {
     assert_eq!(call(&address, "DELETE", "/_claimant/faults/2", "").await.0, 404);
     assert_eq!(call(&address, "DELETE", path, "").await, (200, json!({"faults": []})));
     assert_eq!(call(&address, "GET", path, "").await.1["faults"][0]["id"], 1);
+}
+
+/// A form of a page on another port reaches the endpoint, whatever its content is said to be.
+#[tokio::test]
+async fn pages_of_other_ports_change_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let control = Control::new(&Faults::default(), &Journal::off());
+    tokio::spawn(control.serve(listener, std::future::pending()));
+    let path = "/_claimant/faults";
+    let begin = async |origin: &str| {
+        let head = format!("Origin: {origin}\r\nContent-Type: text/plain\r\n");
+        call_from(&address, "POST", path, (&head, r#"{"act": "lose", "of": "claims"}"#)).await
+    };
+    for other in ["http://localhost:3000", "http://127.0.0.1:3000"] {
+        let (status, refused) = begin(other).await;
+        assert!(status == 403 && refused["message"].as_str().unwrap().contains(other), "{refused}");
+    }
+    assert_eq!(call(&address, "GET", path, "").await.1, json!({"faults": []}));
+    assert_eq!(begin(&format!("http://{address}")).await.0, 201);
 }
