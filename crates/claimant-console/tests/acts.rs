@@ -227,6 +227,10 @@ async fn many_long_letters_are_pages_of_less_than_a_mebibyte() {
     );
     world.html("/dead").await;
     let group = world.group().await;
+    let letter = &world.json(&group).await["letters"][0];
+    assert_eq!((letter["body"].as_str().unwrap().len(), &letter["cut_from"]), (4_096, &json!(5_000)));
+    let whole = world.html(&format!("{group}&edit={}", letter["message_id"].as_str().unwrap())).await;
+    assert!(whole.contains(&"&quot;".repeat(5_000)), "a letter that is edited is whole");
     let (mut seen, mut next) = (0, Some(group.clone()));
     while let Some(path) = next.take() {
         world.html(&path).await;

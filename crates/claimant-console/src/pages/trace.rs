@@ -99,7 +99,7 @@ fn last_outcome(facts: &[Fact]) -> Option<(&Fact, &str)> {
 async fn letter(console: &Console, id: &str) -> Result<(Option<Letter>, usize), Error> {
     let (place, mut looked_at) = (console.place(), 0);
     for queue in place.dead_letter_queues() {
-        let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
+        let dead = DeadLetterQueue::open_in(place, &queue.url).await?.with_bodies_of(0);
         let page = dead.page(&Selection::ids([id]), None, 1, dead::LOOKS_MAX).await?;
         looked_at += page.looked_at;
         if let Some(letter) = page.letters.first() {

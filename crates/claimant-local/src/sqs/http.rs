@@ -68,7 +68,8 @@ async fn look(State((sqs, _)): State<Shared>, uri: Uri) -> Response {
     let field = |name: &str| asked.get(name).map(String::as_str);
     let after = field("after").and_then(|text| text.parse().ok());
     let limit = field("limit").and_then(|text| text.parse().ok()).unwrap_or(LOOK_MAX).clamp(1, LOOK_MAX);
-    match actions::look(&sqs, field("queue").unwrap_or_default(), after, limit) {
+    let body_max = field("body").and_then(|text| text.parse().ok());
+    match actions::look(&sqs, field("queue").unwrap_or_default(), after, (limit, body_max)) {
         Ok(answer) => ([(header::CONTENT_TYPE, "application/json")], to_json(&answer)).into_response(),
         Err(fault) => refusal(&fault),
     }

@@ -9,7 +9,7 @@ use super::checks;
 use super::dedup::{FirstSend, Window, content_id};
 use super::fault::{Code, Fault};
 use super::md5;
-use super::message::{Counters, Deletion, Depth, InFlight, NewMessage, Received, Sent, StoredMessage};
+use super::message::{Counters, Deletion, Depth, InFlight, NewMessage, Sent, StoredMessage};
 use super::notes::Notes;
 use super::queued::{Content, Message, Receives};
 use super::receipt::{self, Ask, Handout};
@@ -294,10 +294,10 @@ impl Queue {
         seen.collect()
     }
 
-    /// Returns messages that came after this position as a receive would show them, without receiving them.
-    pub(super) fn look(&mut self, now_ms: u64, after: Option<Key>) -> impl Iterator<Item = (Key, Received)> {
+    /// Returns messages that came after this position, without receiving them.
+    pub(super) fn look(&mut self, now_ms: u64, after: Option<Key>) -> impl Iterator<Item = (Key, &Message)> {
         self.advance(now_ms);
-        self.backlog.later(after).map(|(key, message)| (key, receipt::shown(message)))
+        self.backlog.later(after)
     }
 
     /// When a hidden message becomes visible by itself.

@@ -52,11 +52,12 @@ fn write(queue_id: &str, key: Key, receipt: u32) -> String {
 
 /// The message as its newest receive hands it out.
 pub(super) fn received(queue_id: &str, key: Key, message: &Message) -> Received {
-    Received { receipt_handle: write(queue_id, key, message.receives.here), ..shown(message) }
+    Received { receipt_handle: write(queue_id, key, message.receives.here), ..shown(message, usize::MAX) }
 }
 
-/// The message as it is, without what would delete it.
-pub(super) fn shown(message: &Message) -> Received {
+/// The message as it is, without what would delete it, and with so many bytes of its body at most.
+pub(super) fn shown(message: &Message, body_max: usize) -> Received {
+    let body = &message.content.body;
     let some = |name: &str, value: &Option<String>| value.clone().map(|value| (name.to_owned(), value));
     let first_received_ms = message.receives.first_ms.unwrap_or(message.sent_ms);
     let always = [
@@ -76,7 +77,7 @@ pub(super) fn shown(message: &Message) -> Received {
     Received {
         message_id: message.id.clone(),
         receipt_handle: String::new(),
-        body: message.content.body.clone(),
+        body: body[..body.floor_char_boundary(body_max)].to_owned(),
         md5_of_body: message.content.md5_of_body.clone(),
         attributes: always.into_iter().chain(sometimes.into_iter().flatten()).collect(),
         md5_of_message_attributes: md5::of_attributes(&message.content.attributes),

@@ -272,6 +272,8 @@ pub(super) struct LookAnswer {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct LookedAt {
     pub(super) position: u64,
+    /// The bytes of the whole body, of which the message may have the first only.
+    pub(super) body_bytes: usize,
     #[serde(flatten)]
     pub(super) message: ReceivedMessage,
 }

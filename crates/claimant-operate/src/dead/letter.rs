@@ -79,14 +79,17 @@ pub struct DeadLetter {
 /// What a message holds.
 #[derive(Clone, Default)]
 pub(crate) struct Content {
+    /// All of it; of a letter that was looked at perhaps its beginning.
     pub(crate) body: String,
+    /// How many bytes all of it has.
+    pub(crate) body_bytes: usize,
     pub(crate) attributes: BTreeMap<String, MessageAttributeValue>,
     pub(crate) trace: Option<String>,
 }
 
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes, {} attributes", self.body.len(), self.attributes.len())
+        write!(f, "{} bytes, {} attributes", self.body_bytes, self.attributes.len())
     }
 }
 
@@ -131,6 +134,7 @@ impl DeadLetter {
             receives: number(System::ApproximateReceiveCount).and_then(|count| count.try_into().ok()).unwrap_or(1),
             group,
             content: Content {
+                body_bytes: message.body.as_ref().map_or(0, String::len),
                 body: message.body.unwrap_or_default(),
                 trace: system.get(&System::AwsTraceHeader).cloned(),
                 attributes,
@@ -152,10 +156,17 @@ impl DeadLetter {
         self.ids().any(|own| own == id)
     }
 
-    /// Returns its body: what the producer wrote, to be shown only to who asks for it.
+    /// Returns its body: what the producer wrote, to be shown only to who asks for it. Of a letter that was
+    /// [looked at in part](super::DeadLetterQueue::with_bodies_of), its beginning.
     #[must_use]
     pub fn body(&self) -> &str {
         &self.content.body
+    }
+
+    /// Returns how many bytes its whole body has.
+    #[must_use]
+    pub const fn body_bytes(&self) -> usize {
+        self.content.body_bytes
     }
 
     /// Returns the names and types of the attributes that its producer gave it, and the value of each that is a text or a number:
@@ -207,7 +218,7 @@ impl DeadLetter {
             "sent_at_ms": self.sent_at.map(Timestamp::as_millis),
             "receives": self.receives,
             "message_group": self.group,
-            "body_bytes": self.content.body.len(),
+            "body_bytes": self.content.body_bytes,
         });
         if whole {
             json["body"] = self.body().into();

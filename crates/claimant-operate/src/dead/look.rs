@@ -47,6 +47,7 @@ struct Seen {
     position: u64,
     message_id: String,
     body: String,
+    body_bytes: usize,
     #[serde(default)]
     attributes: HashMap<String, String>,
     #[serde(default)]
@@ -77,7 +78,9 @@ impl Seen {
             .body(self.body)
             .set_attributes(Some(system.collect()))
             .set_message_attributes(Some(self.message_attributes.into_iter().filter_map(attribute).collect()));
-        DeadLetter::read(message.build())
+        let mut letter = DeadLetter::read(message.build())?;
+        letter.content.body_bytes = self.body_bytes;
+        Some(letter)
     }
 }
 
@@ -161,8 +164,10 @@ impl DeadLetterQueue {
     async fn look(&self, after: Option<u64>, limit: usize) -> Result<Answer, Error> {
         let endpoint = self.looked_at().unwrap_or_default();
         let after = after.map_or_else(String::new, |after| format!("&after={after}"));
+        let body = self.body_max().map_or_else(String::new, |bytes| format!("&body={bytes}"));
         let queue = self.name();
-        let answer = http::get(&format!("{endpoint}/_claimant/messages?queue={queue}&limit={limit}{after}")).await?;
+        let answer =
+            http::get(&format!("{endpoint}/_claimant/messages?queue={queue}&limit={limit}{after}{body}")).await?;
         serde_json::from_slice(&answer)
             .map_err(|e| Error::new(format!("{endpoint} is no SQS endpoint of a local cloud")).caused_by(e))
     }

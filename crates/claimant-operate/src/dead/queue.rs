@@ -43,6 +43,8 @@ pub struct DeadLetterQueue {
     moves_on_after: Option<u32>,
     /// The SQS endpoint of the local cloud that it is in, which shows messages without a receive.
     looked_at: Option<String>,
+    /// How many bytes of a letter's body are looked at there, if not all.
+    body_max: Option<usize>,
 }
 
 /// How many messages a queue holds, as SQS counts them: about.
@@ -89,6 +91,7 @@ impl DeadLetterQueue {
             moves_on_to: target.map(|arn| name_of_arn(arn).to_owned()),
             moves_on_after: receives.and_then(|n| n.try_into().ok()),
             looked_at: None,
+            body_max: None,
         })
     }
 
@@ -106,6 +109,18 @@ impl DeadLetterQueue {
         let looked_at =
             place.endpoint("SQS").filter(|_| place.is_local()).map(|url| url.trim_end_matches('/').to_owned());
         Ok(Self { looked_at, ..Self::open(place.sqs(), url).await? })
+    }
+
+    /// Has letters that are looked at, as those of a local cloud are, come with so many bytes of their bodies at most. What is received has
+    /// its whole body, as what is sent back and discarded has. A [`Selection`](super::Selection) by fields of bodies needs all of them.
+    #[must_use]
+    pub fn with_bodies_of(self, bytes: usize) -> Self {
+        Self { body_max: Some(bytes), ..self }
+    }
+
+    /// Returns how many bytes of a body are looked at, if not all.
+    pub(super) const fn body_max(&self) -> Option<usize> {
+        self.body_max
     }
 
     /// Returns whether letters are read without being received.

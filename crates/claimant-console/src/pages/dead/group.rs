@@ -7,7 +7,7 @@ use claimant_operate::dead::{DeadLetter, Page as Letters, Selection};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::letters::{self, DISCARD, LOOKS_MAX, Letter, REDRIVE};
+use super::letters::{self, BODY_SHOWN, DISCARD, LOOKS_MAX, Letter, REDRIVE};
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::{Console, FORM};
@@ -30,9 +30,10 @@ pub(super) async fn show(State(console): State<Console>, Path(group): Path<Strin
 async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Cause, String>, Error> {
     let place = console.place();
     let name = ask.query.required("queue")?;
-    let dead = letters::open(place, name).await?;
     let edited = ask.query.get("edit").filter(|_| console.source().allows_writes());
     let mut selection = Selection::groups([group.as_str()]);
+    let dead = letters::open(place, name).await?;
+    let dead = if edited.is_some() { dead } else { dead.with_bodies_of(BODY_SHOWN) };
     selection.ids = edited.map(str::to_owned).into_iter().collect();
     let after = ask.query.number("after", u64::MAX, 0..=u64::MAX)?;
     let page = dead.page(&selection, (after != u64::MAX).then_some(after), PAGE_MAX, LOOKS_MAX).await?;

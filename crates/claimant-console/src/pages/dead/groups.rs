@@ -1,10 +1,12 @@
 //! `/dead`: the causes, queue by queue.
 
+use std::ops::ControlFlow;
+
 use axum::extract::State;
 use axum::response::Response;
 use claimant_core::Error;
 use claimant_core::error::Chain;
-use claimant_operate::dead::{DeadLetterQueue, Groups, Selection};
+use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Groups, Selection};
 use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
@@ -78,17 +80,19 @@ struct Shown {
 
 impl Shown {
     async fn look(&mut self, place: &Place, url: &str, read: bool) -> Result<(), Error> {
-        let dead = DeadLetterQueue::open_in(place, url).await?;
+        let dead = DeadLetterQueue::open_in(place, url).await?.with_bodies_of(0);
         self.letters = dead.depth().visible + dead.depth().hidden + dead.depth().delayed;
         self.moves_on_after = dead.moves_on_after().filter(|_| !dead.is_only_looked_at());
         if read {
-            let page = dead.page(&Selection::default(), None, LOOKS_MAX, LOOKS_MAX).await?;
+            // One by one, and without their bodies: a queue can hold gigabytes, and each change draws this page again.
             let mut groups = Groups::default();
-            page.letters.iter().for_each(|letter| groups.add(letter));
+            let mut each = |letter: DeadLetter| groups.add(&letter);
+            let all = Selection::default();
+            let report = dead.read(&all, LOOKS_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await?;
             let causes = groups.into_sorted();
             self.more_causes = causes.len().saturating_sub(CAUSES_MAX);
             self.causes = causes.into_iter().take(CAUSES_MAX).map(Cause::from).collect();
-            self.looked_at = page.looked_at;
+            self.looked_at = report.progress.looked_at;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(crate) const LOOK_COSTS: &str = "SQS has no way to look at a message but to 
 pub(crate) const LOOKS_MAX: usize = 2_000;
 
 /// The most bytes of a body that a list shows.
-const BODY_SHOWN: usize = 4_096;
+pub(super) const BODY_SHOWN: usize = 4_096;
 
 /// The most bytes of a cause that a list shows.
 const CAUSE_SHOWN: usize = 240;
@@ -95,7 +95,7 @@ impl Letter {
     /// Returns a letter with its whole body, or with its beginning.
     pub(super) fn of(letter: &DeadLetter, whole: bool) -> Self {
         let body = letter.body();
-        let end = if whole { body.len() } else { body.floor_char_boundary(BODY_SHOWN) };
+        let (bytes, end) = (letter.body_bytes(), if whole { body.len() } else { body.floor_char_boundary(BODY_SHOWN) });
         let why = &letter.why;
         let value = |value: Option<&str>| value.unwrap_or("(bytes)").to_owned();
         Self {
@@ -121,7 +121,7 @@ impl Letter {
                 message_group: letter.group.clone(),
                 attributes: letter.attributes().map(|(name, _, text)| (name.to_owned(), value(text))).collect(),
                 body: body[..end].to_owned(),
-                cut_from: (end < body.len()).then_some(body.len()),
+                cut_from: (end < bytes).then_some(bytes),
             },
         }
     }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::super::fault::{Code, Fault};
 use super::super::md5;
 use super::super::message::{AttributeValue, MessageAttribute, NewMessage, Received, Sent};
+use super::super::receipt;
 use super::super::service::Sqs;
 use super::super::settings::{DELAY_MAX_S, VISIBILITY_MAX_S, WAIT_MAX_S};
 use super::super::wire::{
@@ -139,19 +140,26 @@ pub(super) async fn receive(
     Ok(ReceiveAnswer { messages: received.into_iter().map(shown).collect() })
 }
 
-/// Returns messages of a queue that came after this position, hidden ones too, without receiving them: `limit` at most, and 4 MiB.
-pub(in super::super) fn look(sqs: &Sqs, queue: &str, after: Option<u64>, limit: usize) -> Result<LookAnswer, Fault> {
+/// Returns messages of a queue that came after this position, hidden ones too, without receiving them: `limit` at most, and 4 MiB;
+/// of each body so many bytes, or all.
+pub(in super::super) fn look(
+    sqs: &Sqs,
+    queue: &str,
+    after: Option<u64>,
+    (limit, body_max): (usize, Option<usize>),
+) -> Result<LookAnswer, Fault> {
     let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
     let (mut messages, mut bytes, mut last, mut next) = (Vec::new(), 0, None, None);
-    for (key, received) in account.queue(queue)?.look(now_ms, after) {
+    for (key, message) in account.queue(queue)?.look(now_ms, after) {
         if messages.len() == limit || bytes > LOOK_MAX_BYTES {
             next = last;
             break;
         }
+        let received = receipt::shown(message, body_max.unwrap_or(usize::MAX));
         bytes += received.body.len();
         last = Some(key);
-        let message = show(received, &["All"], &["All".to_owned()]);
-        messages.push(LookedAt { position: key, message });
+        let (body_bytes, message) = (message.content.body.len(), show(received, &["All"], &["All".to_owned()]));
+        messages.push(LookedAt { position: key, body_bytes, message });
     }
     Ok(LookAnswer { messages, next })
 }
