@@ -29,7 +29,8 @@ pub(super) fn message(view: &View, id: &str) -> Option<MessageFacts> {
     let made = own.iter().filter(|event| matches!(event.what, What::Sent { .. } | What::Redriven { .. }));
     let made = made.flat_map(|event| event.messages().map(ToString::to_string).collect::<Vec<_>>());
     let mut others = Vec::new();
-    for other in made.chain(of_keys) {
+    // Of many, those of its keys go first.
+    for other in of_keys.chain(made) {
         if other != id && !others.contains(&other) {
             others.push(other);
         }

@@ -1,10 +1,12 @@
 //! The list of messages of a local cloud, from its journal.
 
+use std::collections::BTreeMap;
+
 use claimant_core::Timestamp;
 use claimant_local::journal::{Event, Journal, What};
 
 use super::messages::{MessageList, MessageQuery, MessageRow, PAGE_MAX};
-use crate::timeline::{facts_of_journal, tell};
+use crate::timeline::{Standing, facts_of_journal, tell};
 
 /// Messages whose id and keys are compared with a text for one answer. Work is bounded by counts, so that an answer takes its time
 /// whatever the machine does.
@@ -60,15 +62,23 @@ fn row(journal: &Journal, id: &str, now: Timestamp) -> Option<MessageRow> {
         _ => None,
     });
     let time = |event: &Event| event.at_ms;
-    Some(MessageRow {
+    let mut row = MessageRow {
         id: id.to_owned(),
         queue: own().filter_map(|event| event.queue.as_deref()).next_back().unwrap_or_default().to_owned(),
+        state: Standing::Waiting,
         sent_ms: own().next().or(events.first()).map(time)?,
         last_ms: events.last().map(time)?,
         receives: received.max().unwrap_or_default(),
-        state: tell(facts_of_journal(&events, &[id].into()), id, now)?.standing,
         keys: journal.keys_of(id).iter().map(ToString::to_string).collect(),
-    })
+    };
+    // Once its function has copied it, it is where the copy in the dead-letter queue is.
+    let copies = events.iter().filter(|event| matches!(event.what, What::Sent { redriven: false, .. }));
+    let copy = copies.filter_map(|event| event.message_id.clone()).rfind(|copy| **copy != *id);
+    let of_copy = copy.as_deref().map(|copy| journal.of_message(copy)).unwrap_or_default();
+    let known: BTreeMap<_, _> = events.into_iter().chain(of_copy).map(|event| (event.seq, event)).collect();
+    let about = [id].into_iter().chain(copy.as_deref()).collect();
+    row.state = tell(facts_of_journal(&known.into_values().collect::<Vec<_>>(), &about), id, now)?.standing;
+    Some(row)
 }
 
 /// Whether this text is in a message's id or in one of its keys.
@@ -78,14 +88,29 @@ fn has(journal: &Journal, id: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use claimant_local::journal::Done;
+
     use super::*;
-    use crate::timeline::Standing;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn sent(journal: &Journal, id: &str, queue: &str) {
         let what = || What::Sent { visible_at_ms: 1, group: None, copy_of: None, redriven: false };
         journal.write(|| Event::new(1, what()).message(id).queue(&queue.into()));
+    }
+
+    fn rejected() -> Done {
+        Done {
+            consumer: "orders".into(),
+            outcome: "rejected".into(),
+            dead_lettered: true,
+            attempt: None,
+            fence: None,
+            busy_until_ms: None,
+            claim_ms: None,
+            handle_ms: None,
+            settle_ms: None,
+        }
     }
 
     fn ids(list: &MessageList) -> Vec<&str> {
@@ -125,6 +150,37 @@ mod tests {
         let row = &list(&journal, &MessageQuery::default(), NOW).messages[0];
         assert_eq!((row.receives, row.sent_ms, row.last_ms), (2, 1, 5));
         assert_eq!(row.keys, ["payment#p-1"]);
+    }
+
+    /// A message whose function copied it is in the dead-letter queue only while the copy is.
+    #[test]
+    fn a_message_is_where_its_copy_is() {
+        for (gone, standing) in [
+            (None, Standing::DeadLettered),
+            (Some(What::Deleted), Standing::Deleted),
+            (Some(What::Purged), Standing::Deleted),
+            (Some(What::Expired), Standing::Expired),
+            (Some(What::Redriven { from: "dead".into(), was: "copy".into() }), Standing::Redriven),
+        ] {
+            let journal = Journal::new();
+            sent(&journal, "a", "orders");
+            let write = |id: &str, queue: &str, what: What| {
+                journal.write(|| Event::new(2, what).message(id).queue(&queue.into()));
+            };
+            let copied = What::Sent { visible_at_ms: 2, group: None, copy_of: Some("a".into()), redriven: false };
+            write("a", "orders", What::Received { count: 1, hidden_until_ms: 9 });
+            write("copy", "dead", copied);
+            write("a", "orders", What::Done(Box::new(rejected())));
+            write("a", "orders", What::Deleted);
+            if let Some(gone) = gone {
+                let id = if matches!(gone, What::Redriven { .. }) { "again" } else { "copy" };
+                write(id, "dead", gone);
+            }
+            assert_eq!(row(&journal, "a", NOW).map(|row| row.state), Some(standing));
+            let asked = MessageQuery { state: Some(Standing::DeadLettered), ..MessageQuery::default() };
+            let listed = ids(&list(&journal, &asked, NOW)).contains(&"a");
+            assert_eq!(listed, standing == Standing::DeadLettered, "{standing:?}");
+        }
     }
 
     #[test]

@@ -67,10 +67,12 @@ pub fn tell(facts: Vec<Fact>, message: &str, now: Timestamp) -> Option<Timeline>
     let facts = ordered(facts);
     let lives = lives(&facts);
     let life = lives.get(message)?;
+    let all: Vec<&Life<'_>> = lives.values().collect();
     let others: Vec<&Life<'_>> = lives.values().filter(|other| other.id != message).collect();
     let told = Told { life, others: &others, now };
     let standing_of = |other: &&Life<'_>| {
-        let told = Told { life: other, others: &[], now };
+        // Where a copy and its original are depends on each other.
+        let told = Told { life: other, others: &all, now };
         (other.id.to_owned(), told.standing())
     };
     let standing = told.standing();

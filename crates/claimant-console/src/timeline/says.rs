@@ -1,5 +1,6 @@
 //! Where a message is now, and why, in a few sentences.
 
+use claimant_core::Timestamp;
 use serde::Serialize;
 
 use super::clauses::Told;
@@ -59,7 +60,7 @@ impl Told<'_> {
     /// Returns where the message is.
     pub(super) fn standing(&self) -> Standing {
         let last = self.life.last();
-        match self.life.end {
+        match self.end() {
             Some((_, End::Moved(_))) => Standing::DeadLettered,
             Some((_, End::Redriven(..))) => Standing::Redriven,
             Some((_, End::Expired)) => Standing::Expired,
@@ -110,8 +111,25 @@ impl Told<'_> {
         self.others.iter().find(|other| other.id == id).copied()
     }
 
+    /// How it left for good: a message whose function has confirmed a copy in the dead-letter queue leaves with that copy.
+    fn end(&self) -> Option<(Timestamp, End<'_>)> {
+        self.end_of_copy().or(self.life.end)
+    }
+
+    /// How the copy in the dead-letter queue left that queue, if it did. One that SQS moved on is a dead letter still.
+    fn end_of_copy(&self) -> Option<(Timestamp, End<'_>)> {
+        let (Some((_, End::Deleted)), Some((_, id))) = (self.life.end, self.life.copy) else { return None };
+        let copy = self.others.iter().find(|other| other.id == id)?;
+        copy.end.filter(|(_, end)| !matches!(end, End::Moved(_)))
+    }
+
     fn at(&self) -> String {
-        self.life.end.map_or_else(String::new, |(at, _)| clock(at, self.now))
+        self.end().map_or_else(String::new, |(at, _)| clock(at, self.now))
+    }
+
+    /// The queue that it left, in words.
+    fn left(&self) -> &'static str {
+        if self.end_of_copy().is_some() { "its dead-letter queue" } else { "its queue" }
     }
 
     fn is_where(&self, standing: Standing) -> String {
@@ -144,10 +162,10 @@ impl Told<'_> {
                 _ => "done".to_owned(),
             },
             Standing::DeadLettered | Standing::Parked => self.dead_lettered(standing),
-            Standing::Redriven => match self.life.end {
+            Standing::Redriven => match self.end() {
                 Some((_, End::Redriven(to, copy))) => {
                     let state = self.others.iter().find(|other| other.id == copy).map_or_else(String::new, |other| {
-                        let told = Told { life: other, others: &[], now: self.now };
+                        let told = Told { life: other, ..*self };
                         format!(" (which is {} now)", told.standing().as_str())
                     });
                     format!("sent back to {to} at {}, where it is message {}{state}", self.at(), short(copy))
@@ -156,8 +174,9 @@ impl Told<'_> {
             },
             Standing::Expired => {
                 format!(
-                    "lost at {}: its queue keeps messages no longer than that, and its work was not done",
-                    self.at()
+                    "lost at {}: {} keeps messages no longer than that, and its work was not done",
+                    self.at(),
+                    self.left()
                 )
             }
             Standing::Deleted => self.deleted(last),
@@ -166,12 +185,12 @@ impl Told<'_> {
 
     fn deleted(&self, last: Option<&Receive<'_>>) -> String {
         let at = self.at();
-        match self.life.end {
+        match self.end() {
             Some((_, End::Discarded)) => {
                 format!("deleted from its dead-letter queue at {at}: it was discarded, or sent back as a new message")
             }
-            Some((_, End::Purged)) => format!("deleted at {at}: its queue was emptied"),
-            Some((_, End::QueueDeleted)) => format!("deleted at {at}, with its queue"),
+            Some((_, End::Purged)) => format!("deleted at {at}: {} was emptied", self.left()),
+            Some((_, End::QueueDeleted)) => format!("deleted at {at}, with {}", self.left()),
             _ => match last {
                 None => format!("deleted at {at}, before a function received it"),
                 Some(last) if last.details.filtered => {

@@ -449,6 +449,7 @@ fn messages_that_are_on_their_way() {
 fn messages_that_no_function_runs_any_more() {
     use Standing::{DeadLettered, Deleted, Expired, Parked, Redriven};
     let first = || story().sent(0, "a").received(1, "a", 1);
+    let lettered = || first().claimed(1, "a", 1, 29).add(2, "copy", copy_of("a")).lettered(2, "a", "rejected");
     let failing = |n: u32| {
         (1..=n).fold(story().sent(0, "a"), |story, n| {
             let at = u64::from(n) * 10;
@@ -525,6 +526,46 @@ fn messages_that_no_function_runs_any_more() {
                 "In the dead-letter queue OrderDeadLetters since 12:00:02: the copy of message b that its function sent there.",
                 "That message was received once: its work failed for good (“no such address”).",
                 STAYS,
+            ],
+        ),
+        row(
+            "its copy was discarded",
+            lettered().deleted(20, "copy"),
+            40,
+            Deleted,
+            &[
+                "Deleted from its dead-letter queue at 12:00:20: it was discarded, or sent back as a new message.",
+                "It was received once: its work failed for good.",
+            ],
+        ),
+        row(
+            "its copy's queue was emptied",
+            lettered().add(20, "copy", What::Purged),
+            40,
+            Deleted,
+            &[
+                "Deleted at 12:00:20: its dead-letter queue was emptied.",
+                "It was received once: its work failed for good.",
+            ],
+        ),
+        row(
+            "its copy is too old",
+            lettered().add(20, "copy", What::Expired),
+            40,
+            Expired,
+            &[
+                "Lost at 12:00:20: its dead-letter queue keeps messages no longer than that, and its work was not done.",
+                "It was received once: its work failed for good.",
+            ],
+        ),
+        row(
+            "its copy was sent back by SQS",
+            lettered().add(20, "copy", What::Redriven { to: "OrderQueue".into(), copy: "b".into() }).done(21, "b"),
+            40,
+            Redriven,
+            &[
+                "Sent back to OrderQueue at 12:00:20, where it is message b (which is done now).",
+                "It was received once: its work failed for good.",
             ],
         ),
         row(
