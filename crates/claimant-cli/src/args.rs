@@ -117,8 +117,9 @@ if the cloud was stopped before it was ready.";
 /// it, is replaced by the gateway's address.
 ///
 /// Resources that do not run here are listed with the reason: `not run here: …`. A function's program is looked for beside
-/// this command, then as `bootstrap` in its CodeUri and in .aws-sam/build, and where cargo and cargo-lambda put it. A
-/// function that is not built yet waits for its program, and new builds are picked up while the cloud runs.
+/// this command, if that was built in the template's workspace, then as `bootstrap` in its CodeUri and in .aws-sam/build,
+/// and where cargo and cargo-lambda put it; its line says which runs. A function that is not built yet waits for its
+/// program, and new builds are picked up while the cloud runs.
 ///
 /// With --workload the command sends sample messages to the functions that it knows (order-confirmation, payment,
 /// gift-card, loyalty, audit, inventory), waits until the queues are drained, prints what became of the messages, and exits.

@@ -1,6 +1,6 @@
 //! `claimant local`: the local cloud, left up, with a workload, or beside a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use claimant_local::Error;
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig, Ports};
@@ -19,7 +19,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     let mut stop = StopSignals::listen()?;
     let (sink, log_file) = log_sink(&options)?;
     let cloud = tokio::select! {
-        started = Cloud::start(config(&options, sink)?) => started?,
+        started = Cloud::start(config(&options, sink)) => started?,
         () = stop.received() => {
             say("\nStopped before the cloud was ready.");
             let nothing_to_do = options.work.workload.is_none() && options.command.is_empty();
@@ -71,15 +71,14 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     Ok(ended)
 }
 
-fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
+fn config(options: &Local, logs: LogSink) -> CloudConfig {
     let (searched, stays_up) = (options.binaries.is_none(), options.work.workload.is_none());
-    let directory = binaries(options)?;
-    Ok(CloudConfig {
+    CloudConfig {
         binaries: Binaries {
             search: searched,
             wait: searched && stays_up,
             watch: stays_up,
-            directory: directory.clone(),
+            directory: options.binaries.clone().or_else(|| own_directory(&options.template)),
         },
         parameters: options.parameters.iter().cloned().collect(),
         data: options.data.clone(),
@@ -94,8 +93,8 @@ fn config(options: &Local, logs: LogSink) -> Result<CloudConfig, Error> {
         },
         only: options.functions.clone(),
         logs,
-        ..CloudConfig::new(&options.template, directory)
-    })
+        ..CloudConfig::new(&options.template, "")
+    }
 }
 
 async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<Ended, Error> {
@@ -188,11 +187,13 @@ fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
     lines.extend(stack.buckets.iter().map(|name| format!("bucket    {name}")));
     lines.extend(stack.queues.iter().map(|queue| format!("queue     {}", cloud.sqs().queue_url(&queue.name))));
     lines.extend(stack.tables.iter().map(|table| format!("table     {}", table.name)));
-    for spec in stack.functions.iter().filter(|spec| cloud.function(&spec.name).is_some()) {
+    let run = stack.functions.iter().filter_map(|spec| Some((spec, cloud.function(&spec.name)?)));
+    for (spec, function) in run {
         let mappings = spec.mappings.iter().filter(|mapping| mapping.enabled);
         let queues: Vec<_> = mappings.map(|mapping| mapping.queue.as_str()).collect();
         let reads = if queues.is_empty() { "no queue".to_owned() } else { queues.join(", ") };
-        lines.push(format!("function  {}   (reads {reads})", spec.name));
+        let program = function.program().map_or_else(String::new, |path| format!("   {}", path.display()));
+        lines.push(format!("function  {}   (reads {reads}){program}", spec.name));
     }
     lines.extend(stack.left_out.iter().map(|left_out| format!("function  {left_out}")));
     if options.function_variables {
@@ -219,16 +220,47 @@ fn log_sink(options: &Local) -> Result<(LogSink, Option<logs::LogFile>), Error> 
     Ok((sink, None))
 }
 
-fn binaries(options: &Local) -> Result<PathBuf, Error> {
-    if let Some(directory) = &options.binaries {
-        return Ok(directory.clone());
+/// The directory of this command, if it was built in the workspace of the template: then so were its functions. Elsewhere a program
+/// beside it that is called like a function is another one.
+fn own_directory(template: &Path) -> Option<PathBuf> {
+    let (own, template) = (std::env::current_exe().ok()?, template.canonicalize().ok()?);
+    (workspace(&own)? == workspace(&template)?).then_some(())?;
+    own.parent().map(Path::to_owned)
+}
+
+/// The root of the workspace that a file is in, or of its package where that is in no workspace: as cargo looks for it, upward.
+fn workspace(file: &Path) -> Option<&Path> {
+    let manifest = |directory: &Path| std::fs::read_to_string(directory.join("Cargo.toml")).ok();
+    let of = |directory| Some((directory, manifest(directory)?));
+    let packages: Vec<_> = file.ancestors().skip(1).filter_map(of).collect();
+    let root =
+        packages.iter().find(|(_, manifest)| manifest.lines().any(|line| line.trim_start().starts_with("[workspace")));
+    root.or(packages.first()).map(|(directory, _)| *directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A project within another one has programs of its own, whatever is called alike beside this command.
+    #[test]
+    fn a_directory_is_the_commands_own_only_in_its_workspace() {
+        let own = std::env::current_exe().unwrap();
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+        let inner = tempfile::tempdir_in(own.parent().unwrap()).unwrap();
+        let (outer, directory) = (tempfile::tempdir().unwrap(), own.parent().map(Path::to_owned));
+        let template = |directory: &Path| {
+            let template = directory.join("template.yaml");
+            std::fs::write(&template, "").unwrap();
+            own_directory(&template)
+        };
+        assert_eq!(template(outer.path()), None);
+        // As a target directory is that cargo puts elsewhere.
+        if own.starts_with(repository) {
+            assert_eq!(own_directory(&repository.join("template.yaml")), directory);
+            assert_eq!(template(inner.path()), directory);
+        }
+        std::fs::write(inner.path().join("Cargo.toml"), "[workspace]\nmembers = []\n").unwrap();
+        assert_eq!(template(inner.path()), None);
     }
-    let own = std::env::current_exe().ok();
-    let directory = own.as_ref().and_then(|path| path.parent());
-    let unknown = || {
-        Error::new(
-            "the directory of this command cannot be found: give the directory of the functions' binaries with --binaries",
-        )
-    };
-    Ok(directory.ok_or_else(unknown)?.to_owned())
 }

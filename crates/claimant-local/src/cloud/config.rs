@@ -56,8 +56,9 @@ impl CloudConfig {
 /// Where the functions' programs are, and when.
 #[derive(Debug, Clone)]
 pub struct Binaries {
-    /// The directory that holds the binaries, by their names or as `sam build` and cargo-lambda lay them out.
-    pub directory: PathBuf,
+    /// The directory that holds the binaries, by their names or as `sam build` and cargo-lambda lay them out; `None` where they are
+    /// only searched for.
+    pub directory: Option<PathBuf>,
     /// Whether to look for a binary that is not there also beside the template: for `bootstrap` in the function's `CodeUri` and
     /// in `.aws-sam/build`, and for what cargo and cargo-lambda built. The newest that this machine can run is taken.
     pub search: bool,
@@ -71,7 +72,7 @@ pub struct Binaries {
 impl Binaries {
     /// Binaries that are all in this directory, and stay as they are.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), search: false, wait: false, watch: false }
+        Self { directory: Some(directory.into()), search: false, wait: false, watch: false }
     }
 }
 

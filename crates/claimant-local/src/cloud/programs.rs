@@ -42,19 +42,21 @@ impl<'a> Programs<'a> {
     pub(super) fn places(&mut self, spec: &mut FunctionSpec) -> Places {
         let code = spec.code.clone();
         let directory = code.directory.as_ref().map(|directory| self.template.join(directory));
-        let named = self.binaries.directory.join(&spec.binary);
+        let given = self.binaries.directory.as_deref();
+        let named = given.is_some_and(|directory| directory.join(&spec.binary).is_file());
         let cargo = match &directory {
             // Asking cargo takes a moment, and there is nothing to ask.
-            _ if code.binary_is_named && (named.is_file() || !self.binaries.search) => None,
+            _ if code.binary_is_named && (named || !self.binaries.search) => None,
             Some(directory) if directory.join("Cargo.toml").is_file() => self.ask_cargo(directory),
             _ => None,
         };
         if let Some(binary) = cargo.as_ref().and_then(|cargo| cargo.binary_of(spec, &code)) {
             spec.binary = binary;
         }
-        let mut first = vec![self.binaries.directory.join(&spec.binary)];
-        for name in [&spec.binary, &spec.logical_id] {
-            first.push(self.binaries.directory.join(name).join(BOOTSTRAP));
+        let mut first = Vec::new();
+        if let Some(given) = given {
+            first.push(given.join(&spec.binary));
+            first.extend([&spec.binary, &spec.logical_id].map(|name| given.join(name).join(BOOTSTRAP)));
         }
         let mut others = Vec::new();
         if self.binaries.search {
@@ -190,7 +192,10 @@ mod tests {
 
         let mut orders = function("Orders", "shop-orders", None);
         let all = Binaries { search: true, ..Binaries::in_directory(&binaries) };
-        let places = Programs::new(&template, &all).places(&mut orders);
+        let places = Programs::new(&template, &all).places(&mut orders.clone());
+        let elsewhere = Binaries { directory: None, ..all.clone() };
+        let searched = Programs::new(&template, &elsewhere).places(&mut orders);
+        assert_eq!((searched.first.len(), &searched.others), (0, &places.others));
         assert_eq!(orders.binary, "order-taker");
         let first = ["bin/order-taker", "bin/order-taker/bootstrap", "bin/Orders/bootstrap"];
         assert_eq!(places.first, first.map(|place| root.join(place)));

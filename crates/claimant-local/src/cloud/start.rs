@@ -216,11 +216,11 @@ fn choose(stack: &Stack, places: Vec<Places>, config: &CloudConfig) -> Result<Ve
 fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for (spec, places) in chosen {
-        let mut all = places.first.iter().chain(&places.others);
-        if all.clone().any(|path| path.is_file()) {
+        let all: Vec<_> = places.first.iter().chain(&places.others).collect();
+        if all.iter().any(|path| path.is_file()) {
             continue;
         }
-        let line = no_program(spec, &mut all, &config.template);
+        let line = no_program(spec, &all, &config.template);
         if !config.binaries.wait || !config.only.is_empty() {
             return Err(Error::new(format!("{line}, or give its directory with --binaries")));
         }
@@ -229,12 +229,11 @@ fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Ve
     Ok(lines)
 }
 
-fn no_program<'a>(spec: &FunctionSpec, places: &mut impl Iterator<Item = &'a PathBuf>, template: &Path) -> String {
-    let first = places.next().map(|path| path.display().to_string()).unwrap_or_default();
-    let others: Vec<_> = places
-        .filter(|path| path.file_name() != Some(OsStr::new(BOOTSTRAP)))
-        .map(|path| path.display().to_string())
-        .collect();
+fn no_program(spec: &FunctionSpec, places: &[&PathBuf], template: &Path) -> String {
+    let is_named = |path: &&&PathBuf| path.file_name() != Some(OsStr::new(BOOTSTRAP));
+    let first = places.iter().find(is_named).or(places.first());
+    let others: Vec<_> = places.iter().filter(is_named).skip(1).map(|path| path.display().to_string()).collect();
+    let first = first.map(|path| path.display().to_string()).unwrap_or_default();
     let others = if others.is_empty() { String::new() } else { format!(", nor at {}", others.join(", ")) };
     let build = if spec.code.cargo || spec.code.binary_is_named {
         format!("`cargo build -p {}`", spec.binary)

@@ -1,5 +1,6 @@
 //! The handle of a function.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -63,6 +64,11 @@ impl Function {
     /// Whether there is a program to run.
     pub fn has_program(&self) -> bool {
         self.0.program.current().0 > 0
+    }
+
+    /// Returns the file that its processes are started from now; `None` where there is none yet.
+    pub fn program(&self) -> Option<PathBuf> {
+        self.0.program.current().1.map(|build| build.path)
     }
 
     /// Resolves once there is a program to run. Cancel safe.
@@ -137,7 +143,6 @@ impl Function {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::time::Duration;
 
     use super::*;
