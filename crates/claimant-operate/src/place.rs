@@ -52,6 +52,9 @@ pub struct Function {
     pub name: String,
     /// Its logical id in the template; the name where that is not known.
     pub logical_id: String,
+    /// The name of its program, of a local cloud.
+    #[serde(default)]
+    pub binary: Option<String>,
     /// The names of the queues that it reads.
     pub queues: Vec<String>,
     /// The table of its records, where its variables name one; of several all of them, separated by commas.
@@ -168,10 +171,12 @@ impl Place {
         self.queues.iter().find(|queue| queue.name == called || queue.url == called)
     }
 
-    /// Returns the function of this name or logical id.
+    /// Returns the function of this name or logical id, or the only one whose program has this name.
     #[must_use]
     pub fn function(&self, called: &str) -> Option<&Function> {
-        self.functions.iter().find(|function| function.name == called || function.logical_id == called)
+        let named = self.functions.iter().find(|function| function.name == called || function.logical_id == called);
+        let mut programs = self.functions.iter().filter(|function| function.binary.as_deref() == Some(called));
+        named.or_else(|| programs.next().filter(|_| programs.next().is_none()))
     }
 
     /// Returns whether it is a local cloud: nothing of it is anybody's work.

@@ -69,6 +69,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
         place.functions.push(Function {
             name,
             logical_id,
+            binary: None,
             queues: reads,
             table,
             table_before,

@@ -54,7 +54,7 @@ struct List {
 
 #[derive(Debug, clap::Args)]
 struct OfProcess {
-    /// The function, by its name or logical id
+    /// The function, by its name, its logical id or its program's name
     #[arg(value_name = "FUNCTION")]
     function: String,
 

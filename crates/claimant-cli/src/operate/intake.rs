@@ -27,7 +27,7 @@ fails at one is said beside what was done to the others.
 Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where it is so of some mappings only or the question was \
 answered with no, 2 where nothing could be done.")]
 pub(crate) struct OnFunction {
-    /// The function, by its name or ARN; of a local cloud its logical id will do
+    /// The function, by its name or ARN; of a local cloud its logical id or its program's name will do
     #[arg(value_name = "FUNCTION")]
     function: String,
 
@@ -62,8 +62,13 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     mappings.retain(|mapping| options.of.as_ref().is_none_or(|queue| mapping.queue == *queue));
     if mappings.is_empty() {
         let known: Vec<_> = place.functions.iter().map(|function| function.name.as_str()).collect();
-        let known = if known.is_empty() { String::new() } else { format!("; {} has {}", place.name, known.join(", ")) };
-        return Err(Error::invalid(format!("{name} has no such event source mapping of an SQS queue{known}")));
+        return Err(Error::invalid(if known.is_empty() || known.contains(&name) {
+            let of =
+                options.of.as_ref().map_or_else(|| "an SQS queue".to_owned(), |queue| format!("the SQS queue {queue}"));
+            format!("{name} has no event source mapping of {of}")
+        } else {
+            format!("there is no function {name} in {}: there are {}", place.name, known.join(", "))
+        }));
     }
     let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
     let all = if options.write.dry_run {

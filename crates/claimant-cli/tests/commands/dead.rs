@@ -216,7 +216,14 @@ async fn a_function_is_paused_and_resumed() {
     let mapping = &mappings["mappings"][0];
     assert_eq!((code, &mapping["state"], &mapping["reports_failures"]), (0, &json!("Enabled"), &json!(true)));
     let (code, _, err) = world.claimant(&["pause", "None", "--yes"]).await;
-    assert!(code == 2 && err.contains("None has no such event source mapping") && err.contains("Confirm"), "{err}");
+    assert!(code == 2 && err.contains("there is no function None in") && err.contains("there are Confirm"), "{err}");
+    let (code, _, err) = world.claimant(&["pause", "Confirm", "--of", "Dead", "--yes"]).await;
+    assert!(code == 2 && err.contains("Confirm has no event source mapping of the SQS queue Dead"), "{err}");
+    // By the name of its program, as the documents call the functions of the samples.
+    let (code, out, _) = world.claimant(&["pause", "confirm", "--dry-run"]).await;
+    assert!(code == 0 && out.ends_with("Confirm from Orders would be Disabled.\n"), "{out}");
+    let (code, out, err) = world.claimant(&["fault", "kill", "confirm"]).await;
+    assert!(code == 0 && out.contains("kills a process of Confirm"), "{out}{err}");
     world.cloud.stop().await;
 }
 
@@ -236,7 +243,7 @@ async fn messages_are_sent() {
     let sample = ["send", "--sample", "An order", "--directory", &directory, "--number", "7"];
     let (code, out, err) = world.claimant(&[&sample[..], &["--copies", "2", "--count", "3"]].concat()).await;
     assert_eq!((code, out.as_str()), (0, "6 messages sent to Orders, number 7.\n"), "{err}");
-    let (code, sent) = world.json(&["send", "Confirm", "--sample", "broken", "--directory", &directory]).await;
+    let (code, sent) = world.json(&["send", "confirm", "--sample", "broken", "--directory", &directory]).await;
     assert_eq!((code, &sent["sent"], &sent["queue"]), (0, &json!(1), &json!("Orders")), "{sent}");
     let bodies = world.bodies("Orders");
     let copies = |n: usize| bodies.iter().filter(|body| **body == format!(r#"{{"id":"ord-7-{n}"}}"#)).count();
