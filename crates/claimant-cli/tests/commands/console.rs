@@ -136,6 +136,18 @@ fn every_page_shows_what_it_can_and_has_no_form_that_changes_something() {
     }
     assert_eq!(asked(&server, &RECEIVES), 0, "nothing is received unless that is asked for");
 
+    // A search that has read a part says so, and goes on.
+    let page = console.page("/keys?state=parked");
+    assert!(page.contains("None among the first 2,500 records") && !page.contains("No such key"), "{page}");
+    let (_, link) = page.split_once("rel=\"next\" href=\"").unwrap_or_else(|| panic!("{page}"));
+    let page = console.page(&link.split('"').next().unwrap().replace("&amp;", "&"));
+    assert!(page.contains("order#o-9") && !page.contains("rel=\"next\""), "{page}");
+    let (status, refused) = console.ask("GET", "/keys?state=parked&from=x", "application/json", "");
+    assert!(status == 400 && refused.contains("leave it out"), "{status} {refused}");
+    // A key in full, and a state that it is not in.
+    let page = console.page("/keys?state=completed&text=order%23o-9");
+    assert!(page.contains("No such key in this state"), "{page}");
+
     let letters = console.page("/dead?read=true");
     let (before, _) = letters.split_once("\">order # has no price").unwrap_or_else(|| panic!("{letters}"));
     let group = before.rsplit("href=\"").next().unwrap().replace("&amp;", "&");

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use claimant_core::{Clock as _, ConsumerName, Error, State as KeyState, SystemClock};
-use claimant_operate::keys::{Found, Keys, Query, record_json, span};
+use claimant_operate::keys::{Found, Keys, Query, ReadOn, record_json, span};
 use claimant_operate::open::find;
 use maud::{Markup, html};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answer::Page;
@@ -55,9 +55,13 @@ struct KeyList {
     consumer: Option<String>,
     state: Option<String>,
     keys: Vec<Value>,
-    /// Whether there can be more, and how many records were read.
-    more: bool,
+    /// How many records were read, for the pages before this one too.
     looked_at: u64,
+    /// Where the list goes on: `from` of the next page; `None` where all were read.
+    next: Option<String>,
+    /// Whether this is such a page.
+    #[serde(skip)]
+    is_later: bool,
     /// Why nothing was read, in a sentence: what reading would cost.
     not_read: Option<String>,
     #[serde(skip)]
@@ -66,7 +70,7 @@ struct KeyList {
 
 async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
     let field = |name: &str| ask.query.get(name).map(str::to_owned);
-    let (text, consumer, state) = (field("text"), field("consumer"), field("state"));
+    let (text, consumer, state, from) = (field("text"), field("consumer"), field("state"), field("from"));
     let states = match state.as_deref() {
         None => Vec::new(),
         Some(OPEN) => OPEN_STATES.to_vec(),
@@ -79,15 +83,19 @@ async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
         consumer,
         state,
         keys: Vec::new(),
-        more: false,
         looked_at: 0,
+        next: None,
+        is_later: from.is_some(),
         not_read: None,
         found: Vec::new(),
     };
-    list.found.extend(exactly(console, list.text.as_deref(), name.as_ref()).await?);
-    let is_asked = list.text.is_some() || list.state.is_some() || list.consumer.is_some();
+    if from.is_none() {
+        let exact = exactly(console, list.text.as_deref(), name.as_ref()).await?;
+        list.found.extend(exact.filter(|found| query.states.is_empty() || query.states.contains(&found.state)));
+    }
+    let is_asked = list.text.is_some() || list.state.is_some() || list.consumer.is_some() || from.is_some();
     if list.found.is_empty() && (console.source().is_sampled() || is_asked) {
-        read(console, &query, &mut list).await?;
+        read(console, &query, from.as_deref(), &mut list).await?;
     } else if list.found.is_empty() {
         let mut costs = Vec::new();
         for store in console.stores().await? {
@@ -112,15 +120,33 @@ async fn exactly(
     Ok(inspection.record.zip(inspection.state).map(|(record, state)| Found { id, record, state }))
 }
 
-async fn read(console: &Console, query: &Query, list: &mut KeyList) -> Result<(), Error> {
-    for store in console.stores().await? {
-        let listed = store.keys.list_some(query, LOOKED_AT_MAX).await?;
-        list.more |= listed.more;
-        list.looked_at += listed.looked_at;
+/// Where a list of several stores goes on.
+#[derive(Serialize, Deserialize)]
+struct Onward {
+    /// How many records were read until then.
+    looked_at: u64,
+    /// Of each store; `None` where all of it was read.
+    stores: Vec<Option<ReadOn>>,
+}
+
+async fn read(console: &Console, query: &Query, from: Option<&str>, list: &mut KeyList) -> Result<(), Error> {
+    let stores = console.stores().await?;
+    let begin = || Onward { looked_at: 0, stores: vec![Some(ReadOn::default()); stores.len()] };
+    let given = from.map(|text| serde_json::from_str(text).ok().filter(|on: &Onward| on.stores.len() == stores.len()));
+    let unknown = || Error::invalid("from is none that a page of this list has given: leave it out");
+    let mut onward = given.unwrap_or_else(|| Some(begin())).ok_or_else(unknown)?;
+    for (store, on) in stores.iter().zip(&mut onward.stores) {
+        let Some(from) = on.take() else { continue };
+        let query = Query { limit: SHOWN_MAX - list.found.len(), ..query.clone() };
+        let (listed, next) = store.keys.list_some(&query, LOOKED_AT_MAX, from).await?;
+        onward.looked_at = onward.looked_at.saturating_add(listed.looked_at);
         list.found.extend(listed.found);
+        *on = next;
     }
-    list.more |= list.found.len() > SHOWN_MAX;
-    list.found.truncate(SHOWN_MAX);
+    list.looked_at = onward.looked_at;
+    if onward.stores.iter().any(Option::is_some) {
+        list.next = Some(serde_json::to_string(&onward).map_err(|e| Error::new("the page has no end").caused_by(e))?);
+    }
     Ok(())
 }
 
@@ -150,23 +176,40 @@ impl Page for KeyList {
             return text::empty("Nothing was read yet", &html! { (why) });
         }
         let is_asked = self.text.is_some() || self.consumer.is_some() || self.state.is_some();
-        if self.found.is_empty() && !is_asked {
+        if self.found.is_empty() && !is_asked && self.next.is_none() {
             let more = html! { "The first message of a key makes its record. " a href="/send" { "Send a sample" } "." };
             return text::empty("No key has been claimed yet", &more);
         }
+        let read = text::counted(self.looked_at, "record", "records");
         if self.found.is_empty() {
-            let read = text::counted(self.looked_at, "record was read", "records were read");
-            return text::empty(
-                "No such key",
-                &html! { (read) @if self.more { ", and there are more: give the key in full, with its consumer" } "." },
-            );
+            let headline = match self.next {
+                Some(_) => format!("None among the first {read}"),
+                None if self.is_later => "None among the rest".to_owned(),
+                None if self.state.is_some() => "No such key in this state".to_owned(),
+                None => "No such key".to_owned(),
+            };
+            let all = html! { "All " (read) " were read." };
+            return text::empty(&headline, &self.read_on().unwrap_or(all));
         }
         html! {
             (table("Keys", &COLUMNS, self.found.iter().map(row)))
-            @if self.more {
-                p .soft { "There are more: search for a part of the key, or choose a consumer or a state. " code { "claimant list" } " reads them all." }
-            }
+            @if let Some(more) = self.read_on() { p .soft { "These are among the first " (read) ". " (more) } }
         }
+    }
+}
+
+impl KeyList {
+    /// The way to the next page, where not all records were read.
+    fn read_on(&self) -> Option<Markup> {
+        let fields = [("text", &self.text), ("consumer", &self.consumer), ("state", &self.state), ("from", &self.next)];
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        let query: Vec<_> = fields.map(|(name, value)| format!("{name}={}", text::encoded(value))).collect();
+        self.next.is_some().then(|| {
+            html! {
+                "There are more: " a rel="next" href={ "/keys?" (query.join("&")) } { "read on" } ", or give the key in full, with its consumer. "
+                code { "claimant list" } " reads them all."
+            }
+        })
     }
 }
 

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use claimant_core::limit::LIMIT_CONSUMER;
-use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State};
+use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State, Timestamp};
 use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
 
 use super::access::Keys;
 
@@ -73,6 +74,34 @@ pub struct Listed {
     pub foreign: u64,
 }
 
+/// Where a list of some records goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReadOn {
+    /// What is still to be read, by the store's own cursors; the default is everything.
+    cursors: Vec<String>,
+    /// How many records of the first page there were listed already. One that changed meanwhile can be missed, or listed again.
+    listed: usize,
+}
+
+impl Query {
+    fn filter(&self, (now, skew): (Timestamp, Duration)) -> Filter {
+        Filter {
+            states: self.states.clone(),
+            consumer: self.consumer.clone(),
+            written_before: self.older_than.map(|age| now.minus(age)),
+            now,
+            skew,
+        }
+    }
+
+    /// Returns whether a record that a store has found is meant.
+    fn wants(&self, id: &RecordId, record: &Record) -> bool {
+        // Slots of limits are no work: they are listed where they are asked for.
+        let is_slot = self.consumer.is_none() && id.consumer() == LIMIT_CONSUMER;
+        !is_slot && self.text.as_deref().is_none_or(|text| mentions(id, record, text))
+    }
+}
+
 /// What reading everything costs, about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
@@ -124,44 +153,16 @@ impl Keys {
     pub async fn list(
         &self,
         query: &Query,
-        progress: impl FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<Listed, Error> {
-        self.list_in(PARTS, query, progress).await
-    }
-
-    /// Lists among some records only: reads one page after the other, until so many records were read or the limit is reached.
-    ///
-    /// # Errors
-    /// When the store did not give an answer, also after a few tries.
-    pub async fn list_some(&self, query: &Query, records: u64) -> Result<Listed, Error> {
-        let enough = |progress: Progress| match progress.looked_at {
-            looked_at if looked_at >= records => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        };
-        self.list_in(1, query, enough).await
-    }
-
-    async fn list_in(
-        &self,
-        parts: usize,
-        query: &Query,
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Listed, Error> {
-        let (now, skew) = self.now();
-        let filter = Filter {
-            states: query.states.clone(),
-            consumer: query.consumer.clone(),
-            written_before: query.older_than.map(|age| now.minus(age)),
-            now,
-            skew,
-        };
+        let filter = query.filter(self.now());
         let limit = query.limit.min(LIST_MAX);
-        let mut open = self.store().cursors(parts, self.call()).await?;
+        let mut open = self.store().cursors(PARTS, self.call()).await?;
         // By id: a store can show a record twice.
         let mut found = BTreeMap::new();
         let (mut looked_at, mut foreign, mut more) = (0, 0, false);
         while !open.is_empty() && !more {
-            let round = open.len().min(parts);
+            let round = open.len().min(PARTS);
             let pages = join_all(open[..round].iter().map(|from| self.page(&filter, from))).await;
             let mut next = open.split_off(round);
             for page in pages {
@@ -169,9 +170,7 @@ impl Keys {
                 looked_at += page.looked_at;
                 foreign += page.foreign;
                 for (id, record) in page.records {
-                    // Slots of limits are no work: they are listed where they are asked for.
-                    let is_slot = query.consumer.is_none() && id.consumer() == LIMIT_CONSUMER;
-                    if is_slot || !query.text.as_deref().is_none_or(|text| mentions(&id, &record, text)) {
+                    if !query.wants(&id, &record) {
                         continue;
                     }
                     if found.len() >= limit && !found.contains_key(&id) {
@@ -185,10 +184,43 @@ impl Keys {
             open = next;
             more |= progress(Progress { looked_at, found: found.len() }).is_break() && !open.is_empty();
         }
-        let found = found.into_iter().map(|(id, record)| Found { state: State::of(&record, now, skew), id, record });
-        let mut found: Vec<_> = found.collect();
-        found.sort_by_key(|found| found.record.updated_at);
-        Ok(Listed { found, more, looked_at, foreign })
+        Ok(Listed { found: sorted(found, &filter), more, looked_at, foreign })
+    }
+
+    /// Lists among some records only: reads one page after the other, until so many records were read or the limit is reached. Returns
+    /// where the list goes on, too; `None` at its end.
+    ///
+    /// # Errors
+    /// When the store did not give an answer, also after a few tries, or the list does not go on there.
+    pub async fn list_some(
+        &self,
+        query: &Query,
+        records: u64,
+        mut from: ReadOn,
+    ) -> Result<(Listed, Option<ReadOn>), Error> {
+        let filter = query.filter(self.now());
+        if from.cursors.is_empty() {
+            let cursors = self.store().cursors(1, self.call()).await?;
+            from.cursors = cursors.iter().map(|cursor| cursor.as_str().to_owned()).collect();
+        }
+        let (mut found, mut looked_at, mut foreign) = (BTreeMap::new(), 0, 0);
+        while looked_at < records && found.len() < query.limit {
+            let Some(cursor) = from.cursors.first() else { break };
+            let page = self.page(&filter, &Cursor::new(cursor)).await?;
+            looked_at += page.looked_at;
+            foreign += page.foreign;
+            let mut meant = page.records.into_iter().filter(|(id, record)| query.wants(id, record)).skip(from.listed);
+            let room = query.limit - found.len();
+            found.extend(meant.by_ref().take(room));
+            if meant.next().is_some() {
+                from.listed += room;
+                break;
+            }
+            from.listed = 0;
+            from.cursors.splice(..1, page.next.map(|next| next.as_str().to_owned()));
+        }
+        let more = !from.cursors.is_empty();
+        Ok((Listed { found: sorted(found, &filter), more, looked_at, foreign }, more.then_some(from)))
     }
 
     /// Reads a page, again where the store is busy.
@@ -205,6 +237,14 @@ impl Keys {
             }
         }
     }
+}
+
+/// Returns records with their states, those first that were not written for the longest time.
+fn sorted(found: BTreeMap<RecordId, Record>, filter: &Filter) -> Vec<Found> {
+    let with_state = |(id, record)| Found { state: State::of(&record, filter.now, filter.skew), id, record };
+    let mut found: Vec<_> = found.into_iter().map(with_state).collect();
+    found.sort_by_key(|found| found.record.updated_at);
+    found
 }
 
 fn mentions(id: &RecordId, record: &Record, text: &str) -> bool {

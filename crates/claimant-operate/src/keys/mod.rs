@@ -20,5 +20,5 @@ pub use access::{Keys, operator};
 pub use act::{Acted, Order};
 pub use inspect::{Forecast, Inspection, Possible, span};
 pub use limit::{LimitOrder, LimitState, SlotState};
-pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query};
+pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query, ReadOn};
 pub use shown::{record_json, record_lines};

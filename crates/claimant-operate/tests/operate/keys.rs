@@ -10,7 +10,7 @@ use claimant_core::{
     OwnerToken, Page, Record, RecordId, Records, Renewed, Replaced, Settled, Size, State, Status, Store, StoreError,
     StoreErrorKind, StoreFuture,
 };
-use claimant_operate::keys::{Acted, Keys, Order, Query};
+use claimant_operate::keys::{Acted, Keys, Order, Query, ReadOn};
 use claimant_operate::open::{OpenStore, find};
 use claimant_testkit::MovableClock;
 
@@ -137,6 +137,39 @@ async fn each_state_is_listed_by_its_name_and_what_comes_next_is_the_runtimes_de
     // Fifteen days later all windows are over.
     desk.clock.advance(Duration::from_secs(16 * 86_400));
     assert_eq!(desk.list(&[State::Over]).await.len(), 6);
+}
+
+/// What a page of the console shows: a few records of those that were read, and where it goes on.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_some_goes_on_to_the_last_record() {
+    let desk = desk();
+    for n in 0..2_500 {
+        desk.ended(&format!("k{n:04}"), Ending::Completed { result: None }).await;
+    }
+    desk.ended("z-last", Ending::Parked { error: error() }).await;
+    let query = |state, limit| Query { states: vec![state], consumer: None, older_than: None, text: None, limit };
+    // The one that waits for a person is found, though it is read last.
+    let mut from = ReadOn::default();
+    let mut looks = Vec::new();
+    let parked = query(State::Parked, 100);
+    let found = loop {
+        let (listed, next) = desk.keys.list_some(&parked, 1_000, from).await.unwrap();
+        looks.push((listed.looked_at, listed.more, listed.found.len()));
+        let Some(next) = next else { break listed.found };
+        from = serde_json::from_str(&serde_json::to_string(&next).unwrap()).unwrap();
+    };
+    assert_eq!(looks, [(1_000, true, 0), (1_000, true, 0), (501, false, 1)]);
+    assert_eq!(found[0].id, id("z-last"));
+    // Of more than a page has room for, each is listed once.
+    let (mut seen, mut from) = (std::collections::BTreeSet::new(), Some(ReadOn::default()));
+    let completed = query(State::Completed, 300);
+    while let Some(on) = from.take() {
+        let (listed, next) = desk.keys.list_some(&completed, 2_000, on).await.unwrap();
+        assert!(listed.found.len() <= 300);
+        assert!(listed.found.into_iter().all(|found| seen.insert(found.id)));
+        from = next;
+    }
+    assert_eq!(seen.len(), 2_500);
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,19 @@ pub(crate) fn shop(request: &str) -> (u16, String) {
         Some(item.map_or_else(|| json!({}), |item| json!({ "Item": item })))
     } else if operation("DynamoDB_20120810.UpdateItem") {
         Some(json!({}))
+    } else if operation("DynamoDB_20120810.Scan") && operation("PARKED") && !operation("COMPLETED") {
+        // The only one is behind two and a half thousand others.
+        let (records, last) = (records(), json!({"id": {"S": "order#o-7"}}));
+        let found = records.into_iter().filter(|item| item["id"]["S"] == "order#o-9" && operation("ExclusiveStartKey"));
+        let found = found.map(|mut item| {
+            item["status"] = json!({"S": "PARKED"});
+            item
+        });
+        let items: Vec<_> = found.collect();
+        Some(match items.len() {
+            0 => json!({"Items": [], "Count": 0, "ScannedCount": 2_500, "LastEvaluatedKey": last}),
+            _ => json!({"Items": items, "Count": 1, "ScannedCount": 1}),
+        })
     } else if operation("DynamoDB_20120810.Scan") {
         let items = if operation("\"Segment\":0") { records() } else { Vec::new() };
         Some(json!({"Items": items, "Count": items.len(), "ScannedCount": items.len()}))
