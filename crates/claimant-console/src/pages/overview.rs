@@ -133,6 +133,11 @@ impl Page for Shown {
                 section {
                     h2 { "Outcomes" }
                     (outcomes::draw(&self.overview.consumers))
+                    @if self.overview.missed > 0 {
+                        p .soft.small {
+                            "At least so many: " (text::counted(self.overview.missed, "log line", "log lines")) " came faster than the console reads them."
+                        }
+                    }
                 }
             }
         }

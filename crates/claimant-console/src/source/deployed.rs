@@ -101,7 +101,7 @@ impl Deployed {
         };
         let functions = self.place.functions.iter().map(function).collect();
         let at_ms = SystemClock.now().as_millis();
-        Ok(Overview { at_ms, queues, functions, consumers: Vec::new(), untold: untold.said()? })
+        Ok(Overview { at_ms, queues, functions, consumers: Vec::new(), missed: 0, untold: untold.said()? })
     }
 
     /// The mappings of the functions here; of each that is off, when it is on again, where that may be asked for.

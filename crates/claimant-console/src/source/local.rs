@@ -7,7 +7,7 @@ use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_local::cloud::View;
 use claimant_local::lambda::FunctionCounters;
 use claimant_local::sqs::{Counters, Depth};
-use claimant_operate::outcomes::{LogLines, read};
+use claimant_operate::outcomes::{LogLine, LogLines, read};
 use claimant_operate::target::{Account, Place, Queue, Target};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,8 +18,14 @@ use super::overview::{ConsumerState, FunctionCounts, FunctionState, MappingState
 use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
 use crate::sync::lock;
 
-/// Outcomes by consumer.
-type Outcomes = BTreeMap<String, BTreeMap<String, u64>>;
+/// What functions' lines told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Outcomes {
+    /// Outcomes by consumer.
+    by_consumer: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Lines that came faster than they were read.
+    missed: u64,
+}
 
 /// A local cloud, seen from within its process.
 pub struct LocalCloud {
@@ -46,14 +52,16 @@ impl LocalCloud {
     fn now(&self) -> Result<Overview, Error> {
         let dead = self.place.dead_letter_queues();
         let queues = self.view.queues.iter().map(|name| self.queue(name, &dead)).collect::<Result<_, _>>()?;
-        let outcomes = lock(&self.outcomes).clone().into_iter();
+        let Outcomes { by_consumer, missed } = lock(&self.outcomes).clone();
         Ok(Overview {
             at_ms: SystemClock.now().as_millis(),
             queues,
             functions: self.functions(),
-            consumers: outcomes
+            consumers: by_consumer
+                .into_iter()
                 .map(|(name, counts)| ConsumerState { name, outcomes: counts.into_iter().collect() })
                 .collect(),
+            missed,
             untold: Vec::new(),
         })
     }
@@ -132,9 +140,15 @@ impl Source for LocalCloud {
 /// Counts the outcomes of batches until the cloud stops.
 async fn count(mut lines: LogLines, outcomes: Arc<Mutex<Outcomes>>) {
     while let Ok(Some(line)) = lines.next().await {
+        lock(&outcomes).add(&line);
+    }
+}
+
+impl Outcomes {
+    fn add(&mut self, line: &LogLine) {
+        self.missed += line.missed;
         if let Some(batch) = read(&line.text).filter(|batch| batch.message_id.is_none()) {
-            let mut outcomes = lock(&outcomes);
-            let counts = outcomes.entry(batch.consumer).or_default();
+            let counts = self.by_consumer.entry(batch.consumer).or_default();
             for (outcome, count) in batch.outcomes {
                 *counts.entry(outcome).or_default() += count;
             }
@@ -144,4 +158,23 @@ async fn count(mut lines: LogLines, outcomes: Arc<Mutex<Outcomes>>) {
 
 fn as_u64(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_were_missed_are_counted_too() {
+        let line = |text: &str, missed| LogLine {
+            function: "orders".to_owned(),
+            at: SystemClock.now(),
+            text: text.to_owned(),
+            missed,
+        };
+        let mut outcomes = Outcomes::default();
+        let batch = r#"{"message": "batch done", "consumer": "order", "completed": 2}"#;
+        [line(batch, 0), line("", 5), line(batch, 0), line("", 1)].iter().for_each(|line| outcomes.add(line));
+        assert_eq!((outcomes.missed, outcomes.by_consumer["order"]["completed"]), (6, 4));
+    }
 }

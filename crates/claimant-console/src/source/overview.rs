@@ -13,6 +13,8 @@ pub struct Overview {
     pub functions: Vec<FunctionState>,
     /// What became of messages, by consumer; empty where that is not known.
     pub consumers: Vec<ConsumerState>,
+    /// Log lines that came faster than they were read, and can tell of more outcomes.
+    pub missed: u64,
     /// What is not told here, each in a sentence; nothing of a local cloud.
     pub untold: Vec<String>,
 }
