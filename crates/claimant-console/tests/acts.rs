@@ -251,6 +251,11 @@ async fn effects_faults_and_findings_are_shown() {
     assert_eq!((status, &begun["result"]["times"]), (200, &json!(3)), "{begun}");
     let page = world.html("/faults").await;
     assert!(page.contains("waits to act 3 times more") && page.contains("End it"), "{page}");
+    // Drawn again, a button stays that of its own fault, and says which that is.
+    let id = &begun["result"]["id"];
+    for said in [format!("id=\"fault-{id}\""), format!("aria-label=\"End it (fault {id}, refuses mails)\"")] {
+        assert!(page.contains(&said), "{said} is not in {page}");
+    }
     let (_, ended) = world.post("/faults/end", &json!({"id": begun["result"]["id"]})).await;
     assert!(ended["result"][0]["ended_ms"].is_u64(), "{ended}");
     let (status, refused) = world.post("/faults", &json!({"act": "refuse", "of": "table"})).await;

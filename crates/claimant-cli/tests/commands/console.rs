@@ -212,7 +212,7 @@ fn pages_change_a_stack_where_that_is_allowed() {
         ("/send", "Send", "Whatever reads this queue does its work"),
     ] {
         let page = console.page(&path.replace("&amp;", "&"));
-        assert!(page.contains(&format!("<summary>{act}</summary><div class=\"sure\"><p>{asks}")), "{page}");
+        assert!(page.contains(&format!(">{act}</summary><div class=\"sure\"><p>{asks}")), "{page}");
     }
     // No act on a key is done that was not chosen, as by Enter in the field beside it.
     let page = console.page("/keys/order%23o-9");

@@ -17,7 +17,7 @@ use crate::fields::Fields;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
 use crate::ui::nav::Tab;
-use crate::ui::table::{self, Column, table};
+use crate::ui::table::{self, Column};
 use crate::ui::text;
 
 const PATH: &str = "/faults";
@@ -170,12 +170,13 @@ impl Page for FaultsPage {
 
     fn live(&self) -> Markup {
         let shown: Vec<_> = self.active().chain(self.over().take(ENDED_SHOWN)).collect();
+        let rows = shown.iter().map(|fault| (format!("fault-{}", fault.id), self.row(fault)));
         html! {
             @if shown.is_empty() {
                 (text::empty("No fault acts", &html! { "Switch one on below, then " a href="/send" { "send" } " something." }))
             } @else {
                 section {
-                    (table("Faults", &COLUMNS, shown.into_iter().map(|fault| self.row(fault))))
+                    (table::table_of_acts("Faults", &COLUMNS, rows))
                 }
             }
         }
@@ -249,7 +250,7 @@ impl FaultsPage {
             html! { (fault.does) },
             html! {
                 (state)
-                @if fault.ended_ms.is_none() { " " (form::act(END, "End it", &[("id", &id)])) }
+                @if fault.ended_ms.is_none() { " " (form::act_on(END, "End it", &format!("(fault {id}, {})", fault.does), &[("id", &id)])) }
             },
             text::count(u64::from(fault.acted)),
             text::time(fault.began_ms),

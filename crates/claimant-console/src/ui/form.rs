@@ -27,6 +27,16 @@ pub(crate) fn confirm(label: &str, question: &str, form: &Markup) -> Markup {
     html! { details .confirm { summary { (label) } div .sure { p { (question) } (form) } } }
 }
 
+/// Draws the same where several on a page have one label.
+pub(crate) fn confirm_on(label: &str, what: &str, question: &str, form: &Markup) -> Markup {
+    html! {
+        details .confirm {
+            summary aria-label={ (label) " " (what) } { (label) }
+            div .sure { p { (question) } (form) }
+        }
+    }
+}
+
 /// Draws an act that asks first only where it `asks`: in a stack that works for others.
 pub(crate) fn confirm_if(asks: bool, label: &str, question: &str, form: &Markup) -> Markup {
     if asks { confirm(label, question, form) } else { form.clone() }

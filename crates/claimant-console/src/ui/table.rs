@@ -26,6 +26,20 @@ fn class(column: &Column) -> Option<&'static str> {
 /// Draws a list. Each row has a cell for each column; the first names the row. The roles are said again because browsers forget those
 /// of a table that is drawn as cards.
 pub(crate) fn table(label: &str, columns: &[Column], rows: impl IntoIterator<Item = Vec<Markup>>) -> Markup {
+    draw(label, columns, rows.into_iter().map(|row| (None, row)))
+}
+
+/// Draws a list whose rows have buttons, each row with an id: when the list is drawn again, the button that has the focus stays that of
+/// its own row.
+pub(crate) fn table_of_acts(
+    label: &str,
+    columns: &[Column],
+    rows: impl IntoIterator<Item = (String, Vec<Markup>)>,
+) -> Markup {
+    draw(label, columns, rows.into_iter().map(|(id, row)| (Some(id), row)))
+}
+
+fn draw(label: &str, columns: &[Column], rows: impl Iterator<Item = (Option<String>, Vec<Markup>)>) -> Markup {
     html! {
         table .list role="table" aria-label=(label) {
             thead role="rowgroup" {
@@ -36,8 +50,8 @@ pub(crate) fn table(label: &str, columns: &[Column], rows: impl IntoIterator<Ite
                 }
             }
             tbody role="rowgroup" {
-                @for row in rows {
-                    tr role="row" {
+                @for (id, row) in rows {
+                    tr role="row" id=[id] {
                         @for (at, (cell, column)) in row.iter().zip(columns).enumerate() {
                             @if at == 0 {
                                 th scope="row" role="rowheader" class=[class(column)] { (cell) }

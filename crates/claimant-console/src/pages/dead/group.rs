@@ -11,6 +11,7 @@ use super::letters::{self, BODY_SHOWN, DISCARD, LOOKS_MAX, Letter, REDRIVE};
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::{Console, FORM};
+use crate::timeline::words::short;
 use crate::ui::form;
 use crate::ui::nav::Tab;
 use crate::ui::text;
@@ -31,9 +32,9 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     let place = console.place();
     let name = ask.query.required("queue")?;
     let edited = ask.query.get("edit").filter(|_| console.source().allows_writes());
-    let mut selection = Selection::groups([group.as_str()]);
     let dead = letters::open(place, name).await?;
     let dead = if edited.is_some() { dead } else { dead.with_bodies_of(BODY_SHOWN) };
+    let mut selection = Selection::groups([group.as_str()]);
     selection.ids = edited.map(str::to_owned).into_iter().collect();
     let after = ask.query.number("after", u64::MAX, 0..=u64::MAX)?;
     let page = dead.page(&selection, (after != u64::MAX).then_some(after), PAGE_MAX, LOOKS_MAX).await?;
@@ -199,7 +200,8 @@ impl Cause {
     fn letter(&self, letter: &Letter) -> Markup {
         let one = [("queue", self.queue.as_str()), ("id", letter.message_id.as_str()), ("group", self.group.as_str())];
         let edit = format!("{}&edit={}", letters::path(&self.group, &self.queue), text::encoded(&letter.message_id));
-        let back = form::act(REDRIVE, "Send back", &one);
+        let what = format!("letter {}", short(&letter.message_id));
+        let back = form::act_on(REDRIVE, "Send back", &what, &one);
         html! {
             article .letter.card id={ "letter-" (letter.message_id) } {
                 h2 { (text::message(letter.story())) }
@@ -210,9 +212,12 @@ impl Cause {
                 }
                 @if self.writes {
                     div .acts {
-                        (form::confirm_if(!self.is_local, "Send back", &format!("The letter goes back to {}.", self.to()), &back))
-                        a .button href=(edit) { "Edit and send" }
-                        (form::confirm("Discard", "The letter is deleted. It is first saved to a file on this machine.", &form::act(DISCARD, "Discard it", &one)))
+                        @if self.is_local { (back) } @else {
+                            (form::confirm_on("Send back", &what, &format!("The letter goes back to {}.", self.to()), &back))
+                        }
+                        a .button href=(edit) aria-label={ "Edit and send " (what) } { "Edit and send" }
+                        (form::confirm_on("Discard", &what, "The letter is deleted. It is first saved to a file on this machine.",
+                            &form::act_on(DISCARD, "Discard it", &format!("({what})"), &one)))
                     }
                 }
             }
