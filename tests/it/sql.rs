@@ -6,6 +6,7 @@ mod faults;
 mod lists;
 mod locks;
 mod many;
+mod passing;
 mod silence;
 mod tls;
 mod transactions;

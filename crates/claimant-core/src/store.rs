@@ -96,7 +96,8 @@ pub enum Settled {
         /// The claim, to be settled again in the same way: a settlement that applied although its answer was lost is then
         /// [`Done`](Self::Done). `None` where the call was given up that had it.
         claim: Option<Claim>,
-        /// Why. Where its kind [is transient](StoreErrorKind::is_transient), another try can find out.
+        /// Why. Where its kind [is transient](StoreErrorKind::is_transient) or [`Other`](StoreErrorKind::Other), the engine tries
+        /// again to find out.
         error: StoreError,
     },
 }
@@ -254,6 +255,12 @@ impl StoreErrorKind {
     #[must_use]
     pub const fn is_transient(self) -> bool {
         matches!(self, Self::Unreachable | Self::Throttled)
+    }
+
+    /// Returns whether a settlement that met it is tried again. One that is given up repeats its effect, so this holds for an
+    /// error of no known meaning, too.
+    pub(crate) const fn may_pass(self) -> bool {
+        self.is_transient() || matches!(self, Self::Other)
     }
 }
 

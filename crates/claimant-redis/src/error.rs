@@ -50,9 +50,7 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
         "MOVED" | "CROSSSLOT" => {
             (StoreErrorKind::Misconfigured, "the server is part of a cluster: set CLAIMANT_REDIS_CLUSTER=on")
         }
-        "MISCONF" => {
-            (StoreErrorKind::Misconfigured, "the server cannot save its data and takes no writes: see its log")
-        }
+        "MISCONF" => (StoreErrorKind::Throttled, "the server cannot save its data and takes no writes: see its log"),
         "OOM" => (StoreErrorKind::Throttled, "the server's memory is full: give it more"),
         "READONLY" => {
             (StoreErrorKind::Throttled, "the server is a replica: if this persists, use the primary's endpoint")
@@ -121,7 +119,7 @@ mod tests {
                 StoreErrorKind::Misconfigured,
             ),
             ("MOVED 1234 secret:6379", StoreErrorKind::Misconfigured),
-            ("MISCONF Redis is configured to save RDB snapshots", StoreErrorKind::Misconfigured),
+            ("MISCONF Redis is configured to save RDB snapshots", StoreErrorKind::Throttled),
             ("OOM command not allowed when used memory > 'maxmemory'.", StoreErrorKind::Throttled),
             ("READONLY You can't write against a read only replica.", StoreErrorKind::Throttled),
             ("LOADING Redis is loading the dataset in memory", StoreErrorKind::Throttled),

@@ -233,7 +233,8 @@ async fn settle_on<D: Dialect>(
     Ok(protocol::settle(seen.as_ref(), claim, settlement))
 }
 
-/// Ends claims in one request; if not all of them were held, or no answer came, each is ended by itself.
+/// Ends claims in one request; if not all of them were held, or it failed, each is ended by itself: one of several statements
+/// may have been committed, or one value be the reason.
 pub(crate) async fn settle_all<D: Dialect>(
     pool: &Pool<D>,
     endings: Vec<(Claim, Settlement)>,
@@ -254,7 +255,8 @@ pub(crate) async fn settle_all<D: Dialect>(
         };
         match ended {
             Ok(count) if count == chunk.len() => return chunk.iter().map(|_| Settled::Done).collect(),
-            Err(error) if error.is_final() => {
+            // No claim would be settled, and each try could be counted as a failed login.
+            Err(error) if error.kind == StoreErrorKind::Denied => {
                 let unknown = |(claim, _)| Settled::unknown(claim, error.clone());
                 return chunk.into_iter().map(unknown).collect();
             }

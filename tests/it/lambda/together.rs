@@ -64,11 +64,29 @@ async fn a_store_that_does_not_answer_fails_its_messages_alone() {
     let service = world.service(&[]);
     let bodies = [body("a", "ok"), body("b", "ok")];
     let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
-    world.store.fail_next(Call::Settle, Fault::Applied(StoreErrorKind::Other));
+    world.store.fail_next(Call::Settle, Fault::Applied(StoreErrorKind::Denied));
     let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
     assert_eq!(failures(&response).len(), 1);
     let record = world.metrics.lock().unwrap().pop().unwrap();
     assert_eq!((&record["completed"], &record["settle_unknown"]), (&1.into(), &1.into()));
+}
+
+/// A role without a permission is no outage: it is found among the errors.
+#[tokio::test]
+async fn a_store_that_refuses_claims_is_an_error_and_one_that_is_away_a_warning() {
+    for (kind, level, text) in [
+        (StoreErrorKind::Denied, "ERROR", "the store refused a claim"),
+        (StoreErrorKind::Unreachable, "WARN", "the store gave no answer to a claim"),
+    ] {
+        let world = World::start(&[]).await;
+        let service = world.service(&[]);
+        let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "ok"))]).await;
+        world.store.away_for(Duration::from_secs(60), kind);
+        let logs = Logs::record();
+        invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        let logs = logs.text();
+        assert!(logs.lines().any(|line| line.contains(level) && line.contains(text)), "{logs}");
+    }
 }
 
 /// Fault 22: a message that stays busy is warned of before the queue gives it up, and comes back when the lease is over.

@@ -278,7 +278,7 @@ async fn resolve(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, answers
         let (mut asked, mut completions, mut id) = (Vec::new(), Vec::new(), None);
         for (at, (settling, settled)) in answers.iter_mut().enumerate() {
             if let Settled::Unknown { claim, error } = settled
-                && error.kind().is_transient()
+                && error.kind().may_pass()
                 && let Some(claim) = claim.take()
             {
                 id.get_or_insert_with(|| settling.message_id().clone());

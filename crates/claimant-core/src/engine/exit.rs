@@ -119,7 +119,12 @@ impl BatchContext<'_> {
 
     /// Returns the answer for a message whose claim the store did not answer.
     pub(crate) fn unanswered(&self, delivery: &Delivery, error: &StoreError) -> Answer {
-        tracing::warn!(consumer = %self.name(), message_id = %delivery.message.id(), error = %Chain(error), "the store gave no answer to a claim");
+        let (consumer, message_id) = (self.name(), delivery.message.id());
+        if error.kind().is_transient() {
+            tracing::warn!(%consumer, %message_id, error = %Chain(error), "the store gave no answer to a claim");
+        } else {
+            tracing::error!(%consumer, %message_id, error = %Chain(error), "the store refused a claim");
+        }
         // The queue's own visibility timeout: a short outage must not use up the message's receives.
         Answer::unchanged(Outcome::StoreFailed)
     }

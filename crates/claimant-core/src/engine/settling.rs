@@ -196,7 +196,7 @@ impl<'a> SettleStage<'a> {
         for SettleResult { mut settling, settled } in answers {
             add(&mut settling.work.delivery.details.settle, took);
             match settled {
-                Settled::Unknown { claim: Some(claim), error } if error.kind().is_transient() => {
+                Settled::Unknown { claim: Some(claim), error } if error.kind().may_pass() => {
                     unknown.push((claim, settling, error));
                 }
                 settled => results.push(SettleResult { settling, settled }),

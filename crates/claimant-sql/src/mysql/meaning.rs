@@ -19,6 +19,11 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
     match answer.try_downcast_ref().map_or(0, MySqlDatabaseError::number) {
         // Lock wait timeout, deadlock, and MariaDB's record that changed since it was read.
         1205 | 1213 | 1020 => Meaning::contended(),
+        // Galera's node that is not ready, and group replication that rolled a commit back.
+        1047 => Meaning::of(Unreachable, ": the server is not part of its cluster, or not yet").without_message(),
+        3100 | 3101 | 1180 => Meaning::of(Throttled, ": its cluster did not take the commit").without_message(),
+        1615 => Meaning::of(Throttled, "; it can succeed later").without_message(),
+        1021 | 1037 | 1041 | 1114 => Meaning::of(Throttled, ". The server has no more memory or disk to give"),
         1040 | 1203 | 1226 | 1461 => Meaning::of(Throttled, ". The server or the user has no more connections to give"),
         1044 | 1045 | 1698 | 1251 | 2061 => {
             Meaning::of(Denied, ". Are user and password right, and may the user connect from here?")
@@ -36,7 +41,7 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
             Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer")
                 .without_message()
         }
-        1053 | 1077 | 1152 | 1158..=1161 | 1317 | 1927 | 1969 | 3024 | 4031 => Meaning::of(Unreachable, ""),
+        1053 | 1077 | 1152 | 1158..=1161 | 1317 | 1927 | 1969 | 3024 | 3169 | 4031 => Meaning::of(Unreachable, ""),
         _ => Meaning::of(Other, "").without_message(),
     }
 }

@@ -20,7 +20,7 @@ pub(super) const THROTTLED: Fault = NotApplied(StoreErrorKind::Throttled);
 pub(super) const REFUSED: Fault = NotApplied(StoreErrorKind::Denied);
 
 /// The call applies, and whoever made it is gone.
-pub(super) const KILLED: Fault = Applied(StoreErrorKind::Other);
+pub(super) const KILLED: Fault = Applied(StoreErrorKind::Denied);
 
 /// Longer than any invocation here, and its lease.
 pub(super) const LONG_S: u64 = 2_000;
