@@ -6,9 +6,7 @@
 use std::time::Duration;
 
 use claimant_core::protocol::{self, Renewal, SettleDecision, Settlement};
-use claimant_core::{
-    BatchTransactional, Budget, Call, Claim, Failure, Renewed, Settled, StoreError, StoreErrorKind, StoreFuture,
-};
+use claimant_core::{BatchTransactional, Budget, Call, Claim, Failure, Renewed, Settled, StoreError, StoreFuture};
 use sqlx::{PgPool, Postgres};
 
 use crate::dialect::Dialect;
@@ -50,7 +48,7 @@ impl BatchTransactional for PostgresStore {
     }
 
     fn resolve<'a>(&'a self, completions: Completions, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>> {
-        Box::pin(resolve(self.pool(), completions, Budget::of(call)))
+        Box::pin(resolve(self.pool(), completions, NO_COMMIT, Budget::of(call)))
     }
 
     fn roll_back<'a>(&'a self, transaction: SqlTransaction<Postgres>, call: Call<'a>) -> StoreFuture<'a, ()> {
@@ -122,21 +120,20 @@ async fn commit(
     }
     match session.commit().await {
         Ok(()) => completions.iter().map(|_| Settled::Done).collect(),
-        Err(error) if error.code.is_empty() || error.kind == StoreErrorKind::Unreachable => {
-            unknown(completions, &error)
-        }
-        Err(error) => {
+        // Perhaps of one of the statements that follow the commit in its request: the records tell.
+        Err(error) if error.is_answer() => {
             session.roll_back().await;
-            aborted(completions, &refused("the commit", &error))
+            drop(session);
+            resolve(pool, completions, &rolled_back(&refused("the commit", &error)), budget).await
         }
+        Err(error) => unknown(completions, &error),
     }
 }
 
-/// Resolves a commit without an answer. Extends the first claim's lease by a millisecond: that waits for the transaction's locks,
+/// Resolves a commit without an answer, or with an error; `why` is for claims that it did not complete. Extends the first claim's lease by a millisecond: that waits for the transaction's locks,
 /// so what the records then show is final for all of them.
-async fn resolve(pool: &PgPool, mut completions: Completions, mut budget: Budget<'_>) -> Vec<Settled> {
-    let mut error =
-        SqlError::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit applied");
+async fn resolve(pool: &PgPool, mut completions: Completions, why: &str, mut budget: Budget<'_>) -> Vec<Settled> {
+    let mut error = SqlError::in_doubt();
     for round in 0..ROUNDS_MAX {
         let Some((first, settlement)) = completions.first_mut() else { return Vec::new() };
         let lease_until = first.lease_until.plus(Duration::from_millis(1));
@@ -150,7 +147,7 @@ async fn resolve(pool: &PgPool, mut completions: Completions, mut budget: Budget
             Ok(Some(Renewed::Held)) if first.lease_until != lease_until => {}
             // Whoever holds it: the transaction is over.
             Ok(Some(_)) => match read(pool, &completions, budget).await {
-                Ok(seen) => return of_records(completions, &seen, NO_COMMIT),
+                Ok(seen) => return of_records(completions, &seen, why),
                 Err(new) => (error, budget) = (new, budget.after_failure()),
             },
             // Written in between; the next round sees by whom.
@@ -184,8 +181,12 @@ fn of_records(completions: Completions, seen: &Seen, why: &str) -> Vec<Settled> 
     completions.into_iter().map(answer).collect()
 }
 
+fn rolled_back(why: &str) -> String {
+    format!("the transaction was rolled back: {why}")
+}
+
 fn aborted(completions: Completions, why: &str) -> Vec<Settled> {
-    let failure = Failure::retry(format!("the transaction was rolled back: {why}"));
+    let failure = Failure::retry(rolled_back(why));
     completions.into_iter().map(|(claim, _)| Settled::Aborted { claim, failure: failure.clone() }).collect()
 }
 

@@ -127,6 +127,16 @@ impl SqlError {
         Self::new(kind, format!("{operation} failed: {what}"))
     }
 
+    /// Returns the error of a commit of which it could not be found out whether it applied.
+    pub(crate) fn in_doubt() -> Self {
+        Self::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit applied")
+    }
+
+    /// Returns whether the server said it, on a connection that goes on.
+    pub(crate) fn is_answer(&self) -> bool {
+        !self.code.is_empty() && self.kind != StoreErrorKind::Unreachable
+    }
+
     /// Returns whether trying again is of no use.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self.kind, StoreErrorKind::Unreachable | StoreErrorKind::Throttled)

@@ -198,7 +198,8 @@ fn broken(operation: &str) -> SqlError {
 pub(crate) fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> SqlError {
     let (open, most) = (pool.size(), pool.options().get_max_connections());
     let why = if open < most {
-        "is the server up, are host and port right, may the function reach it, and does it take one connection more?"
+        "is the server up, are host and port right, may the function reach it, and does it take one connection more? If the \
+         log has `error returned from after_connect`, it refused the settings of a connection, and that says which"
             .to_owned()
     } else {
         format!(

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use claimant_core::limits::SKEW_MAX_MS;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Budget, Call, Claim, ClaimAnswer, Cursor, Filter, Meter, Page, Record, RecordId, Records, Renewed,
@@ -25,21 +26,23 @@ use crate::{listing, rounds, transactions};
 macro_rules! store {
     ($store:ident) => {
         impl $store {
-            /// Deletes at most `portion` records whose deduplication window ended before this time, and returns how many: fewer
-            /// than `portion` when there are no more. Expired records count as absent anyway; this frees their space. A portion is
-            /// one statement, which PostgreSQL ends after 5 s.
+            /// Deletes at most `portion` records whose deduplication window ended more than a minute before `now`, and returns how
+            /// many: fewer than `portion` when there are no more. Expired records count as absent anyway; this frees their space. The
+            /// minute is the largest clock-skew margin: for another process, whose clock is behind, the window may still run. A
+            /// portion is one statement, which PostgreSQL ends after 5 s.
             ///
             /// # Errors
             /// When the database gave no answer within this time.
             pub async fn delete_expired(
                 &self,
-                before: Timestamp,
+                now: Timestamp,
                 portion: u32,
                 within: Duration,
             ) -> Result<u64, StoreError> {
                 let meter = Meter::default();
                 let budget = Budget::of(Call { within, meter: &meter });
                 let mut session = Session::open(self.pool(), budget).await?.patient();
+                let before = now.minus(Duration::from_millis(SKEW_MAX_MS));
                 Ok(Dialect::delete_expired(&mut session, before, portion).await?)
             }
         }

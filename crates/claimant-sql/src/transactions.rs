@@ -75,8 +75,7 @@ pub(crate) async fn settle<D: Dialect>(
         end_statement(pool, number, budget).await;
     }
     if let (Ending::Completed { .. }, true) = (&settlement.ending, in_doubt) {
-        let error =
-            SqlError::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit applied");
+        let error = SqlError::in_doubt();
         return resolve_commit(pool, claim, grant, settlement, error, budget).await;
     }
     if let Ending::Completed { .. } = settlement.ending {
@@ -125,13 +124,13 @@ async fn complete<D: Dialect>(
     }
     match session.commit().await {
         Ok(()) => Settled::Done,
-        Err(error) if error.code.is_empty() || error.kind == StoreErrorKind::Unreachable => {
+        // Also where the server refused it: that can be one of the statements that follow the commit in its request.
+        Err(error) => {
+            if error.is_answer() {
+                session.roll_back().await;
+            }
             drop(session);
             resolve_commit(pool, ending.0, grant, settlement, error, budget.after_failure()).await
-        }
-        Err(error) => {
-            session.roll_back().await;
-            rolled_back::<D>(ending.0, grant, &refused("the commit", &error))
         }
     }
 }
@@ -162,7 +161,7 @@ fn after<D: Dialect>(claim: Claim, grant: Box<Grant>, in_doubt: bool) -> Claim {
     Claim { transaction: Some(AnyTransaction::new(SqlTransaction::<D>::over(grant, in_doubt))), ..claim }
 }
 
-/// Resolves a commit without an answer. Writes a failure over the record that the claim had found: that waits for the
+/// Resolves a commit that had this error, or no answer. Writes a failure over the record that the claim had found: that waits for the
 /// transaction's lock, so the record that is there then is final. If the commit applied, it shows the completion; if not, the
 /// commit never will apply.
 async fn resolve_commit<D: Dialect>(
@@ -173,8 +172,14 @@ async fn resolve_commit<D: Dialect>(
     mut error: SqlError,
     mut budget: Budget<'_>,
 ) -> Settled {
-    let why = "its connection broke before the commit was answered";
-    let failure = Settlement { ending: Ending::Failed { error: why.to_owned() }, ..settlement.clone() };
+    let why = if error.is_answer() {
+        refused("the commit", &error)
+    } else {
+        "its connection broke before the commit was answered".to_owned()
+    };
+    // Whatever it was: another try finds out whether the commit applied.
+    error.kind = StoreErrorKind::Unreachable;
+    let failure = Settlement { ending: Ending::Failed { error: why.clone() }, ..settlement.clone() };
     let SettleDecision::Write(failed) = protocol::settle(Some(&grant.now), &claim, &failure) else {
         return Settled::Lost;
     };
@@ -189,7 +194,7 @@ async fn resolve_commit<D: Dialect>(
                     |settlement| protocol::settle(Some(&seen), &claim, settlement) == SettleDecision::AlreadySettled;
                 return match (shows(settlement), shows(&failure)) {
                     (true, _) => Settled::Done,
-                    (_, true) => rolled_back::<D>(claim, grant, why),
+                    (_, true) => rolled_back::<D>(claim, grant, &why),
                     _ => Settled::Lost,
                 };
             }

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use claimant_core::error::Chain;
-use claimant_core::{Call, Meter, StoreErrorKind, Variables};
+use claimant_core::limits::SKEW_MAX_MS;
+use claimant_core::{Call, Meter, StoreErrorKind, Timestamp, Variables};
 use claimant_sql::{MySqlStore, PostgresStore};
 
 use super::world::{Database, KEY, NOW, Party, claim, granted, id};
@@ -271,5 +272,13 @@ async fn expired_records_are_deleted_in_portions_and_no_others() {
         assert_eq!(deleted, [2, 2, 1, 0], "{}", database.name());
         let call = Call { within: Duration::from_secs(20), meter: &Meter::default() };
         assert!(store.shared().get(&id("live"), call).await.unwrap().is_some());
+
+        // A window that another process's clock may still see running.
+        party.run(&database.insert("just over")).await;
+        let over = Timestamp::from_millis(1_000);
+        for (later_ms, deleted) in [(SKEW_MAX_MS / 2, 0), (SKEW_MAX_MS, 0), (SKEW_MAX_MS + 1_000, 1)] {
+            let now = over.plus(Duration::from_millis(later_ms));
+            assert_eq!(store.delete_expired(now, 2).await.unwrap(), deleted, "{}: {later_ms} ms", database.name());
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Errors that pass, and errors of one record: what was done is settled.
+//! Errors that pass, errors of one record, and errors after a commit: what was done is settled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::{Ending, Settlement};
-use claimant_core::{Call, Clock as _, Consumer, Engine, Meter, NoQueue, Schedule, Settled};
+use claimant_core::{
+    BatchTransactional, Call, ClaimAnswer, Clock as _, Consumer, Engine, Meter, NoQueue, Schedule, Settled, Store,
+    StoreErrorKind,
+};
+use claimant_sql::{PostgresStore, PostgresTransactions};
 use claimant_testkit::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
-use claimant_tests::services::MariaDb;
+use claimant_tests::services::{MariaDb, Postgres};
 
-use super::world::{AnyStore, Database, completed, granted, id};
+use super::world::{AnyStore, Database, KEY, claim, completed, granted, id, request};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -89,4 +93,65 @@ async fn a_record_that_cannot_be_written_leaves_its_neighbours_settled() {
             assert!(wanted, "{}, {n}: {settled:?}", database.name());
         }
     }
+}
+
+/// A database with the table of records, and a store of a user that may do what functions need, less this.
+async fn bare(user: &str, revoked: &str) -> (Database, PostgresStore) {
+    let database = Database::Postgres(Postgres::shared().await);
+    drop(database.store(1).await);
+    let rights = format!(
+        "CREATE ROLE {user} LOGIN PASSWORD 'claimant'; GRANT SELECT, INSERT, UPDATE ON claimant_records TO {user}; \
+         REVOKE {revoked} FROM PUBLIC"
+    );
+    database.party().await.run(&rights).await;
+    let url = database.url().replace("//claimant:", &format!("//{user}:"));
+    let AnyStore::Postgres(store) = database.store_at(&url, 4).await else { panic!("PostgreSQL") };
+    (database, store)
+}
+
+/// What follows the commit in its request fails: the commit applied.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_commit_that_applied_is_a_completion_whatever_fails_after_it() {
+    let (_database, store) = bare("unlocks_nothing", "EXECUTE ON FUNCTION pg_advisory_unlock_all()").await;
+    let meter = Meter::default();
+    let call = Call { within: LONG, meter: &meter };
+
+    let transactions = PostgresTransactions::new(store.clone());
+    let ClaimAnswer::Granted(claim) = transactions.claim(&request("alone"), call).await.unwrap() else {
+        panic!("fresh")
+    };
+    let settled = transactions.settle(claim, &completed(), call).await;
+    assert!(matches!(settled, Settled::Done), "{settled:?}");
+
+    let plain = AnyStore::Postgres(store.clone());
+    let completions = vec![(granted(&plain, "one").await, completed()), (granted(&plain, "two").await, completed())];
+    let transaction = store.begin(LONG, call).await.unwrap();
+    let settled = BatchTransactional::commit(&store, transaction, completions, call).await;
+    assert!(matches!(settled[..], [Settled::Done, Settled::Done]), "{settled:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_completion_outlasts_a_crash_whatever_the_database_s_default() {
+    let database = Database::Postgres(Postgres::shared().await);
+    for (default, wanted) in [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")] {
+        let set = format!(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = {default}', current_database()); END $$"
+        );
+        database.party().await.run(&set).await;
+        let pool = PostgresStore::pool_options().connect(&database.url()).await.unwrap();
+        let is: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&pool).await.unwrap();
+        assert_eq!(is, wanted, "{default}");
+    }
+}
+
+/// The pool takes it for a server that is down, and logs the reason.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_refused_setting_is_looked_for_in_the_log() {
+    let (_database, store) = bare("runs_nothing", "USAGE ON LANGUAGE plpgsql").await;
+    let error = claim(&AnyStore::Postgres(store), KEY, Duration::from_secs(2)).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable);
+    assert!(error.to_string().contains("`error returned from after_connect`"), "{error}");
 }

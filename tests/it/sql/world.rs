@@ -133,11 +133,11 @@ impl AnyStore {
         }
     }
 
-    pub(crate) async fn delete_expired(&self, before: Timestamp, portion: u32) -> Result<u64, StoreError> {
+    pub(crate) async fn delete_expired(&self, now: Timestamp, portion: u32) -> Result<u64, StoreError> {
         let within = Duration::from_secs(20);
         match self {
-            Self::Postgres(store) => store.delete_expired(before, portion, within).await,
-            Self::MySql(store) => store.delete_expired(before, portion, within).await,
+            Self::Postgres(store) => store.delete_expired(now, portion, within).await,
+            Self::MySql(store) => store.delete_expired(now, portion, within).await,
         }
     }
 
