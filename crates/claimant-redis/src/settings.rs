@@ -9,7 +9,7 @@ const CLUSTER: &str = "CLAIMANT_REDIS_CLUSTER";
 ///
 /// | variable | meaning | values | default |
 /// | --- | --- | --- | --- |
-/// | `CLAIMANT_REDIS_URL` | the Redis or Valkey that holds the records: `redis://user:password@host:6379/0`, or `rediss://` for TLS | a URL | required by a [`RedisStore`](crate::RedisStore) |
+/// | `CLAIMANT_REDIS_URL` | the Redis or Valkey that holds the records: `redis://user:password@host:6379/0`, or `rediss://` for TLS; of a cluster its endpoint, or several nodes, separated by commas | a URL | required by a [`RedisStore`](crate::RedisStore) |
 /// | `CLAIMANT_REDIS_CLUSTER` | `on`: the URL is that of a cluster, such as Amazon MemoryDB; `off`: of a single server or its replicas | `on`, `off` | `off` |
 ///
 /// ```

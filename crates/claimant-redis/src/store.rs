@@ -56,17 +56,23 @@ impl RedisStore {
         Client::open(server).map(Self::new).map_err(|_| not_a_url())
     }
 
-    /// Opens the cluster that this node is part of, as [`open`](Self::open) does a server.
+    /// Opens the cluster that this node is part of, as [`open`](Self::open) does a server. Name the cluster's own endpoint, or
+    /// several nodes, with a comma between their URLs: a node that is named alone is needed for every new connection.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); and when the URL names a database, which clusters do not have.
-    pub fn open_cluster(url: &str) -> Result<Self, Error> {
-        let node = url.into_connection_info().map_err(|_| not_a_url())?;
-        if node.redis_settings().db() != 0 {
-            return Err(not_a_url());
+    /// As for [`open`](Self::open); when a URL names a database, which clusters do not have; and when the URLs differ in user,
+    /// password or TLS.
+    pub fn open_cluster(urls: &str) -> Result<Self, Error> {
+        let mut nodes = Vec::new();
+        for url in each_url(urls) {
+            let node = url.into_connection_info().map_err(|_| not_a_url())?;
+            if node.redis_settings().db() != 0 {
+                return Err(not_a_url());
+            }
+            choose_ring(node.addr());
+            nodes.push(node);
         }
-        choose_ring(node.addr());
-        let client = ClusterClient::builder([node]).retries(CLUSTER_RETRIES).tcp_settings(without_delay()).build();
+        let client = ClusterClient::builder(nodes).retries(CLUSTER_RETRIES).tcp_settings(without_delay()).build();
         client.map(Self::new_cluster).map_err(|_| not_a_url())
     }
 
@@ -141,6 +147,18 @@ impl RedisStore {
     }
 }
 
+/// Returns the URLs of a text that has a comma between each two. A comma in a password is part of it.
+fn each_url(text: &str) -> Vec<String> {
+    let mut urls: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match urls.last_mut() {
+            Some(url) if !part.contains("://") => url.extend([",", part]),
+            _ => urls.push(part.trim().to_owned()),
+        }
+    }
+    urls
+}
+
 /// Returns TCP settings by which no request waits until an earlier one is acknowledged.
 fn without_delay() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
@@ -149,7 +167,8 @@ fn without_delay() -> TcpSettings {
 fn not_a_url() -> Error {
     Error::invalid(
         "the URL of Redis is not valid: redis://user:password@host:6379/0 is needed, or rediss:// for TLS; special characters \
-         in the password have to be percent-encoded, and a cluster has no database number",
+         in the password have to be percent-encoded; a cluster has no database number, and its nodes, with a comma between their \
+         URLs, have one user and password",
     )
 }
 

@@ -89,6 +89,30 @@ async fn clusters_have_their_troubles_too() {
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
 }
 
+/// A cluster whose first node is gone is connected to by another one that is named.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_cluster_is_found_while_one_of_its_named_nodes_is_up() {
+    let [one, other] = Redis::cluster().await;
+    let store = RedisStore::open_cluster(&format!("{}, {}", one.url(), other.url())).unwrap();
+    drop(granted(&store, "before", 0).await);
+    drop(one);
+    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    // The first call breaks the connection, the second one needs a new one.
+    for call in ["first", "second"] {
+        let meter = Meter::default();
+        let answers = store.claim_all(&requests, Call { within: Duration::from_secs(5), meter: &meter }).await;
+        let answered = answers.iter().filter(|answer| answer.is_ok()).count();
+        assert!((1..20).contains(&answered), "{call}: {answered} of 20 have an answer");
+    }
+    let error = RedisStore::open_cluster("redis://u:secret@a,redis://u:other@b").unwrap_err();
+    assert!(
+        error.to_string().contains("one user and password") && !format!("{error:?}").contains("secret"),
+        "{error:?}"
+    );
+    RedisStore::open_cluster("redis://u:a,b@a,redis://u:a,b@b").expect("a comma can be part of a password");
+}
+
 /// Keys on the other nodes have their answers.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis or Valkey: make test"]
