@@ -1,7 +1,7 @@
 //! What the lock table asks of DynamoDB, and what it makes of lost answers and bad tables.
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, Put, ScalarAttributeType,
@@ -88,6 +88,7 @@ async fn check_all(dynamodb: DynamoDb) {
     a_record_that_ttl_deleted_has_no_owner(&dynamodb).await;
     a_record_deleted_in_the_middle_of_a_claim_is_absent(&dynamodb).await;
     silence_ends_in_time(&dynamodb).await;
+    an_optimistic_claim_has_one_time_for_all_its_requests(&dynamodb).await;
     other_attribute_names_work(&dynamodb).await;
     bad_tables_are_named(&dynamodb).await;
 }
@@ -513,6 +514,24 @@ async fn silence_ends_in_time(dynamodb: &DynamoDb) {
     let error = table.claim(&request("other", 0), short).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
     assert!(matches!(table.settle(claim, &failed(), short).await, Settled::Unknown { claim: Some(_), .. }));
+}
+
+/// A slow read, and a write without an answer, of abandoned work that is to be parked.
+async fn an_optimistic_claim_has_one_time_for_all_its_requests(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "one-time").await;
+    let _abandoned = granted(&table, "k", 0).await;
+    let mut later = again("k", 30_000);
+    later.policy.abandoned = Abandoned::Park;
+    let within = Duration::from_secs(2);
+    let (store, start) = (table.optimistic_transactions(), Instant::now());
+    wire.script(&[Loss::Waits, Silence]);
+    let (answer, ()) = tokio::join!(store.claim(&later, Call { within, meter: &METER }), async {
+        wire.until_waiting().await;
+        tokio::time::sleep(within * 7 / 10).await;
+        wire.go_on();
+    });
+    assert_eq!(answer.unwrap_err().kind(), StoreErrorKind::Unreachable);
+    assert!(start.elapsed() < within * 3 / 2, "{:?}", start.elapsed());
 }
 
 async fn other_attribute_names_work(dynamodb: &DynamoDb) {

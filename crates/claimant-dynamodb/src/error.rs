@@ -40,12 +40,13 @@ where
 
 fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String) {
     match code {
-        // The last is another transaction on the same item.
+        // The last two are another transaction on the same item, and another Region's write of it.
         "ProvisionedThroughputExceededException"
         | "ThrottlingException"
         | "Throttling"
         | "RequestLimitExceeded"
-        | "TransactionConflictException" => (StoreErrorKind::Throttled, String::new()),
+        | "TransactionConflictException"
+        | "ReplicatedWriteConflictException" => (StoreErrorKind::Throttled, String::new()),
         // The last is an earlier try of the same transaction, which is still in progress.
         "InternalServerError" | "ServiceUnavailable" | "TransactionInProgressException" => {
             (StoreErrorKind::Unreachable, String::new())
@@ -56,16 +57,21 @@ fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String
         ),
         "ValidationException" => (
             StoreErrorKind::Misconfigured,
-            ". The lock table needs a partition key that is the string `id`, and no sort key".to_owned(),
+            ". The lock table needs a partition key that is the string `id`, or the `id` of its AttributeNames, and no sort key"
+                .to_owned(),
         ),
-        "AccessDeniedException"
-        | "UnrecognizedClientException"
-        | "InvalidSignatureException"
-        | "ExpiredTokenException"
-        | "MissingAuthenticationTokenException" => (
+        "AccessDeniedException" => (
             StoreErrorKind::Denied,
             format!(". The role or user that asks needs dynamodb:{operation} on the table {table:?}"),
         ),
+        // A request that was signed before its function was frozen, for example. Nothing was written.
+        "ExpiredTokenException" | "InvalidSignatureException" => (
+            StoreErrorKind::Throttled,
+            ". The credentials have expired, or are wrong, or this machine's clock is".to_owned(),
+        ),
+        "UnrecognizedClientException" | "MissingAuthenticationTokenException" => {
+            (StoreErrorKind::Denied, ". The credentials are not those of an account that has this table".to_owned())
+        }
         _ => (StoreErrorKind::Other, String::new()),
     }
 }
@@ -98,7 +104,10 @@ mod tests {
             ("ResourceNotFoundException", StoreErrorKind::Misconfigured),
             ("ValidationException", StoreErrorKind::Misconfigured),
             ("AccessDeniedException", StoreErrorKind::Denied),
+            ("UnrecognizedClientException", StoreErrorKind::Denied),
+            ("ExpiredTokenException", StoreErrorKind::Throttled),
             ("TransactionConflictException", StoreErrorKind::Throttled),
+            ("ReplicatedWriteConflictException", StoreErrorKind::Throttled),
             ("TransactionInProgressException", StoreErrorKind::Unreachable),
             ("ItemCollectionSizeLimitExceededException", StoreErrorKind::Other),
         ] {

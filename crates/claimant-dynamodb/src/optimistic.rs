@@ -32,11 +32,10 @@ impl OptimisticTransactions {
         Self { table }
     }
 
-    async fn begin(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
-        self.table.bring(&request.id, Budget::of(call)).await?;
+    async fn begin(&self, request: &ClaimRequest, budget: Budget<'_>) -> Result<ClaimAnswer, StoreError> {
+        self.table.bring(&request.id, budget).await?;
         // A first delivery has most likely no record; the transaction finds out if it has.
-        let seen =
-            if request.likely == Likely::New { None } else { self.table.read(&request.id, Budget::of(call)).await? };
+        let seen = if request.likely == Likely::New { None } else { self.table.read(&request.id, budget).await? };
         match protocol::decide(seen.as_ref(), request) {
             Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
             Decision::Grant { next, taken_over } => {
@@ -46,12 +45,12 @@ impl OptimisticTransactions {
                 Ok(ClaimAnswer::Granted(claim))
             }
             // A record that a consumer with claims left behind.
-            Decision::Park { .. } | Decision::Held => match self.table.claim(request, call).await? {
+            Decision::Park { .. } | Decision::Held => match self.table.claim_one(request, budget).await? {
                 ClaimAnswer::Refused(refusal) => Ok(ClaimAnswer::Refused(refusal)),
                 // It failed meanwhile: this store does not take over such a claim.
                 ClaimAnswer::Granted(claim) => {
                     let release = Settlement { ending: Ending::Released, now: request.now, policy: request.policy };
-                    let _ = self.table.settle(claim, &release, call).await;
+                    let _ = self.table.settle_one(claim, &release, budget).await;
                     Err(StoreError::new(StoreErrorKind::Throttled, "the record changed while it was to be parked"))
                 }
             },
@@ -192,7 +191,7 @@ impl Store for OptimisticTransactions {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        Box::pin(self.begin(request, call))
+        Box::pin(self.begin(request, Budget::of(call)))
     }
 
     /// There is nothing to renew: no other owner is excluded.

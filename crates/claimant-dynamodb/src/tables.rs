@@ -25,6 +25,7 @@ pub const TABLES_MAX: usize = 16;
 /// assert_eq!("locks-1,locks-2,locks-3".parse::<Tables>()?.of(&order), "locks-1");
 /// assert_eq!(Tables::new(["locks-3", "locks-1", "locks-2"])?.of(&order), "locks-1");
 /// assert_eq!(Tables::from("locks").of(&order), "locks");
+/// assert_eq!(Tables::from("locks-1,locks-2,locks-3").of(&order), "locks-1");
 /// assert!(Tables::new(["locks-1", "locks-1"]).is_err());
 /// # Ok::<(), claimant::Error>(())
 /// ```
@@ -49,7 +50,9 @@ impl Tables {
         for (index, name) in names.iter().enumerate() {
             let is_known = |c: char| c.is_ascii_alphanumeric() || "_.-:/".contains(c);
             if table_name(name).is_empty() || !name.chars().all(is_known) {
-                return Err(Error::invalid(format!("{name:?} is the name of no table")));
+                return Err(Error::invalid(format!(
+                    "{name:?} is the name of no table: a name has letters, digits, '_', '-' and '.', and an ARN ends with it"
+                )));
             }
             if names[..index].iter().any(|other| table_name(other) == table_name(name)) {
                 return Err(Error::invalid(format!("the table {name:?} is named twice")));
@@ -100,21 +103,21 @@ impl FromStr for Tables {
     }
 }
 
-/// Names one table.
+/// Names one table, or several, separated by commas. What names no set of tables is taken for the name of one, which DynamoDB refuses.
 impl From<String> for Tables {
     fn from(name: String) -> Self {
-        Self { text: name.as_str().into(), names: [name].into() }
+        name.parse().unwrap_or_else(|_| Self { text: name.as_str().into(), names: [name].into() })
     }
 }
 
-/// Names one table.
+/// Names one table, or several, separated by commas, as a `String` does.
 impl From<&str> for Tables {
     fn from(name: &str) -> Self {
         Self::from(name.to_owned())
     }
 }
 
-/// Names one table.
+/// Names one table, or several, separated by commas, as a `String` does.
 impl From<&String> for Tables {
     fn from(name: &String) -> Self {
         Self::from(name.clone())
@@ -175,6 +178,9 @@ mod tests {
             assert!(error.contains(wanted), "{text}: {error}");
         }
         assert!(Tables::new(many[..TABLES_MAX].to_vec()).is_ok());
+        // Without a place for an error: several where they are a set, else one that DynamoDB refuses.
+        assert_eq!(Tables::from("a, b").names().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(Tables::from("a,a").names().collect::<Vec<_>>(), ["a,a"]);
         assert!(Tables::new(Vec::<String>::new()).is_err());
     }
 }
