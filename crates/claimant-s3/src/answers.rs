@@ -48,7 +48,8 @@ fn refused(what: &str, permission: &str, code: Option<&str>) -> String {
     let code = code.unwrap_or("no code");
     let hint = match code {
         "AccessDenied" => format!(
-            ": the function's role needs {permission}, and of the bucket's own key in KMS kms:Decrypt and kms:GenerateDataKey"
+            ": the function's role needs {permission}, and of the bucket's own key in KMS kms:Decrypt and kms:GenerateDataKey; \
+             where `owned_by` names an account, the bucket has to be that one's"
         ),
         "NoSuchBucket" => ": there is no such bucket".to_owned(),
         "PermanentRedirect" | "AuthorizationHeaderMalformed" => {

@@ -15,8 +15,11 @@ const CLASS: &str = "software.amazon.payloadoffloading.PayloadS3Pointer";
 /// The same class in the first versions of the Java client, and in the Python one if it is told so.
 const CLASS_LEGACY: &str = "com.amazon.sqs.javamessaging.MessageS3Pointer";
 
-/// No pointer is longer: a bucket's name, and an object's key of which each byte is escaped.
+/// No pointer is longer: a bucket, and an object's key of which each byte is escaped.
 const POINTER_MAX_BYTES: usize = 8 * 1024;
+
+/// The longest name or alias of a bucket, or ARN of an access point. Only one that the consumer names is read.
+const BUCKET_MAX_BYTES: usize = 1024;
 
 /// The longest key of an object.
 const KEY_MAX_BYTES: usize = 1024;
@@ -77,5 +80,5 @@ fn parse(content: &[u8]) -> Result<Option<Pointer>, Rejection> {
             || Rejection::new(format!("{name} of the pointer to the payload is not a text of 1 to {max} bytes"));
         text.map(str::to_owned).ok_or_else(wrong)
     };
-    Ok(Some(Pointer { container: text("s3BucketName", 63)?, name: text("s3Key", KEY_MAX_BYTES)? }))
+    Ok(Some(Pointer { container: text("s3BucketName", BUCKET_MAX_BYTES)?, name: text("s3Key", KEY_MAX_BYTES)? }))
 }

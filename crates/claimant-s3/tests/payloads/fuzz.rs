@@ -22,7 +22,7 @@ fn pointers() {
         }
         match source.pointer(&message) {
             Ok(Some(pointer)) => {
-                assert!(!pointer.container.is_empty() && pointer.container.len() <= 63);
+                assert!(!pointer.container.is_empty() && pointer.container.len() <= 1024);
                 assert!(!pointer.name.is_empty() && pointer.name.len() <= 1024);
                 let again = Message::new("m", message_body(&pointer.container, &pointer.name)).unwrap();
                 assert_eq!(source.pointer(&again).unwrap(), Some(pointer), "it can be written as it was read");

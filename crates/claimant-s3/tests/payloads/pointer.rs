@@ -54,6 +54,15 @@ fn the_forms_of_both_clients_and_both_times_are_pointers() {
     assert_eq!(payloads("b").payload_max_bytes(1_001).pointer(&inside).unwrap(), pointer);
 }
 
+/// What a producer writes into, its consumer reads from: an access point's ARN is longer than any bucket's name.
+#[test]
+fn an_access_point_is_named_by_its_arn() {
+    let arn = "arn:aws:s3:ap-southeast-2:123456789012:accesspoint/large-payloads-of-the-shop";
+    let message = Message::new("m", message_body(arn, "k")).unwrap();
+    let pointer = Pointer { container: arn.to_owned(), name: "k".to_owned() };
+    assert_eq!(payloads(arn).pointer(&message).unwrap(), Some(pointer));
+}
+
 #[test]
 fn other_bodies_are_payloads() {
     let long = format!("[\"{CLASS}\",{{\"s3BucketName\":\"b\",\"s3Key\":\"{}\"}}]", "k".repeat(POINTER_MAX_BYTES));
