@@ -197,7 +197,8 @@ impl SharedLimit {
     async fn renew(&self, number: u32, asker: Asker<'_>) {
         let asked = now(asker.clock);
         let Some(mut claim) = self.take_claim(number) else {
-            return self.with(|slots| slots.renewed(number, asked, Ok(None)));
+            self.with(|slots| slots.renewed(number, asked, Ok(None)));
+            return;
         };
         let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
         let renewal = Renewal { lease_until, now: asked.wall, policy: self.policy };
@@ -207,8 +208,7 @@ impl SharedLimit {
             Err(_) => Err(()),
         };
         let mut state = self.state();
-        state.slots.renewed(number, asked, answer);
-        if state.slots.holds(number) {
+        if state.slots.renewed(number, asked, answer) {
             state.claims.push((number, claim));
         }
     }

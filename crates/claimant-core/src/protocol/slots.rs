@@ -78,7 +78,7 @@ impl Slots {
         self.held.retain(|slot| !slot.is_over(now));
     }
 
-    pub(crate) fn holds(&self, number: u32) -> bool {
+    fn holds(&self, number: u32) -> bool {
         self.held.iter().any(|slot| slot.number == number)
     }
 
@@ -223,9 +223,11 @@ impl Slots {
     }
 
     /// Takes note of a renewal that was asked for at this time: the new end, or `None` where the slot is lost; an error where the
-    /// store gave no answer.
-    pub(crate) fn renewed(&mut self, number: u32, asked: Now, answer: Result<Option<Timestamp>, ()>) {
-        let Some(at) = self.held.iter().position(|slot| slot.number == number) else { return };
+    /// store gave no answer. Returns whether the holding still lasts that was to be renewed: one that began after that has nothing to do
+    /// with the answer.
+    pub(crate) fn renewed(&mut self, number: u32, asked: Now, answer: Result<Option<Timestamp>, ()>) -> bool {
+        let same = |slot: &Slot| slot.number == number && slot.since <= asked.mono;
+        let Some(at) = self.held.iter().position(same) else { return false };
         let slot = &mut self.held[at];
         slot.renewing = false;
         match answer {
@@ -233,6 +235,7 @@ impl Slots {
             Ok(None) => drop(self.held.swap_remove(at)),
             Err(()) => slot.renew_at = asked.mono + ms(LIMIT_ASK_MS),
         }
+        answer != Ok(None)
     }
 
     /// Takes note of what an operator has set, or of no answer.
@@ -438,6 +441,25 @@ mod tests {
         assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Ok(Step::Release(0)));
         assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Err(Some(start + ms(LIMIT_TERM_MS + LIMIT_LEFT_MS))));
         assert_eq!(known.next(at(start, LIMIT_TERM_MS + LIMIT_LEFT_MS), 1, 0), Ok(Step::Claim(0)));
+    }
+
+    #[test]
+    fn what_is_answered_about_an_earlier_holding_of_a_slot_changes_nothing_of_the_present_one() {
+        let start = Instant::now();
+        for late in [Ok(None), Ok(Some(at(start, 7_500 + LIMIT_LEASE_MS).wall)), Err(())] {
+            let mut known = holding(RATE, 1, &[0], (start, 0));
+            assert_eq!(known.next(at(start, 7_500), 1, 0), Ok(Step::Renew(0)));
+            // Its lease is over before the answer comes, and the slot was granted once more.
+            let again = at(start, LIMIT_LEASE_MS + 1);
+            assert_eq!(known.next(again, 1, 0), Ok(Step::Claim(0)));
+            let lease_until = again.wall.plus(ms(LIMIT_LEASE_MS));
+            known.claimed(0, Claimed::Held { asked: again, lease_until }, again);
+            assert!(!known.renewed(0, at(start, 7_500), late), "{late:?}");
+            let due = LIMIT_LEASE_MS + 1 + LIMIT_LEASE_MS / 2;
+            assert_eq!(known.next(at(start, due - 1), 1, 0), Err(Some(start + ms(due))), "{late:?}");
+            assert_eq!(known.next(at(start, due), 1, 0), Ok(Step::Renew(0)), "{late:?}");
+            assert!(known.renewed(0, at(start, due), Err(())), "it is still held");
+        }
     }
 
     #[test]
