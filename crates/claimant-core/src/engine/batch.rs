@@ -14,7 +14,8 @@ use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
 use super::limiting::Starts;
 use super::messages::Messages;
-use super::running::Running;
+use super::run::Ran;
+use super::running::{Ended, Running};
 use super::settlement::{AfterRun, Unsettled, after_run};
 use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
 use super::suspects::{Suspects, Turn};
@@ -110,7 +111,7 @@ impl<'a> Batch<'a> {
         tokio::select! {
             biased;
             Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
-            Some(after) = self.running.next() => after.into_iter().for_each(|after| self.ran(after)),
+            Some(ended) = self.running.next() => ended.into_iter().for_each(|ended| self.ran(ended)),
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
             Some(answers) = self.dead_letters.next() => self.disposed(answers),
             true = self.gate.next() => {}
@@ -273,14 +274,21 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn ran(&mut self, after: AfterCall) {
-        self.gate.after_run(&after);
-        match after {
-            AfterCall::Settled(result) => self.settled(result),
-            AfterCall::Ran(ran) => match after_run(self.cx, ran) {
-                AfterRun::Settle(unsettled) => self.settle(unsettled),
-                AfterRun::Stuck(delivery, answer) => self.conclude(delivery, answer),
-            },
+    fn ran(&mut self, ended: Ended) {
+        self.gate.after_run(&ended);
+        match ended {
+            Ended::One(ran) => self.end_run(ran),
+            Ended::Call(call) => call.items.into_iter().for_each(|after| match after {
+                AfterCall::Settled(result) => self.settled(result),
+                AfterCall::Ran(ran) => self.end_run(ran),
+            }),
+        }
+    }
+
+    fn end_run(&mut self, ran: Ran) {
+        match after_run(self.cx, ran) {
+            AfterRun::Settle(unsettled) => self.settle(unsettled),
+            AfterRun::Stuck(delivery, answer) => self.conclude(delivery, answer),
         }
     }
 

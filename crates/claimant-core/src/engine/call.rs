@@ -27,7 +27,7 @@ use crate::payload::Payload;
 use crate::store::{Call as StoreCall, Renewed, Settled, StoreError};
 use crate::transaction::{AnyTransaction, TransactionSlot};
 
-/// What a call came to for one of its items; or a handler's run for its only one.
+/// What a call came to for one of its items.
 pub(crate) enum AfterCall {
     Ran(Ran),
     /// It was completed in the call's transaction, or it is known why not.
@@ -37,8 +37,10 @@ pub(crate) enum AfterCall {
 /// A call that has ended.
 pub(crate) struct CallRan {
     pub(crate) items: Vec<AfterCall>,
-    /// The longest that it took.
+    /// The longest of its rounds.
     pub(crate) longest: Duration,
+    /// How long all of it took.
+    pub(crate) took: Duration,
 }
 
 /// What is to be run again, after it was rolled back.
@@ -51,13 +53,14 @@ enum Again {
 
 /// Calls the handler for these claims.
 pub(crate) async fn call<'a>(cx: BatchContext<'a>, handler: &'a AnyBatchHandler, claimed: Vec<Claimed>) -> CallRan {
-    let ran = CallRan { items: Vec::with_capacity(claimed.len()), longest: Duration::ZERO };
+    let start = Instant::now();
+    let ran = CallRan { items: Vec::with_capacity(claimed.len()), longest: Duration::ZERO, took: Duration::ZERO };
     let mut call = Call { cx, handler, ran };
     match &handler.transactions {
         None => call.once(claimed).await,
         Some(store) => call.in_transactions(store.as_ref(), claimed).await,
     }
-    call.ran
+    CallRan { took: start.elapsed(), ..call.ran }
 }
 
 struct Call<'a> {

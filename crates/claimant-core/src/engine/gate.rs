@@ -1,14 +1,13 @@
 //! The gate of a batch: while the breaker is open, nothing is claimed, and what waits for a claim waits here. Where this invocation
 //! probes, one message at a time goes through.
 
-use std::time::Duration;
-
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use super::call::AfterCall;
 use super::context::BatchContext;
 use super::run::{AT_TIMEOUT, RunEnd};
+use super::running::Ended;
 use super::shared_breaker::{Probe, SharedBreaker};
 use super::way::{Way, Write};
 use crate::protocol::breaker::Health;
@@ -71,12 +70,11 @@ impl<'a> Gate<'a> {
     }
 
     /// Takes note of what a run says of the system.
-    pub(crate) fn after_run(&mut self, after: &AfterCall) {
+    pub(crate) fn after_run(&mut self, ended: &Ended) {
         let Some(way) = &mut self.way else { return };
-        let (seen, took) = match after {
-            AfterCall::Ran(ran) => (seen(way.breaker, &ran.end), ran.took),
-            // It has committed, or lost its key; its handler has returned in any case.
-            AfterCall::Settled(_) => (Health::Answered, Duration::ZERO),
+        let (seen, took) = match ended {
+            Ended::One(ran) => (seen(way.breaker, &ran.end), ran.took),
+            Ended::Call(call) => (seen_by_most(way.breaker, &call.items), call.took),
         };
         let write = way.after_run(seen, took, self.cx.now());
         self.write(write);
@@ -104,5 +102,20 @@ fn seen(breaker: &SharedBreaker, end: &RunEnd) -> Health {
         RunEnd::Returned(Err(failure)) if breaker.is_of(failure) => Health::Away,
         RunEnd::Cancelled(why) if *why == AT_TIMEOUT => Health::Away,
         _ => Health::Unknown,
+    }
+}
+
+/// Returns what a call says of it, which is one observation however many items it has: what most of those say that say anything.
+fn seen_by_most(breaker: &SharedBreaker, items: &[AfterCall]) -> Health {
+    let of_item = |after: &AfterCall| match after {
+        AfterCall::Ran(ran) => seen(breaker, &ran.end),
+        // It has committed, or lost its key; its handler has returned in any case.
+        AfterCall::Settled(_) => Health::Answered,
+    };
+    let count = |health: Health| items.iter().filter(|item| of_item(item) == health).count();
+    match (count(Health::Away), count(Health::Answered)) {
+        (0, 0) => Health::Unknown,
+        (away, answered) if away >= answered => Health::Away,
+        _ => Health::Answered,
     }
 }

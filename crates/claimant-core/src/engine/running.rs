@@ -8,7 +8,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
 use super::admission;
-use super::call::{self, AfterCall, CallRan};
+use super::call::{self, CallRan};
 use super::context::BatchContext;
 use super::limiting::Starts;
 use super::run::{Ran, Run, RunEnd, is_little};
@@ -23,7 +23,7 @@ use crate::store::Renewed;
 
 #[expect(clippy::large_enum_variant, reason = "a box for each message costs more than the room in a few futures")]
 /// A handler's run that ended: for one message, or for those of a call.
-enum Ended {
+pub(crate) enum Ended {
     One(Ran),
     Call(CallRan),
 }
@@ -42,8 +42,6 @@ pub(crate) struct Running<'a> {
     runs: FuturesUnordered<BoxFuture<'a, Ended>>,
     /// The messages in those.
     in_runs: usize,
-    /// What a call left that was not handed out yet.
-    ended: VecDeque<AfterCall>,
     /// The longest that a handler took.
     longest: Duration,
 }
@@ -58,7 +56,6 @@ impl<'a> Running<'a> {
             linger_until: None,
             runs: FuturesUnordered::new(),
             in_runs: 0,
-            ended: VecDeque::new(),
             longest: Duration::ZERO,
         }
     }
@@ -92,7 +89,7 @@ impl<'a> Running<'a> {
 
     /// Returns how many claims are here: their handlers run, or wait for a slot.
     pub(crate) fn len(&self) -> usize {
-        self.waiting() + self.renewing.len() + self.in_runs + self.ended.len()
+        self.waiting() + self.renewing.len() + self.in_runs
     }
 
     /// Takes the claims that wait for a slot.
@@ -117,7 +114,7 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.runs.is_empty() && self.ended.is_empty() && self.renewing.is_empty()
+        self.runs.is_empty() && self.renewing.is_empty()
     }
 
     /// Returns until when a call waits for other items; `None` once that is over, too: what it then waits for is a slot.
@@ -208,20 +205,19 @@ impl<'a> Running<'a> {
     }
 
     /// Waits until a handler ends, or a claim is renewed, of which nothing came yet; `None` where there is neither. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Option<AfterCall>> {
-        if let Some(after) = self.ended.pop_front() {
-            return Some(Some(after));
-        }
-        let ended = tokio::select! {
+    pub(crate) async fn next(&mut self) -> Option<Option<Ended>> {
+        tokio::select! {
             biased;
-            Some(ended) = self.runs.next() => ended,
-            Some((claimed, renewed)) = self.renewing.next() => return Some(self.after_renewal(claimed, renewed)),
-            else => return None,
-        };
-        Some(self.after_run(ended))
+            Some(ended) = self.runs.next() => {
+                self.after_run(&ended);
+                Some(Some(ended))
+            }
+            Some((claimed, renewed)) = self.renewing.next() => Some(self.after_renewal(claimed, renewed)),
+            else => None,
+        }
     }
 
-    fn after_renewal(&mut self, mut claimed: Claimed, renewed: Renewed) -> Option<AfterCall> {
+    fn after_renewal(&mut self, mut claimed: Claimed, renewed: Renewed) -> Option<Ended> {
         if renewed == Renewed::Held {
             claimed.held.renewal_failed = renews_first(self.cx, &claimed).is_some();
             self.make_ready_first(claimed);
@@ -229,25 +225,21 @@ impl<'a> Running<'a> {
         }
         let Claimed { work, claim, held } = claimed;
         let (end, took) = (RunEnd::LeaseLostUnstarted, Duration::ZERO);
-        Some(AfterCall::Ran(Ran { work: work.without_payload(), claim, held, end, took }.ended()))
+        Some(Ended::One(Ran { work: work.without_payload(), claim, held, end, took }.ended()))
     }
 
-    fn after_run(&mut self, ended: Ended) -> Option<AfterCall> {
-        let call = match ended {
+    fn after_run(&mut self, ended: &Ended) {
+        let (items, longest) = match ended {
             Ended::One(ran) => {
-                self.in_runs -= 1;
                 if let RunEnd::Returned(_) = ran.end {
                     self.cx.shared.learned.durations.learn(ran.took);
                 }
-                self.longest = self.longest.max(ran.took);
-                return Some(AfterCall::Ran(ran));
+                (1, ran.took)
             }
-            Ended::Call(call) => call,
+            Ended::Call(call) => (call.items.len(), call.longest),
         };
-        self.in_runs -= call.items.len();
-        self.longest = self.longest.max(call.longest);
-        self.ended.extend(call.items);
-        self.ended.pop_front()
+        self.in_runs -= items;
+        self.longest = self.longest.max(longest);
     }
 }
 

@@ -61,7 +61,8 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// Ends a probe: one that has an answer closes the breaker. Where nothing was learned, another one probes when the lease ends.
+    /// Ends a probe that has no more messages: one that has an answer closes the breaker, since where each invocation has one message none
+    /// has more answers. Where nothing was learned, another one probes when the lease ends.
     pub(crate) fn leave(&mut self) -> Option<Write<'a>> {
         let probe = self.probe.take().filter(|_| self.breaker.has_answer())?;
         Some(Write::End { probe, closed: true })

@@ -3,6 +3,7 @@
 
 mod again;
 mod breaker;
+mod breaker_calls;
 mod busy;
 mod calls;
 mod events;
