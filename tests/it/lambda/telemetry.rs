@@ -3,7 +3,9 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use claimant::memory::MemoryStore;
 use claimant::otel::OtelSpans;
@@ -134,23 +136,38 @@ async fn a_collector_gets_a_message_from_its_sending_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_gives_no_answer_holds_up_no_report() {
+async fn a_collector_that_gives_no_answer_holds_up_hardly_a_report() {
     let provider = SdkTracerProvider::builder().build();
     let world = World::start(&[]).await;
-    let (hold, held) = std::sync::mpsc::channel::<()>();
-    let held = std::sync::Mutex::new(held);
-    let spans = OtelSpans::new(&provider).flush_with(move || assert!(held.lock().unwrap().recv().is_err()));
+    let (answer, answers) = std::sync::mpsc::channel::<()>();
+    let (answers, flushes) = (std::sync::Mutex::new(answers), Arc::<AtomicUsize>::default());
+    let begun = Arc::clone(&flushes);
+    let spans = OtelSpans::new(&provider).flush_with(move || {
+        begun.fetch_add(1, Ordering::SeqCst);
+        let _ = answers.lock().unwrap().recv();
+    });
     async fn nothing(_: String, _: Context) -> Result<(), HandlerError> {
         Ok(())
     }
     let consumer = Consumer::new("c", MemoryStore::new(), nothing).key(|text| text);
     let service = world.service_of(&[], Consumers::from(consumer).spans(spans));
-    // The second finds the first flush still running, and does not wait.
-    for timeout in [Duration::from_secs(1), Duration::from_secs(900)] {
-        let record = serde_json::json!({ "messageId": "m-1", "body": "\"a\"" });
-        let deadline = claimant::Clock::now(&claimant::SystemClock).plus(timeout).as_millis();
+    let invoked = || async {
+        let (record, start) = (serde_json::json!({ "messageId": "m-1", "body": "\"a\"" }), Instant::now());
+        let deadline = claimant::Clock::now(&claimant::SystemClock).plus(Duration::from_secs(30)).as_millis();
         let response = service.invoke(event(vec![record]), deadline, "").await.unwrap();
         assert!(response.batch_item_failures.is_empty());
+        start.elapsed()
+    };
+    // The first waits half a second, and no longer. The second finds its flush still running.
+    let first = invoked().await;
+    assert!((Duration::from_millis(500)..Duration::from_secs(5)).contains(&first), "{first:?}");
+    assert!(invoked().await < Duration::from_millis(400));
+    // Those after it begin one, and do not wait either.
+    for number in 2..=4 {
+        answer.send(()).unwrap();
+        while flushes.load(Ordering::SeqCst) < number {
+            assert!(invoked().await < Duration::from_millis(400), "{number}");
+        }
     }
-    drop(hold);
+    drop(answer);
 }
