@@ -29,17 +29,21 @@ pub(crate) async fn change(client: &Client, batch: &Batch, report: &Report, with
     if wanted == 0 {
         return;
     }
-    let request = |chunk: &[Entry]| -> BoxFuture<'_, usize> { Box::pin(send(client, &source.url, chunk.to_vec())) };
+    let request = |chunk: &[Entry]| -> BoxFuture<'_, Failed> { Box::pin(send(client, &source.url, chunk.to_vec())) };
     let requests = entries.chunks(ENTRIES_MAX).map(request);
-    let failed = stream::iter(requests).buffer_unordered(REQUESTS_MAX).fold(0, |all, failed| ready(all + failed));
-    match timeout(within, failed).await {
-        Ok(0) => tracing::debug!(messages = wanted, "visibility changed"),
-        Ok(failed) => tracing::warn!(
-            failed,
-            messages = wanted,
-            "visibility of failed messages was not changed: they come back after the queue's visibility timeout. \
-             Does the function's role have sqs:ChangeMessageVisibility? CLAIMANT_VISIBILITY=off turns this off"
-        ),
+    let failed = stream::iter(requests).buffer_unordered(REQUESTS_MAX);
+    match timeout(within, failed.fold(Failed::default(), |all, failed| ready(all.and(failed)))).await {
+        Ok(Failed { entries: 0, .. }) => tracing::debug!(messages = wanted, "visibility changed"),
+        Ok(Failed { entries: failed, code }) => {
+            let code = code.as_deref().unwrap_or("none");
+            let advice = if is_denied(code) { DENIED } else { "" };
+            tracing::warn!(
+                failed,
+                messages = wanted,
+                code,
+                "visibility of failed messages was not changed: they come back after the queue's visibility timeout{advice}"
+            );
+        }
         Err(_) => tracing::warn!(messages = wanted, "no time was left to change the visibility of all failed messages"),
     }
 }
@@ -54,15 +58,37 @@ fn entries(batch: &Batch, report: &Report) -> Vec<Entry> {
     entry.collect()
 }
 
-/// Sends one request and counts the entries that failed.
-async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> usize {
+/// Entries that failed, and SQS's code for the first of them that has one.
+#[derive(Default)]
+struct Failed {
+    entries: usize,
+    code: Option<String>,
+}
+
+impl Failed {
+    fn and(self, more: Self) -> Self {
+        Self { entries: self.entries + more.entries, code: self.code.or(more.code) }
+    }
+}
+
+/// What is asked where SQS denies the change.
+const DENIED: &str =
+    ". Does the function's role have sqs:ChangeMessageVisibility? CLAIMANT_VISIBILITY=off does without";
+
+/// Returns whether a code says that the role lacks the permission.
+fn is_denied(code: &str) -> bool {
+    code.starts_with("AccessDenied")
+}
+
+/// Sends one request; returns what of it failed.
+async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> Failed {
     let count = entries.len();
     match client.change_message_visibility_batch().queue_url(url).set_entries(Some(entries)).send().await {
-        Ok(output) => output.failed().len(),
-        Err(error) => {
-            tracing::debug!(code = error.code().unwrap_or("none"), "ChangeMessageVisibilityBatch failed");
-            count
+        Ok(output) => {
+            let failed = output.failed();
+            Failed { entries: failed.len(), code: failed.first().map(|entry| entry.code().to_owned()) }
         }
+        Err(error) => Failed { entries: count, code: error.code().map(str::to_owned) },
     }
 }
 
@@ -81,6 +107,19 @@ mod tests {
     fn seconds_are_whole_rounded_up_and_bounded() {
         for (ms, s) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (u64::MAX, 42_300)] {
             assert_eq!(whole_seconds(Duration::from_millis(ms)), s, "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn the_permission_is_asked_for_where_it_is_denied() {
+        for (code, denied) in [
+            ("AccessDenied", true),
+            ("AccessDeniedException", true),
+            ("RequestThrottled", false),
+            ("ReceiptHandleIsInvalid", false),
+            ("none", false),
+        ] {
+            assert_eq!(is_denied(code), denied, "{code}");
         }
     }
 }

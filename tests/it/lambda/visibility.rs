@@ -7,7 +7,7 @@ use claimant_local::sqs::{Deletion, NewMessage};
 use claimant_testkit::Call;
 use claimant_tests::wire::Loss;
 
-use super::world::{QUEUE, Work, World, body, failures, invoke};
+use super::world::{Logs, QUEUE, Work, World, body, failures, invoke};
 
 #[tokio::test]
 async fn failed_messages_come_back_when_they_are_to() {
@@ -37,6 +37,20 @@ async fn failed_messages_come_back_when_they_are_to() {
             assert_eq!((depth.visible, depth.in_flight), (visible, 15 - visible), "{name}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_change_that_is_refused_is_logged_with_its_cause() {
+    let world = World::start(&[]).await;
+    let service = world.service(&[]);
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "fail"))]).await;
+    assert_eq!(world.sqs.delete(QUEUE, &batch[0].receipt_handle).unwrap(), Deletion::Deleted);
+    let logs = Logs::record();
+    invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+    let text = logs.text();
+    let line = text.lines().find(|line| line.contains("visibility of failed messages was not changed")).unwrap();
+    assert!(line.contains("failed=1") && line.contains("code=\"Invalid"), "{line}");
+    assert!(!line.contains("role"), "it has the permission: {line}");
 }
 
 /// A consumer with the shortest renewed lease, whose handler goes on until `stop` says so.
