@@ -5,8 +5,22 @@ use std::fmt;
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use claimant_core::{Error, Outcome, Report};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+/// A batch of a queue, where nothing else is taken.
+pub(crate) struct QueueBatch(pub(crate) SqsEvent);
+
+impl<'de> Deserialize<'de> for QueueBatch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // What the decoder says can quote the event.
+        SqsEvent::deserialize(deserializer).map(Self).map_err(|_| D::Error::custom(NO_BATCH))
+    }
+}
+
+const NO_BATCH: &str = "the event is not a batch of an SQS queue. `claimant_test::event` makes one for tests; a function that is sent its \
+                        payloads without a queue runs by `claimant::lambda::run_with_direct_events`";
 
 /// What an event is.
 pub(crate) enum Incoming {
@@ -114,5 +128,19 @@ mod tests {
             assert_eq!(found, records, "{event}");
         }
         assert!(read(serde_json::from_str(r#"{"Records":[{"messageId":7}]}"#).unwrap()).is_err());
+    }
+
+    #[test]
+    fn what_else_is_sent_to_a_function_of_a_queue_is_told_how_to_be_run() {
+        let batch: QueueBatch = serde_json::from_str(r#"{"Records":[{"messageId":"m"}]}"#).unwrap();
+        assert_eq!(batch.0.records.len(), 1);
+        for event in [r#"{"order_id":"secret"}"#, r#""secret""#, r#"{"Records":"secret"}"#, "[]"] {
+            let error = serde_json::from_str::<QueueBatch>(event).map(drop).unwrap_err().to_string();
+            assert!(
+                error.contains("not a batch of an SQS queue") && error.contains("run_with_direct_events"),
+                "{error}"
+            );
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 }

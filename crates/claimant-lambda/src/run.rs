@@ -12,7 +12,7 @@ use lambda_runtime::{Context, Diagnostic, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use crate::direct::{self, Incoming};
+use crate::direct::{self, Incoming, QueueBatch};
 use crate::logging;
 use crate::service::Service;
 use crate::settings::Settings;
@@ -41,11 +41,11 @@ pub async fn run(variables: Variables, consumers: impl Into<Consumers>) -> Resul
 fn on_batches(variables: Variables, consumers: Consumers) -> BoxFuture<'static, Result<(), Error>> {
     Box::pin(async move {
         let function = Function::start(variables, consumers).await?;
-        let invoke = service_fn(move |event: LambdaEvent<SqsEvent>| {
+        let invoke = service_fn(move |event: LambdaEvent<QueueBatch>| {
             let (service, in_flight) = function.invocation();
             async move {
                 in_flight.check(&service)?;
-                invoke(&service, event.payload, &event.context).await
+                invoke(&service, event.payload.0, &event.context).await
             }
         });
         lambda_runtime::run_concurrent(invoke).await.map_err(ended)
