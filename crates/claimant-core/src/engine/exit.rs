@@ -60,6 +60,10 @@ impl Why {
     }
 }
 
+/// How a message that a schedule has sent again is run once more.
+const AFTER_A_SCHEDULE: &str =
+    " (a schedule had sent it again: to run it once more, use `claimant dead redrive` or `claimant reset`)";
+
 impl BatchContext<'_> {
     /// Returns the exit of a message in which there is no work to be read.
     pub(crate) fn unread(&self, delivery: &Delivery, unread: Unread) -> Exit {
@@ -188,7 +192,10 @@ impl BatchContext<'_> {
             Refusal::Parked => self.parked_before(delivery),
             Refusal::Rejected { error } => {
                 let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-                self.rejected(delivery, Rejection::new(format!("it was rejected on an earlier delivery{why}")))
+                // It keeps its first id for as long as SQS alone moves it to and fro.
+                let sent_again = delivery.message.first_id() != *delivery.message.id();
+                let how = if sent_again { AFTER_A_SCHEDULE } else { "" };
+                self.rejected(delivery, Rejection::new(format!("it was rejected on an earlier delivery{how}{why}")))
             }
         }
     }

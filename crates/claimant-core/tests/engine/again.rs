@@ -7,7 +7,7 @@ use claimant_core::limits::VISIBILITY_MAX_S;
 use claimant_core::message::SENT_AGAIN_OF;
 use claimant_core::{
     AttributeValue, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore,
-    Message, Queue, QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
+    Message, Outcome, Queue, QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
 };
 use claimant_testkit::{Call, Fault, FaultyStore};
 
@@ -250,7 +250,11 @@ async fn what_was_rejected_meanwhile_does_not_run_again() {
     assert_eq!(words(&process(on("c", store.clone()), std::slice::from_ref(&first), &queue).await), "retry");
     let once = on("c", store.clone()).attempts_max(1);
     assert_eq!(words(&process(once, &[first.clone().with_receive_count(2)], &queue).await), "rejected");
-    assert_eq!(words(&process(on("c", store.clone()), &[copy(&first, "m9")], &queue).await), "rejected");
+    let report = process(on("c", store.clone()), &[copy(&first, "m9")], &queue).await;
+    assert_eq!(words(&report), "rejected");
+    // Nor does a redrive of SQS run it, which leaves it as it is: how to do so is said.
+    let Outcome::Rejected { rejection, .. } = &report.entries()[0].outcome else { panic!("{report:?}") };
+    assert!(rejection.to_string().contains("use `claimant dead redrive` or `claimant reset`"), "{rejection}");
     // That of an operator has another id, and is to run again.
     let redriven = Message::new("m8", first.body()).unwrap();
     assert_eq!(words(&process(on("c", store), &[redriven], &queue).await), "retry");
