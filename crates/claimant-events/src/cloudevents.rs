@@ -98,6 +98,12 @@ impl Envelope for CloudEvents {
             return Err(Rejection::new(format!("the {WORD} has a `specversion` that is not 1.0")));
         }
         let (id, source) = (members.required("id")?, members.required("source")?);
+        // The key is both with a space between: two events would be one.
+        if source.contains(' ') {
+            return Err(Rejection::new(format!(
+                "the `source` of the {WORD} contains a space, which a URI reference does not"
+            )));
+        }
         let extensions = members.0.iter().filter(|(name, _)| !DEFINED.contains(&name.as_str()) && *name != DATA_BASE64);
         let extensions: Vec<_> =
             extensions.filter_map(|(name, raw)| Some((name.as_str(), Ok(extension(raw)?)))).collect();
@@ -192,6 +198,7 @@ mod tests {
             (json!({ "id": "" }), "no `id`"),
             (json!({ "id": "secret".repeat(340) }), "an id of 2051 bytes; at most 2048"),
             (json!({ "source": null }), "no `source`"),
+            (json!({ "source": "secret shop" }), "the `source` of the CloudEvents envelope contains a space"),
             (json!({ "type": { "secret": 1 } }), "the `type` of the CloudEvents envelope has the wrong shape"),
             (json!({ "data_base64": "AQI=" }), "both `data` and `data_base64`"),
             (
