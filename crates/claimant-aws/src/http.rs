@@ -30,6 +30,7 @@ use dialer::{Dialer, TLS};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, HttpInfo, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::runtime::{self, Handle};
 use tokio::time::timeout;
 
 /// Returns the client. Its first request over TLS reads the certificates, unless that was done before.
@@ -45,20 +46,36 @@ pub(crate) fn read_certificates() {
 /// The timeouts of a connector: to connect, and to wait for the head of an answer.
 type Timeouts = (Option<Duration>, Option<Duration>);
 
-/// The connectors of all clients, each with connections of its own: those with the same timeouts share one.
+/// So many connectors are kept: runtimes of handlers come and go.
+const CONNECTORS_MAX: usize = 16;
+
+/// Whose a connector is: the runtime on which its requests are made, and their timeouts.
+type Of = (Option<runtime::Id>, Timeouts);
+
+/// The connectors of all clients, each with connections of its own: those with the same timeouts share one, on each runtime. The runtime
+/// that has made a connection drives it: when handlers block all threads of theirs, the engine's requests must not wait for those.
 #[derive(Debug, Default)]
-struct Http(Mutex<Vec<(Timeouts, SharedHttpConnector)>>);
+struct Http(Mutex<Vec<(Of, SharedHttpConnector)>>);
+
+impl Http {
+    fn connector(&self, timeouts: Timeouts) -> SharedHttpConnector {
+        let wanted = (Handle::try_current().ok().map(|runtime| runtime.id()), timeouts);
+        let mut connectors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, connector)) = connectors.iter().find(|(of, _)| *of == wanted) {
+            return connector.clone();
+        }
+        if connectors.len() >= CONNECTORS_MAX {
+            connectors.remove(0);
+        }
+        let connector = SharedHttpConnector::new(Connector::new(timeouts));
+        connectors.push((wanted, connector.clone()));
+        connector
+    }
+}
 
 impl HttpClient for Http {
     fn http_connector(&self, settings: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        let timeouts = (settings.connect_timeout(), settings.read_timeout());
-        let mut connectors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, connector)) = connectors.iter().find(|(of, _)| *of == timeouts) {
-            return connector.clone();
-        }
-        let connector = SharedHttpConnector::new(Connector::new(timeouts));
-        connectors.push((timeouts, connector.clone()));
-        connector
+        self.connector((settings.connect_timeout(), settings.read_timeout()))
     }
 
     fn connector_metadata(&self) -> Option<ConnectorMetadata> {

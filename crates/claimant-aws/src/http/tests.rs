@@ -57,7 +57,7 @@ fn request(uri: &str) -> HttpRequest {
 }
 
 /// Asks, reads the answer to its end, and returns what is known of the connection.
-async fn ask(connector: &Connector, address: SocketAddr) -> ConnectionMetadata {
+async fn ask(connector: &impl HttpConnector, address: SocketAddr) -> ConnectionMetadata {
     let (mut request, capture) = (request(&format!("http://{address}/")), CaptureSmithyConnection::new());
     request.add_extension(capture.clone());
     let answer = connector.call(request).await.unwrap();
@@ -78,6 +78,35 @@ async fn a_connection_is_kept_until_it_is_given_up() {
     ask(&connector, address).await.poison();
     ask(&connector, address).await;
     assert_eq!(connections.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_request_takes_no_connection_of_another_runtime() {
+    let (address, connections) = server(Server::Answers).await;
+    let (http, unset) = (Arc::new(Http::default()), (None, None));
+    let (asked, was_asked) = tokio::sync::oneshot::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let of_handlers = Arc::clone(&http);
+    let handlers = std::thread::spawn(move || {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let connector = runtime.block_on(async {
+            let connector = of_handlers.connector(unset);
+            ask(&connector, address).await;
+            tokio::time::sleep(SHORT).await;
+            connector
+        });
+        asked.send(connector).unwrap();
+        // A handler blocks its only thread.
+        let _ = ended.recv();
+    });
+    let theirs = was_asked.await.unwrap();
+    for _ in 0..3 {
+        timeout(Duration::from_secs(5), ask(&http.connector(unset), address)).await.unwrap();
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+    assert!(timeout(SHORT * 4, ask(&theirs, address)).await.is_err(), "nothing drives their connection");
+    drop(end);
+    handlers.join().unwrap();
 }
 
 #[tokio::test]
