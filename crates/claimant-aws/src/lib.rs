@@ -1,7 +1,7 @@
 //! The AWS configuration that all of a function's clients share: the lock table's, the queue's and the handler's own; and
 //! queue URLs from the environment.
 //!
-//! One HTTP client, one connection pool and one TLS stack (rustls with ring) for all of them. The SDK's own defaults
+//! One HTTP client, one connection pool on each runtime and one TLS stack (rustls with ring) for all of them. The SDK's own defaults
 //! would compile two stacks, one of them with start-up costs on small functions.
 //!
 //! | module | holds |
@@ -20,10 +20,12 @@ use std::thread;
 use std::time::Duration;
 
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_config::profile::ProfileFileCredentialsProvider;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::provider::ProvideCredentials as _;
+use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use claimant_core::Variables;
 pub use later::Later;
 use tokio::sync::OnceCell;
@@ -71,7 +73,7 @@ async fn load() -> SdkConfig {
 }
 
 /// Returns the configuration of this profile and this Region, each as the environment says where `None`: for commands that a
-/// person gives. Not shared, unlike [`config`].
+/// person gives. A profile's credentials are its own, whatever keys the environment has. Not shared, unlike [`config`].
 pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
     let mut loader = aws_config::defaults(BehaviorVersion::latest());
     if let Some(profile) = profile {
@@ -82,11 +84,12 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
     }
     // The first of the default chain. With them none of the others is asked; to make those takes as long as a client of STS.
     let environment = EnvironmentVariableCredentialsProvider::new();
-    if environment.provide_credentials().await.is_ok() {
+    if profile.is_none() && environment.provide_credentials().await.is_ok() {
         loader = loader.credentials_provider(environment);
     }
-    loader
-        .http_client(http::client())
+    let client = http::client();
+    let config = loader
+        .http_client(client.clone())
         .retry_config(
             RetryConfig::standard()
                 .with_max_attempts(ATTEMPTS_MAX)
@@ -94,7 +97,12 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
         )
         .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS)).build())
         .load()
-        .await
+        .await;
+    let Some(profile) = profile else { return config };
+    // The default chain would take the keys of the environment first, and so work on another account than the one that was named.
+    let known = ProviderConfig::default().with_region(config.region().cloned()).with_http_client(client);
+    let credentials = ProfileFileCredentialsProvider::builder().configure(&known).profile_name(profile).build();
+    config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build()
 }
 
 /// Returns the queue URL in a variable, if it is set. Anything else in it is noted as a fault, such as the queue's name or ARN,

@@ -1,5 +1,8 @@
 //! Acts on keys and limits, as people call them, on a local cloud.
 
+use std::path::Path;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::aws::Server;
@@ -52,6 +55,32 @@ fn a_store_error_at_one_key_hides_no_act_on_the_others() {
     let lines: Vec<_> = out.lines().collect();
     assert!(code == Some(2) && lines.len() == 3 && lines[0].contains("may run again"), "{out}");
     assert!(lines[1].starts_with("order#bad: failed, and nothing was written: "), "{out}");
+}
+
+/// Else the command would act on the account whose keys happen to be in the environment.
+#[test]
+fn a_profile_that_is_named_is_the_account_that_is_acted_on() {
+    let server = Server::start(shop);
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("credentials-of-prod");
+    std::fs::write(&file, "[prod]\naws_access_key_id = AKIAPROD\naws_secret_access_key = s3cret\n").unwrap();
+    let run = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(["inspect", "order#o-9", "--table", "locks"]).args(options).envs(server.variables());
+        let output = command.env("AWS_SHARED_CREDENTIALS_FILE", &file).output().unwrap();
+        let requests = std::mem::take(&mut *server.requests.lock().unwrap());
+        (requests, String::from_utf8(output.stderr).unwrap())
+    };
+    for (options, key) in [(&[][..], "AKIDEXAMPLE"), (&["--profile", "prod"][..], "AKIAPROD")] {
+        let (requests, err) = run(options);
+        let credential = format!("Credential={key}/");
+        assert!(
+            !requests.is_empty() && requests.iter().all(|request| request.contains(&credential)),
+            "{requests:?}{err}"
+        );
+    }
+    // One that is not there is no reason to use others.
+    let (requests, err) = run(&["--profile", "pord"]);
+    assert!(requests.is_empty() && err.contains("pord"), "{requests:?}{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
