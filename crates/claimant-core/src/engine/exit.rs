@@ -192,7 +192,7 @@ impl BatchContext<'_> {
             Refusal::Parked => self.parked_before(delivery),
             Refusal::Rejected { error } => {
                 let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-                // It keeps its first id for as long as SQS alone moves it to and fro.
+                // It keeps its first id for as long as its queues alone move it to and fro.
                 let sent_again = delivery.message.first_id() != *delivery.message.id();
                 let how = if sent_again { AFTER_A_SCHEDULE } else { "" };
                 self.rejected(delivery, Rejection::new(format!("it was rejected on an earlier delivery{how}{why}")))
