@@ -1,4 +1,4 @@
-//! A page or an act as HTML or JSON, and errors as both.
+//! A page, or what an act has done, as HTML or JSON, and errors as both.
 
 use axum::Json;
 use axum::http::{StatusCode, header};
@@ -10,7 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::ask::{Ask, Reader};
-use crate::console::{Console, Notice};
+use crate::console::Console;
+use crate::done::Done;
 use crate::refused::{Refused, status_of};
 use crate::timeline::words::sentence;
 use crate::ui::harmless::harmless;
@@ -51,38 +52,6 @@ pub(crate) trait Page: Serialize {
     /// Returns the state of it all in a few words, for screen readers: spoken when it changes, so it should change seldom.
     fn summary(&self) -> Option<String> {
         None
-    }
-}
-
-/// What an act has done.
-pub(crate) struct Done {
-    /// What became of it.
-    pub(crate) notice: Notice,
-    /// Where a person sees it: a path of this console, with a query if it has one.
-    pub(crate) see: String,
-    /// The same for a program.
-    pub(crate) value: Value,
-}
-
-impl Done {
-    /// Returns that an act was done, in a sentence.
-    pub(crate) fn new(text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
-        Self::of(true, text, see, value)
-    }
-
-    /// Returns that a form was sent a second time, as by a double click.
-    pub(crate) fn before(see: impl Into<String>) -> Self {
-        Self::new("The second click changed nothing: a form counts once.", see, Value::Null)
-    }
-
-    /// Returns that an act was refused, or did nothing.
-    pub(crate) fn refused(text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
-        Self::of(false, text, see, value)
-    }
-
-    /// Returns what became of an act that was done or not, in a sentence.
-    pub(crate) fn of(done: bool, text: impl Into<String>, see: impl Into<String>, value: Value) -> Self {
-        Self { notice: Notice { done, text: text.into() }, see: see.into(), value }
     }
 }
 

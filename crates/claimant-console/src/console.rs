@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::open::OpenStore;
 use claimant_operate::target::Place;
-use serde::Serialize;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::demo::Demo;
+use crate::done::{Done, Notice};
 use crate::fields::Fields;
 use crate::history::History;
 use crate::kept::Kept;
+use crate::once::{Acts, Outcome};
 use crate::source::Source;
 use crate::sync::lock;
 
@@ -21,9 +22,6 @@ const NOTICES_MAX: usize = 64;
 
 /// What was typed into forms, kept for so many of them.
 const DRAFTS_MAX: usize = 8;
-
-/// Forms of which it is known whether they were sent.
-const FORMS_MAX: usize = 1_000;
 
 /// Streams of events that stay open. A browser opens six connections to one address at most, for all its pages together.
 const STREAMS_MAX: usize = 3;
@@ -44,8 +42,7 @@ struct Inner {
     demo: Mutex<Demo>,
     notices: Mutex<Kept<Notice>>,
     drafts: Mutex<Kept<Fields>>,
-    /// Whether it was sent, of each form.
-    forms: Mutex<Kept<bool>>,
+    acts: Mutex<Acts>,
     stopped: watch::Sender<bool>,
     streams: Arc<Semaphore>,
     stores: OnceCell<Vec<OpenStore>>,
@@ -69,7 +66,7 @@ impl Console {
             demo: Mutex::default(),
             notices: Mutex::new(Kept::new(began, NOTICES_MAX)),
             drafts: Mutex::new(Kept::new(began, DRAFTS_MAX)),
-            forms: Mutex::new(Kept::new(began, FORMS_MAX)),
+            acts: Mutex::new(Acts::new(began)),
             stopped: watch::Sender::new(false),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             stores: OnceCell::new(),
@@ -138,14 +135,21 @@ impl Console {
 
     /// Returns the number of a form that is drawn now, for its field [`FORM`].
     pub(crate) fn new_form(&self) -> String {
-        lock(&self.0.forms).keep(false).to_string()
+        lock(&self.0.acts).new_form().to_string()
     }
 
-    /// Returns whether these fields are not of a form that was sent before, as by a double click. What programs send is of no form.
-    pub(crate) fn is_first(&self, fields: &Fields) -> bool {
-        let number = fields.get(FORM).and_then(|number| number.parse().ok());
-        let mut forms = lock(&self.0.forms);
-        !number.and_then(|number| forms.get(number)).is_some_and(|sent| std::mem::replace(sent, true))
+    /// Returns what becomes of the act of this name: `work`, unless such an act is under way or was done.
+    pub(crate) fn outcome(
+        &self,
+        name: u64,
+        work: impl Future<Output = Result<Done, Error>> + Send + 'static,
+    ) -> Outcome {
+        lock(&self.0.acts).outcome(name, work)
+    }
+
+    /// Forgets an act that failed, so that it can be tried again.
+    pub(crate) fn forget(&self, outcome: &Outcome) {
+        lock(&self.0.acts).forget(outcome);
     }
 
     /// Returns the room of a stream of events that stays open, if there is any.
@@ -162,13 +166,4 @@ impl Console {
     pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
         self.0.stopped.subscribe()
     }
-}
-
-/// What became of an act, in a sentence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Notice {
-    /// Whether it was done.
-    pub(crate) done: bool,
-    /// The sentence. It may have names and keys of messages, never a body.
-    pub(crate) text: String,
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(crate) const FIELDS_MAX: usize = 1_000;
 
 /// Names and values in the order in which they came. A name may come several times.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Hash)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Fields {

@@ -6,8 +6,10 @@
 //! | [`source`] | [`Source`](source::Source): what a page can know, of a local cloud or a deployed stack |
 //! | `server` | the routes, and how they are served |
 //! | `guard` | who may ask: only pages of this console, under a name of this machine |
-//! | `ask`, `fields` | a request: its query or form, and whether it wants JSON |
-//! | `answer`, `refused` | a page or an act as HTML or JSON, and errors as both |
+//! | `ask`, `fields` | a request: its query, and whether it wants JSON |
+//! | `act`, `once` | a request to do something, by a form or JSON, and what becomes of it, once for each form |
+//! | `done` | what an act has done |
+//! | `answer`, `refused` | a page, or what an act has done, as HTML or JSON, and errors as both |
 //! | `history`, `sampling` | the last minutes, sampled, for the plot |
 //! | `demo` | the demonstration, under way or as it went last |
 //! | `live` | server-sent events: something changed |
@@ -19,21 +21,24 @@
 //! # A page
 //!
 //! A page is one struct that is either serialised (`Accept: application/json`) or drawn (`answer::Page`). An act is a `POST` of a form
-//! or of JSON; it answers 303 to the page that shows what became of it, or JSON (`answer::Done`). Acts go through
+//! or of JSON; it answers 303 to the page that shows what became of it, or JSON (`done::Done`). Acts go through
 //! `claimant-operate`, so a page does nothing that a command cannot do.
 //!
 //! Nothing of a message is ever HTML: `maud` escapes what it is given, and no page marks text of a message as markup.
 
+mod act;
 mod answer;
 mod ask;
 mod assets;
 mod console;
 mod demo;
+mod done;
 mod fields;
 mod guard;
 mod history;
 mod kept;
 mod live;
+mod once;
 mod pages;
 mod refused;
 mod sampling;

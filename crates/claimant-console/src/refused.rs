@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use claimant_core::error::Chain;
-use claimant_core::{Error, ErrorKind};
+use claimant_core::ErrorKind;
 use serde_json::json;
 
 /// An error where there is no page around it.
@@ -17,11 +16,6 @@ pub(crate) struct Refused {
 impl Refused {
     pub(crate) fn new(status: StatusCode, text: impl Into<String>, json: bool) -> Self {
         Self { status, text: text.into(), json }
-    }
-
-    /// Returns the answer to a request that this error came of.
-    pub(crate) fn of(error: &Error, json: bool) -> Self {
-        Self::new(status_of(error.kind()), Chain(error).to_string(), json)
     }
 }
 

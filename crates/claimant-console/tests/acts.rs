@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail where they stand, as tests do")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use claimant_console::source::LocalCloud;
 use claimant_console::{Console, bind, serve};
+use claimant_core::{Clock as _, SystemClock};
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage};
 use serde_json::{Value, json};
@@ -18,6 +20,12 @@ use tokio::task::JoinSet;
 const TEMPLATE: &str = "
 Transform: AWS::Serverless-2016-10-31
 Resources:
+  Locks:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
   Dead: {Type: AWS::SQS::Queue}
   Points: {Type: AWS::SQS::Queue, Properties: {QueueName: Points.fifo, FifoQueue: true}}
   Orders:
@@ -30,6 +38,7 @@ Resources:
       Handler: bootstrap
       Runtime: provided.al2023
       Timeout: 3
+      Environment: {Variables: {CLAIMANT_TABLE: !Ref Locks}}
       Events: {Orders: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}}
 ";
 
@@ -68,19 +77,35 @@ impl World {
 
     /// Puts a copy in the dead-letter queue, as a function does.
     fn letter(&self, error: &str, body: &str) {
+        self.letter_of(error, body, &[]);
+    }
+
+    /// Puts a copy in the dead-letter queue that has these attributes, too.
+    fn letter_of(&self, error: &str, body: &str, more: &[(&str, &str)]) {
         let said = [
             ("claimant-error", error),
             ("claimant-outcome", "rejected"),
             ("claimant-consumer", "order"),
             ("claimant-record", "order#<7>"),
         ];
-        let attribute = |(name, value): (&str, &str)| {
-            let value = AttributeValue::Text(value.to_owned());
-            (name.to_owned(), MessageAttribute { data_type: "String".to_owned(), value })
-        };
-        let attributes: BTreeMap<_, _> = said.into_iter().map(attribute).collect();
+        let attributes = said.iter().chain(more).map(|(name, value)| text(name, value)).collect();
         let message = NewMessage { message_attributes: attributes, ..NewMessage::new(body) };
         self.cloud.sqs().send("Dead", message).unwrap();
+    }
+
+    /// Writes the record of a key that was completed two seconds ago.
+    async fn completed(&self, id: &str) {
+        let now_ms = SystemClock.now().as_millis();
+        let number = |ms: u64| json!({ "N": ms.to_string() });
+        let item = json!({
+            "id": { "S": id }, "status": { "S": "COMPLETED" }, "owner": { "S": "o" }, "fence": number(1),
+            "lease_until": number(now_ms), "attempts": number(1), "message_id": { "S": "m" },
+            "fingerprint": { "B": format!("{}=", "A".repeat(43)) }, "created_at": number(now_ms - 2_000),
+            "updated_at": number(now_ms - 2_000), "completed_at": number(now_ms - 2_000),
+            "expires_at": number(now_ms / 1_000 + 3_600),
+        });
+        let url = &self.cloud.endpoints().dynamodb;
+        aws(url, "DynamoDB_20120810.PutItem", &json!({ "TableName": "Locks", "Item": item })).await;
     }
 
     fn bodies(&self, queue: &str) -> Vec<String> {
@@ -131,10 +156,36 @@ impl World {
         (status, serde_json::from_str(&answer).unwrap_or_else(|e| panic!("{e}: {answer}")))
     }
 
+    /// Sends a form as a browser does; returns what its notice says, and whether it says so in red.
+    async fn notice(&self, path: &str, fields: &str) -> (String, bool) {
+        let page = self.html(&self.form(path, fields).await).await;
+        let notice = page.split_once(r#"<p class="notice"#).unwrap_or_else(|| panic!("{page}")).1;
+        (notice.split_once("</p>").unwrap().0.rsplit('>').next().unwrap().to_owned(), notice.starts_with(" refused"))
+    }
+
     async fn group(&self) -> String {
         let dead = self.json("/dead").await;
         format!("/dead/{}?queue=Dead", dead["queues"][0]["causes"][0]["group"].as_str().unwrap())
     }
+}
+
+fn text(name: &str, value: &str) -> (String, MessageAttribute) {
+    let value = AttributeValue::Text(value.to_owned());
+    (name.to_owned(), MessageAttribute { data_type: "String".to_owned(), value })
+}
+
+/// Asks an endpoint of the cloud in the AWS JSON protocol.
+async fn aws(url: &str, action: &str, request: &Value) {
+    let (host, request) = (url.trim_start_matches("http://"), request.to_string());
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let length = request.len();
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: {host}\r\nX-Amz-Target: {action}\r\nContent-Type: application/x-amz-json-1.0\r\nAuthorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0\r\nX-Amz-Date: 20260101T000000Z\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{request}"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -333,7 +384,7 @@ async fn what_was_typed_stays_until_it_is_sent_and_is_sent_once() {
     let fields = format!("queue=Orders&body=once&form={}", form_of(&page));
     world.form("/send", &fields).await;
     let again = world.html(&world.form("/send", &fields).await).await;
-    assert!(again.contains("a form counts once") && again.contains("once</textarea>"), "{again}");
+    assert!(again.contains("1 message sent to Orders.") && again.contains("once</textarea>"), "{again}");
     assert_eq!(world.bodies("Orders"), ["once"]);
     world.form("/send", &format!("queue=Orders&body=more&form={}", form_of(&again))).await;
     assert_eq!(world.bodies("Orders"), ["once", "more"]);
@@ -436,17 +487,7 @@ async fn a_queue_that_is_gone_hides_no_other() {
     world.letter("no price", "{}");
     let group = world.group().await;
     let url = format!("{}/000000000000/Dead", world.cloud.endpoints().sqs);
-    let request = json!({ "QueueUrl": url }).to_string();
-    let sqs = world.cloud.endpoints().sqs.trim_start_matches("http://").to_owned();
-    let mut stream = TcpStream::connect(&sqs).await.unwrap();
-    let head = format!(
-        "POST / HTTP/1.1\r\nHost: {sqs}\r\nX-Amz-Target: AmazonSQS.DeleteQueue\r\nContent-Type: application/x-amz-json-1.0\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{request}",
-        request.len()
-    );
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    aws(&world.cloud.endpoints().sqs, "AmazonSQS.DeleteQueue", &json!({ "QueueUrl": url })).await;
     let page = world.html("/dead").await;
     assert!(page.contains("role=\"alert\"") && page.contains("there is no queue at"), "{page}");
     assert!(world.json("/dead").await["queues"][0]["problem"].is_string());
@@ -545,5 +586,69 @@ async fn many_pages_that_are_open_leave_a_browser_its_connections() {
     world.cloud.sqs().send("Orders", NewMessage::new("x")).unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     assert!(!heard(&mut listen().await).await.1);
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_act_on_a_letter_hits_none_that_its_page_did_not_show() {
+    let world = World::start().await;
+    world.letter("no price", "a");
+    let group = world.group().await;
+    let letter = world.json(&group).await["letters"][0].clone();
+    let (id, fingerprint) = (letter["message_id"].as_str().unwrap(), letter["group"].as_str().unwrap());
+    // Sent back with another body, it was given up on again, for the same cause and for another.
+    world.post("/dead/redrive", &json!({ "queue": "Dead", "id": id, "body": "b" })).await;
+    let earlier = [("claimant-first-message-id", id), ("claimant-redrives", "1")];
+    world.letter_of("no price", "b", &earlier);
+    world.letter_of("no stock", "c", &earlier);
+    for (act, fields) in [
+        ("/dead/discard", json!({ "queue": "Dead", "id": id, "group": fingerprint })),
+        ("/dead/redrive", json!({ "queue": "Dead", "id": id, "group": fingerprint })),
+        ("/dead/discard", json!({ "queue": "Dead", "id": id })),
+    ] {
+        let (status, done) = world.post(act, &fields).await;
+        assert_eq!((status, &done["notice"]["done"]), (200, &json!(false)), "{act} {done}");
+    }
+    assert_eq!((world.bodies("Dead"), world.bodies("Orders")), (vec!["b".into(), "c".into()], vec!["b".to_owned()]));
+    assert_eq!(world.ask("GET", &format!("{group}&edit={id}"), "", "").await.0, 404);
+
+    // All of a cause are those that were there when its page was drawn.
+    let page = world.html(&group).await;
+    let until = page.split_once(r#"name="until" value=""#).unwrap().1.split('"').next().unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    world.letter("no price", "later");
+    let all = format!("queue=Dead&group={fingerprint}&until={until}&form={}", form_of(&page));
+    let said = world.notice("/dead/redrive", &all).await;
+    assert_eq!(said, ("1 dead letter sent back to Orders.".to_owned(), false));
+    assert_eq!(world.bodies("Dead"), ["c", "later"]);
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_click_has_the_answer_of_the_first() {
+    let world = World::start().await;
+    for n in 0..200 {
+        world.letter("no price", &n.to_string());
+    }
+    world.completed("order#1").await;
+    let group = world.group().await;
+    let fingerprint = group.split(['/', '?']).nth(2).unwrap().to_owned();
+    let all = format!("queue=Dead&group={fingerprint}");
+    let one = format!("{all}&id={}", world.json(&group).await["letters"][0]["message_id"].as_str().unwrap());
+    for (page, path, fields, wanted, is_red) in [
+        ("/send", "/send", "queue=Orders&body=x&copies=x", "Copies is a whole number", true),
+        ("/send", "/send", "queue=Orders&body=x", "1 message sent to Orders.", false),
+        ("/keys/order%231", "/keys/order%231", "act=forget&force=true", "order#1: ", false),
+        (&group, "/dead/redrive", &one, "1 dead letter sent back to Orders.", false),
+        (&group, "/dead/redrive", &all, "199 dead letters sent back to Orders.", false),
+    ] {
+        let page = world.html(page).await;
+        let fields = format!("{fields}&form={}", form_of(&page));
+        let (first, second) = tokio::join!(world.notice(path, &fields), world.notice(path, &fields));
+        assert!(first.0.starts_with(wanted) && first.1 == is_red, "{first:?}");
+        assert_eq!(first, second);
+        assert_eq!(first, world.notice(path, &fields).await);
+    }
+    assert_eq!(world.bodies("Orders").len(), 201);
     world.cloud.stop().await;
 }

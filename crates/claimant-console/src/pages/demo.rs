@@ -10,10 +10,12 @@ use claimant_operate::demo::{self, Chapter};
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::answer::{Done, Page};
-use crate::ask::{Act, Ask};
+use crate::act::Act;
+use crate::answer::Page;
+use crate::ask::Ask;
 use crate::console::Console;
 use crate::demo::Demo;
+use crate::done::Done;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
 use crate::ui::nav::Tab;

@@ -1,5 +1,7 @@
 //! `/faults`: things broken on purpose, each visible while it acts and ended by hand.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::response::{Redirect, Response};
@@ -10,9 +12,11 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use super::local_only::local_only;
-use crate::answer::{Done, Page};
-use crate::ask::{Act, Ask, Reader};
+use crate::act::Act;
+use crate::answer::Page;
+use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
+use crate::done::Done;
 use crate::fields::Fields;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
@@ -82,7 +86,8 @@ async fn page(console: &Console, ask: &Ask) -> Result<FaultsPage, Error> {
 }
 
 async fn begin(State(console): State<Console>, act: Act) -> Response {
-    let done = begun(&console, &act).await;
+    let act = Arc::new(act);
+    let done = act.once(&console, |console, act| async move { begun(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Faults, done, || PATH.to_owned())
 }
 
@@ -94,9 +99,6 @@ async fn end(State(console): State<Console>, act: Act) -> Response {
 /// Switches a fault on, as `claimant fault` does.
 async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    if !console.is_first(&act.fields) {
-        return Ok(Done::before(PATH));
-    }
     let spec = spec(&act.fields, &act.ask.query)?;
     let fault = Faults::of(console.place())?.begin(&spec).await?;
     let value = serde_json::to_value(&fault).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! `/keys/KEY`: one record in words, what would come next by the decision that functions make, and the acts on it.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -12,9 +14,11 @@ use maud::{Markup, html};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-use crate::answer::{Done, Page};
-use crate::ask::{Act, Ask};
-use crate::console::Console;
+use crate::act::Act;
+use crate::answer::Page;
+use crate::ask::Ask;
+use crate::console::{Console, FORM};
+use crate::done::Done;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::nav::Tab;
 use crate::ui::state::of_record;
@@ -42,6 +46,8 @@ struct Key {
     /// The messages that are known to have this key, the latest last.
     messages: Vec<String>,
     read_only: bool,
+    /// The number of the form that acts on it.
+    form: String,
 }
 
 async fn page(console: &Console, key: &str) -> Result<Key, Error> {
@@ -51,11 +57,13 @@ async fn page(console: &Console, key: &str) -> Result<Key, Error> {
         store: store.name.clone(),
         messages: console.source().messages_of_key(key).await?,
         read_only: !console.source().allows_writes(),
+        form: console.new_form(),
     })
 }
 
 async fn act(State(console): State<Console>, Path(key): Path<String>, act: Act) -> Response {
-    let done = acted(&console, &key, &act).await;
+    let act = Arc::new(act);
+    let done = act.once(&console, |console, act| async move { acted(&console, &key, &act).await }).await;
     act.ask.done(&console, Tab::Keys, done)
 }
 
@@ -142,6 +150,7 @@ impl Page for Key {
             section .card {
                 h2 { "Act on it" }
                 form method="post" action=(text::path("/keys/", id)) {
+                    (form::hidden(&[(FORM, &self.form)]))
                     div .fields {
                         (form::field("Act", &html! {
                             select name="act" required {

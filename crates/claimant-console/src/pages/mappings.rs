@@ -12,9 +12,9 @@ use claimant_operate::intake::{Change, Intake};
 use claimant_operate::switch::{Switched, switch};
 use serde_json::json;
 
-use crate::answer::Done;
-use crate::ask::Act;
+use crate::act::Act;
 use crate::console::Console;
+use crate::done::Done;
 use crate::ui::nav::Tab;
 
 /// Where mappings are paused and resumed.

@@ -1,6 +1,7 @@
 //! `POST /send`, as `claimant send` does.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -9,9 +10,9 @@ use claimant_operate::send::{Batch, MESSAGES_MAX, NUMBER, Sender, SentBefore, Se
 use claimant_operate::target::Place;
 use claimant_operate::text::has_same_lines;
 
-use crate::answer::Done;
-use crate::ask::Act;
+use crate::act::Act;
 use crate::console::{Console, DRAFT};
+use crate::done::Done;
 use crate::fields::Fields;
 use crate::ui::nav::Tab;
 use crate::ui::text;
@@ -26,7 +27,8 @@ pub(super) const LINKS: usize = 5;
 pub(super) const EDITED: &str = "edited";
 
 pub(super) async fn send(State(console): State<Console>, act: Act) -> Response {
-    let done = sent(&console, &act.fields).await;
+    let act = Arc::new(act);
+    let done = act.once(&console, |console, act| async move { sent(&console, &act.fields).await }).await;
     act.ask.done_at(&console, Tab::Send, done, || form(&console, &act.fields))
 }
 
@@ -38,9 +40,6 @@ fn form(console: &Console, fields: &Fields) -> String {
 /// Sends messages.
 async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
     console.check_writes()?;
-    if !console.is_first(fields) {
-        return Ok(Done::before(form(console, fields)));
-    }
     let place = console.place();
     let before = before(place, fields).await?;
     let queue = match (fields.get("queue"), &before) {

@@ -3,7 +3,7 @@
 use claimant_core::{Clock as _, SystemClock};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::console::Notice;
+use crate::done::Notice;
 use crate::ui::badge::{Tone, shape};
 use crate::ui::nav::{Tab, nav};
 

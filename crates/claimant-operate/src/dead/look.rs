@@ -152,7 +152,7 @@ impl DeadLetterQueue {
             }
             let full = report.progress.selected >= limit || report.progress.looked_at >= LOOKED_AT_MAX;
             let ended = observer(report.progress).is_break();
-            report.more = (full && selection.ids.is_empty()) || (ended && next.is_some());
+            report.more = (full && selection.ids.named.is_empty()) || (ended && next.is_some());
             match next {
                 Some(next) if !full && !ended => place = Some(next),
                 _ => return Ok(report),

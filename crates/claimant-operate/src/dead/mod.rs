@@ -6,7 +6,7 @@
 //! | `fingerprint` | [`Fingerprint`]: what dead letters of one cause have in common |
 //! | `group` | [`Groups`]: dead letters of one cause, counted |
 //! | `field` | [`FieldPath`]: one field of a JSON body, read and replaced |
-//! | `selection` | [`Selection`]: which dead letters are meant |
+//! | `selection` | [`Selection`]: which dead letters are meant, by their [`Ids`] or otherwise |
 //! | `outgoing` | the copy that goes back to a queue, and the [`Edit`] of its body |
 //! | `queue` | [`DeadLetterQueue`]: what is asked of SQS |
 //! | `look` | letters of a local cloud, seen without receiving them |
@@ -42,5 +42,5 @@ pub use outgoing::Edit;
 pub use pace::RATE_MAX_PER_S;
 pub use queue::{DeadLetterQueue, Depth};
 pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report};
-pub use selection::Selection;
+pub use selection::{Ids, Selection};
 pub use walk::LOOKED_AT_MAX;

@@ -32,7 +32,7 @@ impl DeadLetterQueue {
         observer: Observer<'_>,
     ) -> Result<Report, Error> {
         selection.check()?;
-        if edit.is_for_one() && selection.ids.len() != 1 {
+        if edit.is_for_one() && selection.ids.named.len() != 1 {
             return Err(Error::invalid("another body is for one letter: name it by its id"));
         }
         if let Some(url) = to {
@@ -85,7 +85,7 @@ impl Redrive<'_> {
         self.report.progress.looked_at = walk.looked_at();
         self.report.progress.selected += letters.len();
         if self.edit.is_for_one() {
-            self.keep_one(&mut letters, &walk.selection.ids);
+            self.keep_one(&mut letters, &walk.selection.ids.named);
         }
         let mut queues: BTreeMap<String, Vec<(Outgoing, DeadLetter)>> = BTreeMap::new();
         for (number, letter) in letters.into_iter().enumerate() {

@@ -14,8 +14,8 @@ const GROUP_DIGITS_MIN: usize = 4;
 /// Which dead letters are meant: those that fit every condition that is set. Without a condition, all.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// One of these ids: of the dead letter itself, or one that its message had before.
-    pub ids: BTreeSet<String>,
+    /// One of these ids.
+    pub ids: Ids,
     /// One of these fingerprints, each by 4 to 8 digits of its beginning.
     pub groups: Vec<String>,
     /// One of these message groups, of a FIFO queue.
@@ -36,10 +36,34 @@ pub struct Selection {
     pub fields: Vec<(FieldPath, String)>,
 }
 
+/// The ids of dead letters that are meant: any, where none is named.
+#[derive(Debug, Clone, Default)]
+pub struct Ids {
+    /// The ids.
+    pub named: BTreeSet<String>,
+    /// Whether a letter is meant only by the id that it has now. Otherwise by one that its message had before, too: a message that was
+    /// sent back and given up on again is another letter, which may have another body and another cause.
+    pub only_now: bool,
+}
+
+impl Ids {
+    /// Returns these ids, each as that which a letter has now.
+    pub fn now(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { named: ids.into_iter().map(Into::into).collect(), only_now: true }
+    }
+
+    fn fit(&self, letter: &DeadLetter) -> bool {
+        self.named.is_empty()
+            || self.named.contains(&letter.message_id)
+            || (!self.only_now && letter.earlier_ids.iter().any(|id| self.named.contains(id)))
+    }
+}
+
 impl Selection {
-    /// Returns a selection of the dead letters with these ids.
+    /// Returns a selection of the dead letters that have these ids, or whose messages had them before.
     pub fn ids(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { ids: ids.into_iter().map(Into::into).collect(), ..Self::default() }
+        let named = ids.into_iter().map(Into::into).collect();
+        Self { ids: Ids { named, only_now: false }, ..Self::default() }
     }
 
     /// Returns a selection of the groups with these fingerprints.
@@ -54,7 +78,7 @@ impl Selection {
             self;
         let texts = [consumer, outcome, error, record].iter().all(|text| text.is_none());
         texts
-            && ids.is_empty()
+            && ids.named.is_empty()
             && groups.is_empty()
             && message_groups.is_empty()
             && fields.is_empty()
@@ -67,7 +91,7 @@ impl Selection {
     #[must_use]
     pub fn shown(&self, look: &Report, is_fifo: bool, began: Timestamp) -> Self {
         if !is_fifo {
-            return Self { ids: look.done.iter().map(|done| done.message_id.clone()).collect(), ..self.clone() };
+            return Self { ids: Ids::now(look.done.iter().map(|done| &done.message_id)), ..self.clone() };
         }
         let message_groups = look.done.iter().filter_map(|done| done.message_group.clone()).collect();
         let sent_until = self.sent_until.map_or(began, |until| until.min(began));
@@ -95,7 +119,7 @@ impl Selection {
     pub fn fits(&self, letter: &DeadLetter) -> bool {
         let any = |wanted: &[String], fits: &dyn Fn(&String) -> bool| wanted.is_empty() || wanted.iter().any(fits);
         let is = |wanted: &Option<String>, text: Option<&str>| wanted.is_none() || wanted.as_deref() == text;
-        (self.ids.is_empty() || letter.ids().any(|id| self.ids.contains(id)))
+        self.ids.fit(letter)
             && any(&self.groups, &|group| letter.fingerprint.as_str().starts_with(group.as_str()))
             && (self.message_groups.is_empty()
                 || letter.group.as_ref().is_some_and(|group| self.message_groups.contains(group)))
@@ -146,6 +170,8 @@ mod tests {
             (Selection::ids(["m-1"]), true),
             (Selection::ids(["x", "own"]), true),
             (Selection::ids(["x"]), false),
+            (Selection { ids: Ids::now(["m-1"]), ..all() }, true),
+            (Selection { ids: Ids::now(["own"]), ..all() }, false),
             (Selection::groups([&group[..4]]), true),
             (Selection::groups(["ffffffff"]), false),
             (Selection { message_groups: ["ada".to_owned(), "bob".to_owned()].into(), ..all() }, true),

@@ -66,7 +66,7 @@ impl<'a> Walk<'a> {
             seen: HashSet::new(),
             held: HashMap::new(),
             sent: HashSet::new(),
-            tally: Tally { missing: selection.ids.clone(), ..Tally::default() },
+            tally: Tally { missing: selection.ids.named.clone(), ..Tally::default() },
         }
     }
 
@@ -122,13 +122,13 @@ impl<'a> Walk<'a> {
 
     /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
     fn is_over(&self) -> bool {
-        let found = || self.selection.ids.iter().all(|id| self.seen.contains(id));
-        self.left == 0 || self.looked_at() >= self.looks || (!self.selection.ids.is_empty() && found())
+        let found = || self.selection.ids.named.iter().all(|id| self.seen.contains(id));
+        self.left == 0 || self.looked_at() >= self.looks || (!self.selection.ids.named.is_empty() && found())
     }
 
     /// Returns whether the walk ended before every letter was looked at: because of its limit, or because SQS showed no more of them.
     fn was_cut(&self) -> bool {
-        self.looked_at() >= self.looks || self.tally.gave_up || (self.left == 0 && self.selection.ids.is_empty())
+        self.looked_at() >= self.looks || self.tally.gave_up || (self.left == 0 && self.selection.ids.named.is_empty())
     }
 
     /// Returns how many letters it has looked at.

@@ -201,7 +201,7 @@ impl Acts {
     /// Returns the ids that were named and that no letter has which fits.
     fn missing(&self, selection: &Selection) -> BTreeSet<String> {
         let read = self.reports.iter().map(|(_, report)| report).filter(|report| report.failed.is_none());
-        read.fold(selection.ids.clone(), |missing, report| &missing & &report.missing)
+        read.fold(selection.ids.named.clone(), |missing, report| &missing & &report.missing)
     }
 
     fn end(self, what: &What, selection: &Selection, not_reached: &[String], interrupted: bool) -> Ended {

@@ -57,7 +57,6 @@ impl Which {
         let now = SystemClock.now();
         let ago = |time: Duration| now.minus(time);
         Selection {
-            ids: ids.iter().cloned().collect(),
             groups: self.groups.clone(),
             consumer: self.consumer.clone(),
             outcome: self.outcome.clone(),
@@ -66,7 +65,7 @@ impl Which {
             sent_until: self.older_than.map(ago),
             sent_since: self.newer_than.map(ago),
             fields: self.fields.clone(),
-            ..Selection::default()
+            ..Selection::ids(ids)
         }
     }
 }

@@ -4,27 +4,31 @@ use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use claimant_core::{Clock as _, Error, SystemClock};
-use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, LOOKED_AT_MAX, Report, Selection};
+use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
+use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, Ids, LOOKED_AT_MAX, Report, Selection};
 
-use super::letters;
-use crate::answer::Done;
-use crate::ask::{Act, Reader};
+use super::letters::{self, UNTIL};
+use crate::act::Act;
+use crate::ask::Reader;
 use crate::console::{Console, DRAFT};
+use crate::done::Done;
 use crate::fields::Fields;
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
 pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Response {
-    let done = redriven(&console, &act).await;
+    let act = Arc::new(act);
+    let done = act.once(&console, |console, act| async move { redriven(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Dead, done, || form(&console, &act.fields))
 }
 
 pub(super) async fn discard(State(console): State<Console>, act: Act) -> Response {
-    let done = discarded(&console, &act.fields).await;
+    let act = Arc::new(act);
+    let done = act.once(&console, |console, act| async move { discarded(&console, &act.fields).await }).await;
     act.ask.done_at(&console, Tab::Dead, done, || see(&act.fields))
 }
 
@@ -48,9 +52,6 @@ fn form(console: &Console, fields: &Fields) -> String {
 
 async fn redriven(console: &Console, Act { fields, ask }: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    if !console.is_first(fields) {
-        return Ok(Done::before(see(fields)));
-    }
     let place = console.place();
     let dead = letters::open(place, fields.required("queue")?).await?;
     let selection = selection(fields)?;
@@ -106,13 +107,14 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
     Ok(done)
 }
 
-/// Which letters are meant: some, by their ids, or those of a group.
+/// Returns which letters are meant: those of a group, or some of them, by the ids that they have now. A letter that was sent back, and is
+/// here again as another, is none that the page showed.
 fn selection(fields: &Fields) -> Result<Selection, Error> {
-    let ids: Vec<_> = fields.all("id").filter(|id| !id.is_empty()).map(str::to_owned).collect();
-    if !ids.is_empty() {
-        return Ok(Selection::ids(ids));
-    }
-    let selection = Selection::groups([fields.required("group")?]);
+    let ids = Ids::now(fields.all("id").filter(|id| !id.is_empty()));
+    let group = if ids.named.is_empty() { Some(fields.required("group")?) } else { fields.get("group") };
+    let until = fields.number(UNTIL, u64::MAX, 0..=u64::MAX)?;
+    let sent_until = (until != u64::MAX).then(|| Timestamp::from_millis(until));
+    let selection = Selection { ids, sent_until, ..Selection::groups(group) };
     selection.check()?;
     Ok(selection)
 }

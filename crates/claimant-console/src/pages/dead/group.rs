@@ -2,12 +2,12 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use claimant_core::Error;
-use claimant_operate::dead::{DeadLetter, Page as Letters, Selection};
+use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::dead::{DeadLetter, Ids, Page as Letters, Selection};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::letters::{self, BODY_SHOWN, DISCARD, LOOKS_MAX, Letter, REDRIVE};
+use super::letters::{self, BODY_SHOWN, DISCARD, LOOKS_MAX, Letter, REDRIVE, UNTIL};
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::{Console, FORM};
@@ -31,11 +31,11 @@ pub(super) async fn show(State(console): State<Console>, Path(group): Path<Strin
 async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Cause, String>, Error> {
     let place = console.place();
     let name = ask.query.required("queue")?;
+    let now_ms = SystemClock.now().as_millis();
     let edited = ask.query.get("edit").filter(|_| console.source().allows_writes());
     let dead = letters::open(place, name).await?;
     let dead = if edited.is_some() { dead } else { dead.with_bodies_of(BODY_SHOWN) };
-    let mut selection = Selection::groups([group.as_str()]);
-    selection.ids = edited.map(str::to_owned).into_iter().collect();
+    let selection = Selection { ids: Ids::now(edited), ..Selection::groups([group.as_str()]) };
     let after = ask.query.number("after", u64::MAX, 0..=u64::MAX)?;
     let page = dead.page(&selection, (after != u64::MAX).then_some(after), PAGE_MAX, LOOKS_MAX).await?;
     let mut letters: Vec<_> = page.letters.iter().map(|letter| Letter::of(letter, edited.is_some())).collect();
@@ -50,9 +50,11 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     // Of a queue that serves several, a letter that a function copied does not say where it came from.
     let only = <&[String; 1]>::try_from(sources.as_slice()).map(|[only]| only.as_str()).ok();
     let came_from = page.letters.first().and_then(DeadLetter::source).or(only);
+    // By this machine's clock, which may be behind that of SQS; what is shown is meant in any case.
+    let until_ms = letters.iter().filter_map(|letter| letter.sent.sent_ms).fold(now_ms, u64::max);
+    let drawn = Drawn { form: console.new_form(), until: until_ms.to_string() };
     Ok(Ok(Cause {
         edit: edited.map(|_| Edit {
-            form: console.new_form(),
             others: place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect(),
             to: draft.as_ref().and_then(|draft| draft.get("to")).or(came_from).map(str::to_owned),
         }),
@@ -64,7 +66,7 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
         next: page.next,
         more: page.more,
         is_local: place.is_local(),
-        writes: console.source().allows_writes(),
+        drawn: console.source().allows_writes().then_some(drawn),
     }))
 }
 
@@ -94,12 +96,19 @@ struct Cause {
     edit: Option<Edit>,
     #[serde(skip)]
     is_local: bool,
+    /// Where acts are allowed.
     #[serde(skip)]
-    writes: bool,
+    drawn: Option<Drawn>,
+}
+
+/// What forms say of the page that they are on.
+struct Drawn {
+    form: String,
+    /// When it was drawn, in milliseconds since 1970.
+    until: String,
 }
 
 struct Edit {
-    form: String,
     /// Where a letter can go.
     others: Vec<String>,
     /// Where it goes, as it was chosen.
@@ -159,7 +168,7 @@ impl Cause {
             } @else if self.letters.is_empty() {
                 (text::empty("Nothing left of this cause", &html! { "Its letters were sent back or discarded. " a href="/dead" { "All dead letters" } }))
             } @else {
-                @if self.writes { (self.acts()) }
+                @if let Some(drawn) = &self.drawn { (self.acts(drawn)) }
                 @for letter in &self.letters { (self.letter(letter)) }
             }
             @if self.more && !self.letters.is_empty() {
@@ -172,15 +181,15 @@ impl Cause {
     }
 
     /// What can be done with all of them.
-    fn acts(&self) -> Markup {
-        let all = [("queue", self.queue.as_str()), ("group", self.group.as_str())];
+    fn acts(&self, drawn: &Drawn) -> Markup {
+        let all = [(FORM, drawn.form.as_str()), ("queue", &self.queue), ("group", &self.group), (UNTIL, &drawn.until)];
         let parked = self.letters.iter().any(|letter| letter.why.outcome.as_deref() == Some("parked"));
         html! {
             div .acts {
                 (form::confirm("Send all back", &format!(
-                    "Every letter of this cause goes back to {}, and is deleted here once SQS has confirmed the copy.", self.to()
+                    "Every letter of this cause goes back to {}, and is deleted here once SQS has confirmed the copy. One that is sent later stays.", self.to()
                 ), &form::act(REDRIVE, "Send all back", &all)))
-                (form::confirm("Discard all", "Every letter of this cause is deleted. They are first saved to a file on this machine.",
+                (form::confirm("Discard all", "Every letter of this cause is deleted. They are first saved to a file on this machine. One that is sent later stays.",
                     &form::act(DISCARD, "Discard all", &all)))
             }
             @if parked {
@@ -198,20 +207,20 @@ impl Cause {
     }
 
     fn letter(&self, letter: &Letter) -> Markup {
-        let one = [("queue", self.queue.as_str()), ("id", letter.message_id.as_str()), ("group", self.group.as_str())];
         let edit = format!("{}&edit={}", letters::path(&self.group, &self.queue), text::encoded(&letter.message_id));
         let what = format!("letter {}", short(&letter.message_id));
-        let back = form::act_on(REDRIVE, "Send back", &what, &one);
         html! {
             article .letter.card id={ "letter-" (letter.message_id) } {
                 h2 { (text::message(letter.story())) }
                 (facts(letter))
                 pre .body tabindex="0" aria-label="Body" { (text::spread(&letter.sent.body)) }
                 @if let Some(bytes) = letter.sent.cut_from {
-                    p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes." @if self.writes { " " a href=(edit) { "The whole body" } } }
+                    p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes." @if self.drawn.is_some() { " " a href=(edit) { "The whole body" } } }
                 }
-                @if self.writes {
+                @if let Some(drawn) = &self.drawn {
+                    @let one = self.one(letter, drawn);
                     div .acts {
+                        @let back = form::act_on(REDRIVE, "Send back", &what, &one);
                         @if self.is_local { (back) } @else {
                             (form::confirm_on("Send back", &what, &format!("The letter goes back to {}.", self.to()), &back))
                         }
@@ -224,6 +233,11 @@ impl Cause {
         }
     }
 
+    /// Returns the hidden fields of a form about one letter.
+    fn one<'p>(&'p self, letter: &'p Letter, drawn: &'p Drawn) -> [(&'static str, &'p str); 4] {
+        [(FORM, &drawn.form), ("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]
+    }
+
     fn edit(&self, letter: &Letter, edit: &Edit) -> Markup {
         let rows = letter.sent.body.lines().take(24).count().clamp(6, 24);
         let none = edit.to.is_none().then_some(("", "Choose a queue"));
@@ -231,7 +245,7 @@ impl Cause {
         html! {
             (facts(letter))
             form .edit.card method="post" action=(REDRIVE) {
-                (form::hidden(&[(FORM, &edit.form), ("queue", &self.queue), ("id", &letter.message_id), ("group", &self.group)]))
+                @if let Some(drawn) = &self.drawn { (form::hidden(&self.one(letter, drawn))) }
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (letter.sent.body) } }))
                 (form::field("To", &form::select("to", to, edit.to.as_deref())))
                 div .acts {

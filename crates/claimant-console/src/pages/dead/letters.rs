@@ -16,6 +16,10 @@ pub(super) const CAUSES: &str = "/dead";
 pub(super) const REDRIVE: &str = "/dead/redrive";
 pub(super) const DISCARD: &str = "/dead/discard";
 
+/// The field of a form that says when its page was drawn, in milliseconds since 1970: letters that were sent later stay. Of one that SQS
+/// moved that is when it was sent to its own queue.
+pub(super) const UNTIL: &str = "until";
+
 /// What reading letters of a deployed queue does.
 pub(crate) const LOOK_COSTS: &str = "SQS has no way to look at a message but to receive it: up to 2,000 letters of a queue are received, hidden from other \
     readers for 120 s at most and shown again once they are read, and their receive count grows.";

@@ -1,0 +1,109 @@
+//! A request to do something, done once for each form.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use claimant_core::Error;
+use futures_util::StreamExt as _;
+
+use crate::ask::Ask;
+use crate::console::{Console, FORM};
+use crate::done::Done;
+use crate::fields::{FIELDS_MAX, Fields, too_many};
+use crate::ui::nav::Tab;
+
+/// The most bytes of a form: a message is 1 MiB at most, and of it every line end is escaped as two bytes, which are six.
+const FORM_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The most bytes of a form that are read: a browser that is not heard to the end shows no answer.
+const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
+
+/// A request to do something: a form, or a JSON object with the same fields.
+pub(crate) struct Act {
+    /// What was asked for.
+    pub(crate) fields: Fields,
+    /// The request that it came with.
+    pub(crate) ask: Ask,
+}
+
+impl FromRequest<Console> for Act {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
+        let (parts, body) = request.into_parts();
+        let ask = Ask::of(&parts);
+        match read(body).await.and_then(|body| fields(&parts.headers, &body)) {
+            Ok(fields) => Ok(Self { fields, ask }),
+            Err(error) => Err(ask.refused(console, Tab::Overview, &error)),
+        }
+    }
+}
+
+impl Act {
+    /// Does it, once for each form: where a form is sent again with the same in it, as by a double click, waits for what becomes of the
+    /// first and has the same answer. What programs send is of no form.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(crate) async fn once<F>(
+        self: &Arc<Self>,
+        console: &Console,
+        work: impl FnOnce(Console, Arc<Self>) -> F,
+    ) -> Result<Done, Error>
+    where
+        F: Future<Output = Result<Done, Error>> + Send + 'static,
+    {
+        let work = work(console.clone(), Arc::clone(self));
+        if self.fields.get(FORM).is_none() {
+            return work.await;
+        }
+        let mut name = DefaultHasher::new();
+        (&self.ask.uri, &self.fields).hash(&mut name);
+        let outcome = console.outcome(name.finish(), work);
+        let done = outcome.clone().wait().await;
+        if done.is_err() {
+            console.forget(&outcome);
+        }
+        done
+    }
+}
+
+/// Reads the body of a request.
+async fn read(body: Body) -> Result<Vec<u8>, Error> {
+    let (mut chunks, mut form, mut bytes) = (body.into_data_stream(), Vec::new(), 0);
+    while let Some(chunk) = chunks.next().await {
+        let chunk: Bytes = chunk.map_err(|e| Error::invalid("the form did not come whole").caused_by(e))?;
+        bytes += chunk.len();
+        if bytes <= FORM_BYTES_MAX {
+            form.extend_from_slice(&chunk);
+        } else if bytes > READ_BYTES_MAX {
+            break;
+        }
+    }
+    if bytes > FORM_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "the form has more than {FORM_BYTES_MAX} bytes, and a message 1048576 at most: send less"
+        )));
+    }
+    Ok(form)
+}
+
+fn fields(headers: &HeaderMap, body: &[u8]) -> Result<Fields, Error> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match kind {
+        "application/json" => Fields::of_json(body),
+        "application/x-www-form-urlencoded" | "" => {
+            let form = String::from_utf8_lossy(body);
+            if form.split('&').count() > FIELDS_MAX { Err(too_many()) } else { Ok(Fields::of_form(&form)) }
+        }
+        other => Err(Error::invalid(format!(
+            "the content type is {other}: send application/x-www-form-urlencoded or application/json"
+        ))),
+    }
+}
