@@ -188,6 +188,11 @@ async fn aws(url: &str, action: &str, request: &Value) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
+/// Returns text as a browser sends it in a form.
+fn typed(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(&text.replace('\n', "\r\n"), percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn samples_are_sent() {
     let world = World::start().await;
@@ -650,5 +655,55 @@ async fn a_second_click_has_the_answer_of_the_first() {
         assert_eq!(first, world.notice(path, &fields).await);
     }
     assert_eq!(world.bodies("Orders").len(), 201);
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_speaks_when_its_state_changes_and_not_each_second() {
+    let world = World::start().await;
+    world.completed("order#1").await;
+    let spoken = async || {
+        let (status, _, page) = world.ask("GET", "/keys/order%231", "HX-Request: true\r\n", "").await;
+        assert_eq!(status, 200, "{page}");
+        let said = page.split_once("Done ").unwrap().1.split_once(" ago").unwrap().0.to_owned();
+        let spoken = page
+            .split(r#"role="status""#)
+            .skip(1)
+            .map(|part| part.split("</span>").next().unwrap().split("</p>").next().unwrap().to_owned());
+        (said, spoken.collect::<Vec<_>>())
+    };
+    let first = spoken().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let second = spoken().await;
+    assert_ne!(first.0, second.0);
+    assert_eq!(first.1, second.1);
+    assert!(first.1.iter().any(|spoken| spoken.contains("completed")), "{first:?}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_are_edited_and_sent() {
+    let world = World::start().await;
+    // Small values, which in lines would be more than SQS takes; and the most that a browser makes of a body.
+    for bytes in [440_000, 800_000] {
+        let body = format!("[{}1]", "1,".repeat(bytes / 2));
+        let id = world.cloud.sqs().send("Orders", NewMessage::new(&body)).unwrap().message_id;
+        let page = world.html(&format!("/send?message={id}")).await;
+        let shown = page.split_once("<textarea").unwrap().1.split_once(">\n").unwrap().1;
+        let edited = shown.split_once("</textarea>").unwrap().0.replacen('1', "2", 1);
+        let fields = format!("queue=Orders&edited={id}&form={}&body={}", form_of(&page), typed(&edited));
+        assert_eq!(world.notice("/send", &fields).await, ("1 message sent to Orders.".to_owned(), false));
+        assert!(world.bodies("Orders").last().unwrap() == &body.replacen('1', "2", 1), "{bytes}");
+    }
+    let lines = format!("x{}y", "\n".repeat(1_000_000));
+    world.form("/send", &format!("queue=Orders&body={}", typed(&lines))).await;
+    assert!(world.bodies("Orders").last().unwrap() == &lines);
+    // What is larger than any message is refused on a page, or in JSON.
+    let more = format!("queue=Orders&body={}", "x".repeat(9 << 20));
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let (status, head, page) = world.ask("POST", "/send", form, &more).await;
+    assert!(status == 400 && head.contains("text/html") && page.contains("the form has more than"), "{head}");
+    let (status, _, answer) = world.ask("POST", "/send", &format!("{form}Accept: application/json\r\n"), &more).await;
+    assert!(status == 400 && answer.starts_with(r#"{"error":"the form has more"#), "{answer}");
     world.cloud.stop().await;
 }

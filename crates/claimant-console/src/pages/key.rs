@@ -107,13 +107,16 @@ impl Page for Key {
         html! {
             section .story aria-label="What its record says" {
                 header {
-                    @match state {
-                        Some(state) => (of_record(state.as_str())),
-                        None => (badge(Tone::Quiet, "absent")),
+                    // Spoken when it changes. What is said below changes each second.
+                    span role="status" {
+                        @match state {
+                            Some(state) => (of_record(state.as_str())),
+                            None => (badge(Tone::Quiet, "absent")),
+                        }
                     }
                     span .soft.small { "in " (self.store) }
                 }
-                p .says role="status" { (self.inspection.headline()) }
+                p .says { (self.inspection.headline()) }
             }
             @if let Some(record) = record {
                 section .card {

@@ -75,8 +75,8 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
             sample: sample.map(|_| number),
             body: match (fields.all("body").next(), &before) {
                 (Some(typed), _) => typed.to_owned(),
-                (None, Some(before)) => text::spread(&before.body),
-                (None, None) => text::spread(sample.map_or("", |sample| &sample.body)),
+                (None, Some(before)) => text::to_edit(&before.body),
+                (None, None) => text::to_edit(sample.map_or("", |sample| &sample.body)),
             },
             more: More::of(fields, sample, before.as_ref()),
             number: console.new_form(),

@@ -106,7 +106,7 @@ pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<Sent
 async fn unedited(place: &Place, fields: &Fields) -> Option<String> {
     let (id, typed) = (fields.get(EDITED)?, fields.all("body").next()?);
     let original = SentBefore::of(place, id).await.ok()?.body;
-    has_same_lines(typed, &text::spread(&original)).then_some(original)
+    has_same_lines(typed, &text::to_edit(&original)).then_some(original)
 }
 
 fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {

@@ -8,6 +8,9 @@ use crate::timeline::words::{clock, short};
 /// How many times as long JSON may be in lines: small values that are nested deep are mostly white space.
 const SPREAD_GROWTH_MAX: usize = 4;
 
+/// The most bytes of JSON that is edited in lines, which are sent with it.
+const EDITED_SPREAD_MAX: usize = 64 * 1024;
+
 const DAY_MS: u64 = 86_400_000;
 
 /// Draws a time, in milliseconds since 1970, as the time of day in UTC, with the date before it where that is not today's.
@@ -112,6 +115,11 @@ pub(crate) fn spread(body: &str) -> String {
         last = if is_text || ends { '"' } else { char };
     }
     lines
+}
+
+/// Returns a body as it is edited: JSON in lines, where what is added is little to what SQS takes of a message.
+pub(crate) fn to_edit(body: &str) -> String {
+    if body.len() > EDITED_SPREAD_MAX { body.to_owned() } else { spread(body) }
 }
 
 /// Draws what is said where there is nothing: what is missing, and what to do.
