@@ -707,3 +707,29 @@ async fn large_bodies_are_edited_and_sent() {
     assert!(status == 400 && answer.starts_with(r#"{"error":"the form has more"#), "{answer}");
     world.cloud.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_sent_again_with_its_attributes() {
+    let world = World::start().await;
+    let of = |data_type: &str, value| MessageAttribute { data_type: data_type.to_owned(), value };
+    let theirs: BTreeMap<_, _> = [
+        text("tenant", "t-1"),
+        ("count".to_owned(), of("Number.int", AttributeValue::Text("7".to_owned()))),
+        ("bytes".to_owned(), of("Binary", AttributeValue::Binary(vec![0, 255, 10]))),
+    ]
+    .into();
+    let mut all = theirs.clone();
+    all.extend([text("claimant-redrives", "1")]);
+    let message = NewMessage { message_attributes: all, ..NewMessage::new("a") };
+    let id = world.cloud.sqs().send("Orders", message).unwrap().message_id;
+    let (status, done) = world.post("/send", &json!({ "message": id })).await;
+    assert_eq!((status, &done["result"]["sent"]), (200, &json!(1)), "{done}");
+    assert!(world.html(&format!("/send?message={id}")).await.contains("attributes of the message that it began with"));
+    world.form("/send", &format!("queue=Orders&edited={id}&body=b")).await;
+    let received = world.cloud.sqs().receive("Orders", 10, Duration::ZERO).await.unwrap();
+    for (message, (body, is_first)) in received.iter().zip([("a", true), ("a", false), ("b", false)]) {
+        assert_eq!((message.body.as_str(), message.message_attributes == theirs), (body, !is_first));
+    }
+    assert_eq!(received.len(), 3);
+    world.cloud.stop().await;
+}

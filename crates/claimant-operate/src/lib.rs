@@ -17,6 +17,7 @@
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
 //! | [`text`] | which characters of messages and keys make what is shown say something else; whether two texts differ in their line ends alone |
 
+mod attribute;
 mod aws;
 pub mod dead;
 pub mod demo;

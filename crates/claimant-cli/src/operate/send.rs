@@ -79,7 +79,7 @@ struct What {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The message of a local cloud with this id once more, to its queue: its body and its group, and none of its attributes
+    /// The message of a local cloud with this id once more, to its queue: its body, its group and its attributes, without claimant's own
     #[arg(long, value_name = "ID", conflicts_with = "file")]
     message: Option<String>,
 
@@ -194,6 +194,7 @@ fn batch(options: &Send, samples: &Samples, queue: &Queue, before: Option<SentBe
     let How { envelope, kind, source, count, copies, shuffle, group, attributes, delay, .. } = &options.how;
     let sample = sample.as_deref().map(|title| chosen(samples, title, queue)).transpose()?;
     let group = group.clone().or_else(|| before.as_ref()?.group.clone()).or_else(|| sample?.group.clone());
+    let kept = before.as_ref().map(|before| before.attributes.clone()).unwrap_or_default();
     let body = match (before, sample, body, file) {
         (Some(before), ..) => before.body,
         (None, Some(sample), ..) => sample.body.clone(),
@@ -215,6 +216,7 @@ fn batch(options: &Send, samples: &Samples, queue: &Queue, before: Option<SentBe
         copies: number(*copies),
         shuffle: *shuffle,
         group,
+        before: kept,
         attributes: attributes.clone(),
         delay_s: *delay,
     })

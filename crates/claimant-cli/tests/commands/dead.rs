@@ -243,7 +243,8 @@ async fn messages_are_sent() {
     let sample = ["send", "--sample", "An order", "--directory", &directory, "--number", "7"];
     let (code, out, err) = world.claimant(&[&sample[..], &["--copies", "2", "--count", "3"]].concat()).await;
     assert_eq!((code, out.as_str()), (0, "6 messages sent to Orders, number 7.\n"), "{err}");
-    let (code, sent) = world.json(&["send", "confirm", "--sample", "broken", "--directory", &directory]).await;
+    let broken = ["send", "confirm", "--sample", "broken", "--directory", &directory, "--attribute", "tenant=t-1"];
+    let (code, sent) = world.json(&broken).await;
     assert_eq!((code, &sent["sent"], &sent["queue"]), (0, &json!(1), &json!("Orders")), "{sent}");
     let bodies = world.bodies("Orders");
     let copies = |n: usize| bodies.iter().filter(|body| **body == format!(r#"{{"id":"ord-7-{n}"}}"#)).count();
@@ -256,6 +257,9 @@ async fn messages_are_sent() {
     assert_eq!((code, &again["sent"], &again["queue"]), (0, &json!(1), &json!("Orders")), "{again}");
     assert_eq!(world.bodies("Orders")[7], bodies[6]);
     assert_eq!(world.depths(), (0, 8));
+    let received = world.cloud.sqs().receive("Orders", 10, std::time::Duration::ZERO).await.unwrap();
+    let of_tenant = received.iter().filter(|message| message.message_attributes.contains_key("tenant"));
+    assert_eq!(of_tenant.map(|message| &message.body).collect::<Vec<_>>(), [&bodies[6]; 2]);
     for (args, wanted) in [
         (&["send"][..], "say what to send"),
         (&["send", "--message", "1234"], "no message of this id"),

@@ -266,6 +266,7 @@ impl SendPage {
                 (form::field("Queue", &form::select("queue", queues, Some(queue))))
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" required { "\n" (body) } }))
                 p .soft.small { code { "{n}" } " becomes a number that no earlier message had: the same in the copies of a message." }
+                @if edited.is_some() { p .soft.small { "The attributes of the message that it began with are sent with it, without claimant's own." } }
                 (form::field("Envelope", &form::select("envelope", envelopes, Some(&more.envelope))))
                 (form::confirm_if(!self.is_local, "Send", ASKED, &buttons))
                 details open[more.is_open || queue.ends_with(".fifo")] {

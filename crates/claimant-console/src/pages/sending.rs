@@ -1,5 +1,6 @@
 //! `POST /send`, as `claimant send` does.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -53,8 +54,11 @@ async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let number = fields.get("number").map_or(fresh, str::to_owned);
     let is_again = before.is_some();
     let mut batch = batch(fields, before)?;
-    if let Some(original) = unedited(place, fields).await {
-        batch.body = original;
+    if let Some(original) = original(place, fields).await {
+        if fields.all("body").next().is_some_and(|typed| has_same_lines(typed, &text::to_edit(&original.body))) {
+            batch.body = original.body;
+        }
+        batch.before = original.attributes;
     }
     let messages = batch.plan(&number, now, sender.is_fifo())?;
     let report = sender.send(&batch, &messages).await?;
@@ -101,12 +105,10 @@ pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<Sent
     }
 }
 
-/// Returns the very body of the message that a form began with, where what comes differs from what was shown in its line ends alone: a
-/// browser has its own. What cannot be compared, since the message is no longer kept, is sent as it comes.
-async fn unedited(place: &Place, fields: &Fields) -> Option<String> {
-    let (id, typed) = (fields.get(EDITED)?, fields.all("body").next()?);
-    let original = SentBefore::of(place, id).await.ok()?.body;
-    has_same_lines(typed, &text::to_edit(&original)).then_some(original)
+/// Returns the message that a form began with, while it is kept. Its attributes go with what was typed; and its very body, where what comes
+/// differs from what was shown in its line ends alone: a browser has its own.
+async fn original(place: &Place, fields: &Fields) -> Option<SentBefore> {
+    SentBefore::of(place, fields.get(EDITED)?).await.ok()
 }
 
 fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {
@@ -121,6 +123,7 @@ fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {
         copies: usize::try_from(number("copies")?).unwrap_or(MESSAGES_MAX),
         shuffle: fields.has("shuffle").then_some(1),
         group: fields.get("group").map(str::to_owned),
+        before: BTreeMap::new(),
         attributes: Vec::new(),
         delay_s: u32::try_from(fields.number("delay", 0, 0..=900)?).unwrap_or(0),
     };
@@ -132,6 +135,7 @@ fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {
     if let Some(before) = before {
         batch.group = batch.group.or(before.group);
         batch.body = before.body;
+        batch.before = before.attributes;
     }
     Ok(batch)
 }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
 use axum::{Json, Router, middleware};
 use futures_util::stream;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -104,7 +104,9 @@ async fn message(State(control): State<Control>, Path(id): Path<String>) -> Resp
         What::Sent { group, .. } => group.clone(),
         _ => None,
     });
-    Json(json!({ "queue": queue, "group": group, "body": body })).into_response()
+    let attributes = control.journal.attributes(&id).and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let attributes = attributes.unwrap_or_else(|| json!({}));
+    Json(json!({ "queue": queue, "group": group, "body": body, "attributes": attributes })).into_response()
 }
 
 async fn logs(State(control): State<Control>) -> Response {

@@ -121,16 +121,22 @@ impl Journal {
         });
     }
 
-    /// Keeps the body of a message, for who looks at the message; it is in no event.
-    pub fn keep_body(&self, message_id: &str, body: &str) {
+    /// Keeps the body of a message, and its attributes as JSON, for who looks at the message; they are in no event.
+    pub fn keep_body(&self, message_id: &str, body: &str, attributes: &str) {
         let Some(inner) = &self.0 else { return };
-        lock(&inner.state).bodies.keep(message_id, body, BODIES_MAX_BYTES);
+        lock(&inner.state).bodies.keep(message_id, (body, attributes), BODIES_MAX_BYTES);
     }
 
     /// Returns the body of a message, if it is among the latest.
     #[must_use]
     pub fn body(&self, message_id: &str) -> Option<String> {
         self.read(|state| state.bodies.get(message_id).map(str::to_owned))
+    }
+
+    /// Returns the attributes of a message as JSON, if its body is among the latest; empty where it has none.
+    #[must_use]
+    pub fn attributes(&self, message_id: &str) -> Option<String> {
+        self.read(|state| state.bodies.attributes(message_id).map(str::to_owned))
     }
 
     /// Ties a message to the record that it asks for, once there are events of the message; others are ignored.

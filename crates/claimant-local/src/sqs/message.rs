@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
 /// A message to be sent.
 #[derive(Clone, Default)]
 pub struct NewMessage {
@@ -35,6 +39,18 @@ pub struct MessageAttribute {
     pub data_type: String,
     /// The value; `Binary` types carry bytes, all others text.
     pub value: AttributeValue,
+}
+
+/// Returns attributes as JSON, as SQS writes them; empty where there is none.
+pub(super) fn attributes_json(attributes: &BTreeMap<String, MessageAttribute>) -> String {
+    let json = |MessageAttribute { data_type, value }: &MessageAttribute| match value {
+        AttributeValue::Text(text) => json!({ "DataType": data_type, "StringValue": text }),
+        AttributeValue::Binary(bytes) => json!({ "DataType": data_type, "BinaryValue": STANDARD.encode(bytes) }),
+    };
+    if attributes.is_empty() {
+        return String::new();
+    }
+    attributes.iter().map(|(name, attribute)| (name.clone(), json(attribute))).collect::<Value>().to_string()
 }
 
 /// The value of a message attribute.

@@ -1,6 +1,6 @@
 //! What a queue writes into the journal.
 
-use super::message::AttributeValue;
+use super::message::{AttributeValue, attributes_json};
 use super::queued::Message;
 use crate::journal::{Event, Journal, Text, What};
 
@@ -29,9 +29,15 @@ impl Notes {
         self.journal.write(|| Event { queue: self.queue.clone(), ..Event::new(now_ms, what()).message(message_id) });
     }
 
+    /// Keeps what a message holds.
+    fn keep(&self, message_id: &str, Message { content, .. }: &Message) {
+        let attributes = if self.journal.is_on() { attributes_json(&content.attributes) } else { String::new() };
+        self.journal.keep_body(message_id, &content.body, &attributes);
+    }
+
     /// Writes that the queue accepted a message, which can be received from then on.
     pub(super) fn sent(&self, now_ms: u64, visible_at_ms: u64, message: &Message) {
-        self.journal.keep_body(&message.id, &message.content.body);
+        self.keep(&message.id, message);
         self.write(now_ms, &message.id, || {
             let has = |name| message.content.attributes.contains_key(name);
             let redriven = has(REDRIVES) && !has(OUTCOME);
@@ -45,7 +51,7 @@ impl Notes {
 
     /// Writes that a message of a dead-letter queue was sent on as a new one.
     pub(super) fn redriven(&self, now_ms: u64, message_id: &str, message: &Message, from: &str) {
-        self.journal.keep_body(message_id, &message.content.body);
+        self.keep(message_id, message);
         self.write(now_ms, message_id, || What::Redriven { from: from.into(), was: message.id.as_str().into() });
     }
 

@@ -9,10 +9,9 @@ use claimant_core::message::SENT_AGAIN_OF;
 use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
+use crate::attribute::PREFIX;
 use crate::aws::name_of_arn;
 
-/// The prefix of the attributes that claimant adds to a message.
-pub(crate) const PREFIX: &str = "claimant-";
 /// The id that the message had in its own queue.
 pub(crate) const MESSAGE_ID: &str = "claimant-message-id";
 /// The id of the producer's message.

@@ -3,10 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use aws_sdk_sqs::primitives::Blob;
-use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
 use claimant_core::Error;
 use serde::Deserialize;
 
@@ -15,6 +12,7 @@ use super::queue::DeadLetterQueue;
 use super::report::{Observer, Report};
 use super::selection::Selection;
 use super::walk::LOOKED_AT_MAX;
+use crate::attribute::Attribute;
 use crate::http;
 
 /// Messages of one look.
@@ -54,24 +52,9 @@ struct Seen {
     message_attributes: HashMap<String, Attribute>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Attribute {
-    data_type: String,
-    string_value: Option<String>,
-    binary_value: Option<String>,
-}
-
 impl Seen {
     fn letter(self) -> Option<DeadLetter> {
-        let attribute = |(name, attribute): (String, Attribute)| {
-            let bytes = attribute.binary_value.and_then(|text| STANDARD.decode(text).ok());
-            let value = MessageAttributeValue::builder()
-                .data_type(attribute.data_type)
-                .set_string_value(attribute.string_value)
-                .set_binary_value(bytes.map(Blob::new));
-            Some((name, value.build().ok()?))
-        };
+        let attribute = |(name, attribute): (String, Attribute)| Some((name, attribute.value()?));
         let system = self.attributes.into_iter().map(|(name, value)| (System::from(name.as_str()), value));
         let message = Message::builder()
             .message_id(self.message_id)

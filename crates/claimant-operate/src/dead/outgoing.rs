@@ -10,7 +10,8 @@ use claimant_core::Error;
 use sha2::{Digest as _, Sha256};
 
 use super::field::FieldPath;
-use super::letter::{DeadLetter, FIRST_MESSAGE_ID, MESSAGE_ID, Origin, PREFIX, REDRIVES};
+use super::letter::{DeadLetter, FIRST_MESSAGE_ID, MESSAGE_ID, Origin, REDRIVES};
+use crate::attribute::PREFIX;
 use crate::text::has_same_lines;
 
 /// Attributes that SQS allows on one message.

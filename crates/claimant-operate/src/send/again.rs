@@ -1,12 +1,16 @@
 //! Messages that were sent before.
 
+use std::collections::BTreeMap;
+
+use aws_sdk_sqs::types::MessageAttributeValue;
 use claimant_core::Error;
 use serde::Deserialize;
 
+use crate::attribute::of_producer;
 use crate::http;
 use crate::place::{Place, Queue};
 
-/// A message that was sent before, as it was then. Its attributes are not known. `Debug` shows no body.
+/// A message that was sent before, as it was then. `Debug` shows no body.
 #[derive(Clone, Deserialize)]
 pub struct SentBefore {
     /// The queue that it was sent to.
@@ -15,6 +19,9 @@ pub struct SentBefore {
     pub group: Option<String>,
     /// Its body, in the envelope that it came in.
     pub body: String,
+    /// The attributes that its producer gave it.
+    #[serde(default, deserialize_with = "of_producer")]
+    pub attributes: BTreeMap<String, MessageAttributeValue>,
 }
 
 impl std::fmt::Debug for SentBefore {

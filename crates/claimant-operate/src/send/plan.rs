@@ -1,5 +1,8 @@
 //! What is asked for, and the messages that it comes to. Pure.
 
+use std::collections::BTreeMap;
+
+use aws_sdk_sqs::types::MessageAttributeValue;
 use claimant_core::{Error, Timestamp};
 
 use super::envelope::{Envelope, Wrapping};
@@ -36,6 +39,8 @@ pub struct Batch {
     pub shuffle: Option<u64>,
     /// The message group, with `{n}` as in the body. A FIFO queue needs one: `{n}` is one for each message.
     pub group: Option<String>,
+    /// The attributes of the message that is sent again; those below take their places.
+    pub before: BTreeMap<String, MessageAttributeValue>,
     /// Attributes of each message, of the type `String`.
     pub attributes: Vec<(String, String)>,
     /// How long the messages stay hidden, in seconds: not on FIFO queues.

@@ -137,6 +137,9 @@ fn entry(batch: &Batch, number: usize, message: &Planned) -> Result<Entry, Error
         .set_message_group_id(message.group.clone())
         .set_message_deduplication_id(message.deduplication_id.clone())
         .set_delay_seconds(i32::try_from(batch.delay_s).ok().filter(|seconds| *seconds > 0));
+    for (name, value) in &batch.before {
+        entry = entry.message_attributes(name, value.clone());
+    }
     for (name, value) in &batch.attributes {
         let value = MessageAttributeValue::builder().data_type("String").string_value(value).build();
         entry = entry.message_attributes(name, value.map_err(unsendable)?);
