@@ -1,6 +1,8 @@
 //! What a history is about: invocations, runs, requests, processes.
 
-use crate::history::{Call, Delivered, End, InvocationNo, Record};
+use std::collections::{HashMap, HashSet};
+
+use crate::history::{Call, Delivered, End, InvocationNo, Record, RunNo};
 use crate::scenario::{Fate, Scenario, Work};
 
 /// One invocation.
@@ -14,14 +16,52 @@ pub struct Invocation {
     pub began: u64,
     /// When Lambda gives up on it.
     pub ends: u64,
+    /// The first run of each message that it ran.
+    pub runs: HashMap<String, RunNo>,
     /// When it returned, and the failures that it reported, unless it was an error.
-    pub returned: Option<(u64, Option<Vec<String>>)>,
+    pub returned: Option<(u64, Option<Failures>)>,
     /// Whether Lambda gave up on it.
     pub timed_out: bool,
     /// Whether the response was lost.
     pub report_lost: bool,
     /// Requests to store or queue that did not go as they should.
     pub disturbed: usize,
+}
+
+impl Invocation {
+    /// Whether it ran this message.
+    #[must_use]
+    pub fn ran(&self, id: &str) -> bool {
+        self.runs.contains_key(id)
+    }
+}
+
+/// The failures that an invocation reported: a batch of ten thousand can have as many, and each is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Failures {
+    /// Their ids, as they were reported.
+    pub listed: Vec<String>,
+    ids: HashSet<String>,
+}
+
+impl Failures {
+    /// These failures.
+    #[must_use]
+    pub fn new(listed: &[String]) -> Self {
+        Self { listed: listed.to_vec(), ids: listed.iter().cloned().collect() }
+    }
+
+    /// Whether this message is one of them.
+    #[must_use]
+    pub fn contains(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Whether one is listed twice.
+    #[must_use]
+    pub fn repeat(&self) -> bool {
+        self.ids.len() < self.listed.len()
+    }
 }
 
 /// One run of the handler.

@@ -1,8 +1,8 @@
 //! The history told by its entities: messages, invocations, runs, requests, records, processes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::entities::{Invocation, ProcessRun, Request, Run};
+use crate::entities::{Failures, Invocation, ProcessRun, Request, Run};
 use crate::history::{Event, History, InvocationNo, Record, RequestNo, RunNo};
 use crate::scenario::{Fate, MessageSpec, Scenario};
 
@@ -161,12 +161,13 @@ impl<'a> Timeline<'a> {
             Event::Invoked { invocation, process_run, process, batch, ends_ms } => {
                 self.process_runs.entry(*process_run).or_default().process = *process;
                 let (process_run, batch) = (*process_run, batch.clone());
-                let (returned, timed_out, report_lost, disturbed) = (None, false, false, 0);
+                let (runs, returned, timed_out, report_lost, disturbed) = (HashMap::new(), None, false, false, 0);
                 let told = Invocation {
                     process_run,
                     batch,
                     began: at,
                     ends: *ends_ms,
+                    runs,
                     returned,
                     timed_out,
                     report_lost,
@@ -175,7 +176,8 @@ impl<'a> Timeline<'a> {
                 self.invocations.insert(*invocation, told);
             }
             Event::Returned { invocation, failures } => {
-                self.invocations.entry(*invocation).and_modify(|i| i.returned = Some((at, failures.clone())));
+                let failures = failures.as_deref().map(Failures::new);
+                self.invocations.entry(*invocation).and_modify(|i| i.returned = Some((at, failures)));
             }
             Event::TimedOut { invocation } => {
                 self.invocations.entry(*invocation).and_modify(|i| i.timed_out = true);
@@ -197,6 +199,9 @@ impl<'a> Timeline<'a> {
                     effects: Vec::new(),
                 };
                 self.runs.insert(*run, told);
+                if let Some(invocation) = self.invocations.get_mut(invocation) {
+                    invocation.runs.entry(message_id.clone()).or_insert(*run);
+                }
             }
             Event::Effect { run, .. } => {
                 self.runs.entry(*run).and_modify(|run| run.effects.push(at));

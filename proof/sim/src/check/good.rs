@@ -132,7 +132,7 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
     let faulty = invocation.disturbed > 0
         || invocation.report_lost
         || timeline.was_frozen(invocation.process_run, invocation.began, *returned)
-        || !failures.as_ref().is_some_and(|failures| failures.iter().any(|failed| failed == id))
+        || !failures.as_ref().is_some_and(|failures| failures.contains(id))
         || timeline.scenario.faults.iter().any(|fault| matches!(fault, Fault::ShowAgain { .. }));
     let run = runs.clone().find(|run| failed(run)).or_else(|| runs.next());
     if run.is_some_and(failed) {

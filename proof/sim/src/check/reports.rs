@@ -1,9 +1,9 @@
 //! What is told to the event source mapping.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Found;
-use crate::entities::Invocation;
+use crate::entities::{Failures, Invocation, Run};
 use crate::history::{End, Event, InvocationNo, Record};
 use crate::scenario::Shape;
 use crate::timeline::Timeline;
@@ -36,9 +36,9 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
 }
 
 /// The ids that were reported done, each once.
-fn done<'a>(invocation: &'a Invocation, failures: &[String]) -> BTreeSet<&'a str> {
+fn done<'a>(invocation: &'a Invocation, failures: &Failures) -> BTreeSet<&'a str> {
     let ids = invocation.batch.iter().map(|delivered| delivered.id.as_str());
-    ids.filter(|id| !failures.iter().any(|failed| failed == id)).collect()
+    ids.filter(|id| !failures.contains(id)).collect()
 }
 
 /// L3.
@@ -54,11 +54,11 @@ fn in_time(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, f
 }
 
 /// S7.
-fn sound(no: InvocationNo, invocation: &Invocation, at: u64, failures: &[String], found: &mut Found) {
-    let unique: BTreeSet<_> = failures.iter().collect();
-    let foreign = failures.iter().any(|id| !invocation.batch.iter().any(|delivered| delivered.id == *id));
-    if unique.len() != failures.len() || foreign {
-        found.add("S7", at, format!("invocation {no} reports {failures:?}"));
+fn sound(no: InvocationNo, invocation: &Invocation, at: u64, failures: &Failures, found: &mut Found) {
+    let own: HashSet<_> = invocation.batch.iter().map(|delivered| delivered.id.as_str()).collect();
+    let foreign = failures.listed.iter().any(|id| !own.contains(id.as_str()));
+    if failures.repeat() || foreign {
+        found.add("S7", at, format!("invocation {no} reports {:?}", failures.listed));
     }
 }
 
@@ -68,7 +68,7 @@ fn in_order(
     no: InvocationNo,
     invocation: &Invocation,
     at: u64,
-    failures: &[String],
+    failures: &Failures,
     found: &mut Found,
 ) {
     let Some(groups) = timeline.scenario.queue.fifo_groups else { return };
@@ -77,11 +77,8 @@ fn in_order(
         let id = &delivered.id;
         // OK because there are a few keys.
         let group = timeline.spec(id).map(|spec| spec.key as u32 % groups);
-        if failed.contains(&group) {
-            let ran = timeline.runs.values().any(|run| run.invocation == no && run.message_id == *id);
-            if ran || !failures.contains(id) {
-                found.add("S8", at, format!("invocation {no}: {id} was not left behind a failure of its group"));
-            }
+        if failed.contains(&group) && (invocation.ran(id) || !failures.contains(id)) {
+            found.add("S8", at, format!("invocation {no}: {id} was not left behind a failure of its group"));
         }
         if failures.contains(id) {
             failed.insert(group);
@@ -126,14 +123,15 @@ fn not_in_vain(
     no: InvocationNo,
     invocation: &Invocation,
     at: u64,
-    failures: &[String],
+    failures: &Failures,
     found: &mut Found,
 ) {
-    for run in timeline.runs.values().filter(|run| run.invocation == no && failures.contains(&run.message_id)) {
+    let mut once = HashSet::new();
+    let again = invocation.batch.iter().map(|delivered| &delivered.id).filter(|id| !once.insert(*id));
+    let twice: HashSet<_> = again.collect();
+    let failed = |run: &&Run| run.invocation == no && failures.contains(&run.message_id);
+    for run in timeline.runs.values().filter(failed).filter(|run| !twice.contains(&run.message_id)) {
         let id = &run.message_id;
-        if invocation.batch.iter().filter(|delivered| delivered.id == *id).count() > 1 {
-            continue;
-        }
         let mine = |r: &Record| r.status == "COMPLETED" && r.message_id == *id;
         let completed = |record: String| {
             timeline.requests.values().any(|request| {
@@ -150,10 +148,9 @@ fn not_in_vain(
         }
         let failed = run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));
         let healthy = invocation.disturbed == 0 && !timeline.was_frozen(invocation.process_run, invocation.began, at);
-        let hidden = timeline.history.events.iter().any(|(_, event)| {
-            matches!(event, Event::Hidden { invocation: Some(of), id: hidden, .. } if *of == no && hidden == id)
-        });
-        if failed && healthy && timeline.scenario.queue.changes_visibility && !hidden {
+        let hidden = |(_, event): &(u64, Event)| matches!(event, Event::Hidden { invocation: Some(of), id: hidden, .. } if *of == no && hidden == id);
+        let is_told = timeline.scenario.queue.changes_visibility;
+        if failed && healthy && is_told && !timeline.history.events.iter().any(hidden) {
             found.add("visibility", at, format!("invocation {no} did not say when {id} is to come back"));
         }
     }

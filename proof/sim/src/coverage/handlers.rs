@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Coverage;
-use crate::entities::{Invocation, Run};
+use crate::entities::{Failures, Invocation, Run};
 use crate::history::{End, Event, InvocationNo, Kind, RunNo};
 use crate::scenario::Shape;
 use crate::timeline::Timeline;
@@ -20,16 +20,12 @@ pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
     for (no, invocation) in &timeline.invocations {
         let Some((_, Some(failures))) = &invocation.returned else { continue };
         waits(timeline, *no, invocation, failures, coverage);
-        messages(timeline, *no, invocation, failures, coverage);
+        messages(timeline, invocation, failures, coverage);
         let failed = invocation.batch.iter().filter(|delivered| failures.contains(&delivered.id));
         let large = failed.filter(|delivered| timeline.spec(&delivered.id).is_some_and(|spec| spec.large));
-        let unread = large.filter(|delivered| !ran(timeline, *no, &delivered.id));
+        let unread = large.filter(|delivered| !invocation.ran(&delivered.id));
         coverage.add(45, if unfetched.contains(no) { unread.count() } else { 0 });
     }
-}
-
-fn ran(timeline: &Timeline<'_>, no: InvocationNo, id: &str) -> bool {
-    timeline.runs.values().any(|run| run.invocation == no && run.message_id == id)
 }
 
 fn call(timeline: &Timeline<'_>, runs: &[RunNo], coverage: &mut Coverage) {
@@ -48,7 +44,7 @@ fn waits(
     timeline: &Timeline<'_>,
     no: InvocationNo,
     invocation: &Invocation,
-    failures: &[String],
+    failures: &Failures,
     coverage: &mut Coverage,
 ) {
     if timeline.scenario.consumer.busy_wait_ms.is_none() {
@@ -66,23 +62,17 @@ fn waits(
         });
         let (busy, failed) = (busy.count(), failures.contains(&delivered.id));
         coverage.add(43, usize::from(busy > 0 && !failed));
-        coverage.add(44, usize::from(busy > 1 && failed && !ran(timeline, no, &delivered.id)));
+        coverage.add(44, usize::from(busy > 1 && failed && !invocation.ran(&delivered.id)));
     }
 }
 
 /// Messages for several consumers, and for none.
-fn messages(
-    timeline: &Timeline<'_>,
-    no: InvocationNo,
-    invocation: &Invocation,
-    failures: &[String],
-    coverage: &mut Coverage,
-) {
+fn messages(timeline: &Timeline<'_>, invocation: &Invocation, failures: &Failures, coverage: &mut Coverage) {
     for delivered in &invocation.batch {
         let Some(spec) = timeline.spec(&delivered.id) else { continue };
         let consumers: BTreeSet<_> = spec.works().map(|key| timeline.scenario.consumer_of(key)).collect();
         let failed = failures.contains(&delivered.id);
-        coverage.add(48, usize::from(consumers.len() > 1 && failed && ran(timeline, no, &delivered.id)));
+        coverage.add(48, usize::from(consumers.len() > 1 && failed && invocation.ran(&delivered.id)));
         if spec.shape == Shape::Stray || spec.stray {
             let fault = if timeline.scenario.accepts(spec) { 50 } else { 49 };
             coverage.add(fault, 1);

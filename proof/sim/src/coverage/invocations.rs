@@ -65,7 +65,7 @@ fn batch(timeline: &Timeline<'_>, invocation: &Invocation, coverage: &mut Covera
     coverage.add(19, good.filter(|spec| !keys.insert(spec.key)).count());
     coverage.add(24, specs.filter(|spec| spec.shape != Shape::Good).count());
     let failures = invocation.returned.as_ref().and_then(|(_, failures)| failures.as_ref());
-    coverage.add(30, usize::from(failures.is_some_and(|failures| failures.len() >= LARGE)));
+    coverage.add(30, usize::from(failures.is_some_and(|failures| failures.listed.len() >= LARGE)));
     let beside = timeline.invocations.values().filter(|other| {
         other.process_run == invocation.process_run
             && other.began > invocation.began
@@ -81,10 +81,10 @@ fn reported(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         && mine().all(|request| request.answered.is_none_or(|(_, good)| !good && request.fate.is_some()));
     coverage.add(32, usize::from(cut));
     coverage.add(34, usize::from(failures.is_none() && timeline.scenario.function.mapping_reports == Some(false)));
-    let failures = failures.as_deref().unwrap_or_default();
-    for delivered in &invocation.batch {
-        let Some(spec) = timeline.spec(&delivered.id).filter(|_| failures.contains(&delivered.id)) else { continue };
-        let ran = timeline.runs.values().find(|run| run.invocation == no && run.message_id == delivered.id);
+    let failed = |id: &str| failures.as_ref().is_some_and(|failures| failures.contains(id));
+    for delivered in invocation.batch.iter().filter(|delivered| failed(&delivered.id)) {
+        let Some(spec) = timeline.spec(&delivered.id) else { continue };
+        let ran = invocation.runs.get(&delivered.id).and_then(|run| timeline.runs.get(run));
         let good = ran.is_some_and(|run| run.end.is_some_and(|(_, end)| end == End::Good));
         coverage.add(9, usize::from(good && invocation.disturbed > 0));
         let record = timeline.scenario.record_of(spec.key, &delivered.id);
@@ -101,7 +101,7 @@ fn reported(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
     }
     if let Some(groups) = timeline.scenario.queue.fifo_groups {
         let group = |id: &str| timeline.spec(id).map(|spec| spec.key as u32 % groups);
-        let first = invocation.batch.iter().position(|delivered| failures.contains(&delivered.id));
+        let first = invocation.batch.iter().position(|delivered| failed(&delivered.id));
         let rest = first.map_or(&[][..], |first| &invocation.batch[first..]);
         coverage.add(23, rest.iter().skip(1).filter(|d| group(&d.id) == group(&rest[0].id)).count());
     }
@@ -116,8 +116,8 @@ fn handlers(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         coverage.add(31, usize::from(run.work == Work::Large && returned));
         let end = run.end.map_or(u64::MAX, |(at, _)| at);
         let again = timeline.invocations.values().any(|other| {
-            let delivered = other.batch.iter().any(|delivered| delivered.id == run.message_id);
-            delivered && other.began > run.start && other.began < end
+            let meanwhile = other.began > run.start && other.began < end;
+            meanwhile && other.batch.iter().any(|delivered| delivered.id == run.message_id)
         });
         coverage.add(33, usize::from(again));
     }

@@ -87,9 +87,9 @@ fn crowds(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         let Some((_, Some(failures))) = invocation.returned.as_ref().filter(|_| invocation.disturbed == 0) else {
             continue;
         };
-        let ran = |id: &str| timeline.runs.values().any(|run| run.invocation == *no && run.message_id == id);
-        let waited = |d: &&crate::history::Delivered| d.receives >= NEAR && failures.contains(&d.id) && !ran(&d.id);
-        let others = invocation.batch.iter().any(|delivered| ran(&delivered.id));
+        let waited =
+            |d: &&crate::history::Delivered| d.receives >= NEAR && failures.contains(&d.id) && !invocation.ran(&d.id);
+        let others = invocation.batch.iter().any(|delivered| invocation.ran(&delivered.id));
         coverage.add(42, if others { invocation.batch.iter().filter(waited).count() } else { 0 });
     }
 }
