@@ -19,6 +19,8 @@ use dynoxide::actions::scan::ScanRequest;
 use dynoxide::actions::update_time_to_live::{TimeToLiveSpecification, UpdateTimeToLiveRequest};
 use dynoxide::types::{AttributeDefinition, KeySchemaElement, KeyType, ScalarAttributeType};
 use dynoxide::{AttributeValue, Database, DynoxideError};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::Error;
@@ -203,7 +205,7 @@ impl DynamoDb {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        self.serve_with(listener, None, shutdown).await
+        self.serve_with(listener, None, shutdown.boxed()).await
     }
 
     /// Serves as [`serve`](Self::serve) does, to functions: the journal learns which message asks for which record, and the faults
@@ -217,23 +219,26 @@ impl DynamoDb {
         (journal, faults): (Journal, Faults),
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        self.serve_with(listener, Some(Observed { journal, faults }), shutdown).await
+        self.serve_with(listener, Some(Observed { journal, faults }), shutdown.boxed()).await
     }
 
-    async fn serve_with(
+    /// In a box, so that the server is compiled here alone.
+    fn serve_with(
         self,
         listener: TcpListener,
         observed: Option<Observed>,
-        shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Error> {
-        let stopped = || Error::new("the DynamoDB endpoint stopped: its listener failed");
-        let hidden = front::hidden_listener().await.map_err(|e| stopped().caused_by(e))?;
-        let router = front::router(hidden.local_addr().map_err(|e| stopped().caused_by(e))?, observed);
-        let engine = dynoxide::server::serve_with_shutdown(hidden, self.database.clone(), std::future::pending());
-        tokio::select! {
-            served = endpoint::serve("DynamoDB endpoint", listener, router, shutdown) => served,
-            Err(e) = engine => Err(Error::new(format!("the DynamoDB endpoint stopped: {e}"))),
-        }
+        shutdown: BoxFuture<'static, ()>,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(async move {
+            let stopped = || Error::new("the DynamoDB endpoint stopped: its listener failed");
+            let hidden = front::hidden_listener().await.map_err(|e| stopped().caused_by(e))?;
+            let router = front::router(hidden.local_addr().map_err(|e| stopped().caused_by(e))?, observed);
+            let engine = dynoxide::server::serve_with_shutdown(hidden, self.database.clone(), std::future::pending());
+            tokio::select! {
+                served = endpoint::serve("DynamoDB endpoint", listener, router, shutdown) => served,
+                Err(e) = engine => Err(Error::new(format!("the DynamoDB endpoint stopped: {e}"))),
+            }
+        })
     }
 
     fn check_key(&self, spec: &TableSpec) -> Result<(), Error> {

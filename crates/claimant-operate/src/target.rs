@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
 use claimant_core::Error;
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
 pub use crate::place::{Account, Function, Place, Queue, StoreAddress};
@@ -35,6 +36,15 @@ impl Target {
     /// # Errors
     /// When it gives no answer, or is not what it is said to be.
     pub async fn open(&self, account: &Account) -> Result<Place, Error> {
+        self.opened(account).await
+    }
+
+    /// In a box, so that this is compiled here, and not in each program that opens a place.
+    fn opened<'a>(&'a self, account: &'a Account) -> BoxFuture<'a, Result<Place, Error>> {
+        Box::pin(self.found(account))
+    }
+
+    async fn found(&self, account: &Account) -> Result<Place, Error> {
         match self {
             Self::Local(control) => local(control).await,
             Self::Stack(name) => stack::open(name, account).await,

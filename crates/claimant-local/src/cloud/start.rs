@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -40,6 +41,15 @@ impl Cloud {
     /// When the template, a parameter, a binary, the data directory or a port is not as it must be; the message says
     /// which, and how to fix it. Nothing is left running then.
     pub async fn start(config: CloudConfig) -> Result<Self, Error> {
+        Self::starting(config).await
+    }
+
+    /// In a box, so that the cloud is compiled here, and not in each program and test that starts one.
+    fn starting(config: CloudConfig) -> BoxFuture<'static, Result<Self, Error>> {
+        Box::pin(Self::all_started(config))
+    }
+
+    async fn all_started(config: CloudConfig) -> Result<Self, Error> {
         // The template may be long in coming, from a pipe say, and so may cargo's answer; meanwhile other tasks go on.
         let prepared = tokio::task::spawn_blocking(move || Ok((Prepared::new(&config)?, config)));
         let prepared: Result<_, Error> =

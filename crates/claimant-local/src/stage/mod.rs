@@ -16,6 +16,7 @@ mod gate;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -59,6 +60,15 @@ impl Stage {
     /// # Errors
     /// When there is no binary, a table or queue cannot be made, or 127.0.0.1 has no free port.
     pub async fn start(config: StageConfig) -> Result<Self, Error> {
+        Self::starting(config).await
+    }
+
+    /// In a box, so that the endpoints are compiled here, and not in each test that starts one.
+    fn starting(config: StageConfig) -> BoxFuture<'static, Result<Self, Error>> {
+        Box::pin(Self::all_started(config))
+    }
+
+    async fn all_started(config: StageConfig) -> Result<Self, Error> {
         let StageConfig { executable, timeout, tables, variables, endpoints, gated, dead_letters } = config;
         let (dynamodb, sqs, gate) = (DynamoDb::in_memory()?, Sqs::new(), Gate::default());
         for table in &tables {
