@@ -187,13 +187,27 @@ impl Intake {
         Ok(planned)
     }
 
-    /// Lists mappings of SQS queues, [`MAPPINGS_MAX`] at most: those [of a function](Mapping::is_of), or all.
+    /// Lists the mappings of SQS queues [of a function](Mapping::is_of), [`MAPPINGS_MAX`] at most.
     ///
     /// # Errors
     /// When the permission `lambda:ListEventSourceMappings` is missing, or no answer comes.
-    pub async fn list(&self, function: Option<&str>) -> Result<Vec<Mapping>, Error> {
-        let read = |found| Mapping::read(&found).filter(|mapping| function.is_none_or(|name| mapping.is_of(name)));
-        self.lambda.list_mappings(read, MAPPINGS_MAX).await
+    pub async fn list(&self, function: &str) -> Result<Vec<Mapping>, Error> {
+        self.list_where(|mapping| mapping.is_of(function)).await
+    }
+
+    /// Lists those of all functions of a place, [`MAPPINGS_MAX`] at most. Where it has none, nothing is asked.
+    ///
+    /// # Errors
+    /// As for [`list`](Self::list).
+    pub async fn list_in(&self, place: &Place) -> Result<Vec<Mapping>, Error> {
+        if place.functions.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.list_where(|mapping| place.functions.iter().any(|function| mapping.is_of(&function.name))).await
+    }
+
+    async fn list_where(&self, is_meant: impl Fn(&Mapping) -> bool) -> Result<Vec<Mapping>, Error> {
+        self.lambda.list_mappings(|found| Mapping::read(&found).filter(&is_meant), MAPPINGS_MAX).await
     }
 
     /// Changes a mapping, unless it is so already; returns it as Lambda has it then. A change that Lambda refuses because another is

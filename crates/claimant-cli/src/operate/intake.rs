@@ -58,7 +58,7 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     let place = options.target.open().await?;
     let name = place.function(&options.function).map_or(options.function.as_str(), |function| &function.name);
     let intake = Intake::of(&place);
-    let mut mappings = intake.list(Some(name)).await?;
+    let mut mappings = intake.list(name).await?;
     mappings.retain(|mapping| options.of.as_ref().is_none_or(|queue| mapping.queue == *queue));
     if mappings.is_empty() {
         let known: Vec<_> = place.functions.iter().map(|function| function.name.as_str()).collect();

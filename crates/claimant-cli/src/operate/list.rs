@@ -110,12 +110,8 @@ fn shown(mapping: &Mapping, back: &ComesBack) -> Value {
 /// The mappings that a breaker has paused; none where that cannot be asked for.
 async fn paused(place: &Place) -> Vec<(Mapping, ComesBack)> {
     let (intake, mut paused) = (Intake::of(place), Vec::new());
-    if place.functions.is_empty() {
-        return paused;
-    }
-    for mapping in intake.list(None).await.unwrap_or_default() {
-        let is_here = place.functions.iter().any(|function| mapping.is_of(&function.name));
-        if is_here && let Ok(Some(back)) = intake.comes_back(&mapping).await {
+    for mapping in intake.list_in(place).await.unwrap_or_default() {
+        if let Ok(Some(back)) = intake.comes_back(&mapping).await {
             paused.push((mapping, back));
         }
     }

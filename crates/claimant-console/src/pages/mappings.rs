@@ -38,7 +38,7 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
     let (function, enabled) = (act.fields.required("function")?, act.fields.required("enabled")? == "true");
     let intake = Intake::of(console.place());
-    let mappings = intake.list(Some(function)).await?;
+    let mappings = intake.list(function).await?;
     if mappings.is_empty() {
         return Ok(Done::refused(format!("{function} has no event source mapping."), "/", json!([])));
     }

@@ -106,12 +106,8 @@ impl Deployed {
 
     /// The mappings of the functions here; of each that is off, when it is on again, where that may be asked for.
     async fn mappings(&self) -> Result<Vec<(Mapping, Option<ComesBack>)>, Error> {
-        if self.place.functions.is_empty() {
-            return Ok(Vec::new());
-        }
         let intake = Intake::of(&self.place);
-        let mut all = intake.list(None).await?;
-        all.retain(|mapping| self.place.functions.iter().any(|function| mapping.is_of(&function.name)));
+        let all = intake.list_in(&self.place).await?;
         let back = join_all(all.iter().map(|mapping| intake.comes_back(mapping))).await;
         Ok(all.into_iter().zip(back.into_iter().map(Result::unwrap_or_default)).collect())
     }

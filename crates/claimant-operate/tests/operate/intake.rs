@@ -45,7 +45,7 @@ async fn mappings_are_paused_and_resumed() {
     let (_directory, cloud, place) = super::open(TEMPLATE).await;
     let intake = Intake::of(&place);
 
-    let all = intake.list(None).await.unwrap();
+    let all = intake.list_in(&place).await.unwrap();
     let [confirm, charge] = &all[..] else { panic!("{all:?}") };
     let confirm = intake.settled(confirm, LONG).await.unwrap();
     assert_eq!(shown(&confirm), ("Confirm", "Orders", "Enabled", true));
@@ -62,9 +62,9 @@ async fn mappings_are_paused_and_resumed() {
         let resumed = intake.settled(&resumed, LONG).await.unwrap();
         assert_eq!((resumed.state.as_str(), resumed.reports_failures), ("Enabled", true));
     }
-    let of_charge = intake.list(Some("Charge")).await.unwrap();
+    let of_charge = intake.list("Charge").await.unwrap();
     assert_eq!(of_charge.iter().map(shown).collect::<Vec<_>>(), [("Charge", "Payments", "Enabled", true)]);
-    assert!(intake.list(Some("None")).await.unwrap().is_empty());
+    assert!(intake.list("None").await.unwrap().is_empty());
 
     // A breaker has paused it, and a schedule is to switch it on.
     let arn = |service: &str, name: &str| format!("arn:aws:{service}:us-east-1:000000000000:{name}");
@@ -74,7 +74,7 @@ async fn mappings_are_paused_and_resumed() {
     let api = Api { config: place.aws(), lambda, scheduler, near: &function, clock: &SystemClock };
     let until = SystemClock.now().plus(Duration::from_secs(600));
     pause_by(&BreakersMapping::new(api, &function, &queue, &role), until, "breaker mail of confirm").await.unwrap();
-    let paused = intake.list(Some("Confirm")).await.unwrap().remove(0);
+    let paused = intake.list("Confirm").await.unwrap().remove(0);
     let back = intake.comes_back(&paused).await.unwrap().unwrap();
     assert!(back.to_string().ends_with("Z (breaker mail of confirm)"), "{back}");
     assert_eq!(intake.keep_off(&paused).await.unwrap().len(), 1);
