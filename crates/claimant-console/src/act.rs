@@ -46,30 +46,29 @@ impl FromRequest<Console> for Act {
 
 impl Act {
     /// Does it, once for each form: where a form is sent again with the same in it, as by a double click, waits for what becomes of the
-    /// first and has the same answer. What programs send is of no form.
-    ///
-    /// # Errors
-    /// Those of `work`.
+    /// first and has the same answer. What programs send is of no form. Returns the request with what became of it.
     pub(crate) async fn once<F>(
-        self: &Arc<Self>,
+        self,
         console: &Console,
         work: impl FnOnce(Console, Arc<Self>) -> F,
-    ) -> Result<Done, Error>
+    ) -> (Arc<Self>, Result<Done, Error>)
     where
         F: Future<Output = Result<Done, Error>> + Send + 'static,
     {
-        let work = work(console.clone(), Arc::clone(self));
-        if self.fields.get(FORM).is_none() {
-            return work.await;
+        let act = Arc::new(self);
+        let work = work(console.clone(), Arc::clone(&act));
+        if act.fields.get(FORM).is_none() {
+            let done = work.await;
+            return (act, done);
         }
         let mut name = DefaultHasher::new();
-        (&self.ask.uri, &self.fields).hash(&mut name);
+        (&act.ask.uri, &act.fields).hash(&mut name);
         let outcome = console.outcome(name.finish(), work);
         let done = outcome.clone().wait().await;
         if done.is_err() {
             console.forget(&outcome);
         }
-        done
+        (act, done)
     }
 }
 

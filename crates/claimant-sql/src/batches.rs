@@ -130,8 +130,8 @@ async fn commit(
     }
 }
 
-/// Resolves a commit without an answer, or with an error; `why` is for claims that it did not complete. Extends the first claim's lease by a millisecond: that waits for the transaction's locks,
-/// so what the records then show is final for all of them.
+/// Resolves a commit without an answer, or with an error; `why` is for claims that it did not complete. Extends the first claim's
+/// lease by a millisecond: that waits for the transaction's locks, so what the records then show is final for all of them.
 async fn resolve(pool: &PgPool, mut completions: Completions, why: &str, mut budget: Budget<'_>) -> Vec<Settled> {
     let mut error = SqlError::in_doubt();
     for round in 0..ROUNDS_MAX {

@@ -1,7 +1,5 @@
 //! `/faults`: things broken on purpose, each visible while it acts and ended by hand.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::State;
 use axum::response::{Redirect, Response};
@@ -86,8 +84,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<FaultsPage, Error> {
 }
 
 async fn begin(State(console): State<Console>, act: Act) -> Response {
-    let act = Arc::new(act);
-    let done = act.once(&console, |console, act| async move { begun(&console, &act).await }).await;
+    let (act, done) = act.once(&console, |console, act| async move { begun(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Faults, done, || PATH.to_owned())
 }
 

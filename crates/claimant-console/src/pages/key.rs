@@ -1,7 +1,5 @@
 //! `/keys/KEY`: one record in words, what would come next by the decision that functions make, and the acts on it.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -62,8 +60,7 @@ async fn page(console: &Console, key: &str) -> Result<Key, Error> {
 }
 
 async fn act(State(console): State<Console>, Path(key): Path<String>, act: Act) -> Response {
-    let act = Arc::new(act);
-    let done = act.once(&console, |console, act| async move { acted(&console, &key, &act).await }).await;
+    let (act, done) = act.once(&console, |console, act| async move { acted(&console, &key, &act).await }).await;
     act.ask.done(&console, Tab::Keys, done)
 }
 

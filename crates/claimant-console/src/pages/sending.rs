@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -28,8 +27,7 @@ pub(super) const LINKS: usize = 5;
 pub(super) const EDITED: &str = "edited";
 
 pub(super) async fn send(State(console): State<Console>, act: Act) -> Response {
-    let act = Arc::new(act);
-    let done = act.once(&console, |console, act| async move { sent(&console, &act.fields).await }).await;
+    let (act, done) = act.once(&console, |console, act| async move { sent(&console, &act.fields).await }).await;
     act.ask.done_at(&console, Tab::Send, done, || form(&console, &act.fields))
 }
 

@@ -117,7 +117,7 @@ impl Router {
         schedule: Schedule,
         queue: &'a dyn Queue,
     ) -> BoxFuture<'a, RouterReport> {
-        Box::pin(async move { self.run(batch, schedule, queue).await })
+        Box::pin(self.run(batch, schedule, queue))
     }
 
     async fn run(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {

@@ -90,13 +90,18 @@ async fn a_cloud_is_described_and_its_lines_are_passed_on_until_it_stops() {
     served.await.unwrap().unwrap();
 }
 
-#[tokio::test]
-async fn faults_are_switched_on_listed_and_ended_over_http() {
+/// Serves the control endpoint of a cloud in which nothing is, until the test ends; returns its address.
+async fn served() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let control = Control::new(&Faults::default(), &Journal::off());
     tokio::spawn(control.serve(listener, std::future::pending()));
-    let path = "/_claimant/faults";
+    address
+}
+
+#[tokio::test]
+async fn faults_are_switched_on_listed_and_ended_over_http() {
+    let (address, path) = (served().await, "/_claimant/faults");
 
     assert_eq!(call(&address, "GET", path, "").await, (200, json!({"faults": []})));
     let (status, fault) = call(&address, "POST", path, r#"{"act": "lose", "of": "claims", "times": 3}"#).await;
@@ -120,11 +125,7 @@ async fn faults_are_switched_on_listed_and_ended_over_http() {
 /// A form of a page on another port reaches the endpoint, whatever its content is said to be.
 #[tokio::test]
 async fn pages_of_other_ports_change_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let control = Control::new(&Faults::default(), &Journal::off());
-    tokio::spawn(control.serve(listener, std::future::pending()));
-    let path = "/_claimant/faults";
+    let (address, path) = (served().await, "/_claimant/faults");
     let begin = async |origin: &str| {
         let head = format!("Origin: {origin}\r\nContent-Type: text/plain\r\n");
         call_from(&address, "POST", path, (&head, r#"{"act": "lose", "of": "claims"}"#)).await

@@ -53,9 +53,8 @@ impl Ids {
     }
 
     fn fit(&self, letter: &DeadLetter) -> bool {
-        self.named.is_empty()
-            || self.named.contains(&letter.message_id)
-            || (!self.only_now && letter.earlier_ids.iter().any(|id| self.named.contains(id)))
+        let is_named = |id: &String| self.named.contains(id);
+        self.named.is_empty() || if self.only_now { is_named(&letter.message_id) } else { letter.ids().any(is_named) }
     }
 }
 

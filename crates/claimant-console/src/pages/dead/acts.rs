@@ -4,7 +4,6 @@ use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -21,14 +20,12 @@ use crate::ui::nav::Tab;
 use crate::ui::text;
 
 pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Response {
-    let act = Arc::new(act);
-    let done = act.once(&console, |console, act| async move { redriven(&console, &act).await }).await;
+    let (act, done) = act.once(&console, |console, act| async move { redriven(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Dead, done, || form(&console, &act.fields))
 }
 
 pub(super) async fn discard(State(console): State<Console>, act: Act) -> Response {
-    let act = Arc::new(act);
-    let done = act.once(&console, |console, act| async move { discarded(&console, &act.fields).await }).await;
+    let (act, done) = act.once(&console, |console, act| async move { discarded(&console, &act.fields).await }).await;
     act.ask.done_at(&console, Tab::Dead, done, || see(&act.fields))
 }
 
