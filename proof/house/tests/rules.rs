@@ -29,17 +29,24 @@ fn too_large(all: impl IntoIterator<Item = Sized>, most: usize) -> Vec<String> {
     over.map(|one| format!("{} has {}, and {most} are the most", one.what, one.size)).collect()
 }
 
+/// In one test: to read the crates takes longer than to check them.
 #[test]
-fn no_files_of_a_crate_import_each_other() {
-    for krate in crates() {
-        assert_eq!(circles::of(&krate), Vec::<Vec<String>>::new(), "{}", krate.name);
+fn the_crates_keep_the_rules() {
+    let crates = crates();
+    no_files_of_a_crate_import_each_other(&crates);
+    files_functions_and_types_are_small(&crates);
+    the_core_names_no_other_system(&crates);
+}
+
+fn no_files_of_a_crate_import_each_other(crates: &[Crate]) {
+    for krate in crates {
+        assert_eq!(circles::of(krate), Vec::<Vec<String>>::new(), "{}", krate.name);
     }
 }
 
-#[test]
-fn files_functions_and_types_are_small() {
+fn files_functions_and_types_are_small(crates: &[Crate]) {
     let mut found = Vec::new();
-    for file in crates().iter().flat_map(|krate| &krate.files) {
+    for file in crates.iter().flat_map(|krate| &krate.files) {
         let of = sizes::of(file);
         found.extend(too_large([Sized { what: file.path.display().to_string(), size: file.lines }], FILE_LINES_MAX));
         found.extend(too_large(of.functions, FUNCTION_LINES_MAX));
@@ -57,9 +64,7 @@ fn files_functions_and_types_are_small() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-#[test]
-fn the_core_names_no_other_system() {
-    let crates = crates();
+fn the_core_names_no_other_system(crates: &[Crate]) {
     let named = |name: &str| crates.iter().find(|krate| krate.name == name).expect("the crate is there");
     let found = words::of(named("claimant-core"), words::SYSTEMS);
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -215,6 +220,26 @@ fn targets_without_a_test_program_have_no_tests() {
         }
     }
     assert!(count > 5, "the check finds targets");
+}
+
+/// `doctest = false` saves reading the crate for examples in its doc comments. An example there would never run.
+#[test]
+fn libraries_without_doc_tests_have_no_examples_in_comments() {
+    let metadata: Value = metadata(&["--no-deps"]);
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().expect("they have targets"));
+    let libraries = targets.filter(|target| target["kind"] == json!(["lib"]) && target["doctest"] == false);
+    let roots: Vec<_> = libraries.map(|target| target["src_path"].as_str().expect("a target has a file")).collect();
+    assert!(roots.len() > 10, "{roots:?}");
+    for file in roots.iter().flat_map(|root| files(Path::new(root).parent().expect("it is in a folder"))) {
+        let text = std::fs::read_to_string(&file).expect("it is readable");
+        let is_code = |line: &str| ["/// ```", "//! ```"].iter().any(|mark| line.trim().starts_with(mark));
+        assert!(
+            !text.lines().any(is_code),
+            "{} has an example, and `doctest = false` keeps it from being run",
+            file.display()
+        );
+    }
 }
 
 /// `make test` runs the targets `it` beside all others, which it tells from them by their first letter.
