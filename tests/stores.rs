@@ -25,14 +25,15 @@ pub struct About {
     pub failover: &'static str,
 }
 
-/// Holds a store to the contract, and `docs/stores.md` to what came of it.
+/// Holds a store to the contract, counts the requests of `counted`, which is the same or its plainest form, and holds `docs/stores.md` to
+/// what came of both.
 ///
 /// # Panics
 /// When a check does not hold, or the document does not show what was found.
-pub async fn check(about: &About, store: Arc<dyn Store>) {
-    let findings = contract::check(Arc::clone(&store)).await;
+pub async fn check(about: &About, store: Arc<dyn Store>, counted: Arc<dyn Store>) {
+    let findings = contract::check(store).await;
     println!("{}: {findings}", about.name);
-    let trips = contract::trips(store).await;
+    let trips = contract::trips(counted).await;
     let rows = [
         ("<!-- clauses -->", clauses(about, &findings)),
         ("<!-- requests -->", requests(about, trips)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{MemoryStore, Store};
+use claimant_core::MemoryStore;
 use claimant_dynamodb::{LockTable, Tables};
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
@@ -56,55 +56,52 @@ const MYSQL: About = About { name: "MySQL (measured on MariaDB)", ..POSTGRES };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {
-    stores::check(&MEMORY, Arc::new(MemoryStore::new())).await;
+    stores::check(&MEMORY, Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())).await;
     contract::check_records(Arc::new(MemoryStore::new())).await;
 }
 
-/// Holds it to the contract, and to the outcomes in these ways of claiming: in batches or not.
-async fn lock_table_keeps_the_contract(about: &About, dynamodb: DynamoDb, ways: &[bool]) {
-    let table = dynamodb.lock_table("contract").await;
-    // First, while the table is short: each list reads all of it. With what other checks leave, it is read below.
-    contract::check_records(Arc::new(table.clone())).await;
-    stores::check(about, Arc::new(table.clone())).await;
-    // In real time: handlers that hang cost a few seconds.
-    for batched in ways {
-        // A request for each claim: which of them one call gets is then decided by when their answers come.
-        let apart: fn(&outcomes::Case) -> bool = |case| case.calls.is_none();
-        let applies = if *batched { |_: &outcomes::Case| true } else { apart };
-        let cases = outcomes::check_where(Arc::new(table.clone().batched(*batched)), INVOCATION, applies).await;
-        println!("{cases} cases, batched {batched}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn lock_table_on_the_embedded_dynamodb() {
-    lock_table_keeps_the_contract(&EMBEDDED, DynamoDb::embedded().await, &[true, false]).await;
+/// Holds it to the outcomes, claimed in batches or not.
+async fn outcomes_are_the_same(table: &LockTable, batched: bool) {
+    // In real time: handlers that hang cost a few seconds. A request for each claim: which of them one call gets is then decided by when
+    // their answers come.
+    let apart: fn(&outcomes::Case) -> bool = |case| case.calls.is_none();
+    let applies = if batched { |_: &outcomes::Case| true } else { apart };
+    let cases = outcomes::check_where(Arc::new(table.clone().batched(batched)), INVOCATION, applies).await;
+    println!("{cases} cases, batched {batched}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn lock_table_on_dynamodb_local() {
-    lock_table_keeps_the_contract(&DYNAMODB, DynamoDb::local(), &[true]).await;
+    let table = DynamoDb::local().lock_table("contract").await;
+    // First, while the table is short: each list reads all of it.
+    contract::check_records(Arc::new(table.clone())).await;
+    stores::check(&DYNAMODB, Arc::new(table.clone()), Arc::new(table.clone())).await;
+    outcomes_are_the_same(&table, true).await;
 }
 
 fn three_tables(of: &str) -> Tables {
     Tables::new((1..=3).map(|number| format!("{of}-{number}"))).unwrap()
 }
 
-/// Of three tables, with one before: records are looked for there, too, and there is none, so the answers are the same. On the embedded
-/// DynamoDB alone: which table a record is in is decided before a request, and that this one answers as DynamoDB Local does is held in
-/// `agreement`.
+/// The contract of three tables, with one before: records are looked for there, too, and there is none, so the answers are those of a
+/// single table. That one is held to it on DynamoDB Local, which answers as this one does (`agreement`).
 #[tokio::test(flavor = "multi_thread")]
-async fn lock_table_of_three_and_one_before_on_the_embedded_dynamodb() {
+async fn lock_table_on_the_embedded_dynamodb() {
     let dynamodb = DynamoDb::embedded().await;
+    let single = dynamodb.lock_table("contract").await;
+    contract::check_records(Arc::new(single.clone())).await;
     dynamodb.lock_table("old").await;
     let tables = three_tables("contract");
-    let table = Arc::new(dynamodb.lock_table(tables.clone()).await.before("old"));
-    println!("{}", contract::check_records(table.clone()).await);
-    println!("{}", contract::check(table).await);
+    let several = Arc::new(dynamodb.lock_table(tables.clone()).await.before("old"));
+    println!("{}", contract::check_records(several.clone()).await);
+    stores::check(&EMBEDDED, several, Arc::new(single.clone())).await;
     for table in tables.names() {
         let items = dynamodb.client().scan().table_name(table).send().await.unwrap().count();
         assert!(items > 100, "{items} records in {table}");
+    }
+    for batched in [true, false] {
+        outcomes_are_the_same(&single, batched).await;
     }
 }
 
@@ -120,7 +117,7 @@ async fn lock_table_without_a_dynamodb() {
 }
 
 async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
-    stores::check(about, Arc::new(store.clone())).await;
+    stores::check(about, Arc::new(store.clone()), Arc::new(store.clone())).await;
     let cases = outcomes::check(Arc::new(store), INVOCATION).await;
     println!("{cases} cases");
 }
@@ -161,7 +158,7 @@ async fn postgres_keeps_the_contract() {
     let server = Postgres::shared().await;
     let store = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    stores::check(&POSTGRES, Arc::clone(&store) as Arc<dyn Store>).await;
+    stores::check(&POSTGRES, store.clone(), store.clone()).await;
     contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
@@ -172,7 +169,7 @@ async fn mysql_keeps_the_contract() {
     let server = MariaDb::shared().await;
     let store = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    stores::check(&MYSQL, Arc::clone(&store) as Arc<dyn Store>).await;
+    stores::check(&MYSQL, store.clone(), store.clone()).await;
     contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
