@@ -258,7 +258,8 @@ pub(crate) async fn supervise<R: Send + 'static>(
             () = sleep_until(cancel_at) => return end_of(task.stop(grace(cx)).await, why),
             () = &mut lost => return match end_of(task.stop(grace(cx)).await, why) {
                 RunEnd::NeverStarted => RunEnd::LeaseLostUnstarted,
-                RunEnd::StillRunning => RunEnd::StillRunning,
+                // The claim may still be held. Where it is not, owner and fence refuse what is settled.
+                end @ (RunEnd::Returned(_) | RunEnd::StillRunning) => end,
                 _ => RunEnd::LeaseLost,
             },
             () = sleep_until(look_at), if task.is_movable() => {

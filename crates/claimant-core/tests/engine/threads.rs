@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use claimant_core::limits::{BLOCKED_MAX, THREADS_MAX};
 use claimant_core::{
-    Call as StoreCall, Consumer, Engine, HandlerThreads, Key, Lease, MemoryStore, Message, Meter, NoQueue, Record,
-    RecordId, Report, Schedule, Status, Store,
+    Call as StoreCall, Confirmation, Consumer, DeadLetter, Engine, HandlerError, HandlerThreads, HideAnswer, Items,
+    Key, Lease, MemoryStore, Message, Meter, NoQueue, Queue, QueueFuture, Record, RecordId, Report, Schedule, Status,
+    Store,
 };
 use claimant_testkit::Call::Settle;
 use claimant_testkit::FaultyStore;
@@ -181,4 +182,54 @@ async fn as_many_threads_as_may_be_blocked_and_no_more() {
         assert_eq!(world.threads.blocked(), stuck);
     }
     assert!((BLOCKED_MAX..BLOCKED_MAX + THREADS_MAX).contains(&stuck), "{stuck}");
+}
+
+/// A queue whose first message is gone when it is to be hidden, which is when handlers return.
+struct Gone(mpsc::Sender<()>);
+
+impl Queue for Gone {
+    fn hide(&self, index: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+        let _ = self.0.send(());
+        Box::pin(std::future::ready(if index == 0 { HideAnswer::Lost } else { HideAnswer::Hidden }))
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        false
+    }
+
+    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// The claim is still held, and what was returned says what is done: nothing runs again, and nothing is parked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_handler_returns_while_it_is_stopped_for_a_lost_message_counts() {
+    let threads = HandlerThreads::new(|| runtime(2)).unwrap();
+    for (in_calls, batch, wanted) in
+        [(false, &["a ok"][..], "completed"), (true, &["a ok", "b ok"][..], "completed completed")]
+    {
+        let (release, blocked) = mpsc::channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        let block = move || {
+            let _ = blocked.lock().unwrap().recv();
+            std::future::ready(Ok::<_, HandlerError>(()))
+        };
+        // Called when they are polled, in their last poll.
+        let consumer = match in_calls {
+            false => Consumer::new("c", MemoryStore::new(), move |_: Work, _| {
+                let block = block.clone();
+                async move { block().await }
+            }),
+            true => Consumer::batch("c", MemoryStore::new(), move |_: Items<Work>| {
+                let block = block.clone();
+                async move { block().await }
+            }),
+        };
+        let consumer = consumer.key(|work: &Work| &work.id).at_most_once().lease(RENEWED);
+        let engine = Engine::with_defaults(consumer).unwrap().handlers_on(threads.clone());
+        let batch: Vec<_> = batch.iter().enumerate().map(|(place, text)| message(place, text, 1)).collect();
+        let schedule = Schedule::new(engine.now(), engine.now().plus(PERIOD), Duration::from_millis(100));
+        assert_eq!(words(&engine.process(&batch, schedule, &Gone(release)).await), wanted);
+    }
 }
