@@ -186,12 +186,16 @@ impl AnyHandler {
     pub(crate) fn storing<T: Send + 'static, X: Send + 'static>(
         note: impl Fn(&T, &Message, &mut X) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Self {
-        let start: Start = Box::new(move |payload, message, home, _| {
-            let noted = match home.lend::<X>() {
-                Some(mut transaction) => note(payload.get(), message, &mut transaction).map_err(Failure::from),
-                None => Err(Failure::retry(NO_TRANSACTION)),
-            };
-            Box::pin(ready(noted.map(|()| None)))
+        let note = Arc::new(note);
+        let start: Start = Box::new(move |payload, message, home, _| match home.lend::<X>() {
+            Some(mut transaction) => {
+                let (note, message) = (Arc::clone(&note), message.clone());
+                Box::pin(async move {
+                    note(payload.get(), &message, &mut transaction)?;
+                    Ok(None)
+                })
+            }
+            None => Box::pin(ready(Err(Failure::retry(NO_TRANSACTION)))),
         });
         Self { start, transactional: true }
     }

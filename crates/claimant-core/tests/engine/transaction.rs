@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, RecordId, Schedule, Status, Store, TransactionGuard,
+    Consumer, Context, Engine, HandlerError, Key, Message, Meter, NoQueue, RecordId, Schedule, Status, Store,
+    TransactionGuard,
 };
 use claimant_testkit::Call::Settle;
 use claimant_testkit::outcomes::{Work, message};
@@ -101,4 +102,25 @@ async fn a_completion_that_is_refused_is_a_duplicate_and_no_other_ending_is() {
         world.store.fail_next(Settle, Fault::Refuses);
         assert_eq!(words(&world.deliver(&[text], 0).await), wanted, "{text}");
     }
+}
+
+/// As an inbox stores messages: what is kept of each, functions of its user say.
+#[tokio::test(start_paused = true)]
+async fn a_panic_over_what_is_kept_of_a_message_fails_that_message_alone() {
+    let entries = Arc::new(Mutex::new(Vec::new()));
+    let made = Arc::clone(&entries);
+    let ledger = MemoryTransactions::new(move |draft: Draft| {
+        made.lock().unwrap().extend(draft.entries);
+        Ok(())
+    });
+    let note = |work: &Work, _: &Message, draft: &mut Draft| {
+        assert_ne!(work.action, "panic", "on purpose");
+        draft.entries.push(work.id.clone());
+        Ok(())
+    };
+    let engine = Engine::with_defaults(Consumer::storing("intake", ledger, note).key(|w: &Work| &w.id)).unwrap();
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
+    let batch = [message(0, "a panic", 1), message(1, "b ok", 1)];
+    assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "retry completed");
+    assert_eq!(*entries.lock().unwrap(), ["b"]);
 }
