@@ -19,7 +19,8 @@ pub type FetchFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Fetches payloads that messages only point to: for [`Consumer::large_payloads`](crate::Consumer::large_payloads).
 ///
 /// The engine asks for the pointers of a batch's messages first, then fetches before anything is decoded, in the first quarter of
-/// the invocation's time. A panic in [`pointer`](Self::pointer) rejects the message alone.
+/// the invocation's time. A panic in [`pointer`](Self::pointer) rejects the message alone, one in [`fetch`](Self::fetch) leaves it in its
+/// queue, and one in [`remove`](Self::remove) leaves the payload where it is.
 ///
 /// Futures are cancel safe: one that is dropped either took effect or did not.
 pub trait PayloadSource: Send + Sync + 'static {

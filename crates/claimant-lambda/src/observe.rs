@@ -1,6 +1,7 @@
 //! The numbers of a batch: one line for each, a CloudWatch Embedded Metric Format record or a line of the log.
 
 use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use claimant_core::report::{Entry, Report};
@@ -47,7 +48,13 @@ impl Observer {
         let numbers = Numbers::of(report);
         // A record defines one metric at least.
         match self.sink.as_ref().filter(|_| !report.entries().is_empty()) {
-            Some(sink) => sink(&numbers.record(now, consumer, &self.function)),
+            Some(sink) => {
+                let record = numbers.record(now, consumer, &self.function);
+                // A sink can be the function's own: what it does decides nothing over the batch.
+                if catch_unwind(AssertUnwindSafe(|| sink(&record))).is_err() {
+                    numbers.log(consumer);
+                }
+            }
             None => numbers.log(consumer),
         }
     }

@@ -153,7 +153,7 @@ impl Service {
     }
 
     /// Passes metric records to `sink`, a line of JSON for each batch, instead of writing them to standard output. Where metrics were off, the
-    /// log loses its line of each batch: it is in the record.
+    /// log loses its line of each batch: it is in the record. Where `sink` panics, the log has the line.
     #[must_use]
     pub fn metrics(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.observer.sink = Some(Arc::new(sink));

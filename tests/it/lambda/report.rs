@@ -68,6 +68,16 @@ async fn ten_thousand_failures_fit_into_an_answer() {
     assert!(serde_json::to_vec(&response).unwrap().len() < RESPONSE_MAX_BYTES);
 }
 
+/// What a sink of the function's own does decides nothing: the log has the line then.
+#[tokio::test]
+async fn a_sink_of_metrics_that_panics_fails_no_batch() {
+    let logs = Logs::record();
+    let service = alone().metrics(|_: &str| panic!("on purpose"));
+    let batch = vec![record("m1", &body("a", "ok")), record("m2", &body("b", "fail"))];
+    assert_eq!(failures(&invoke(&service, event(batch)).await.unwrap()), ["m2"]);
+    assert!(logs.text().contains("batch done"), "{}", logs.text());
+}
+
 #[tokio::test]
 async fn a_batch_is_shown_in_numbers() {
     let logs = Logs::record();

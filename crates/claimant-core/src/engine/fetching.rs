@@ -111,8 +111,9 @@ impl Fetching<'_> {
             return Err(Unread::NotStarted);
         }
         let unavailable = |why: &str| Err(FetchError::Unavailable(why.to_owned()));
-        let fetch = AssertUnwindSafe(self.source.fetch(pointer, &self.room, within)).catch_unwind();
-        let content = match timeout(within, fetch).await {
+        // In a future of its own, since the call can panic before it returns one.
+        let fetch = async { self.source.fetch(pointer, &self.room, within).await };
+        let content = match timeout(within, AssertUnwindSafe(fetch).catch_unwind()).await {
             Ok(Ok(content)) => content,
             Ok(Err(_)) => unavailable("fetching it panicked"),
             Err(_) => unavailable("there was no answer in time"),
@@ -206,8 +207,9 @@ async fn remove(
 }
 
 /// Calls, unless no time is left, and returns whether that was confirmed in time. Calls wait for each other: the time that is left is
-/// that of each when it begins.
+/// that of each when it begins. A panic confirms nothing: the work is done, and its report is due.
 async fn confirmed<F: Future<Output = Confirmation>>(return_by: Instant, call: impl FnOnce(Duration) -> F) -> bool {
     let within = until(return_by);
-    !within.is_zero() && timeout(within, call(within)).await.is_ok_and(|answer| answer == Confirmation::Confirmed)
+    let called = AssertUnwindSafe(async { call(within).await }).catch_unwind();
+    !within.is_zero() && matches!(timeout(within, called).await, Ok(Ok(Confirmation::Confirmed)))
 }

@@ -20,7 +20,7 @@ fn log(log: &Log, what: impl Into<String>) {
 }
 
 /// Payloads by their names. A name that is `hang`, `away`, `panic` or `huge` does as it says; one that begins with `slow` takes its time to
-/// be removed.
+/// be removed, `stuck` and `jammed` panic when they are, before there is a future and in it.
 #[derive(Clone)]
 pub(super) struct Shelf {
     payloads: Arc<Mutex<BTreeMap<String, String>>>,
@@ -61,6 +61,7 @@ impl PayloadSource for Shelf {
         room: &'a Room,
         _: Duration,
     ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+        assert_ne!(pointer.name, "panic-at-once", "on purpose");
         Box::pin(async move {
             log(&self.log, format!("fetch:{}", pointer.name));
             match pointer.name.as_str() {
@@ -91,7 +92,9 @@ impl PayloadSource for Shelf {
 
     fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> FetchFuture<'a, Confirmation> {
         log(&self.log, format!("remove:{}", pointer.name));
+        assert_ne!(pointer.name, "stuck", "on purpose");
         Box::pin(async move {
+            assert_ne!(pointer.name, "jammed", "on purpose");
             if pointer.name.starts_with("slow") {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -193,6 +196,7 @@ async fn a_payload_that_cannot_be_fetched_stops_its_own_message_only() {
         "at hang",
         "at away",
         "at panic",
+        "at panic-at-once",
         "at huge",
         "at gone",
         "at elsewhere",
@@ -202,19 +206,18 @@ async fn a_payload_that_cannot_be_fetched_stops_its_own_message_only() {
         "2",
     ];
     let report = process(consumer(&shelf), &batch(&bodies), &queue(&shelf, true)).await;
-    let wanted =
-        "fetch_failed fetch_failed fetch_failed rejected rejected rejected rejected rejected completed completed";
+    let wanted = "fetch_failed fetch_failed fetch_failed fetch_failed rejected rejected rejected rejected rejected completed completed";
     assert_eq!(words(&report), wanted);
-    assert_eq!(report.failures().len(), 3, "what is rejected has a dead letter");
+    assert_eq!(report.failures().len(), 4, "what is rejected has a dead letter");
     // An outage of the source must not use up their receives.
-    assert!(report.entries()[..3].iter().all(|entry| entry.visible_after.is_none()));
+    assert!(report.entries()[..4].iter().all(|entry| entry.visible_after.is_none()));
     let logged = shelf.logged();
     for letter in [
-        "letter:3:it is too large",
-        "letter:4:it is gone",
-        "letter:5:nothing may be fetched from there",
-        "letter:6:finding where the payload is panicked",
-        "letter:7:the body is not valid JSON",
+        "letter:4:it is too large",
+        "letter:5:it is gone",
+        "letter:6:nothing may be fetched from there",
+        "letter:7:finding where the payload is panicked",
+        "letter:8:the body is not valid JSON",
     ] {
         assert!(logged.contains(letter), "{letter} in {logged}");
     }
@@ -282,6 +285,10 @@ async fn payloads_are_removed_after_their_messages_and_only_of_finished_ones() {
     shelf.payloads.lock().unwrap().insert("c".to_owned(), "4".to_owned());
     process(consumer(&shelf), &copies, &queue(&shelf, true)).await;
     assert_eq!(shelf.left(), "bad c nine", "the message of c came twice, and failed once");
+    // A removal that panics, before there is a future or in it, fails nothing.
+    let shelf = Shelf { removes: true, ..Shelf::new(&[("stuck", "1"), ("jammed", "2"), ("c", "3")]) };
+    let report = process(consumer(&shelf), &batch(&["at stuck", "at jammed", "at c"]), &queue(&shelf, true)).await;
+    assert_eq!((words(&report).as_str(), shelf.left().as_str()), ("completed completed completed", "jammed stuck"));
 }
 
 /// Two copies of work, in two requests to the queue: the one that may come back needs the payload of the one that is gone.
