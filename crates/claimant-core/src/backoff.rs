@@ -39,14 +39,18 @@ pub(crate) fn rejected_delay(receive_count: u32) -> Duration {
 
 /// Returns the delay before a message for which there was no time is delivered again: none after its first receive. From the second
 /// on its batches do not fit into their invocations, so it waits as long as one of them can take, and twice as long with each
-/// further receive, spread over the upper half: others are done meanwhile, and its receives last until it has a turn.
-pub(crate) fn turn_delay(receive_count: u32, invocation: Duration, message_id: &MessageId) -> Duration {
+/// further receive, spread over the upper half: others are done meanwhile, and its receives last until it has a turn. `None`, the queue's
+/// own visibility timeout, for a function that never has time: anything else would be a hot loop to the dead-letter queue.
+pub(crate) fn turn_delay(receive_count: u32, invocation: Duration, message_id: &MessageId) -> Option<Duration> {
+    if invocation.is_zero() {
+        return None;
+    }
     if receive_count <= 1 {
-        return Duration::ZERO;
+        return Some(Duration::ZERO);
     }
     // OK because an invocation lasts minutes.
     let half = ceiling(invocation.as_millis() as u64, 2, receive_count - 1) / 2;
-    Duration::from_millis(half + spread(message_id, receive_count) % half.max(1))
+    Some(Duration::from_millis(half + spread(message_id, receive_count) % half.max(1)))
 }
 
 /// Returns the delay before a message that an open breaker held back is delivered again: twice as long with each receive, so that
@@ -76,7 +80,7 @@ pub(crate) fn paused_delay(
 /// its invocation lasted, and then as one that a breaker held back, so that its receives last while the backlog is worked off.
 pub(crate) fn limited_delay(receive_count: u32, invocation: Duration, message_id: &MessageId) -> Duration {
     match receive_count {
-        0 | 1 => turn_delay(2, invocation, message_id),
+        0 | 1 => turn_delay(2, invocation, message_id).unwrap_or_default(),
         n => held_delay(n - 1, message_id),
     }
 }
@@ -128,8 +132,9 @@ mod tests {
             assert!((full / 2..=full).contains(&ms), "attempt {attempt}: {ms} ms");
         }
         assert_ne!(delay(9, &id), delay(9, &MessageId::new("m-2").unwrap()));
-        let turn = |n| turn_delay(n, Duration::from_secs(10), &id).as_millis();
-        assert_eq!((turn(0), turn(1), turn_delay(9, Duration::ZERO, &id)), (0, 0, Duration::ZERO));
+        let turn = |n| turn_delay(n, Duration::from_secs(10), &id).unwrap().as_millis();
+        assert_eq!((turn(0), turn(1)), (0, 0));
+        assert_eq!([1, 9].map(|n| turn_delay(n, Duration::ZERO, &id)), [None, None]);
         for (receive_count, full) in [(2, 10_000), (3, 20_000), (5, 80_000), (u32::MAX, 900_000)] {
             assert!((full / 2..=full).contains(&turn(receive_count)), "{receive_count}");
         }

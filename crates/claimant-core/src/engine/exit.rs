@@ -96,12 +96,9 @@ impl BatchContext<'_> {
 
     /// Returns the answer for a message for which there was no time.
     pub(crate) fn not_started(&self, message: &Message) -> Answer {
-        let total = self.schedule.total();
-        // For a function that never has time, anything else would be a hot loop to the dead-letter queue.
-        if total.is_zero() {
+        let Some(delay) = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id()) else {
             return Answer::unchanged(Outcome::NotStarted);
-        }
-        let delay = backoff::turn_delay(message.receive_count(), total, message.id());
+        };
         // Where other invocations of the process have the slots, as long as this one would have waited for them.
         let slots = if self.shared.slots.invocations() > 1 { until(self.schedule.cancel_at) } else { Duration::ZERO };
         Answer::failure(Outcome::NotStarted, delay.max(slots))

@@ -129,7 +129,7 @@ impl Run<'_> {
             Some(Destination::Rejected(_)) => self.reject(step, &part).await,
             Some(Destination::NotStarted) => self.answer(step, |_, message| {
                 let back = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id());
-                (Outcome::NotStarted, Some(back))
+                (Outcome::NotStarted, back)
             }),
             Some(Destination::Acknowledged(_)) | None => {
                 (0..step.events.len()).for_each(|local| part.done(local));

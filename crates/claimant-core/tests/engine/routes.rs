@@ -248,3 +248,25 @@ async fn a_group_keeps_its_order_across_routes() {
         }
     }
 }
+
+/// An envelope that takes longer to open than a batch without time has.
+struct Tough;
+
+impl Envelope for Tough {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        std::thread::sleep(Duration::from_millis(120));
+        Lines.open(message)
+    }
+}
+
+/// Shown at once, what a function cannot start because it never has time would be dead-lettered within seconds.
+#[tokio::test]
+async fn without_time_what_is_not_opened_stays_as_hidden_as_the_rest() {
+    let runs = Runs::default();
+    let router = Router::new(Routes::by_kind().envelope(Tough).on("a", consumer("for-a", &runs)), 1).unwrap();
+    let schedule = Schedule::new(router.now(), router.now(), Duration::from_millis(500));
+    let report = router.process(&messages(&[("", "a 1 ok"), ("", "a 2 ok")]), schedule, &Letters::default()).await;
+    assert_eq!(words(&report), "not_started not_started");
+    assert_eq!(by_consumer(&report), ["for-a: not_started", "unrouted: not_started"]);
+    assert!(report.all().entries().iter().all(|entry| entry.visible_after.is_none()), "{:?}", report.all().entries());
+}
