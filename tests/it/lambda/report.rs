@@ -7,7 +7,7 @@ use std::time::Duration;
 use claimant::dynamodb::LockTable;
 use claimant::lambda::Service;
 use claimant::memory::MemoryStore;
-use claimant::{Clock, Consumer, Context, SystemClock};
+use claimant::{Clock, Consumer, Consumers, Context, Routes, SystemClock};
 use claimant_local::journal::What;
 use claimant_local::sqs::NewMessage;
 use claimant_tests::dynamodb::DynamoDb;
@@ -66,6 +66,35 @@ async fn ten_thousand_failures_fit_into_an_answer() {
     assert_eq!((failed.len(), response.batch_item_failures.len()), (10_000, 10_000));
     assert!((0..10_000).all(|n| failed.contains(&id(n))));
     assert!(serde_json::to_vec(&response).unwrap().len() < RESPONSE_MAX_BYTES);
+}
+
+/// What is behind a failure in its FIFO group uses up the same receives.
+#[tokio::test]
+async fn a_group_behind_a_failure_is_warned_of_once_before_it_is_dead_lettered() {
+    let consumer = |name| Consumer::new(name, MemoryStore::new(), work).key(|w: &Work| &w.id);
+    let routed = || Routes::by_field("do").on("ok", consumer("good")).on("fail", consumer("bad"));
+    let service = |consumers: Consumers| Service::with_aws(&settings(&[]), consumers, None).unwrap();
+    for (receives, warned) in [("3", [0, 0]), ("4", [1, 1]), ("5", [1, 1])] {
+        for service in [service(consumer("c").into()), service(routed().into())] {
+            let logs = Logs::record();
+            let record = |(id, group, action): (&str, &str, &str)| {
+                let mut record = record(id, &body(id, action));
+                record["eventSourceARN"] = json!("arn:aws:sqs:us-east-1:1:orders.fifo");
+                record["attributes"] = json!({ "MessageGroupId": group, "ApproximateReceiveCount": receives });
+                record
+            };
+            let batch = [("m1", "g", "fail"), ("m2", "g", "ok"), ("m3", "g", "ok"), ("m4", "h", "fail")];
+            let batch = batch.into_iter().chain([("m5", "h", "ok"), ("m6", "i", "ok")]).map(record).collect();
+            let response = invoke(&service, event(batch)).await.unwrap();
+            assert_eq!(failures(&response), ["m1", "m2", "m3", "m4", "m5"]);
+            let lines = |id: &str| {
+                let of = |line: &&str| line.contains("waits behind one of its FIFO group") && line.contains(id);
+                logs.text().lines().filter(of).count()
+            };
+            assert_eq!(["m2", "m5"].map(lines), warned, "{receives}: {}", logs.text());
+            assert_eq!(["m1", "m3", "m4", "m6"].map(lines), [0; 4], "{}", logs.text());
+        }
+    }
 }
 
 /// What a sink of the function's own does decides nothing: the log has the line then.

@@ -80,6 +80,16 @@ impl Shared {
         self.expected().clamp(least, longest)
     }
 
+    /// Returns after how many receives the queue dead-letters a message, as far as is known.
+    fn receives_max(&self) -> u32 {
+        self.receives_max.unwrap_or(RECEIVES_MAX_DEFAULT)
+    }
+
+    /// Returns whether a message that was received this often has one receive left at most.
+    pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
+        receive_count.saturating_add(1) >= self.receives_max().max(2)
+    }
+
     /// Returns how many claims may wait for a free slot.
     pub(crate) fn ahead(&self) -> usize {
         // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
@@ -180,7 +190,8 @@ impl<'a> BatchContext<'a> {
         if self.part.logs_claims() { line!(info) } else { line!(debug) }
     }
 
-    /// Logs it where a message had no turn, and hardly gets another one.
+    /// Logs it where a message had no turn, and hardly gets another one. For what is behind a failure in its group,
+    /// [`Engine::warn_if_groups_end`](super::Engine::warn_if_groups_end) does.
     pub(crate) fn warn_if_turns_end(&self, message: &Message, outcome: &Outcome) {
         if !self.receives_end(message.receive_count()) {
             return;
@@ -209,7 +220,7 @@ impl<'a> BatchContext<'a> {
 
     /// Returns after how many receives the queue dead-letters a message, as far as is known.
     pub(crate) fn receives_max(&self) -> u32 {
-        self.shared.receives_max.unwrap_or(RECEIVES_MAX_DEFAULT)
+        self.shared.receives_max()
     }
 
     /// Returns whether the queue dead-letters the message after this receive.
@@ -219,7 +230,7 @@ impl<'a> BatchContext<'a> {
 
     /// Returns whether a message that was received this often has one receive left at most.
     pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
-        receive_count.saturating_add(1) >= self.receives_max().max(2)
+        self.shared.receives_end(receive_count)
     }
 
     /// Returns after how long a message whose handler failed is shown again. On its last receive at once, where that is known: it is

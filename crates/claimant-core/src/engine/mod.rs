@@ -70,6 +70,7 @@ pub(crate) mod watch;
 mod way;
 mod work;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::queue::Queue;
-use crate::report::Report;
+use crate::report::{Outcome, Report};
 use crate::spans::Spans;
 use crate::threads::HandlerThreads;
 use admission::Learned;
@@ -220,6 +221,7 @@ impl Engine {
             let mut report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
             let again = SentAgain::of(report.entries(), queue, self.now(), schedule.return_by).await;
             again.note(report.entries_mut());
+            self.warn_if_groups_end(batch, std::iter::once((self.name(), &report)));
             invocation.end_spans(report.entries());
             report
         })
@@ -245,6 +247,29 @@ impl Engine {
             fetching::remove_finished(&shared.consumer, removable, &report, part, schedule.return_by).await;
         }
         report
+    }
+}
+
+impl Engine {
+    /// Logs it where messages wait behind a failure of their FIFO group, and hardly come back: once for each group of an invocation.
+    pub(crate) fn warn_if_groups_end<'r>(
+        &self,
+        batch: &[Message],
+        reports: impl Iterator<Item = (&'r ConsumerName, &'r Report)>,
+    ) {
+        let mut warned = HashSet::new();
+        for (consumer, entry) in
+            reports.flat_map(|(name, report)| report.entries().iter().map(move |entry| (name, entry)))
+        {
+            let receive_count = entry.details.receive_count;
+            if entry.outcome != Outcome::Blocked || !self.0.receives_end(receive_count) {
+                continue;
+            }
+            let message = batch.iter().find(|message| *message.id() == entry.message_id);
+            if warned.insert(message.and_then(Message::ordered_group)) {
+                tracing::warn!(consumer = %consumer, message_id = %entry.message_id, receive_count, "message waits behind one of its FIFO group that fails, and one receive is left at most before both are dead-lettered: with CLAIMANT_DEAD_LETTER_QUEUE_URL and .attempts_max(n), n at most maxReceiveCount - 2, the group goes on before that; a smaller batch takes fewer messages along");
+            }
+        }
     }
 }
 

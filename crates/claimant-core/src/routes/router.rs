@@ -126,7 +126,7 @@ impl Router {
             let sequence = Sequence::of(&invocation);
             let report = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
             let report = RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
-            return self.finish(report, schedule, &invocation).await;
+            return self.finish((batch, report), schedule, &invocation).await;
         }
         let events = self.events(batch, schedule);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
@@ -134,14 +134,23 @@ impl Router {
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
         let report = self.report(batch, &events, done);
-        self.finish(report, schedule, &invocation).await
+        self.finish((batch, report), schedule, &invocation).await
     }
 
-    /// Sends messages again that come back later than their queue can hide them, and ends the spans of all.
-    async fn finish(&self, mut report: RouterReport, schedule: Schedule, invocation: &Invocation<'_>) -> RouterReport {
+    /// Sends messages again that come back later than their queue can hide them, warns of groups, and ends the spans of all.
+    async fn finish(
+        &self,
+        (batch, mut report): (&[Message], RouterReport),
+        schedule: Schedule,
+        invocation: &Invocation<'_>,
+    ) -> RouterReport {
         let again = SentAgain::of(report.all().entries(), invocation.queue, self.now(), schedule.return_by).await;
         let reports = report.all.iter_mut().chain(report.consumers.iter_mut().map(|(_, report)| report));
         reports.for_each(|report| again.note(report.entries_mut()));
+        // Any of them: they know the same of the queue.
+        if let Some(engine) = self.engines.first() {
+            engine.warn_if_groups_end(batch, report.consumers());
+        }
         invocation.end_spans(report.all().entries());
         report
     }

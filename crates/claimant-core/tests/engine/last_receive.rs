@@ -1,10 +1,13 @@
 //! The last receive of a message: it is not hidden for a backoff, since its queue dead-letters it at the next one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
+use claimant_testkit::outcomes::World;
+use claimant_testkit::queue::DeadLetterQueue;
 
-use super::TIMEOUT;
+use super::{TIMEOUT, words};
 
 async fn run(payload: String, cx: Context) -> Result<(), HandlerError> {
     match payload.as_str() {
@@ -40,4 +43,16 @@ async fn what_fails_on_its_last_receive_is_shown_at_once() {
         }
     }
     assert_eq!(shown_after("asks", 3, Some(4)).await.1, 3_600);
+}
+
+/// With a dead-letter queue of the function's own, a limit on attempts lets the rest of a FIFO group run before it is dead-lettered
+/// with what fails in front of it.
+#[tokio::test(start_paused = true)]
+async fn a_limit_on_attempts_lets_a_group_go_on_before_its_last_receive() {
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, |c| c.attempts_max(3), DeadLetterQueue::Taken);
+    let batch = ["x:a fail", "x:b ok", "x:c ok"];
+    for number in 0..3 {
+        assert_eq!(words(&world.deliver(&batch, number).await), "retry blocked blocked");
+    }
+    assert_eq!(words(&world.deliver(&batch, 3).await), "rejected completed completed");
 }
