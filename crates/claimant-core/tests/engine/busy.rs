@@ -91,3 +91,13 @@ fn the_wait_is_bounded() {
         assert!(error.contains("wait for busy keys is") && error.contains("1 to 20000 are allowed"), "{error}");
     }
 }
+
+/// They are in two lanes, of which none waits for the other.
+#[tokio::test(start_paused = true)]
+async fn copies_in_two_groups_of_one_batch_do_not_follow_each_other() {
+    let batch = ["x:a ok", "x:a ok", "y:a ok", "y:b ok"];
+    let plain = world(|consumer| consumer);
+    assert_eq!(words(&plain.deliver(&batch, 0).await), "completed duplicate busy blocked");
+    let waiting = world(|consumer| consumer.wait_while_busy(Duration::from_secs(5)));
+    assert_eq!(words(&waiting.deliver(&batch, 0).await), "completed duplicate duplicate completed");
+}
