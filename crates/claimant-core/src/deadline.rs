@@ -49,6 +49,16 @@ impl Schedule {
         self.cancel_at - self.started_at
     }
 
+    /// Returns until when the answer to a claim that is sent now is waited for. Where abandoned work `parks`, that is beyond the time for
+    /// handlers: a claim whose owner does not learn of it would be parked, though nothing of its work has started. The rest is
+    /// for giving it back.
+    pub(crate) fn claims_by(&self, parks: bool) -> Instant {
+        match parks && !until(self.cancel_at).is_zero() {
+            true => self.cancel_at + (self.return_by - self.cancel_at) / 2,
+            false => self.cancel_at,
+        }
+    }
+
     /// Returns how long a claim of an invocation like this one can be honoured.
     pub(crate) fn longest_lease(&self) -> Duration {
         self.lease_end - self.started_at

@@ -19,7 +19,7 @@ use crate::error::Chain;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
 use crate::payload::Payload;
-use crate::protocol::{ClaimRequest, Likely, Refusal};
+use crate::protocol::{Abandoned, ClaimRequest, Likely, Refusal};
 use crate::spans::Step;
 use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
 
@@ -267,7 +267,7 @@ fn give_up(unanswered: Vec<(Pending, StoreError)>) -> Vec<ClaimResult> {
 /// Sends claims; `tries` calls for them gave no answer before.
 async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> CallEnd {
     let start = Instant::now();
-    let (within, guarded) = store_time(cx.schedule.cancel_at);
+    let (within, guarded) = store_time(cx.schedule.claims_by(cx.policy().abandoned == Abandoned::Park));
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
     let call = Call { within: guarded, meter: cx.meter };
     let steps = spans::open_all(cx, pending.iter().map(|pending| (&pending.work.delivery, Step::Claim)));

@@ -171,3 +171,24 @@ async fn dropping_a_batch_cancels_its_handlers() {
     assert_eq!(world.status("a").await, Some(Status::InProgress));
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
 }
+
+/// A store can have applied a claim whose answer is late. It would be parked, though nothing of its work has started.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_answered_after_the_time_for_handlers_is_given_back_where_it_would_be_parked() {
+    let late = |ms| Fault::Late(Duration::from_millis(ms));
+    for (fault, wanted, record) in
+        [(late(120), "completed not_started", Some((Status::Failed, 0))), (Hangs, "completed store_failed", None)]
+    {
+        let world = world(|consumer| consumer.at_most_once().concurrency(1).expected(Duration::from_millis(1)));
+        [late(0), fault].into_iter().for_each(|fault| world.store.fail_next(Claim, fault));
+        // When the first is done, handlers have 110 ms left; a second more is kept for settling.
+        let (usable, margin) = (TIMEOUT / 2 + Duration::from_millis(1_110), Duration::from_millis(MARGIN_DEFAULT_MS));
+        let start = tokio::time::Instant::now();
+        let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(usable + margin), margin);
+        let batch = messages([("long", "a".into()), ("ok", "b".into())]);
+        let report = world.engine.process(&batch, schedule, &NoQueue).await;
+        assert_eq!(words(&report), wanted);
+        assert!(start.elapsed() < usable, "{:?}", start.elapsed());
+        assert_eq!(world.record("b").await.map(|record| (record.status, record.attempts)), record);
+    }
+}
