@@ -43,7 +43,7 @@ pub(crate) const CALL_MAX_MS: u64 = 900_000;
 /// The longest that a message that is taken waits for its turn within a limit: it is taken half a second before.
 pub(crate) const TURN_MAX_MS: u64 = 2_000;
 
-/// How many more due messages are read than are wanted: some wait for others of their group.
+/// How many more due messages are read than are processed at once: some wait for others of their group.
 pub(crate) const WINDOW_SPARE: u32 = 100;
 
 /// The most due messages that are read, if the first ones are all being processed or wait for others.

@@ -213,8 +213,8 @@ impl<'a> WorkerLoop<'a> {
             return Ok(());
         }
         let now = worker.clock.now();
-        // OK because it is at most the concurrency.
-        let window = self.window + rows as u32;
+        // Whichever are wanted, as many rows are read, so that a suspect is found where it was seen. OK because of the concurrency's bounds.
+        let window = self.window + worker.concurrency as u32;
         let wanted = TakeQuery { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
         let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
         let TakeAnswer { taken, ready, more, suspects } = rows::found(&answer, window)?;
@@ -233,7 +233,7 @@ impl<'a> WorkerLoop<'a> {
         self.suspects = suspects || (alone && some_left);
         // Fewer than wanted, though more are due: the first ones are being processed, or wait for others.
         let again = more && !some_left && !alone && self.park_blocked(wanted).await?;
-        if !again {
+        if !(again || self.suspects) {
             self.window = WINDOW_SPARE;
         }
         self.idle = !(some_left || again || alone || suspects);

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use claimant::{HandlerError, TransactionGuard};
 use claimant_inbox::{AfterDeath, EntryStatus, InboxContext, StateChange, Transaction, Worker};
+use sqlx::Executor as _;
 
-use super::world::{LATER, WITHIN, Work, World, act, affect, body, nth, record, run};
+use super::world::{CONSUMER, LATER, WITHIN, Work, World, act, affect, body, nth, record, run};
 
 /// The runs of every group in their order: the number of each message, and whether it began or ended.
 type Runs = Arc<Mutex<BTreeMap<String, Vec<(u64, bool)>>>>;
@@ -86,17 +87,58 @@ async fn groups_keep_their_order_whoever_works_on_them() {
     assert_eq!(world.effects().await, wanted);
 }
 
+/// Adds so many messages like the only one that is there, in its group if it has one.
+async fn add_like(world: &World, count: i32) {
+    let many = "INSERT INTO claimant_inbox (record_id, consumer, group_name, event_type, body, fingerprint, message_id, owner, \
+                next_attempt_at, received_at, updated_at) SELECT convert_to('orders#s' || n, 'UTF8'), consumer, group_name, 'ok', \
+                convert_to('{\"id\":\"s' || n || '\",\"type\":\"ok\"}', 'UTF8'), fingerprint, message_id, owner, next_attempt_at, \
+                received_at, updated_at FROM claimant_inbox, generate_series(1, $1) n";
+    sqlx::query(many).bind(count).execute(&mut world.party().await).await.unwrap();
+}
+
+/// As a worker leaves a message that is killed with it: due after all others.
+async fn cut_off(world: &World, key: &str) {
+    let cut_off = "UPDATE claimant_inbox SET cut_off = true, attempts = 1, fence = 1, next_attempt_at = next_attempt_at + 2000 \
+                   WHERE record_id = $1";
+    let id = format!("{CONSUMER}#{key}").into_bytes();
+    sqlx::query(cut_off).bind(id).execute(&mut world.party().await).await.unwrap();
+}
+
+/// A group whose first message was cut off goes on, also where more messages behind it are due before it than are read at once.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_group_goes_on_after_its_worker_was_killed() {
+    let world = World::start(10).await;
+    world.deliver(vec![nth("g", "ok", 0)]).await;
+    add_like(&world, 104).await;
+    cut_off(&world, "g-0").await;
+    world.clock.advance(LATER);
+    assert_eq!(run(&world.worker().concurrency(10)).await.done, 105);
+}
+
+/// A message that was cut off is tried alone, also where more that other workers hold are due before it than are read at once.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_message_that_was_cut_off_is_found_behind_those_in_flight() {
+    let world = World::start(10).await;
+    world.deliver(vec![record("m0", &body("first", "ok"))]).await;
+    add_like(&world, 300).await;
+    world.deliver(vec![record("m1", &body("free", "ok"))]).await;
+    cut_off(&world, "free").await;
+    world.clock.advance(LATER);
+    let mut other = world.party().await;
+    other.execute(sqlx::raw_sql("BEGIN; SELECT 1 FROM claimant_inbox WHERE NOT cut_off FOR UPDATE")).await.unwrap();
+    assert_eq!(run(&world.worker()).await.done, 1);
+    assert_eq!(world.effects().await, ["free"]);
+}
+
 /// A group that is stuck, with many messages before all others, holds up no other message.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
 async fn a_long_group_that_is_stuck_holds_up_no_other_message() {
     let world = World::start(4).await;
     world.deliver(vec![nth("stuck", "reject", 0)]).await;
-    let many = "INSERT INTO claimant_inbox (record_id, consumer, group_name, event_type, body, fingerprint, message_id, owner, \
-                next_attempt_at, received_at, updated_at) SELECT convert_to('orders#s' || n, 'UTF8'), consumer, group_name, 'ok', \
-                convert_to('{\"id\":\"s' || n || '\",\"type\":\"ok\"}', 'UTF8'), fingerprint, message_id, owner, next_attempt_at, \
-                received_at, updated_at FROM claimant_inbox, generate_series(1, 1500) n";
-    world.sql(many).await;
+    add_like(&world, 1_500).await;
     world.deliver(vec![record("m1", &body("free", "ok"))]).await;
     let summary = world.run().await;
     assert_eq!((summary.dead, summary.done), (1, 1));
