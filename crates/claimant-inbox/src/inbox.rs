@@ -16,7 +16,7 @@ use crate::intake::Intake;
 use crate::limits::STATEMENT_MAX_MS;
 use crate::link::{self, end_of};
 use crate::migrations::MIGRATIONS;
-use crate::operate::{self, Counts, Entry};
+use crate::operate::{self, Counts, Entry, FinishedCounts};
 use crate::pending;
 use crate::rows::{self, Closing};
 use crate::status::StateChange;
@@ -143,13 +143,25 @@ impl Inbox {
         Worker::new(self.pool.clone(), consumer.into())
     }
 
-    /// Counts the messages of a consumer in each state. Reads as many index entries as there are messages.
+    /// Counts the messages of a consumer that are to be processed or dead: how far behind its workers are. Reads the rows of those, however
+    /// many others are finished.
     ///
     /// # Errors
-    /// When the database gave no answer within this time.
+    /// When the database gave no answer within this time. On connections that the inbox opened itself, it ends each statement after 5 s.
     pub async fn counts(&self, consumer: &str, now: Timestamp, within: Duration) -> Result<Counts, StoreError> {
-        let rows = link::rows(&self.pool, end_of(within), "counting messages", operate::counts(consumer, now)).await?;
+        let rows = link::rows_within(&self.pool, within, "counting messages", operate::counts(consumer, now)).await?;
         Counts::read(&rows)
+    }
+
+    /// Counts the messages of a consumer that are done or discarded and were not [cleaned up](Self::delete_finished). Reads the rows of all
+    /// consumers, which takes long where there are millions: for the lag of workers call [`counts`](Self::counts).
+    ///
+    /// # Errors
+    /// As for [`counts`](Self::counts).
+    pub async fn counts_finished(&self, consumer: &str, within: Duration) -> Result<FinishedCounts, StoreError> {
+        let statement = operate::counts_finished(consumer);
+        let rows = link::rows_within(&self.pool, within, "counting finished messages", statement).await?;
+        FinishedCounts::read(&rows)
     }
 
     /// Returns at most this many dead messages of a consumer, oldest first, after the one with the number `after`; start with 0.
@@ -164,7 +176,7 @@ impl Inbox {
         within: Duration,
     ) -> Result<Vec<Entry>, StoreError> {
         let statement = operate::dead(consumer, after, most);
-        let rows = link::rows(&self.pool, end_of(within), "listing dead messages", statement).await?;
+        let rows = link::rows_within(&self.pool, within, "listing dead messages", statement).await?;
         rows.iter().map(Entry::read).collect()
     }
 
@@ -173,7 +185,7 @@ impl Inbox {
     /// # Errors
     /// When the database gave no answer within this time.
     pub async fn get(&self, id: i64, within: Duration) -> Result<Option<Entry>, StoreError> {
-        let rows = link::rows(&self.pool, end_of(within), "reading a message", operate::get(id)).await?;
+        let rows = link::rows_within(&self.pool, within, "reading a message", operate::get(id)).await?;
         rows.first().map(Entry::read).transpose()
     }
 
@@ -204,11 +216,14 @@ impl Inbox {
     /// fewer than `portion` when there are no more. A message that is delivered again after that is processed again, so
     /// keep them for longer than a queue and its dead-letter queue keep messages: 15 days and more.
     ///
+    /// A portion is one statement, which is done as a whole or not at all, and which PostgreSQL ends after 5 s on connections that the inbox
+    /// opened itself: where messages are large, give a smaller portion.
+    ///
     /// # Errors
-    /// When the database gave no answer within this time.
+    /// When the database gave no answer within this time: nothing may be deleted then, so try a smaller portion.
     pub async fn delete_finished(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
         let statement = operate::delete_finished(before, portion);
-        rows::written(&link::rows(&self.pool, end_of(within), "deleting finished messages", statement).await?)
+        rows::written(&link::rows_within(&self.pool, within, "deleting finished messages", statement).await?)
     }
 }
 

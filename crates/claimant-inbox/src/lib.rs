@@ -123,7 +123,7 @@ mod worker;
 pub use claimant_sql::Settings;
 pub use context::InboxContext;
 pub use inbox::Inbox;
-pub use operate::{Counts, Entry, EntryTimes};
+pub use operate::{Counts, Entry, EntryTimes, FinishedCounts};
 pub use status::{EntryStatus, StateChange};
 pub use summary::{Limits, Summary};
 pub use transaction::Transaction;

@@ -10,11 +10,18 @@ use crate::link::Statement;
 use crate::status::EntryStatus;
 use crate::values::{column, corrupt, count, number, optional_text, text, time, timestamp};
 
-const COUNTS: &str = "SELECT count(*) FILTER (WHERE status = 'PENDING') AS pending, \
-    count(*) FILTER (WHERE status = 'PENDING' AND next_attempt_at <= $2) AS due, \
-    count(*) FILTER (WHERE status = 'DONE') AS done, count(*) FILTER (WHERE status = 'DEAD') AS dead, \
-    count(*) FILTER (WHERE status = 'DISCARDED') AS discarded, \
-    min(received_at) FILTER (WHERE status = 'PENDING') AS oldest FROM claimant_inbox WHERE consumer = $1";
+/// Each part has the condition of an index that holds no finished rows: those that wait are not among the due ones.
+const COUNTS: &str = "WITH pending AS (SELECT next_attempt_at, received_at FROM claimant_inbox \
+    WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting \
+    UNION ALL SELECT next_attempt_at, received_at FROM claimant_inbox \
+    WHERE consumer = $1 AND status = 'PENDING' AND waiting AND open AND group_name IS NOT NULL), \
+    dead AS (SELECT count(*) AS dead FROM claimant_inbox WHERE consumer = $1 AND status = 'DEAD') \
+    SELECT count(*) AS pending, count(*) FILTER (WHERE next_attempt_at <= $2) AS due, min(received_at) AS oldest, \
+    (SELECT dead FROM dead) AS dead FROM pending";
+
+const COUNTS_FINISHED: &str = "SELECT count(*) FILTER (WHERE status = 'DONE') AS done, \
+    count(*) FILTER (WHERE status = 'DISCARDED') AS discarded \
+    FROM claimant_inbox WHERE consumer = $1 AND status IN ('DONE', 'DISCARDED')";
 
 macro_rules! entry {
     () => {
@@ -35,20 +42,16 @@ const DELETE_FINISHED: &str = "WITH gone AS (DELETE FROM claimant_inbox WHERE id
     WHERE status IN ('DONE', 'DISCARDED') AND finished_at < $1 ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED) \
     RETURNING 1) SELECT count(*) AS rows FROM gone";
 
-/// How many messages of a consumer there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many messages of a consumer are to be processed, or wait for a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counts {
     /// To be processed, now, later, or after others of their group; includes those in flight.
     pub pending: u64,
     /// Of these, those that are due.
     pub due: u64,
-    /// Processed.
-    pub done: u64,
     /// Waiting for an operator's decision.
     pub dead: u64,
-    /// Discarded by an operator.
-    pub discarded: u64,
     /// When the oldest pending one was stored: how far behind the workers are.
     pub oldest: Option<Timestamp>,
 }
@@ -61,11 +64,27 @@ impl Counts {
         Ok(Self {
             pending: number(row, "pending")?,
             due: number(row, "due")?,
-            done: number(row, "done")?,
             dead: number(row, "dead")?,
-            discarded: number(row, "discarded")?,
             oldest: oldest.is_some().then(|| timestamp(row, "oldest")).transpose()?,
         })
+    }
+}
+
+/// How many messages of a consumer are finished, and not cleaned up yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct FinishedCounts {
+    /// Processed.
+    pub done: u64,
+    /// Discarded by an operator.
+    pub discarded: u64,
+}
+
+impl FinishedCounts {
+    pub(crate) fn read(rows: &[PgRow]) -> Result<Self, StoreError> {
+        // OK because an aggregate without groups has one row.
+        let row = rows.first().ok_or_else(|| corrupt("done"))?;
+        Ok(Self { done: number(row, "done")?, discarded: number(row, "discarded")? })
     }
 }
 
@@ -141,6 +160,10 @@ impl fmt::Debug for Entry {
 
 pub(crate) fn counts(consumer: &str, now: Timestamp) -> Statement<'_> {
     query(COUNTS).bind(consumer).bind(time(now))
+}
+
+pub(crate) fn counts_finished(consumer: &str) -> Statement<'_> {
+    query(COUNTS_FINISHED).bind(consumer)
 }
 
 pub(crate) fn dead(consumer: &str, after: i64, most: u32) -> Statement<'_> {

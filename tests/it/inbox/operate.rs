@@ -5,9 +5,9 @@ use std::time::Duration;
 use claimant::Clock;
 use claimant::store::StoreErrorKind;
 use claimant_core::error::Chain;
-use claimant_inbox::{AfterDeath, EntryStatus, Inbox, Limits, StateChange, Summary};
+use claimant_inbox::{AfterDeath, Counts, EntryStatus, FinishedCounts, Inbox, Limits, StateChange, Summary};
 
-use super::world::{CONSUMER, LATER, WITHIN, World, run};
+use super::world::{CONSUMER, LATER, WITHIN, World, nth, run};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
@@ -18,7 +18,7 @@ async fn people_see_and_decide() {
     assert_eq!(world.inbox.counts(CONSUMER, before, WITHIN).await.unwrap().due, 3);
     world.run().await;
     let counts = world.inbox.counts(CONSUMER, before, WITHIN).await.unwrap();
-    assert_eq!((counts.pending, counts.due, counts.done, counts.dead), (1, 0, 1, 1));
+    assert_eq!((counts.pending, counts.due, counts.dead), (1, 0, 1));
     assert_eq!(counts.oldest, Some(before));
     let dead = world.inbox.dead(CONSUMER, 0, 10, WITHIN).await.unwrap();
     assert_eq!((dead.len(), dead[0].event_type.as_str(), dead[0].error.as_deref()), (1, "reject", Some("no use")));
@@ -30,6 +30,8 @@ async fn people_see_and_decide() {
     assert_eq!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap(), StateChange::Applied);
     assert_eq!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap(), StateChange::WrongState);
     assert_eq!(world.entry("reject").await.status, EntryStatus::Discarded);
+    let finished = world.inbox.counts_finished(CONSUMER, WITHIN).await.unwrap();
+    assert_eq!((finished.done, finished.discarded), (1, 1));
     assert_eq!(world.inbox.get(-1, WITHIN).await.unwrap(), None);
 }
 
@@ -51,7 +53,77 @@ async fn finished_messages_are_deleted_in_portions() {
     }
     assert_eq!(portions, [3, 3, 1, 0]);
     let counts = world.inbox.counts(CONSUMER, later, WITHIN).await.unwrap();
-    assert_eq!((counts.pending, counts.dead, counts.done), (1, 1, 0));
+    assert_eq!((counts.pending, counts.dead), (1, 1));
+    assert_eq!(world.inbox.counts_finished(CONSUMER, WITHIN).await.unwrap(), FinishedCounts::default());
+}
+
+/// Waits until this holds.
+async fn until(holds: impl AsyncFn() -> bool) {
+    let held = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, held).await.unwrap();
+}
+
+/// The time that an operator gives is the statement's own.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn deleting_may_take_as_long_as_it_is_given() {
+    let world = World::start(4).await;
+    world.put(&["ok"]).await;
+    world.run().await;
+    world.sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN OLD; END $$; \
+               CREATE TRIGGER slow BEFORE DELETE ON claimant_inbox FOR EACH ROW EXECUTE FUNCTION slow()").await;
+    let later = world.clock.now().plus(LATER);
+    assert_eq!(world.inbox.delete_finished(later, 10, WITHIN).await.unwrap(), 1);
+}
+
+/// The lag is there however many messages are finished.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn counting_does_not_read_what_is_finished() {
+    let world = World::start(4).await;
+    world.put(&["ok"]).await;
+    world.run().await;
+    world.sql(
+        "INSERT INTO claimant_inbox (record_id, consumer, event_type, body, fingerprint, message_id, owner, next_attempt_at, \
+         received_at, updated_at, status, open, finished_at) SELECT convert_to('orders#' || n, 'UTF8'), consumer, event_type, \
+         body, fingerprint, message_id, owner, next_attempt_at, received_at, updated_at, status, open, finished_at \
+         FROM claimant_inbox, generate_series(1, 20000) n",
+    )
+    .await;
+    world.deliver(vec![nth("g", "reject", 1), nth("g", "ok", 2), nth("h", "ok", 1), nth("h", "ok", 2)]).await;
+    world.sql("UPDATE claimant_inbox SET waiting = true WHERE record_id = 'orders#h-2'").await;
+    world.sql("ANALYZE claimant_inbox").await;
+    world.inbox.pool().close().await;
+    let before = reads(&world).await;
+    let inbox = Inbox::connect(&world.server.url(), 1).await.unwrap();
+    let now = world.clock.now();
+    let counts = inbox.counts(CONSUMER, now, WITHIN).await.unwrap();
+    assert_eq!((counts.pending, counts.due, counts.dead, counts.oldest), (4, 4, 0, Some(now)));
+    assert_eq!(inbox.counts("others", now, WITHIN).await.unwrap(), Counts::default());
+    inbox.pool().close().await;
+    assert_eq!(reads(&world).await.0, before.0, "the table was read through");
+    let inbox = Inbox::connect(&world.server.url(), 1).await.unwrap();
+    assert_eq!(inbox.counts_finished(CONSUMER, WITHIN).await.unwrap().done, 20_001);
+}
+
+/// How often the table was read through, and how many of its rows were fetched by indexes, once all other connections are gone: what
+/// they read is counted by then.
+async fn reads(world: &World) -> (u64, u64) {
+    let mut own = world.party().await;
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
+                  AND backend_type = 'client backend'";
+    while sqlx::query_scalar::<_, i64>(others).fetch_one(&mut own).await.unwrap() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let read = "SELECT pg_stat_clear_snapshot()::text || coalesce(seq_scan, 0) || ' ' || coalesce(idx_tup_fetch, 0) \
+                FROM pg_stat_user_tables WHERE relname = 'claimant_inbox'";
+    let text: String = sqlx::query_scalar(read).fetch_one(&mut own).await.unwrap();
+    let figures: Vec<u64> = text.split(' ').map(|figure| figure.parse().unwrap()).collect();
+    (figures[0], figures[1])
 }
 
 /// A worker that runs on takes what comes, and ends what it has begun before it stops.
@@ -63,12 +135,7 @@ async fn a_worker_runs_until_it_is_told_to_stop() {
     let worker = world.worker();
     let running = tokio::spawn(async move { worker.run_until(async { drop(stopped.await) }).await.unwrap() });
     world.put(&["ok", "slow"]).await;
-    let begun = async {
-        while world.entry("ok").await.status != EntryStatus::Done || world.entry("slow").await.attempts == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(WITHIN, begun).await.unwrap();
+    until(async || world.entry("ok").await.status == EntryStatus::Done && world.entry("slow").await.attempts > 0).await;
     stop.send(()).unwrap();
     let summary = tokio::time::timeout(WITHIN, running).await.unwrap().unwrap();
     assert_eq!(summary, Summary { done: 2, ..Summary::default() });
@@ -146,27 +213,14 @@ async fn taking_does_not_read_the_table() {
     )
     .await;
     world.sql("ANALYZE claimant_inbox").await;
-    let read = "SELECT pg_stat_clear_snapshot()::text || coalesce(seq_scan, 0) || ' ' || coalesce(idx_tup_fetch, 0) \
-                FROM pg_stat_user_tables WHERE relname = 'claimant_inbox'";
-    let figures = async || {
-        let text: String = sqlx::query_scalar(read).fetch_one(&mut world.party().await).await.unwrap();
-        let figures: Vec<u64> = text.split(' ').map(|figure| figure.parse().unwrap()).collect();
-        (figures[0], figures[1])
-    };
-    let before = figures().await;
+    world.inbox.pool().close().await;
+    let before = reads(&world).await;
     let inbox = Inbox::connect(&world.server.url(), 4).await.unwrap();
     let worker = inbox.worker(CONSUMER).on("ok", super::world::act).clock(std::sync::Arc::new(world.clock.clone()));
     let summary = worker.run_once(Limits::within(Duration::from_secs(60)).messages(40)).await.unwrap();
     assert_eq!(summary.done, 40);
-    // A connection's figures are there when it is gone.
     inbox.pool().close().await;
-    let fetched = async {
-        while figures().await.1 == before.1 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(WITHIN, fetched).await.unwrap();
-    let after = figures().await;
+    let after = reads(&world).await;
     assert_eq!(after.0, before.0, "the table was read through");
     println!("{} rows were fetched for 40", after.1 - before.1);
     assert!(after.1 - before.1 < 20_000, "{} rows were fetched for 40", after.1 - before.1);
