@@ -29,6 +29,11 @@ pub(crate) fn is_transient(error: &StoreError) -> bool {
     error.kind().is_transient()
 }
 
+/// Returns whether a worker goes on after it: also after one of no known meaning, as a settlement is tried again after it.
+pub(crate) fn may_pass(error: &StoreError) -> bool {
+    is_transient(error) || error.kind() == Other
+}
+
 /// Returns the failure of an attempt whose transaction did not commit, as if its handler had returned it.
 pub(crate) fn uncommitted(error: &StoreError) -> Failure {
     Failure::retry(format!("the handler returned, and its transaction did not commit: {error}"))

@@ -67,6 +67,8 @@ macro_rules! group_lock {
 
 /// Counts the attempt, and makes the row due again after the backoff, in case its end is never written. Another worker
 /// that reads the same row finds it locked, or not due.
+///
+/// It names the columns that it returns: each connection keeps the statement, and the server refuses that once `*` means others.
 const TAKE: &str = concat!(
     "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FROM claimant_inbox \
     WHERE consumer = $1 AND status = 'PENDING' AND NOT waiting AND next_attempt_at <= $2 \
@@ -81,8 +83,10 @@ const TAKE: &str = concat!(
     AND i.status = 'PENDING' AND i.next_attempt_at <= $2 LIMIT 1 FOR UPDATE SKIP LOCKED), \
     taken AS (UPDATE claimant_inbox i SET attempts = i.attempts + 1, fence = i.fence + 1, cut_off = true, updated_at = $2, \
     next_attempt_at = $2 + least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint \
-    FROM locked WHERE i.id = locked.id RETURNING i.*) \
-    SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.*, ",
+    FROM locked WHERE i.id = locked.id RETURNING i.id, i.fence, i.attempts, i.consumer, i.record_id, i.message_id, \
+    i.group_name, i.event_type, i.body, i.trace, i.received_at) \
+    SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, \
+    NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.*, ",
     group_lock!("t"),
     " AS group_lock FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id"
 );

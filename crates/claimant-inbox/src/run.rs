@@ -78,7 +78,8 @@ impl Worker {
     /// reached.
     ///
     /// # Errors
-    /// When the settings are not usable, or the database refuses in a way that no retry fixes.
+    /// When the settings are not usable, or the database refuses in a way that no retry fixes: for want of a permission, of the table or of
+    /// a column, or because a row is not of its form. After any other error it polls again.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
         let (worker, shared) = (self.checked()?, Arc::clone(&self.shared));
         WorkerLoop::new(worker, &shared, u64::MAX, None).work(shutdown).await
@@ -114,7 +115,7 @@ impl<'a> WorkerLoop<'a> {
             }
             if open && self.may_take() {
                 if let Err(error) = self.take_due().await {
-                    open = !self.once() && error::is_transient(&error);
+                    open = !self.once() && error::may_pass(&error);
                     tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
                     broken = (!open).then_some(error);
                     self.next_take = Instant::now() + self.worker.poll;

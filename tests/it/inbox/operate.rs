@@ -126,6 +126,33 @@ async fn reads(world: &World) -> (u64, u64) {
     (figures[0], figures[1])
 }
 
+/// A later version's migration adds columns beside workers of this one, and an error of no known meaning may pass.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_worker_runs_on_whatever_its_database_goes_through() {
+    let world = World::start(6).await;
+    let worker = world.worker();
+    let running = tokio::spawn(async move { worker.run_until(std::future::pending()).await });
+    let done = async |key: &str| {
+        until(async || running.is_finished() || world.entry(key).await.status == EntryStatus::Done).await;
+        assert_eq!(world.state(key).await.0, "DONE");
+    };
+    world.put(&["ok"]).await;
+    done("ok").await;
+    world.sql("ALTER TABLE claimant_inbox ADD COLUMN later bytea").await;
+    world.put(&["slow"]).await;
+    done("slow").await;
+    world.sql("CREATE SEQUENCE bugs; CREATE FUNCTION bug() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('bugs'); \
+               RAISE 'a bug' USING ERRCODE = 'XX000'; END $$; \
+               CREATE TRIGGER bug BEFORE UPDATE ON claimant_inbox FOR EACH ROW EXECUTE FUNCTION bug()").await;
+    world.deliver(vec![super::world::record("m", &super::world::body("third", "ok"))]).await;
+    let met = "SELECT is_called FROM bugs";
+    until(async || sqlx::query_scalar(met).fetch_one(&mut world.party().await).await.unwrap()).await;
+    world.sql("DROP TRIGGER bug ON claimant_inbox").await;
+    done("third").await;
+    running.abort();
+}
+
 /// A worker that runs on takes what comes, and ends what it has begun before it stops.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
