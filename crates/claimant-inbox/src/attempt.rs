@@ -42,7 +42,8 @@ pub(crate) enum AttemptOutcome {
     Dead,
     /// Another worker had the row, an earlier one of its group was open again, or no transaction could begin; no handler ran.
     NotStarted,
-    /// The server gave no answer. The row is in the state of the last committed write: done, or due again after its backoff.
+    /// The server gave no answer. The row is in the state of the last committed write: done, or due again after the longest
+    /// that an attempt takes, or its backoff if that is longer.
     Unknown,
 }
 
@@ -261,7 +262,8 @@ impl Worker {
     }
 }
 
-/// Logs that the end of an attempt could not be written: the row is then due again after the backoff of its attempt.
+/// Logs that the end of an attempt could not be written: the row is then due again after the longest that an attempt takes, or
+/// its backoff if that is longer.
 fn outcome_not_written(error: &StoreError) -> AttemptOutcome {
     tracing::warn!(%error, "how the attempt ended could not be recorded");
     AttemptOutcome::Unknown

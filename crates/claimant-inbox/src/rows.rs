@@ -7,6 +7,8 @@
 //! `waiting` only makes taking rows cheaper: it is set on a row while its predecessor is open and not locked by a worker, and cleared by the
 //! transaction that closes the predecessor. So no row is forgotten, whenever a worker dies.
 
+use std::time::Duration;
+
 use claimant_core::limits::{BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS};
 use claimant_core::{MessageId, StoreError, Timestamp};
 use sqlx::postgres::PgRow;
@@ -49,6 +51,8 @@ pub(crate) struct TakeAnswer {
 pub(crate) struct TakeQuery<'a> {
     pub(crate) consumer: &'a str,
     pub(crate) now: Timestamp,
+    /// For how long a row that is taken is not due.
+    pub(crate) attempt_max: Duration,
     /// How many due rows are read.
     pub(crate) window: u32,
     /// How many are taken at most: none to look only.
@@ -65,8 +69,8 @@ macro_rules! group_lock {
     };
 }
 
-/// Counts the attempt, and makes the row due again after the backoff, in case its end is never written. Another worker
-/// that reads the same row finds it locked, or not due.
+/// Counts the attempt, and makes the row due again after the backoff, in case its end is never written; but not while the attempt can last, or
+/// another worker took it between its rollback and the record of its failure. Another worker that reads the same row finds it locked, or not due.
 ///
 /// It names the columns that it returns: each connection keeps the statement, and the server refuses that once `*` means others.
 const TAKE: &str = concat!(
@@ -82,7 +86,7 @@ const TAKE: &str = concat!(
     suspect AS MATERIALIZED (SELECT i.id FROM claimant_inbox i WHERE i.id IN (SELECT id FROM heads WHERE cut_off) \
     AND i.status = 'PENDING' AND i.next_attempt_at <= $2 LIMIT 1 FOR UPDATE SKIP LOCKED), \
     taken AS (UPDATE claimant_inbox i SET attempts = i.attempts + 1, fence = i.fence + 1, cut_off = true, updated_at = $2, \
-    next_attempt_at = $2 + least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint \
+    next_attempt_at = $2 + greatest($9::bigint, least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint) \
     FROM locked WHERE i.id = locked.id RETURNING i.id, i.fence, i.attempts, i.consumer, i.record_id, i.message_id, \
     i.group_name, i.event_type, i.body, i.trace, i.received_at) \
     SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, \
@@ -149,6 +153,8 @@ pub(crate) fn take<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {
         .bind(BACKOFF_MAX_MS as f64)
         .bind(BACKOFF_BASE_MS as f64)
         .bind(BACKOFF_FACTOR as f64)
+        // OK because the timeout is bounded.
+        .bind(wanted.attempt_max.as_millis() as i64)
 }
 
 pub(crate) fn park<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {

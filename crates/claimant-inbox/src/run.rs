@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::attempt::{Attempt, AttemptOutcome};
 use crate::downstream::Way;
 use crate::error;
-use crate::limits::{AROUND_ATTEMPT_MAX_MS, GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
+use crate::limits::{GATHER_MS, WINDOW_MAX, WINDOW_SPARE};
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, TakeAnswer, TakeQuery};
 use crate::summary::{Limits, Summary};
@@ -58,8 +58,7 @@ impl Worker {
     pub async fn run_once(&self, limits: Limits) -> Result<Summary, Error> {
         let worker = self.checked()?;
         let shared = Arc::clone(&worker.shared);
-        let around = Duration::from_millis(AROUND_ATTEMPT_MAX_MS) + shared.downstream.turn_max();
-        let needed = worker.timeout + around;
+        let needed = worker.attempt_max();
         if limits.within <= needed {
             return Err(Error::invalid(format!(
                 "the inbox is to be processed within {} ms, and one attempt can take {} ms with its beginning and its end: give \
@@ -216,7 +215,8 @@ impl<'a> WorkerLoop<'a> {
         let now = worker.clock.now();
         // Whichever are wanted, as many rows are read, so that a suspect is found where it was seen. OK because of the concurrency's bounds.
         let window = self.window + worker.concurrency as u32;
-        let wanted = TakeQuery { consumer: &worker.consumer, now, window, rows, suspects: self.suspects };
+        let (consumer, attempt_max) = (&worker.consumer, worker.attempt_max());
+        let wanted = TakeQuery { consumer, now, attempt_max, window, rows, suspects: self.suspects };
         let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
         let TakeAnswer { taken, ready, more, suspects } = rows::found(&answer, window)?;
         let found = taken.len();

@@ -120,7 +120,8 @@ impl Worker {
     }
 
     /// Sets how long a handler may take before it is cancelled and the message tried again: 1 ms to [`LEASE_MAX_MS`]
-    /// (default 30 s).
+    /// (default 30 s). A message whose worker is killed is due again that time and 14 s after it was taken (16 s with a
+    /// [limit](Self::limit)), or after its backoff if that is longer.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -181,6 +182,11 @@ impl Worker {
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
+    }
+
+    /// Returns the longest that an attempt takes, from when its message is being taken until its end is written.
+    pub(crate) fn attempt_max(&self) -> Duration {
+        self.timeout + Duration::from_millis(limits::AROUND_ATTEMPT_MAX_MS) + self.shared.downstream.turn_max()
     }
 
     /// Returns the worker, or an error with every fault of its settings.

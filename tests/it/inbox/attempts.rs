@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use claimant::{HandlerError, TransactionGuard};
+use claimant::{Clock as _, HandlerError, TransactionGuard};
 use claimant_inbox::{InboxContext, Summary, Transaction};
 use serde::Deserialize;
 
-use super::world::{ATTEMPTS, LATER, World, body, record, run};
+use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, World, body, record, run};
 
 /// What a message asks for, what is then said of it, after one attempt and in the end.
 struct Case {
@@ -101,6 +101,26 @@ async fn what_failed_waits() {
     let due = world.entry("fail").await.times.next_attempt_at;
     let wait = due.since(world.entry("fail").await.times.received_at);
     assert!((Duration::from_secs(7)..=Duration::from_secs(12)).contains(&wait), "{wait:?}");
+}
+
+/// A message is not due while its attempt can last, or another worker could take it before its failure is written. One whose worker is killed
+/// is due soon after.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_message_in_flight_is_not_due() {
+    let world = World::start(4).await;
+    world.put(&["hang"]).await;
+    let worker = world.worker().timeout(Duration::from_secs(20));
+    let running = tokio::spawn(async move { run(&worker).await });
+    while world.entry("hang").await.attempts == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let due = async || world.inbox.counts(CONSUMER, world.clock.now(), WITHIN).await.unwrap().due;
+    for (later, wanted) in [(20_000, 0), (14_000, 0), (100, 1)] {
+        world.clock.advance(Duration::from_millis(later));
+        assert_eq!(due().await, wanted, "{later} ms later");
+    }
+    running.abort();
 }
 
 #[derive(Deserialize)]
