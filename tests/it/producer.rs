@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
-use claimant::producer::{Outgoing, Producer, SendError, SendErrorKind, Sent};
+use claimant::producer::{Outgoing, Producer, SendError, Sent};
 use claimant::{AttributeValue, Context, Key, Message};
 use claimant_local::sqs::{QueueSettings, Sqs};
 use claimant_tests::wire::{Loss, Wire};
@@ -321,9 +321,10 @@ async fn large_messages_are_as_many_requests_as_they_need() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_is_not_there_is_named_for_what_it_is() {
     let world = World::start().await;
-    let error = world.producer("missing").send(outgoing("a")).await.unwrap_err();
-    assert_eq!(error.kind(), SendErrorKind::Refused);
-    assert!(error.to_string().contains("there is no queue with this URL"), "{error}");
-    let results = world.producer("missing.fifo").send_all(["a", "b"].map(outgoing)).await;
-    assert_eq!(words(&results), "Refused Refused");
+    for queue in ["missing", "missing.fifo"] {
+        let results = world.producer(queue).send_all((0..20).map(|n| outgoing(&format!("k{n}")))).await;
+        assert_eq!((words(&results), world.wire.take_requests().len()), (["Refused"; 20].join(" "), 2));
+        let says = |error: &SendError| error.to_string().contains("there is no queue with this URL");
+        assert!(results.iter().all(|result| result.as_ref().is_err_and(says)));
+    }
 }

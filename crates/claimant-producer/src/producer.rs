@@ -281,14 +281,16 @@ fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
     if service.raw().status().is_server_error() {
         return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
     }
-    let hint = if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
-        ": there is no queue with this URL in the client's Region"
+    let refused = |hint| SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}"));
+    // Of these two it is known that they hold for each message: none is tried alone.
+    if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
+        TryResult::Refused(refused(": there is no queue with this URL in the client's Region"))
     } else if code.contains("AccessDenied") {
-        ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own"
+        let hint = ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own";
+        TryResult::Refused(refused(hint))
     } else {
-        ""
-    };
-    TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}")))
+        TryResult::RequestRefused(refused(""))
+    }
 }
 
 fn unknown(why: &str) -> SendError {
