@@ -17,6 +17,9 @@ const FIFO: &str = "reminders.fifo";
 const DEAD: &str = "dead";
 const ROLE: &str = "arn:aws:iam::000000000000:role/reminders";
 
+/// One of another partition.
+const GOV_ROLE: &str = "arn:aws-us-gov:iam::000000000000:role/reminders";
+
 /// In the year 2100.
 const AT: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 
@@ -223,6 +226,16 @@ async fn what_cannot_be_scheduled_is_refused_without_a_request() {
     assert!(error.contains("a queue's URL is needed") && error.contains("a role's ARN is needed"), "{error}");
 }
 
+/// The target of a schedule is in its role's partition, or the service refuses it.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_scheduled_in_other_partitions() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let scheduler = Scheduler::new(world.client.clone(), world.sqs.queue_url(STANDARD), GOV_ROLE);
+    let message = Outgoing::new(Key::new("k").unwrap(), "k");
+    assert_eq!(scheduler.schedule(message, AT).await.unwrap(), Scheduled::Created);
+    assert_eq!(world.at(AT, STANDARD), ["k"]);
+}
+
 /// Nothing is called but the endpoint, which sends what is due by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_endpoint_sends_by_the_clock() {
@@ -248,6 +261,7 @@ async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
         ("a b", "at(2100-01-01T00:00:00)", SEND, "OFF", ROLE, "{}", "a name has"),
         ("n", "rate(5 minutes)", SEND, "OFF", ROLE, "{}", "at(yyyy"),
         ("n", "at(2100-01-01T00:00:00)", "arn:aws:sqs:us-east-1:000000000000:q", "OFF", ROLE, "{}", "the target"),
+        ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", GOV_ROLE, "{}", "the targets arn:aws-us-gov:"),
         ("n", "at(2100-01-01T00:00:00)", SEND, "FLEXIBLE", ROLE, "{}", "FlexibleTimeWindow"),
         ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", "role", "{}", "RoleArn"),
         ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", ROLE, "{", "Input"),

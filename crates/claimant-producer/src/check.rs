@@ -37,7 +37,7 @@ pub(crate) fn message(message: &Outgoing, fifo: bool) -> Result<(), SendError> {
         ));
     }
     if let Some(delay) = message.delay {
-        check_delay(delay, fifo)?;
+        self::delay(delay, fifo)?;
     }
     message.trace.as_deref().map_or(Ok(()), trace)
 }
@@ -113,7 +113,8 @@ fn value_fault(value: &AttributeValue) -> Option<&'static str> {
     number.is_some_and(|text| !is_number(text)).then_some("is to be a number and is none")
 }
 
-fn check_delay(delay: Duration, fifo: bool) -> Result<(), SendError> {
+/// Checks the delay of a message for a queue, or for a FIFO queue.
+pub(crate) fn delay(delay: Duration, fifo: bool) -> Result<(), SendError> {
     if fifo && !delay.is_zero() {
         return refused(
             "a FIFO queue delays no single message: set the queue's own DelaySeconds, or send it by a schedule (feature \

@@ -9,8 +9,9 @@ use crate::check;
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::Outgoing;
 
-/// The action of SQS that a schedule calls. Unlike a queue as its target, it takes attributes and deduplication ids.
-pub(crate) const TARGET_ARN: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
+/// The action of SQS that a schedule calls, after `arn:` and its partition. Unlike a queue as its target, it takes attributes and
+/// deduplication ids.
+const TARGET: &str = "scheduler:::aws-sdk:sqs:sendMessage";
 
 /// The largest input of a schedule: the message with its attributes, as JSON.
 const INPUT_MAX_BYTES: usize = 262_144;
@@ -41,10 +42,9 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Returns the schedule that sends this message to this queue at this time.
-    pub(crate) fn new(message: &Outgoing, queue_url: &str, at: Timestamp) -> Result<Self, SendError> {
+    /// Returns the schedule that sends this message to this queue at this time, in the name of this role.
+    pub(crate) fn new(message: &Outgoing, queue_url: &str, role_arn: &str, at: Timestamp) -> Result<Self, SendError> {
         let fifo = queue_url.ends_with(".fifo");
-        check::message(message, fifo)?;
         let input = input(message, queue_url, fifo)?;
         if input.len() > INPUT_MAX_BYTES {
             return Err(refused(format!(
@@ -53,7 +53,15 @@ impl Schedule {
                 input.len()
             )));
         }
-        Ok(Self { expression: expression(at)?, target: TARGET_ARN.to_owned(), input, enabled: true })
+        if message.delay.is_some_and(|delay| check::delay(delay, fifo).is_err()) {
+            return Err(refused(
+                "SQS delays a message by 900 s at most, and none of a FIFO queue: give the schedule the later time, and the message \
+                 no delay",
+            ));
+        }
+        check::message(message, fifo)?;
+        let partition = role_arn.split(':').nth(1).unwrap_or("aws");
+        Ok(Self { expression: expression(at)?, target: format!("arn:{partition}:{TARGET}"), input, enabled: true })
     }
 
     /// Returns what is different about this schedule, which is there, from the one that is asked for; `None` if it does the same. Where
@@ -157,6 +165,7 @@ mod tests {
 
     const STANDARD: &str = "https://sqs.eu-west-1.amazonaws.com/1/orders";
     const FIFO: &str = "https://sqs.eu-west-1.amazonaws.com/1/orders.fifo";
+    const ROLE: &str = "arn:aws-us-gov:iam::1:role/send";
     const ROOT: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
 
     fn outgoing(key: &str) -> Outgoing {
@@ -164,12 +173,13 @@ mod tests {
     }
 
     fn schedule(message: &Outgoing, queue_url: &str) -> Result<Schedule, SendError> {
-        Schedule::new(message, queue_url, Timestamp::from_millis(1_801_209_599_001))
+        Schedule::new(message, queue_url, ROLE, Timestamp::from_millis(1_801_209_599_001))
     }
 
     fn parameters(message: &Outgoing, queue_url: &str) -> Value {
         let schedule = schedule(message, queue_url).unwrap();
         assert!(!schedule.input.contains('<') && schedule.expression == "at(2027-01-29T08:00:00)");
+        assert_eq!(schedule.target, "arn:aws-us-gov:scheduler:::aws-sdk:sqs:sendMessage");
         serde_json::from_str(&schedule.input).unwrap()
     }
 
@@ -198,16 +208,22 @@ mod tests {
     #[test]
     fn what_cannot_be_scheduled_is_refused() {
         let secret = || Outgoing::new(Key::new("secret").unwrap(), "secret");
-        for (message, wanted) in [
-            (Outgoing::new(Key::new("k").unwrap(), ""), "empty"),
-            (secret().attribute("b", AttributeValue::bytes([1])), "binary attribute"),
-            (Outgoing::new(Key::new("k").unwrap(), "<".repeat(INPUT_MAX_BYTES / 6)), "as the JSON of a schedule"),
+        let large = |bytes| Outgoing::new(Key::new("k").unwrap(), "<".repeat(bytes));
+        let later = |delay_s| secret().delay(Duration::from_secs(delay_s));
+        for (message, queue_url, wanted) in [
+            (large(0), STANDARD, "empty"),
+            (secret().attribute("b", AttributeValue::bytes([1])), STANDARD, "binary attribute"),
+            (large(INPUT_MAX_BYTES / 6), STANDARD, "as the JSON of a schedule"),
+            (large(2 << 20), STANDARD, "as the JSON of a schedule"),
+            (later(60), FIFO, "give the schedule the later time"),
+            (later(901), STANDARD, "give the schedule the later time"),
         ] {
-            let said = schedule(&message, STANDARD).map(|_| ()).unwrap_err().to_string();
+            let said = schedule(&message, queue_url).map(|_| ()).unwrap_err().to_string();
             assert!(said.contains(wanted) && !said.contains("secret"), "{said}");
         }
-        let at =
-            |ms| Schedule::new(&secret(), STANDARD, Timestamp::from_millis(ms)).map(|schedule| schedule.expression);
+        let at = |ms| {
+            Schedule::new(&secret(), STANDARD, ROLE, Timestamp::from_millis(ms)).map(|schedule| schedule.expression)
+        };
         assert_eq!(at(TIME_MAX_S * 1_000).unwrap(), "at(9999-12-31T23:59:59)");
         assert!(at(TIME_MAX_S * 1_000 + 1).is_err() && at(u64::MAX).is_err());
         assert_eq!(at(0).unwrap(), "at(1970-01-01T00:00:00)");

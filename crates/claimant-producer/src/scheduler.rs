@@ -135,7 +135,7 @@ impl Scheduler {
     /// schedule; [`Failed`](SendErrorKind::Failed) where the service throttles, or deletes the schedule of this key just now: schedule it
     /// again later; [`Unknown`](SendErrorKind::Unknown) where no answer came within 20 s: schedule it again with the same key.
     pub async fn schedule(&self, message: Outgoing, at: Timestamp) -> Result<Scheduled, SendError> {
-        let asked = Schedule::new(&message, &self.queue_url, at)?;
+        let asked = Schedule::new(&message, &self.queue_url, &self.role_arn, at)?;
         // What AWS makes of a time that is over is not documented, and a message must not be lost by it.
         if at <= SystemClock.now() {
             let why =
@@ -161,7 +161,7 @@ impl Scheduler {
         now: Timestamp,
     ) -> Result<Scheduled, SendError> {
         let outgoing = Outgoing::received(message, deduplication_id);
-        let asked = Schedule::new(&outgoing, &self.queue_url, at)?;
+        let asked = Schedule::new(&outgoing, &self.queue_url, &self.role_arn, at)?;
         if at <= now {
             return Err(SendError::new(SendErrorKind::Refused, "its time has come: it is in its queue"));
         }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-/// The actions that a schedule may call here.
-const SEND_MESSAGE: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
-const UPDATE_MAPPING: &str = "arn:aws:scheduler:::aws-sdk:lambda:updateEventSourceMapping";
+/// The actions that a schedule may call here, after `arn:` and the partition of its role.
+const SEND_MESSAGE: &str = "scheduler:::aws-sdk:sqs:sendMessage";
+const UPDATE_MAPPING: &str = "scheduler:::aws-sdk:lambda:updateEventSourceMapping";
 
 /// What a schedule calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +18,10 @@ pub(super) enum Action {
 }
 
 impl Action {
-    fn read(target: &Value, input: &str) -> Result<Self, String> {
-        match target["Arn"].as_str() {
-            Some(SEND_MESSAGE) => Ok(Self::SendMessage),
-            Some(UPDATE_MAPPING) => {
+    fn read(target: &Value, partition: &str, input: &str) -> Result<Self, String> {
+        match partition_of(&target["Arn"]) {
+            Some((own, SEND_MESSAGE)) if own == partition => Ok(Self::SendMessage),
+            Some((own, UPDATE_MAPPING)) if own == partition => {
                 let input: Value = serde_json::from_str(input).unwrap_or_default();
                 let fields = input.as_object().map_or(0, serde_json::Map::len);
                 match (&input["Uuid"], &input["Enabled"]) {
@@ -33,9 +33,16 @@ impl Action {
                         .to_owned()),
                 }
             }
-            _ => Err(format!("the local scheduler has the targets {SEND_MESSAGE} and {UPDATE_MAPPING} only")),
+            _ => Err(format!(
+                "the local scheduler has the targets arn:{partition}:{SEND_MESSAGE} and arn:{partition}:{UPDATE_MAPPING} only"
+            )),
         }
     }
+}
+
+/// Returns the partition of an ARN, and what follows it.
+fn partition_of(arn: &Value) -> Option<(&str, &str)> {
+    arn.as_str()?.strip_prefix("arn:")?.split_once(':')
 }
 
 /// The longest name, in characters.
@@ -74,16 +81,16 @@ impl Schedule {
         if request["FlexibleTimeWindow"]["Mode"] != "OFF" {
             return Err("the local scheduler has FlexibleTimeWindow with the Mode OFF only".to_owned());
         }
-        if !target["RoleArn"].as_str().is_some_and(|arn| arn.starts_with("arn:aws:iam::") && arn.contains(":role/")) {
-            return Err("Target.RoleArn is not the ARN of a role".to_owned());
-        }
+        let role = partition_of(&target["RoleArn"]);
+        let role = role.filter(|(_, role)| role.starts_with("iam::") && role.contains(":role/"));
+        let (partition, _) = role.ok_or("Target.RoleArn is not the ARN of a role")?;
         let input = text(&target["Input"]).unwrap_or_default();
         if input.len() > INPUT_MAX_BYTES || serde_json::from_str::<Value>(&input).is_err() {
             return Err(format!("Target.Input is not JSON, or has more than {INPUT_MAX_BYTES} bytes"));
         }
         Ok(Self {
             at_ms,
-            action: Action::read(target, &input)?,
+            action: Action::read(target, partition, &input)?,
             input,
             dead_letter_arn: text(&target["DeadLetterConfig"]["Arn"]),
             enabled: request["State"] != "DISABLED",
