@@ -89,8 +89,8 @@ impl Inbox {
         Self::new(options.connect_lazy_with(pool.connect_options().as_ref().clone()))
     }
 
-    /// Creates an inbox on the caller's pool. Its connections need a `lock_timeout` of about a second, and READ COMMITTED, as
-    /// [`PostgresStore::pool_options`] sets them. Let its `after_release` close connections that return with an open transaction: sqlx (0.9)
+    /// Creates an inbox on the caller's pool. Its connections need a `lock_timeout` of about a second, READ COMMITTED, and a
+    /// `synchronous_commit` other than `off`, as [`PostgresStore::pool_options`] sets them. Let its `after_release` close connections that return with an open transaction: sqlx (0.9)
     /// leaves one open whose `BEGIN` was cut off, as by a time limit, and what is stored on it later is not committed. Pools that an inbox
     /// [opens itself](Self::from_env) do so.
     #[must_use]

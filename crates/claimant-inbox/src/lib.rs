@@ -47,7 +47,7 @@
 //! would have to repeat the engine's deadlines, lanes of FIFO groups, conflicts, dead letters and reports.
 //!
 //! A message is successful once its row, or an earlier one with the same fingerprint, was seen committed. (With
-//! `synchronous_commit = off`, a commit can be lost in a crash: leave it on.)
+//! `synchronous_commit = off`, a commit can be lost in a crash: connections that an inbox opens itself have it on.)
 //!
 //! # Processing
 //!

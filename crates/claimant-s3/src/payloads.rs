@@ -91,7 +91,8 @@ impl S3Payloads {
         let bucket = variables.text_or_hint(variable, "give it the name of the bucket");
         if !bucket.is_empty() && !is_bucket(&bucket) {
             variables.fault(format!(
-                "{variable} is {bucket:?}; a bucket's name is needed: 3 to 63 small letters, digits, dots and hyphens, not its ARN or URL"
+                "{variable} is {bucket:?}; a bucket's name is needed: 3 to 63 small letters, digits, dots and hyphens, not its ARN or URL; \
+                 open an access point by its ARN with S3Payloads::new"
             ));
         }
         variables.finish()?;
