@@ -90,9 +90,9 @@ impl Inbox {
     }
 
     /// Creates an inbox on the caller's pool. Its connections need a `lock_timeout` of about a second, READ COMMITTED, and a
-    /// `synchronous_commit` other than `off`, as [`PostgresStore::pool_options`] sets them. Let its `after_release` close connections that return with an open transaction: sqlx (0.9)
-    /// leaves one open whose `BEGIN` was cut off, as by a time limit, and what is stored on it later is not committed. Pools that an inbox
-    /// [opens itself](Self::from_env) do so.
+    /// `synchronous_commit` other than `off`, as [`PostgresStore::pool_options`] sets them. Let its `after_release` close
+    /// connections that return with an open transaction: sqlx (0.9) leaves one open whose `BEGIN` was cut off, as by a time
+    /// limit, and what is stored on it later is not committed. Pools that an inbox [opens itself](Self::from_env) do so.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self { pool }

@@ -52,10 +52,11 @@
 //! # Processing
 //!
 //! Each attempt is counted, in a statement of its own, before its handler runs; the same statement says when the message is due
-//! again if the end of the attempt is never written: after the longest that an attempt takes, which is the handler's timeout and 14 s (16 s
-//! with a limit), or its backoff if that is longer. Until then no other worker takes it, as with SQS's visibility timeout. So the death of a worker need not be detected, and a message that
-//! kills its worker each time is dead when its attempts are exhausted. The next attempt after such an end runs alone in
-//! its worker: messages that were in flight beside it are tried again without it.
+//! again if the end of the attempt is never written: after the longest that an attempt takes, which is the handler's timeout
+//! and 14 s (16 s with a limit), or its backoff if that is longer. Until then no other worker takes it, as with SQS's
+//! visibility timeout. So the death of a worker need not be detected, and a message that kills its worker each time is dead
+//! when its attempts are exhausted. The next attempt after such an end runs alone in its worker: messages that were in flight
+//! beside it are tried again without it.
 //!
 //! The handler's transaction holds the row's lock from before the handler runs until the row's end is committed with the handler's
 //! work. A handler's failure, panic or timeout rolls it back.

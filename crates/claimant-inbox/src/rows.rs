@@ -69,8 +69,8 @@ macro_rules! group_lock {
     };
 }
 
-/// Counts the attempt, and makes the row due again after the backoff, in case its end is never written; but not while the attempt can last, or
-/// another worker took it between its rollback and the record of its failure. Another worker that reads the same row finds it locked, or not due.
+/// Counts the attempt, and makes the row due again after the backoff, in case its end is never written; but not while the attempt can last:
+/// another worker could take it between its rollback and the record of its failure. One that reads the same row finds it locked, or not due.
 ///
 /// It names the columns that it returns: each connection keeps the statement, and the server refuses that once `*` means others.
 const TAKE: &str = concat!(
