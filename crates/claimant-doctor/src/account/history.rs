@@ -15,7 +15,7 @@ const QUERIES_MAX: usize = 500;
 
 /// Outcomes after which Lambda deletes the message. Rejected, conflicting and parked ones only once their copy is confirmed: counting
 /// all of them, the doctor errs to the side of silence.
-const DONE: [&str; 7] = ["completed", "duplicate", "empty", "ignored", "rejected", "conflict", "parked"];
+const DONE: [&str; 8] = ["completed", "duplicate", "scheduled", "empty", "ignored", "rejected", "conflict", "parked"];
 
 /// Where a value goes.
 type Put = Box<dyn Fn(&mut History, f64)>;

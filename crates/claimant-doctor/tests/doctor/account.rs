@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use claimant_core::report::OUTCOME_WORDS;
 use claimant_doctor::account::{Account, Refused, Request, Scope, examine};
 use claimant_doctor::{Level, Report, run};
 use serde_json::{Value, json};
@@ -300,6 +301,36 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
     }
     let covered: BTreeSet<u8> = cases.iter().map(|case| case.1).collect();
     assert!(covered.contains(&23) && covered.contains(&29), "those that only metrics answer");
+}
+
+/// Outcomes after which the message stays in its queue; after all others it may be deleted.
+const STAYS: [&str; 12] = [
+    "busy",
+    "retry",
+    "cancelled",
+    "stuck",
+    "not_started",
+    "breaker_open",
+    "rate_limited",
+    "blocked",
+    "lease_lost",
+    "settle_unknown",
+    "store_failed",
+    "fetch_failed",
+];
+
+#[test]
+fn every_message_that_may_be_deleted_counts_as_done() {
+    assert!(STAYS.iter().all(|word| OUTCOME_WORDS.contains(word)));
+    for word in OUTCOME_WORDS.into_iter().filter(|word| *word != "completed") {
+        let report = examined(changed(&[
+            ("ListMetrics/Metrics/1/MetricName", json!(word)),
+            ("GetMetricData", json!({"completed": [900.0], word: [100.0], "DeletedEventCount": [1_000.0]})),
+        ]));
+        let report = report.unwrap();
+        let is_found = report.findings.iter().any(|finding| finding.check.number == 31);
+        assert_eq!(is_found, STAYS.contains(&word), "{word}: {report:#?}");
+    }
 }
 
 #[test]
