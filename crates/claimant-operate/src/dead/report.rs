@@ -52,6 +52,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// How many such letters there are.
     pub problem_count: usize,
+    /// The ids of all of them.
+    pub problem_ids: HashSet<String>,
     /// Letters sent back that were given up on again meanwhile. They stay.
     pub came_back: usize,
     /// Of those done: how many were parked. Their keys refuse to run until they are released.
@@ -113,15 +115,17 @@ impl Report {
     #[must_use]
     pub fn after(mut self, look: Self) -> Self {
         if !self.more && self.failed.is_none() {
-            let met = self.done.iter().map(|done| &done.message_id).chain(self.problems.iter().map(|p| &p.message_id));
-            let met: HashSet<_> = met.cloned().collect();
-            for missed in look.done.into_iter().filter(|done| !met.contains(&done.message_id)) {
+            let done: HashSet<_> = self.done.iter().map(|done| done.message_id.clone()).collect();
+            let is_met = |id: &String| done.contains(id) || self.problem_ids.contains(id);
+            let missed: Vec<_> = look.done.into_iter().filter(|done| !is_met(&done.message_id)).collect();
+            for missed in missed {
                 self.add(Problem { message_id: missed.message_id, why: MISSED.to_owned(), copied: false });
             }
         }
         self.problem_count += look.problem_count;
         self.problems.extend(look.problems);
         self.problems.truncate(PROBLEMS_MAX);
+        self.problem_ids.extend(look.problem_ids);
         self.missing = look.missing;
         self.more |= look.more;
         self
@@ -129,6 +133,7 @@ impl Report {
 
     fn add(&mut self, problem: Problem) {
         self.problem_count += 1;
+        self.problem_ids.insert(problem.message_id.clone());
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
         }

@@ -100,7 +100,9 @@ impl<'a> Walk<'a> {
                 self.tally.looked_at += 1;
                 if self.left > 0 && self.selection.fits(&letter) {
                     self.left -= 1;
-                    self.tally.missing.retain(|id| !letter.has_id(id));
+                    for id in letter.ids() {
+                        self.tally.missing.remove(id);
+                    }
                     selected.push(letter);
                 }
             }

@@ -9,7 +9,7 @@ use aws_sdk_sqs::config::interceptors::{
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_sqs::error::BoxError;
-use claimant_operate::dead::Edit;
+use claimant_operate::dead::{Edit, PROBLEMS_MAX};
 
 use super::*;
 
@@ -89,6 +89,25 @@ async fn a_letter_is_deleted_only_once_its_copy_is_confirmed() {
         let fails = action == "DeleteMessageBatch";
         assert_eq!(left.problem_count, if fails { here } else { 0 }, "{action} {sent}: {left:?}");
     }
+}
+
+/// More letters than a report has reasons for.
+#[tokio::test]
+async fn a_letter_that_stays_is_counted_once_after_a_look_too() {
+    const LETTERS: usize = PROBLEMS_MAX + 50;
+    let mut local = Local::start().await;
+    for n in 0..LETTERS {
+        local.copied("dead", "no", &n.to_string(), "");
+    }
+    let fails = Fails::new("DeleteMessageBatch", false);
+    let config = local.client.config().to_builder().retry_config(RetryConfig::disabled()).interceptor(fails).build();
+    local.client = Client::from_conf(config);
+    let queue = local.open("dead").await;
+    let dry_run = Bounds { dry_run: true, ..ALL };
+    let look = queue.discard(&Selection::default(), dry_run, None, &mut go_on).await.unwrap();
+    assert_eq!(look.progress.done, LETTERS);
+    let report = queue.discard(&Selection::default(), ALL, None, &mut go_on).await.unwrap().after(look);
+    assert_eq!((report.problem_count, report.problems.len(), report.progress.done), (LETTERS, PROBLEMS_MAX, 0));
 }
 
 /// A file on a disk that is full after one write.
