@@ -21,6 +21,7 @@ use crate::operate::inspect::Inspect;
 use crate::operate::intake::OnFunction;
 use crate::operate::limit::OnLimit;
 use crate::operate::list::List;
+use crate::operate::parse;
 use crate::operate::send::Send;
 use crate::operate::tail::Tail;
 
@@ -134,7 +135,7 @@ pub(crate) struct Local {
     #[arg(long, value_name = "FILE", default_value = "template.yaml")]
     pub(crate) template: PathBuf,
 
-    /// A value for a parameter of the template; may be given several times
+    /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) parameters: Vec<(String, String)>,
 
@@ -288,10 +289,9 @@ impl New {
 }
 
 pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
-    }
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("write NAME=VALUE, or NAME=env:VARIABLE")?;
+    Ok((name.to_owned(), parse::of_variable(value)?))
 }
 
 /// The longest time for a workload.
@@ -360,5 +360,8 @@ mod tests {
         assert_eq!(name_and_value("A=b=c"), Ok(("A".into(), "b=c".into())));
         assert!(name_and_value("A").is_err());
         assert!(name_and_value("=b").is_err());
+        let home = std::env::var("HOME").unwrap();
+        assert_eq!(name_and_value("A=env:HOME"), Ok(("A".into(), home)));
+        assert!(name_and_value("A=env:NO_SUCH_VARIABLE").is_err_and(|why| why.contains("NO_SUCH_VARIABLE")));
     }
 }

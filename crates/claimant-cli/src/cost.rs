@@ -54,7 +54,7 @@ struct DeploymentOptions {
     #[arg(long, value_name = "FILE", default_value = "template.yaml")]
     template: PathBuf,
 
-    /// A value for a parameter of the template; may be given several times
+    /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
     parameters: Vec<(String, String)>,
 

@@ -36,7 +36,7 @@ pub(crate) struct Doctor {
     #[arg(long = "template", value_name = "FILE", default_value = "template.yaml", conflicts_with_all = ["stack", "functions"])]
     templates: Vec<PathBuf>,
 
-    /// A value for a parameter of the template; may be given several times
+    /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
     parameters: Vec<(String, String)>,
 

@@ -48,6 +48,12 @@ pub(crate) fn rate(text: &str) -> Result<(u32, u64), String> {
     parts.ok_or_else(|| "give a whole number and a time, such as 20/s, 6/min or 100/30s".to_owned())
 }
 
+/// Returns the value of an option; of one that is `env:NAME` what the variable has, which no list of processes shows.
+pub(crate) fn of_variable(option: &str) -> Result<String, String> {
+    let Some(name) = option.strip_prefix("env:") else { return Ok(option.to_owned()) };
+    std::env::var(name).map_err(|_| format!("the variable {name} is not set, or is no text"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
