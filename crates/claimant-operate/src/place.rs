@@ -83,6 +83,8 @@ pub struct Place {
     pub queues: Vec<Queue>,
     /// The functions.
     pub functions: Vec<Function>,
+    /// What belongs to it and could not be asked, for people.
+    pub left_out: Vec<String>,
     /// The control endpoint, of a local cloud.
     pub(crate) control: Option<String>,
     pub(crate) other_tables: Vec<String>,
@@ -99,6 +101,7 @@ impl Place {
             stores: Vec::new(),
             queues: Vec::new(),
             functions: Vec::new(),
+            left_out: Vec::new(),
             control: None,
             other_tables: Vec::new(),
             aws: claimant_aws::config_of(account.profile.as_deref(), account.region.as_deref()).await,

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_sqs::types::QueueAttributeName;
-use claimant_core::Error;
+use claimant_core::error::Chain;
+use claimant_core::{Error, ErrorKind};
 use futures_util::future::try_join_all;
 use serde_json::Value;
 
-use crate::aws::failed;
+use crate::aws::{failed, name_of_arn};
 use crate::intake::is_of;
 use crate::lambda::{EventSourceMapping, Function as Found, Lambda};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
@@ -29,21 +30,32 @@ const MAPPINGS_MAX: usize = 10_000;
 /// Functions whose tags are asked for at once.
 const REQUESTS: usize = 8;
 
-/// Returns what the functions of a stack use. Nested stacks have names of their own.
+/// Returns what the functions of a stack use. Nested stacks have names of their own. A queue that is not there or may not be asked is left
+/// out, with a word of why.
 ///
 /// # Errors
-/// When there is no function of such a stack, a permission is missing, or no answer comes.
+/// When there is no function of such a stack, a permission for Lambda is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await;
     let lambda = Lambda::new(place.aws(), None);
-    let functions = functions_of(&lambda, stack).await?;
+    let all = lambda.list_functions(FUNCTIONS_MAX).await?;
+    let mut queues = Queues { sqs: place.sqs(), found: BTreeMap::new(), left_out: Vec::new() };
+    if all.len() >= FUNCTIONS_MAX {
+        queues.left_out.push(format!("only the first {FUNCTIONS_MAX} functions of the account were looked at"));
+    }
+    let functions = functions_of(&lambda, stack, all).await?;
     if functions.is_empty() {
+        let only: String = queues.left_out.iter().map(|only| format!(": {only}")).collect();
         return Err(Error::invalid(format!(
-            "no function here belongs to the stack {stack}. Are the stack's name, the account and the Region right?"
+            "no function here belongs to the stack {stack}{only}. Are the stack's name, the account and the Region right?"
         )));
     }
-    let (sources, sqs) = (sources(&lambda).await?, place.sqs());
-    let mut queues = BTreeMap::new();
+    let sources = sources(&lambda).await?;
+    if sources.len() >= MAPPINGS_MAX {
+        queues
+            .left_out
+            .push(format!("only the first {MAPPINGS_MAX} event source mappings of the account were looked at"));
+    }
     for (function, logical_id) in functions {
         let named = |variable| function.variable(variable).map(str::to_owned);
         let (name, table, table_before) =
@@ -51,19 +63,12 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
         let mut reads = Vec::new();
         let own = sources.iter().filter(|(of, _)| is_of(of, &name)).map(|(_, queue)| queue);
         for arn in own.collect::<BTreeSet<_>>() {
-            let queue = queue(&sqs, arn).await?;
-            reads.push(queue.name.clone());
-            if let Some(arn) = dead_letter_arn(&sqs, &queue).await? {
-                let dead = self::queue(&sqs, &arn).await?;
-                queues.insert(queue.url.clone(), Queue { dead_letter_queue: Some(dead.name.clone()), ..queue });
-                queues.entry(dead.url.clone()).or_insert(dead);
-            } else {
-                queues.entry(queue.url.clone()).or_insert(queue);
-            }
+            reads.push(name_of_arn(arn).to_owned());
+            queues.add(arn, &name).await?;
         }
         let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty()).map(|url| {
             let dead = Queue::at(url);
-            queues.entry(dead.url.clone()).or_insert(dead).name.clone()
+            queues.found.entry(dead.url.clone()).or_insert(dead).name.clone()
         });
         let log_group = Some(function.log_group().map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned));
         place.functions.push(Function {
@@ -78,13 +83,55 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
         });
     }
     place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();
-    place.queues = queues.into_values().collect();
+    place.queues = queues.found.into_values().collect();
+    place.left_out = queues.left_out;
     Ok(place)
 }
 
-/// The functions of the stack, each with its name in the template.
-async fn functions_of(lambda: &Lambda, stack: &str) -> Result<Vec<(Found, String)>, Error> {
-    let (mut all, mut own) = (lambda.list_functions(FUNCTIONS_MAX).await?.into_iter(), Vec::new());
+/// The queues of a stack, by their URLs.
+struct Queues {
+    sqs: aws_sdk_sqs::Client,
+    found: BTreeMap<String, Queue>,
+    left_out: Vec<String>,
+}
+
+impl Queues {
+    /// Adds the queue that a mapping of the function names, and its dead-letter queue.
+    async fn add(&mut self, arn: &str, function: &str) -> Result<(), Error> {
+        let of = format!("an event source mapping of {function} names {}", name_of_arn(arn));
+        let found = queue(&self.sqs, arn).await;
+        let Some(queue) = self.known(found, &of)? else { return Ok(()) };
+        let dead_arn = dead_letter_arn(&self.sqs, &queue).await;
+        let dead_arn = self.known(dead_arn, &format!("the dead-letter queue of {}", queue.name))?.flatten();
+        let Some(dead_arn) = dead_arn else {
+            self.found.entry(queue.url.clone()).or_insert(queue);
+            return Ok(());
+        };
+        let name = name_of_arn(&dead_arn).to_owned();
+        let found = self::queue(&self.sqs, &dead_arn).await;
+        if let Some(dead) = self.known(found, &format!("{} has the dead-letter queue {name}", queue.name))? {
+            self.found.entry(dead.url.clone()).or_insert(dead);
+        }
+        self.found.insert(queue.url.clone(), Queue { dead_letter_queue: Some(name), ..queue });
+        Ok(())
+    }
+
+    /// Returns what was found. What is not there, or may not be asked, is left out, with a word of it; where no answer comes, nothing is
+    /// known of the others either.
+    fn known<T>(&mut self, found: Result<T, Error>, what: &str) -> Result<Option<T>, Error> {
+        match found {
+            Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Refused) => {
+                self.left_out.push(format!("{what}, which is left out: {}", Chain(&error)));
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
+    }
+}
+
+/// Those of these functions that are of the stack, each with its name in the template.
+async fn functions_of(lambda: &Lambda, stack: &str, all: Vec<Found>) -> Result<Vec<(Found, String)>, Error> {
+    let (mut all, mut own) = (all.into_iter(), Vec::new());
     loop {
         let some: Vec<_> = all.by_ref().take(REQUESTS).collect();
         if some.is_empty() {

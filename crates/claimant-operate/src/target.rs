@@ -96,6 +96,7 @@ async fn local(control: &str) -> Result<Place, Error> {
         endpoints: services.collect(),
         queues: cloud.queues,
         functions: cloud.functions,
+        left_out: Vec::new(),
         aws: local_aws(region).await,
     })
 }

@@ -6,10 +6,9 @@ use claimant_core::{Error, SecretUrl};
 use claimant_operate::target::{Account, Place, StoreAddress, Target};
 
 use super::parse;
+use super::table::harmless;
+use crate::output::note;
 use crate::running;
-
-/// What `--store` begins with where a variable of the environment has the URL.
-const FROM_VARIABLE: &str = "env:";
 
 /// What to work on. Without any of these, it is the local cloud that runs on this machine.
 // No doc comments that clap would show as the command's own: the one above is replaced by the command's.
@@ -57,6 +56,7 @@ impl TargetOptions {
     pub(crate) async fn open(&self) -> Result<Place, Error> {
         let account = Account { profile: self.profile.clone(), region: self.region.clone() };
         let mut place = self.target()?.open(&account).await?;
+        place.left_out.iter().for_each(|one| note(harmless(one)));
         if let Some(table) = &self.table {
             place.choose_table(table)?;
         }
@@ -91,9 +91,9 @@ impl TargetOptions {
 
 /// The URL, or that in a variable.
 fn store_url(option: &str) -> Result<SecretUrl, Error> {
-    let Some(name) = option.strip_prefix(FROM_VARIABLE) else { return Ok(SecretUrl::new(option)) };
-    let missing = |_| Error::invalid(format!("--store {option}: the variable {name} is not set, or is no text"));
-    std::env::var(name).map(SecretUrl::new).map_err(missing)
+    // Where it is the URL itself, nothing fails.
+    let failed = |why| Error::invalid(format!("--store {option}: {why}"));
+    parse::of_variable(option).map(SecretUrl::new).map_err(failed)
 }
 
 fn all(names: &[String]) -> String {

@@ -101,7 +101,9 @@ impl Deployed {
         };
         let functions = self.place.functions.iter().map(function).collect();
         let at_ms = SystemClock.now().as_millis();
-        Ok(Overview { at_ms, queues, functions, consumers: Vec::new(), missed: 0, untold: untold.said()? })
+        let mut untold = untold.said()?;
+        untold.extend(self.place.left_out.iter().map(|one| sentence(one)));
+        Ok(Overview { at_ms, queues, functions, consumers: Vec::new(), missed: 0, untold })
     }
 
     /// The mappings of the functions here; of each that is off, when it is on again, where that may be asked for.

@@ -76,6 +76,14 @@ impl Which {
 /// When there is none, or one gives no answer.
 pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>, Error> {
     let place = target.open().await?;
+    if target.queues.is_empty() && !place.left_out.is_empty() {
+        let known: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
+        return Err(Error::invalid(format!(
+            "not all dead-letter queues of {} are known: say which are meant with --queue, of {}",
+            place.name,
+            known.join(", ")
+        )));
+    }
     let mut urls: Vec<String> = if target.queues.is_empty() {
         place.dead_letter_queues().into_iter().map(|queue| queue.url.clone()).collect()
     } else {

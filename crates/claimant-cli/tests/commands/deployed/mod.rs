@@ -65,6 +65,47 @@ fn throttled() -> (u16, String) {
     (429, json!({"Type": "User", "code": "TooManyRequestsException", "Message": "slow down"}).to_string())
 }
 
+/// Answers as [`shop`] does, but the queue `parcels` is gone.
+fn without_parcels(request: &str) -> (u16, String) {
+    match request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"") {
+        true => (400, json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no such queue"}).to_string()),
+        false => shop(request),
+    }
+}
+
+#[test]
+fn a_queue_that_is_gone_keeps_no_command_from_the_others() {
+    let server = Server::start(without_parcels);
+    let (code, out, err) = pause(&server);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(err.contains("an event source mapping of worker names parcels, which is left out"), "{err}");
+    // What is about the dead letters of all queues does not leave some out.
+    let (code, out, err) = server.claimant(&["dead", "list", "--stack", "shop"]);
+    assert!(code == Some(2) && err.contains("say which are meant with --queue"), "{out}{err}");
+    // Where no answer comes, it may be there.
+    let server = Server::start(|request| match request.contains("AmazonSQS.GetQueueUrl") {
+        true => (503, String::new()),
+        false => shop(request),
+    });
+    assert_eq!(pause(&server).0, Some(2));
+}
+
+#[test]
+fn an_account_that_is_not_looked_at_whole_is_said() {
+    let server = Server::start(|request| match request.starts_with("GET /2015-03-31/event-source-mappings ") {
+        true => {
+            let own = mapping("m-1", "orders", "Enabled");
+            let other =
+                json!({"UUID": "m", "EventSourceArn": arn("sqs", "q"), "FunctionArn": arn("lambda", "function:f")});
+            let all: Vec<_> = [own].into_iter().chain(std::iter::repeat_n(other, 10_000)).collect();
+            (200, json!({"EventSourceMappings": all}).to_string())
+        }
+        false => shop(request),
+    });
+    let (code, out, err) = pause(&server);
+    assert!(code == Some(0) && err.contains("only the first 10000 event source mappings"), "{out}{err}");
+}
+
 fn pause(server: &Server) -> (Option<i32>, String, String) {
     server.claimant(&["pause", "worker", "--stack", "shop", "--yes", "--json"])
 }
