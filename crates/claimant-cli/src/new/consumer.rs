@@ -1,5 +1,7 @@
 //! What one consumer consists of.
 
+use claimant_template::Node;
+
 use super::insert;
 use super::name::Name;
 use super::plan::Plan;
@@ -13,6 +15,12 @@ const TEST: &str = include_str!("../../templates/consumer/function.rs.in");
 const EVENT: &str = include_str!("../../templates/consumer/event.json.in");
 const RESOURCES: &str = include_str!("../../templates/consumer/resources.yaml.in");
 const OUTPUTS: &str = include_str!("../../templates/consumer/outputs.yaml.in");
+
+/// The templates that a consumer's section nests: for each consumer the same.
+const NESTED: [(&str, &str); 2] = [
+    ("infra/alarms.yaml", include_str!("../../templates/project/alarms.yaml")),
+    ("infra/dashboard.yaml", include_str!("../../templates/project/dashboard.yaml")),
+];
 
 /// The kinds of resources of a consumer: its name comes before each.
 const KINDS: [&str; 8] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs", "Role", "Alarms", "Dashboard"];
@@ -89,7 +97,8 @@ impl Consumer<'_> {
             plan.add(path, words.fill(template));
         }
         self.check_workspace(plan, &manifest);
-        self.plan_resources(plan, &words);
+        self.plan_resources(plan, words);
+        plan_nested(plan);
         if self.guarantee == Guarantee::Transactional
             && let Some(deny) = plan.text("deny.toml")
             && let Some(with) = insert::into_wrappers(&deny, SDK, name)
@@ -119,7 +128,7 @@ impl Consumer<'_> {
         }
     }
 
-    fn plan_resources(&self, plan: &mut Plan, words: &Words) {
+    fn plan_resources(&self, plan: &mut Plan, mut words: Words) {
         const TEMPLATE: &str = "template.yaml";
         let Some(yaml) = plan.text(TEMPLATE) else {
             plan.fault("template.yaml cannot be read");
@@ -136,6 +145,17 @@ impl Consumer<'_> {
                 plan.fault(format!("template.yaml has {id} already: choose another name"));
             }
         }
+        // What the template says of all functions is not said again.
+        match claimant_template::parse(&yaml) {
+            Ok(template) => {
+                let globals = template.get("Globals").and_then(|globals| globals.get("Function"));
+                words.condition("runs_by_globals", globals.is_some_and(runs_ours));
+                words.condition("table_by_globals", globals.is_some_and(names_table));
+            }
+            Err(unreadable) => {
+                plan.fault(format!("template.yaml is no YAML at line {}: {}", unreadable.line, unreadable.what));
+            }
+        }
         let with_resources = insert::into_section(&yaml, "Resources", &words.fill(RESOURCES), true);
         let with_both =
             with_resources.and_then(|yaml| insert::into_section(&yaml, "Outputs", &words.fill(OUTPUTS), false));
@@ -144,4 +164,30 @@ impl Consumer<'_> {
             Err(fault) => plan.fault(format!("template.yaml {fault}: give it a section that lines can be added to")),
         }
     }
+}
+
+/// Plans the nested templates, where they are not there. One of these names that takes no consumer is another's.
+fn plan_nested(plan: &mut Plan) {
+    for (path, text) in NESTED {
+        match plan.text(path) {
+            None => plan.add(path, text.to_owned()),
+            Some(there) if insert::has_key(&there, "Consumer") => {}
+            Some(_) => plan.fault(format!(
+                "{path} is not claimant's, which a consumer's section in template.yaml nests: it has no parameter Consumer: move it away"
+            )),
+        }
+    }
+}
+
+/// Returns whether a function runs by these `Globals` alone as a consumer's section counts on.
+fn runs_ours(globals: &Node) -> bool {
+    let is = |key: &str, value: &str| globals.get(key).and_then(Node::as_text) == Some(value);
+    let is_json = globals.get("LoggingConfig").and_then(|logs| logs.get("LogFormat")?.as_text()) == Some("JSON");
+    let runs = is("Handler", "bootstrap") && is("Runtime", "provided.al2023") && is("Timeout", "30");
+    runs && is_json && globals.get("Architectures").is_some() && globals.get("MemorySize").is_some()
+}
+
+/// Returns whether these `Globals` say where the records are.
+fn names_table(globals: &Node) -> bool {
+    globals.get("Environment").and_then(|environment| environment.get("Variables")?.get("CLAIMANT_TABLE")).is_some()
 }

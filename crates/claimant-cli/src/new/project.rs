@@ -11,8 +11,6 @@ use super::render::Words;
 const MANIFEST: &str = include_str!("../../templates/project/Cargo.toml.in");
 const TEMPLATE: &str = include_str!("../../templates/project/template.yaml.in");
 const README: &str = include_str!("../../templates/project/README.md.in");
-const ALARMS: &str = include_str!("../../templates/project/alarms.yaml");
-const DASHBOARD: &str = include_str!("../../templates/project/dashboard.yaml");
 const RUSTFMT: &str = include_str!("../../templates/project/rustfmt.toml");
 const CLIPPY: &str = include_str!("../../templates/project/clippy.toml.in");
 const GITIGNORE: &str = include_str!("../../templates/project/gitignore");
@@ -94,8 +92,6 @@ pub(super) fn plan(plan: &mut Plan, consumer: &Consumer<'_>, source: &Source) {
     for (path, text) in [
         ("Cargo.toml", words.fill(MANIFEST)),
         ("template.yaml", words.fill(TEMPLATE)),
-        ("infra/alarms.yaml", ALARMS.to_owned()),
-        ("infra/dashboard.yaml", DASHBOARD.to_owned()),
         ("README.md", words.fill(README)),
         ("rustfmt.toml", RUSTFMT.to_owned()),
         ("clippy.toml", CLIPPY.to_owned()),

@@ -46,7 +46,8 @@ fn written(directory: &Path, name: &str, options: &[&str]) -> String {
 /// A directory with the files of this repository that a new consumer changes.
 fn workspace() -> TempDir {
     let directory = TempDir::new().unwrap();
-    for file in ["Cargo.toml", "deny.toml", "template.yaml"] {
+    fs::create_dir(directory.path().join("infra")).unwrap();
+    for file in ["Cargo.toml", "deny.toml", "template.yaml", "infra/alarms.yaml", "infra/dashboard.yaml"] {
         fs::copy(root().join(file), directory.path().join(file)).unwrap();
     }
     directory
@@ -186,6 +187,45 @@ fn a_workspace_that_lacks_something_is_told_what() {
     ] {
         assert!(errors.contains(wanted), "{wanted} in {errors}");
     }
+}
+
+/// A template of one's own that has what consumers share, and functions of another kind.
+#[test]
+fn a_function_counts_on_nothing_that_the_template_does_not_say() {
+    let own = fs::read_to_string("templates/project/template.yaml.in").unwrap();
+    let (before, after) = own.split_once("Globals:").unwrap();
+    let (ours, after) = after.split_once("\nResources:").unwrap();
+    let of_another_kind = "\n  Function: {Handler: app.handler, Runtime: python3.13, Timeout: 300}\n";
+    let without_table = ours.split_once("    Environment:").unwrap().0;
+    for (globals, lines) in [(ours, 0), (without_table, 1), (of_another_kind, 7), ("", 7)] {
+        let workspace = workspace();
+        let template = workspace.path().join("template.yaml");
+        let globals = if globals.is_empty() { String::new() } else { format!("Globals:{globals}") };
+        fs::write(&template, format!("{before}{globals}\nResources:{after}")).unwrap();
+        fs::remove_dir_all(workspace.path().join("infra")).unwrap();
+        written(workspace.path(), "welcome", &[]);
+        let stack = Stack::load(&template, &BTreeMap::new()).unwrap();
+        let function = &stack.functions[0];
+        assert_eq!(
+            (function.timeout.as_secs(), &*function.environment["CLAIMANT_TABLE"]),
+            (30, "LockTable"),
+            "{globals}"
+        );
+        let text = fs::read_to_string(&template).unwrap();
+        let section = text.split_once("  WelcomeFunction:").unwrap().1.split_once("  WelcomeLogs:").unwrap().0;
+        let own =
+            ["Handler:", "Runtime:", "Architectures:", "MemorySize:", "Timeout:", "LogFormat:", "CLAIMANT_TABLE:"];
+        assert_eq!(own.iter().filter(|key| section.contains(*key)).count(), lines, "{section}");
+        let (system, _) = claimant_doctor::read(&template, &Default::default()).unwrap();
+        let found = claimant_doctor::run(&system).findings;
+        assert!(found.is_empty(), "{globals}: {found:#?}");
+        assert!(workspace.path().join("infra/alarms.yaml").is_file());
+    }
+    let workspace = workspace();
+    fs::write(workspace.path().join("infra/alarms.yaml"), "Resources: {}\n").unwrap();
+    let output = claimant_new(workspace.path(), "welcome", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("infra/alarms.yaml is not claimant's"), "{errors}");
 }
 
 #[test]
