@@ -5,13 +5,15 @@ use claimant_core::protocol::Act;
 use claimant_core::{ConsumerName, Error, RecordId};
 use claimant_operate::keys::{Acted, Keys, Order, operator};
 use claimant_operate::open::{OpenStore, find};
+use claimant_operate::target::Place;
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
+use super::pauses::{self, Pause};
 use super::table::harmless;
 use super::{confirm, parse};
 use crate::exit::Ended;
-use crate::output::{say, say_json};
+use crate::output::{note, say, say_json};
 
 /// Keys of one command.
 const KEYS_MAX: usize = 1_000;
@@ -23,6 +25,9 @@ and why on the record. A key that a live owner works on is refused, unless --for
 
 The keys are acted on one after the other, and what came of each is printed. Where the store gives no answer for one, that is said of \
 it, and the next ones are acted on all the same.
+
+An act on a breaker's record (claimant-breaker#NAME) switches no event source mapping on that the breaker has paused: it names them, and \
+`claimant resume` does.
 
 Exit codes: 0 where all is as asked for, 1 where a key was refused or the question answered with no, 2 where the store gave no answer \
 for a key.")]
@@ -89,8 +94,14 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
             }
         }
     }
+    let paused = still_paused(&place, &outcomes).await;
+    if !options.output.json {
+        paused.iter().for_each(|pause| say(harmless(&pause.in_words())));
+    }
     if options.output.json && (asked.is_ok() || !outcomes.is_empty()) {
-        say_json(&json!({ "act": act.as_str(), "keys": outcomes.iter().map(Outcome::to_json).collect::<Vec<_>>() }));
+        let keys: Vec<_> = outcomes.iter().map(Outcome::to_json).collect();
+        let paused: Vec<_> = paused.iter().map(Pause::to_json).collect();
+        say_json(&json!({ "act": act.as_str(), "keys": keys, "paused": paused }));
     }
     asked?;
     let not_known: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_not_known()).collect();
@@ -101,6 +112,25 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
         )));
     }
     Ok(if outcomes.iter().all(Outcome::is_done) { Ended::Well } else { Ended::WithFaults })
+}
+
+/// Returns the mappings that the breakers among these keys have paused: an act on a breaker's record switches none of them on.
+async fn still_paused(place: &Place, outcomes: &[Outcome]) -> Vec<Pause> {
+    let breakers: Vec<_> = outcomes.iter().filter_map(|outcome| pauses::breaker(outcome.id.as_str())).collect();
+    if breakers.is_empty() {
+        return Vec::new();
+    }
+    let (mut paused, failed) = pauses::paused(place).await;
+    paused.retain(|pause| breakers.iter().any(|breaker| pause.may_be_of(breaker)));
+    let why = match failed {
+        Some(error) => format!(": {}", Chain(&error)),
+        None if place.functions.is_empty() => ", since no function is known here".to_owned(),
+        None => return paused,
+    };
+    note(harmless(&format!(
+        "Whether its intake is paused is not known{why}. claimant pause --dry-run FUNCTION says so."
+    )));
+    paused
 }
 
 /// Acts on the key that has one of these ids.

@@ -3,16 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use claimant_core::breaker::BREAKER_CONSUMER;
 use claimant_core::{ConsumerName, Error, State};
-use claimant_operate::intake::{ComesBack, Intake, Mapping};
 use claimant_operate::keys::{Found, Listed, Query, record_json, span};
 use claimant_operate::open::OpenStore;
-use claimant_operate::target::Place;
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::table::{Fit, Table, age};
+use super::pauses::{self, Pause};
+use super::table::{Fit, Table, age, harmless};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
@@ -84,38 +82,19 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         lists.push((store, listed));
     }
     let found = lists.iter().any(|(_, listed)| !listed.found.is_empty());
-    let breakers = lists.iter().flat_map(|(_, listed)| &listed.found).any(|found| is_breaker(found.id.as_str()));
-    let paused = if breakers { paused(&place).await } else { Vec::new() };
+    let breakers =
+        lists.iter().flat_map(|(_, listed)| &listed.found).any(|found| pauses::breaker(found.id.as_str()).is_some());
+    // Whoever may not ask for mappings and schedules sees the records alone.
+    let paused = if breakers { pauses::paused(&place).await.0 } else { Vec::new() };
     if options.output.json {
         let mut document = document(&lists);
-        document["paused"] = paused.iter().map(|(mapping, back)| shown(mapping, back)).collect();
+        document["paused"] = paused.iter().map(Pause::to_json).collect();
         say_json(&document);
     } else {
         print(&lists, &query);
-        for (mapping, back) in &paused {
-            say(format!("{} from {} is paused, and on again at {back}.", mapping.function, mapping.queue));
-        }
+        paused.iter().for_each(|pause| say(harmless(&pause.in_words())));
     }
     Ok(if found { Ended::WithFaults } else { Ended::Well })
-}
-
-fn is_breaker(id: &str) -> bool {
-    id.strip_prefix(BREAKER_CONSUMER).is_some_and(|rest| rest.starts_with('#'))
-}
-
-fn shown(mapping: &Mapping, back: &ComesBack) -> Value {
-    json!({ "function": mapping.function, "queue": mapping.queue, "on_again": back.to_json() })
-}
-
-/// The mappings that a breaker has paused; none where that cannot be asked for.
-async fn paused(place: &Place) -> Vec<(Mapping, ComesBack)> {
-    let (intake, mut paused) = (Intake::of(place), Vec::new());
-    for mapping in intake.list_in(place).await.unwrap_or_default() {
-        if let Ok(Some(back)) = intake.comes_back(&mapping).await {
-            paused.push((mapping, back));
-        }
-    }
-    paused
 }
 
 /// One store's list; `None` where its price was not accepted.

@@ -8,6 +8,7 @@
 //! | `list`, `inspect` | keys by their state; one key in words |
 //! | `limit` | what a limit allows all processes |
 //! | `act` | `release`, `reset`, `forget`, `resolve` |
+//! | `pauses` | what breakers have paused |
 //! | `send` | messages for trying things out |
 //! | `demo` | a demonstration on a local cloud |
 //! | `fault` | faults on purpose in a local cloud |
@@ -28,6 +29,7 @@ pub(crate) mod limit;
 pub(crate) mod list;
 pub(crate) mod options;
 pub(crate) mod parse;
+mod pauses;
 pub(crate) mod send;
 pub(crate) mod table;
 pub(crate) mod tail;

@@ -348,3 +348,66 @@ fn what_goes_on_again_is_not_said_to_be_paused() {
     assert!(one["not_kept_off"].as_str().unwrap().contains("scheduler:DeleteSchedule"), "{shown}");
     assert_eq!(one["state"], "Disabled", "{shown}");
 }
+
+/// A worker whose intake the breaker `gateway` has paused, and the records of breakers.
+fn paused_by_gateway(request: &str) -> (u16, String) {
+    let line = request.split(" HTTP/1.1").next().unwrap();
+    let operation = |name: &str| request.contains(&format!("DynamoDB_20120810.{name}"));
+    let number = |value: &str| json!({ "N": value });
+    let answer = match line {
+        "GET /2015-03-31/event-source-mappings" => {
+            json!({"EventSourceMappings": [mapping("m-1", "orders", "Disabled")]})
+        }
+        _ if line == format!("GET {SCHEDULE}") => json!({"Description": "breaker gateway of worker"}),
+        _ if operation("UpdateItem") => json!({}),
+        _ if operation("GetItem") => {
+            let id = if request.contains("#mail") { "claimant-breaker#mail" } else { "claimant-breaker#gateway" };
+            json!({"Item": {
+                "id": {"S": id}, "status": {"S": "IN_PROGRESS"}, "owner": {"S": "12e456aa"}, "fence": number("3"),
+                "lease_until": number("1900000000000"), "attempts": number("2"), "message_id": {"S": "worker"},
+                "fingerprint": {"B": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, "created_at": number("1700000000000"),
+                "updated_at": number("1700000000000"), "expires_at": number("2000000000"),
+            }})
+        }
+        _ => {
+            static NEVER: AtomicBool = AtomicBool::new(false);
+            return schedules(request, &NEVER).unwrap_or_else(|| with_table(shop(request)));
+        }
+    };
+    (200, answer.to_string())
+}
+
+/// Names the table in the variables of functions.
+fn with_table((status, text): (u16, String)) -> (u16, String) {
+    let variables = "\"FunctionName\":\"worker\",\"Environment\":{\"Variables\":{\"CLAIMANT_TABLE\":\"locks\"}}";
+    (status, text.replace("\"FunctionName\":\"worker\"", variables))
+}
+
+/// The breaker closes, and nothing is received all the same.
+#[test]
+fn a_breaker_that_is_released_leaves_its_pause_which_is_said() {
+    let server = Server::start(paused_by_gateway);
+    let release = |breaker: &str, more: &[&str]| {
+        let all = [&["release", breaker, "--force", "--yes"], more].concat();
+        server.claimant(&all)
+    };
+    let (code, out, err) = release("claimant-breaker#gateway", &["--stack", "shop"]);
+    assert!(code == Some(0) && out.contains("may run again"), "{out}{err}");
+    assert!(
+        out.contains("worker from orders is paused, and on again at 2030") && out.contains("resume worker"),
+        "{out}"
+    );
+    let (_, out, err) = release("claimant-breaker#gateway", &["--stack", "shop", "--json"]);
+    let paused = &shown(&out, &err)["paused"];
+    assert_eq!((&paused[0]["function"], &paused[0]["queue"]), (&json!("worker"), &json!("orders")), "{out}");
+    // What another breaker has paused stays so.
+    let (code, out, _) = release("claimant-breaker#mail", &["--stack", "shop"]);
+    assert!(code == Some(0) && !out.contains("resume"), "{out}");
+    // A table knows no functions.
+    let (code, out, err) = release("claimant-breaker#gateway", &["--table", "locks"]);
+    assert!(code == Some(0) && err.contains("claimant pause --dry-run FUNCTION"), "{out}{err}");
+    // What is no breaker's asks for no mapping.
+    server.requests.lock().unwrap().clear();
+    release("order#7", &["--table", "locks"]);
+    assert_eq!(count(&server, "GET /2015-03-31/event-source-mappings"), 0);
+}
