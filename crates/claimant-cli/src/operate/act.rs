@@ -8,6 +8,7 @@ use claimant_operate::open::{OpenStore, find};
 use claimant_operate::target::Place;
 use serde_json::{Value, json};
 
+use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{self, Pause};
 use super::table::harmless;
@@ -30,7 +31,7 @@ An act on a breaker's record (claimant-breaker#NAME) switches no event source ma
 `claimant resume` does.
 
 Exit codes: 0 where all is as asked for, 1 where a key was refused or the question answered with no, 2 where the store gave no answer \
-for a key.")]
+for a key, 130 where Ctrl-C ended it.")]
 pub(crate) struct OnKeys {
     /// The records' ids, as lists and dead letters show them; or with --consumer the keys
     #[arg(value_name = "KEY", required = true, num_args = 1..=KEYS_MAX)]
@@ -79,9 +80,14 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     let place = options.target.open().await?;
     let stores = place.open_stores(options.target.skew).await?;
     let (mut outcomes, mut asked) = (Vec::new(), Ok(()));
+    let stop = Stop::listen("Ending after this key. Ctrl-C again ends at once.");
     for ids in &meant {
-        match on_one(act, ids, &stores, &options).await {
-            Ok(outcome) => {
+        if stop.is_asked() {
+            break;
+        }
+        match on_one(act, ids, &stores, (&options, &stop)).await {
+            Ok(None) => break,
+            Ok(Some(outcome)) => {
                 if !options.output.json {
                     say(format!("{}: {}", harmless(outcome.id.as_str()), harmless(&outcome.in_words(act))));
                 }
@@ -98,12 +104,18 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     if !options.output.json {
         paused.iter().for_each(|pause| say(harmless(&pause.in_words())));
     }
+    let not_reached = if stop.is_asked() { &options.keys[outcomes.len()..] } else { &[] };
     if options.output.json && (asked.is_ok() || !outcomes.is_empty()) {
         let keys: Vec<_> = outcomes.iter().map(Outcome::to_json).collect();
         let paused: Vec<_> = paused.iter().map(Pause::to_json).collect();
-        say_json(&json!({ "act": act.as_str(), "keys": keys, "paused": paused }));
+        say_json(&json!({ "act": act.as_str(), "keys": keys, "paused": paused, "not_reached": not_reached }));
+    } else if !not_reached.is_empty() {
+        say(harmless(&format!("Ended by Ctrl-C before {}.", not_reached.join(", "))));
     }
     asked?;
+    if !not_reached.is_empty() {
+        return Ok(Ended::Interrupted);
+    }
     let not_known: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_not_known()).collect();
     if let [first, ..] = not_known.as_slice() {
         let (some, keys, id) = (not_known.len(), outcomes.len(), harmless(first.id.as_str()));
@@ -133,14 +145,19 @@ async fn still_paused(place: &Place, outcomes: &[Outcome]) -> Vec<Pause> {
     paused
 }
 
-/// Acts on the key that has one of these ids.
+/// Acts on the key that has one of these ids; nothing where Ctrl-C is the answer to whether to do it.
 ///
 /// # Errors
 /// When it cannot be asked whether to do it.
-async fn on_one(act: Act, ids: &[RecordId], stores: &[OpenStore], options: &OnKeys) -> Result<Outcome, Error> {
+async fn on_one(
+    act: Act,
+    ids: &[RecordId],
+    stores: &[OpenStore],
+    (options, stop): (&OnKeys, &Stop),
+) -> Result<Option<Outcome>, Error> {
     let (id, store) = match (find(stores, ids).await, ids) {
         (Ok(found), _) => found,
-        (Err(error), [id, ..]) => return Ok(Outcome { id: id.clone(), came: Came::Failed(error) }),
+        (Err(error), [id, ..]) => return Ok(Some(Outcome { id: id.clone(), came: Came::Failed(error) })),
         (Err(error), []) => return Err(error),
     };
     let order = Order {
@@ -154,10 +171,13 @@ async fn on_one(act: Act, ids: &[RecordId], stores: &[OpenStore], options: &OnKe
     let came = match question(&order, store).await {
         Err(error) => Came::Failed(error),
         Ok(Question::Needless(acted)) => Came::Acted(acted),
-        Ok(Question::Ask(question)) if !confirm::confirmed(&question, &options.write)? => Came::Declined,
-        Ok(Question::Ask(_)) => store.keys.act(&order).await.map_or_else(Came::Failed, Came::Acted),
+        Ok(Question::Ask(question)) => match confirm::answered(&question, &options.write, stop).await? {
+            None => return Ok(None),
+            Some(false) => Came::Declined,
+            Some(true) => store.keys.act(&order).await.map_or_else(Came::Failed, Came::Acted),
+        },
     };
-    Ok(Outcome { id, came })
+    Ok(Some(Outcome { id, came }))
 }
 
 /// What is asked before something is written.

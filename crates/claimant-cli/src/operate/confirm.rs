@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use claimant_core::Error;
 
+use super::interrupt::Stop;
 use super::options::WriteOptions;
 
 /// Whether to go on: `--yes`, or an answer that begins with y on the terminal.
@@ -14,16 +15,50 @@ pub(crate) fn confirmed(question: &str, options: &WriteOptions) -> Result<bool, 
     if options.yes {
         return Ok(true);
     }
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Err(Error::invalid(format!(
-            "{question} There is no terminal to ask on: give --yes, or --dry-run to see what would be done"
-        )));
+    can_ask(question)?;
+    ask(question)
+}
+
+/// As [`confirmed`]; `None` where Ctrl-C was the answer.
+///
+/// # Errors
+/// As for [`confirmed`].
+pub(crate) async fn answered(question: &str, options: &WriteOptions, stop: &Stop) -> Result<Option<bool>, Error> {
+    if options.yes {
+        return Ok(Some(true));
     }
-    let failed = |e| Error::new("the question could not be asked: give --yes").caused_by(e);
+    if stop.is_asked() {
+        return Ok(None);
+    }
+    can_ask(question)?;
+    let question = question.to_owned();
+    // Reading from a terminal cannot be cancelled: after Ctrl-C its thread ends with the process.
+    let answer = tokio::task::spawn_blocking(move || ask(&question));
+    match stop.or_answer(answer).await {
+        None => Ok(None),
+        Some(Ok(answer)) => answer.map(Some),
+        Some(Err(lost)) => Err(failed(io::Error::other(lost))),
+    }
+}
+
+fn can_ask(question: &str) -> Result<(), Error> {
+    match io::stdin().is_terminal() && io::stderr().is_terminal() {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "{question} There is no terminal to ask on: give --yes, or --dry-run to see what would be done"
+        ))),
+    }
+}
+
+fn ask(question: &str) -> Result<bool, Error> {
     let mut stderr = io::stderr();
     // Not locked any longer than that: what happens meanwhile, such as a Ctrl-C, has something to say, too.
     write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).map_err(failed)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(failed)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
+}
+
+fn failed(why: io::Error) -> Error {
+    Error::new("the question could not be asked: give --yes").caused_by(why)
 }

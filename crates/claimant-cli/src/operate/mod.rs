@@ -14,7 +14,7 @@
 //! | `fault` | faults on purpose in a local cloud |
 //! | `tail` | outcomes as they happen |
 //! | `options`, `parse` | the options that all of them have, and the values of options |
-//! | `confirm` | questions before something is written |
+//! | `confirm`, `interrupt` | questions before something is written; Ctrl-C, at which a command ends in order |
 //! | `table` | tables and ages as text, and text that cannot harm a terminal |
 
 pub(crate) mod act;
@@ -25,6 +25,7 @@ pub(crate) mod effects;
 pub(crate) mod fault;
 pub(crate) mod inspect;
 pub(crate) mod intake;
+mod interrupt;
 pub(crate) mod limit;
 pub(crate) mod list;
 pub(crate) mod options;

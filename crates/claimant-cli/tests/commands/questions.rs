@@ -4,14 +4,25 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use claimant_local::sqs::NewMessage;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use crate::aws::Server;
+use crate::console::shop::shop;
 use crate::dead::World;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A queue with a dead-letter queue of its own, beside the others.
+const MORE: &str = "
+  Lost: {Type: AWS::SQS::Queue}
+  Parcels:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Lost.Arn, maxReceiveCount: 5}}
+";
 
 /// A FIFO queue and its dead-letter queue, beside the others.
 const FIFO: &str = "
@@ -29,17 +40,26 @@ struct Terminal {
 
 impl Terminal {
     fn start(world: &World, args: &str) -> Self {
-        let line = format!("{} {args} --local={}", env!("CARGO_BIN_EXE_claimant"), world.cloud.endpoints().control);
+        Self::of(&format!("{} {args} --local={}", env!("CARGO_BIN_EXE_claimant"), world.cloud.endpoints().control))
+    }
+
+    /// Starts what a shell makes of a line.
+    fn of(line: &str) -> Self {
         let mut script = Command::new("script");
-        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).kill_on_drop(true);
+        script.args(["--quiet", "--return", "--command", line, "/dev/null"]).kill_on_drop(true);
         let script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("util-linux is there");
         Self { script, shown: String::new() }
     }
 
     /// Waits until it asks.
     async fn asks(&mut self) {
+        self.asks_for(1).await;
+    }
+
+    /// Waits until it asks for the so-manieth time.
+    async fn asks_for(&mut self, time: usize) {
         let mut some = [0; 1_024];
-        while !self.shown.contains("[y/N]") {
+        while self.shown.matches("[y/N]").count() < time {
             let read = timeout(PATIENCE, self.script.stdout.as_mut().unwrap().read(&mut some)).await;
             let read = read.unwrap_or_else(|_| panic!("it does not ask: {}", self.shown)).unwrap();
             assert!(read > 0, "it ended: {}", self.shown);
@@ -152,9 +172,50 @@ async fn what_comes_while_somebody_thinks_stays() {
 async fn ctrl_c_at_the_question_ends_the_command() {
     let world = World::start().await;
     world.letter("no price", "rejected", "{}");
-    let mut terminal = Terminal::start(&world, "dead redrive --all");
-    terminal.asks().await;
-    let (code, shown) = terminal.types("\u{3}").await;
-    assert_eq!((code, world.depths()), (Some(130), (1, 0)), "{shown}");
+    let saved = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("ctrl-c.jsonl");
+    for act in ["redrive --all", &format!("discard --all --save {}", saved.display())] {
+        let mut terminal = Terminal::start(&world, &format!("dead {act}"));
+        terminal.asks().await;
+        let (code, shown) = terminal.types("\u{3}").await;
+        assert_eq!((code, world.depths()), (Some(130), (1, 0)), "{shown}");
+        assert!(shown.contains("Ended by Ctrl-C before Dead."), "{shown}");
+    }
+    // It would be in the way of the next try.
+    assert!(!saved.exists());
     world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_done_before_ctrl_c_at_a_question_is_printed() {
+    let world = World::of(MORE).await;
+    for queue in ["Dead", "Lost"] {
+        world.cloud.sqs().send(queue, NewMessage::new("{}")).unwrap();
+    }
+    let mut terminal = Terminal::start(&world, "dead redrive --all --json");
+    terminal.asks().await;
+    terminal.script.stdin.as_mut().unwrap().write_all(b"y\n").await.unwrap();
+    terminal.asks_for(2).await;
+    let (code, shown) = terminal.types("\u{3}").await;
+    let document: Value = serde_json::from_str(&shown[shown.find("\n{").unwrap()..]).unwrap();
+    assert_eq!((code, &document["not_reached"]), (Some(130), &json!(["Lost"])), "{shown}");
+    assert_eq!(document["queues"][0]["done"].as_array().map(Vec::len), Some(1), "{shown}");
+    assert_eq!((world.depths(), world.bodies("Lost").len()), ((0, 1), 1));
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_of_a_key_is_printed_though_ctrl_c_ends_the_next() {
+    let server = Server::start(shop);
+    let variables: String = server.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    let mut terminal = Terminal::of(&format!(
+        "{variables}{} release order#o-9 order#o-9 --table locks --json",
+        env!("CARGO_BIN_EXE_claimant")
+    ));
+    terminal.asks().await;
+    terminal.script.stdin.as_mut().unwrap().write_all(b"y\n").await.unwrap();
+    terminal.asks_for(2).await;
+    let (code, shown) = terminal.types("\u{3}").await;
+    let document: Value = serde_json::from_str(&shown[shown.find("\n{").unwrap()..]).unwrap();
+    assert_eq!((code, &document["not_reached"]), (Some(130), &json!(["order#o-9"])), "{shown}");
+    assert_eq!((&document["keys"][0]["outcome"], &document["keys"][1]), (&json!("done"), &Value::Null), "{shown}");
 }

@@ -7,9 +7,10 @@ use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::dead::{Bounds, DeadLetterQueue, LOOKED_AT_MAX, Observer, RATE_MAX_PER_S, Report, Selection};
 use serde_json::json;
 
-use super::which::{self, Stop, Watch, Which};
+use super::which::{self, Watch, Which};
 use crate::exit::Ended;
 use crate::operate::confirm;
+use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
 use crate::operate::table::harmless;
 use crate::output::{note, say, say_json};
@@ -95,7 +96,7 @@ impl Acts {
         mut act: impl AsyncFnMut(&DeadLetterQueue, &Selection, Bounds, Observer<'_>) -> Result<Report, Error>,
     ) -> Result<Ended, Error> {
         let queues = which::open(&what.target).await?;
-        let (stop, mut not_reached, only) = (Stop::listen(), Vec::new(), queues.len() == 1);
+        let (stop, mut not_reached, only) = (which::stop(), Vec::new(), queues.len() == 1);
         for queue in queues {
             let done = self.done();
             if stop.is_asked() {
@@ -120,7 +121,8 @@ impl Acts {
                     let report = Report { failed: Some(why), more: true, ..Report::default() };
                     self.reports.push((queue.name().to_owned(), report));
                 }
-                Ok(()) => {}
+                Ok(true) => {}
+                Ok(false) => not_reached.push(queue.name().to_owned()),
             }
         }
         Ok(self.end(what, selection, &not_reached, stop.is_asked()))
@@ -130,23 +132,24 @@ impl Acts {
         self.reports.iter().map(|(_, report)| report.progress.done).sum()
     }
 
-    /// Acts on one queue: asks first, unless that is not wanted.
+    /// Acts on one queue: asks first, unless that is not wanted. Returns whether the queue was reached: Ctrl-C did not come first.
     async fn one(
         &mut self,
         queue: &DeadLetterQueue,
         (what, stop): (&What, &Stop),
         selection: &Selection,
         mut act: impl AsyncFnMut(&Selection, bool) -> Result<Report, Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
         let began = SystemClock.now();
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
             let (is_fifo, letters) = (queue.is_fifo(), which::letters(report.progress.done));
             let question = format!("{} {letters} of {}{}?", self.verb, queue.name(), if is_fifo { BEHIND } else { "" });
-            if stop.is_asked() || !stop.at_question(|| confirm::confirmed(&question, &what.write))? {
+            let answer = confirm::answered(&question, &what.write, stop).await?;
+            if answer != Some(true) {
                 self.declined = true;
-                return Ok(());
+                return Ok(answer.is_some());
             }
             // What was confirmed, and nothing that came meanwhile.
             let (confirmed, mut look) = (selection.shown(&report, is_fifo, began), report);
@@ -160,7 +163,7 @@ impl Acts {
             self.print(queue, what, &report);
         }
         self.reports.push((queue.name().to_owned(), report));
-        Ok(())
+        Ok(true)
     }
 
     fn print(&self, queue: &DeadLetterQueue, what: &What, report: &Report) {

@@ -4,8 +4,9 @@ use claimant_core::{Error, Timestamp};
 use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
 use serde_json::{Value, json};
 
-use super::which::{self, Stop, Watch, Which, age};
+use super::which::{self, Watch, Which, age};
 use crate::exit::Ended;
+use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions};
 use crate::operate::table::{Fit, Table, harmless};
 use crate::output::{say, say_json};
@@ -84,7 +85,7 @@ fn limit(text: &str) -> Result<usize, String> {
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
     let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
     let queues = which::open(&options.target).await?;
-    let stop = Stop::listen();
+    let stop = which::stop();
     for queue in queues {
         if stop.is_asked() {
             break;
@@ -131,7 +132,7 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
     let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
     let queues = which::open(&options.target).await?;
-    let stop = Stop::listen();
+    let stop = which::stop();
     for queue in queues {
         if stop.is_asked() {
             break;
@@ -176,7 +177,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     let selection = Which::default().selection(&options.ids);
     let (mut letters, mut all) = (Vec::new(), true);
     let queues = which::open(&options.target).await?;
-    let stop = Stop::listen();
+    let stop = which::stop();
     for queue in queues {
         let mut each = |letter| letters.push((queue.name().to_owned(), letter));
         let report = read(&queue, &selection, dead::LOOKED_AT_MAX, &mut each, &stop).await?;

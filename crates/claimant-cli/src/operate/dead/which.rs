@@ -1,15 +1,13 @@
 //! Which dead letters, and of which queues.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
 use claimant_operate::target::Queue;
 
-use crate::exit::EXIT_INTERRUPTED;
+use crate::operate::interrupt::Stop;
 use crate::operate::options::TargetOptions;
 use crate::operate::{parse, table};
 use crate::progress::Display;
@@ -122,7 +120,7 @@ pub(crate) fn sibling(url: &str, name: &str) -> String {
     format!("{}{name}", &url[..start])
 }
 
-/// Shows progress on a terminal, and ends the work in order at the first Ctrl-C; at the second the process ends.
+/// Shows progress on a terminal, and ends the work in order at the first Ctrl-C.
 pub(crate) struct Watch<'a> {
     display: Display,
     began: Instant,
@@ -130,48 +128,9 @@ pub(crate) struct Watch<'a> {
     stop: &'a Stop,
 }
 
-/// Whether the command is to end: set by the first Ctrl-C, for all queues.
-pub(crate) struct Stop(Arc<Asked>);
-
-#[derive(Default)]
-struct Asked {
-    to_end: AtomicBool,
-    /// Whether a question stands: nothing is held then, so there is nothing to end in order.
-    at_question: AtomicBool,
-}
-
-impl Stop {
-    /// Begins to listen.
-    pub(crate) fn listen() -> Self {
-        let stop = Arc::<Asked>::default();
-        let asked = Arc::clone(&stop);
-        tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                asked.to_end.store(true, Ordering::SeqCst);
-                if asked.at_question.load(Ordering::SeqCst) {
-                    crate::output::note("");
-                    std::process::exit(EXIT_INTERRUPTED.into());
-                }
-                crate::output::note("\nEnding; what was read is shown to others again. Ctrl-C again ends at once.");
-            }
-            if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(EXIT_INTERRUPTED.into());
-            }
-        });
-        Self(stop)
-    }
-
-    pub(crate) fn is_asked(&self) -> bool {
-        self.0.to_end.load(Ordering::SeqCst)
-    }
-
-    /// Asks a question, at which Ctrl-C ends the command.
-    pub(crate) fn at_question<T>(&self, ask: impl FnOnce() -> T) -> T {
-        self.0.at_question.store(true, Ordering::SeqCst);
-        let answer = ask();
-        self.0.at_question.store(false, Ordering::SeqCst);
-        answer
-    }
+/// Begins to listen for Ctrl-C, for all queues.
+pub(crate) fn stop() -> Stop {
+    Stop::listen("Ending; what was read is shown to others again. Ctrl-C again ends at once.")
 }
 
 impl<'a> Watch<'a> {
