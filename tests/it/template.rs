@@ -59,6 +59,17 @@ fn a_role_may_touch_the_records_of_its_own_consumer_only() {
     assert_eq!(fenced, CONSUMERS.map(|(role, _)| role));
 }
 
+/// CloudFormation shortens the stack's part of a function's name to fit 64 characters: no pattern with the stack's whole name admits that
+/// of a nested stack.
+#[test]
+fn no_role_may_do_something_by_a_name_that_cloudformation_gives() {
+    let template = file("template.yaml");
+    assert!(!template.contains("function:${AWS::StackName}"));
+    for (name, text) in resources(&template).iter().filter(|(_, text)| text.contains("UpdateEventSourceMapping")) {
+        assert!(text.contains("\nlambda:FunctionArn: !GetAtt PaymentFunction.Arn\n"), "{name}:\n{text}");
+    }
+}
+
 /// The longest that a message of each function may wait for its process's death to be noticed, in seconds. A gateway's answer
 /// may take 15 s, so the timeout of `payment` is long, and so is all that follows from it.
 const BACK_AFTER_S: [(&str, &str, u64); 6] = [

@@ -57,7 +57,7 @@ fn a_consumer_has_the_shape_of_those_that_are_there() {
     let payment = shape(&template, "Payment", "payment");
     let payment: Vec<_> = payment
         .iter()
-        .filter(|text| !text.starts_with("PausePolicy:") && !text.starts_with("ResumeRole:"))
+        .filter(|text| !["PausePolicy:", "ResumeRole:", "ResumePolicy:"].iter().any(|own| text.starts_with(own)))
         .map(|text| text.lines().filter(shared).collect::<Vec<_>>().join("\n") + "\n")
         .collect();
     let added = shape(&template, "OrderPacking", "order-packing");
