@@ -16,6 +16,9 @@ pub struct Environment {
     pub faults: Fact<Vec<String>>,
 }
 
+/// Set where an open breaker pauses the event source mapping.
+pub(crate) const RESUME_ROLE: &str = "CLAIMANT_RESUME_ROLE_ARN";
+
 /// What stands for a value that is not known.
 const UNKNOWN_VALUE: &str = "${?}";
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answers::{Account, Asker, Refused, Service, text, texts};
 use super::names::{here, name_of, partition_of};
 use super::watching;
-use crate::environment::{faults, is_own};
+use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
 use crate::model::{Environment, Function, Key, Link, Logs, Mapping, Place, System};
 use crate::rights::Rights;
@@ -155,6 +155,10 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
 pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, index: usize, system: &mut System) {
     let Some(role) = &read.role else { return };
     let function = system.functions[index].place.id.clone();
+    if system.functions[index].environment.has(RESUME_ROLE) == Fact::Known(true) {
+        asker
+            .note(format!("whether the role of {function} may pause its intake: of a template it is known (check 36)"));
+    }
     let mut answers = BTreeMap::new();
     for (actions, resources) in wanted(system, index, &read.partition) {
         for (arn, id) in resources {
@@ -167,6 +171,11 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, inde
                     let is_open = result["MissingContextValues"].as_array().is_some_and(|missing| !missing.is_empty());
                     if decision == "allowed" || !is_open {
                         answers.insert((action.to_owned(), id.clone()), decision == "allowed");
+                    } else if ON_TABLES.contains(&action) {
+                        asker.note(format!(
+                            "what roles may do with {id}, as far as a condition such as that on dynamodb:LeadingKeys decides it: of a \
+                             template it is known (check 28)"
+                        ));
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! What a function's role may do.
 
 use super::pair::Pair;
+use crate::environment::RESUME_ROLE;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
 use crate::model::{Function, Key, Queue};
@@ -9,9 +10,6 @@ use crate::model::{Function, Key, Queue};
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
 
 const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
-
-/// Set where an open breaker pauses the event source mapping.
-const RESUME_ROLE: &str = "CLAIMANT_RESUME_ROLE_ARN";
 
 /// What a breaker asks for that pauses it.
 const PAUSING: [&str; 5] = [
