@@ -250,6 +250,9 @@ mod tests {
         let key = |k: &str| Key::new(k).unwrap();
         assert_eq!(RecordId::new(&a, &key("1#2")).as_str(), "a#1#2");
         assert_ne!(RecordId::new(&a, &key("b#1")), RecordId::new(&ab, &key("1")));
+        // In every version: all work would be done once more that was done under another id.
+        let hash = "da724c619bef80eed591da798d33cf9336311d8931e7d64e1a732d9ea4860999";
+        assert_eq!(RecordId::hashed(&ab, &key("ord-1")).as_str(), format!("a-b~{hash}"), "printf ord-1 | sha256sum");
         let long = key(&"k".repeat(KEY_MAX_BYTES));
         assert_eq!(RecordId::new(&a, &long), RecordId::hashed(&a, &long));
         assert!(RecordId::new(&a, &long).as_str().len() <= RECORD_ID_PLAIN_MAX_BYTES);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::report::Outcome;
 use claimant_core::{
-    Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, MemoryStore, Message,
-    Queue, QueueFuture, Rejection, Router, RouterReport, Routes, Schedule,
+    Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, Lease, MemoryStore,
+    Message, Queue, QueueFuture, Rejection, Router, RouterReport, Routes, Schedule,
 };
 use fastrand::Rng;
 
@@ -26,6 +26,7 @@ fn consumer(name: &'static str, runs: &Runs) -> Consumer<String> {
             runs.lock().unwrap().push(format!("{name}/{key}"));
             match action {
                 "slow" => tokio::time::sleep(Duration::from_millis(500)).await,
+                "long" => tokio::time::sleep(Duration::from_secs(5)).await,
                 "fail" => return Err(HandlerError::retry("not now")),
                 "reject" => return Err(HandlerError::terminal("never")),
                 _ => {}
@@ -65,15 +66,17 @@ fn messages(bodies: &[(&str, &str)]) -> Vec<Message> {
     bodies.iter().enumerate().map(message).collect()
 }
 
-/// A queue with a dead-letter queue, which takes all but what it is told to refuse.
+/// A queue with a dead-letter queue, which takes all but what it is told to refuse; for that it needs a second.
 #[derive(Default)]
 struct Letters {
     refused: Vec<usize>,
     taken: Mutex<Vec<(usize, String)>>,
+    hidden: Mutex<Vec<usize>>,
 }
 
 impl Queue for Letters {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, index: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+        self.hidden.lock().unwrap().push(index);
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
@@ -89,7 +92,13 @@ impl Queue for Letters {
                 Confirmation::Confirmed
             }
         };
-        Box::pin(std::future::ready(letters.iter().map(answer).collect()))
+        let answers: Vec<_> = letters.iter().map(answer).collect();
+        Box::pin(async move {
+            if answers.contains(&Confirmation::Unconfirmed) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            answers
+        })
     }
 }
 
@@ -144,6 +153,16 @@ async fn what_no_route_takes_is_rejected_unless_the_function_says_otherwise() {
         let back = |index: usize| report.all().entries()[index].visible_after.is_some();
         assert_eq!(back(0), !queue.refused.is_empty());
     }
+}
+
+/// S4: the first ten are refused after the others were taken.
+#[tokio::test(start_paused = true)]
+async fn each_message_that_no_route_takes_has_its_own_answer_whichever_request_ends_first() {
+    let router = Router::new(routes(&Runs::default()), CONCURRENCY_DEFAULT).unwrap();
+    let refusing = Letters { refused: (0..10).collect(), ..Letters::default() };
+    let report = process(&router, &messages(&[("", "d 1 ok"); 20]), &refusing).await;
+    let failed: Vec<_> = report.all().failures().into_iter().map(|id| id.as_str().to_owned()).collect();
+    assert_eq!(failed, (0..10).map(|n| format!("m{n}")).collect::<Vec<_>>());
 }
 
 /// S8, where nobody takes them: none may leave the queue before the one in front of it has.
@@ -269,4 +288,16 @@ async fn without_time_what_is_not_opened_stays_as_hidden_as_the_rest() {
     assert_eq!(words(&report), "not_started not_started");
     assert_eq!(by_consumer(&report), ["for-a: not_started", "unrouted: not_started"]);
     assert!(report.all().entries().iter().all(|entry| entry.visible_after.is_none()), "{:?}", report.all().entries());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewed_lease_hides_the_message_that_its_event_came_in() {
+    let runs = Runs::default();
+    let renewed = |name| consumer(name, &runs).lease(Lease::Renewed(Duration::from_secs(3)));
+    let routes = Routes::by_kind().envelope(Lines).on("a", renewed("for-a")).on("b", renewed("for-b"));
+    let (router, queue) = (Router::new(routes, CONCURRENCY_DEFAULT).unwrap(), Letters::default());
+    let report = process(&router, &messages(&[("", "a 1 ok"), ("", "b 1 long")]), &queue).await;
+    assert_eq!(words(&report), "completed completed");
+    let hidden = queue.hidden.into_inner().unwrap();
+    assert!(!hidden.is_empty() && hidden.iter().all(|index| *index == 1), "{hidden:?}");
 }
