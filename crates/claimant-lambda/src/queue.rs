@@ -1,6 +1,7 @@
 //! What the engine does in SQS while a batch runs: it extends visibility timeouts, deletes messages early, and copies messages
 //! to the dead-letter queue.
 
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,21 +11,22 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
 use aws_sdk_sqs::types::{
-    DeleteMessageBatchRequestEntry, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
-    SendMessageBatchRequestEntry as Entry,
+    DeleteMessageBatchRequestEntry as Deletion, MessageSystemAttributeNameForSends as SystemAttribute,
+    MessageSystemAttributeValue, SendMessageBatchRequestEntry as Entry,
 };
 use claimant_aws::Later;
 use claimant_aws::intake::Mapping;
 use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
 use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, QueueFuture, SendAgain};
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
 use crate::event::Batch;
 use crate::letter;
 use crate::schedules::Schedules;
-use crate::visibility::{ENTRIES_MAX, whole_seconds};
+use crate::visibility::{ENTRIES_MAX, Failed, REQUESTS_MAX, whole_seconds};
 
 /// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
 /// ("SendMessageBatch" in the SQS API reference, since August 2025).
@@ -91,32 +93,33 @@ impl<'a> SqsQueue<'a> {
         }
     }
 
-    /// Deletes messages, ten in a request; returns whether SQS has confirmed each. One without a receipt handle cannot be deleted.
+    /// Deletes messages, ten in a request and the requests concurrently; returns whether SQS has confirmed each. One without a
+    /// receipt handle cannot be deleted.
     async fn delete_all(&self, indexes: &[usize]) -> Confirmation {
         let (Some(client), Some(source)) = (&self.means.client, &self.batch.source) else {
             return Confirmation::Unconfirmed;
         };
         let entry = |index: &usize| {
             let receipt = self.batch.receipts.get(*index)?.as_deref()?;
-            DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt).build().ok()
+            Deletion::builder().id(index.to_string()).receipt_handle(receipt).build().ok()
         };
         let entries: Vec<_> = indexes.iter().filter_map(entry).collect();
-        let mut gone = entries.len() == indexes.len();
-        for chunk in entries.chunks(ENTRIES_MAX) {
-            let request = client.delete_message_batch().queue_url(&source.url).set_entries(Some(chunk.to_vec()));
-            match request.send().await {
-                Ok(output) => gone &= output.failed().is_empty(),
-                Err(error) => {
-                    gone = false;
-                    tracing::warn!(
-                        code = error.code().unwrap_or("none"),
-                        "completed messages were not deleted ahead of the report: if work that is run again ends the process, they come \
-                         back as duplicates, and large payloads that were to be removed stay. Does the function's role have \
-                         sqs:DeleteMessage?"
-                    );
-                }
-            }
+        let request = |chunk: &[Deletion]| -> BoxFuture<'_, Failed> {
+            Box::pin(delete_batch(client, &source.url, chunk.to_vec()))
+        };
+        let requests = stream::iter(entries.chunks(ENTRIES_MAX).map(request)).buffer_unordered(REQUESTS_MAX);
+        let failed = requests.fold(Failed::default(), |all, failed| ready(all.and(failed))).await;
+        if failed.entries > 0 {
+            tracing::warn!(
+                failed = failed.entries,
+                messages = entries.len(),
+                code = failed.code.as_deref().unwrap_or("none"),
+                "completed messages were not deleted ahead of the report: if work that is run again ends the process, they come \
+                 back as duplicates, and large payloads that were to be removed stay. Does the function's role have \
+                 sqs:DeleteMessage?"
+            );
         }
+        let gone = failed.entries == 0 && entries.len() == indexes.len();
         if gone { Confirmation::Confirmed } else { Confirmation::Unconfirmed }
     }
 
@@ -157,8 +160,8 @@ impl<'a> SqsQueue<'a> {
     /// body, which no message from SQS has: such a message stays where it is.
     fn entry_for(&self, dead_letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
         let message = self.batch.messages.get(dead_letter.index)?;
-        let attributes = letter::attributes(dead_letter, message.attributes());
         let body = message.body();
+        let attributes = letter::attributes(dead_letter, message.attributes());
         let size = body.len() + attributes.iter().map(|(name, value)| letter::bytes(name, value)).sum::<usize>();
         let mut entry = Entry::builder().id(number.to_string()).message_body(body);
         for (name, value) in attributes {
@@ -177,6 +180,15 @@ impl<'a> SqsQueue<'a> {
                 .message_deduplication_id(dead_letter.message_id.as_str());
         }
         Some((entry.build().ok()?, size))
+    }
+}
+
+/// Deletes the messages of one request; returns what of it failed.
+async fn delete_batch(client: &Client, url: &str, entries: Vec<Deletion>) -> Failed {
+    let count = entries.len();
+    match client.delete_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
+        Ok(output) => Failed::of(output.failed()),
+        Err(error) => Failed { entries: count, code: error.code().map(str::to_owned) },
     }
 }
 

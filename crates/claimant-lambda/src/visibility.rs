@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata as _;
-use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry as Entry;
+use aws_sdk_sqs::types::{BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry as Entry};
 use claimant_core::{Report, limits::VISIBILITY_MAX_S};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
@@ -16,8 +16,8 @@ use crate::event::Batch;
 /// Entries in one SQS batch request.
 pub(crate) const ENTRIES_MAX: usize = 10;
 
-/// Requests in flight at once: a batch of 10,000 failures takes 1,000 requests.
-const REQUESTS_MAX: usize = 32;
+/// Requests in flight at once: a batch of 10,000 messages takes 1,000 requests.
+pub(crate) const REQUESTS_MAX: usize = 32;
 
 /// Makes failed messages visible again after the delays in their entries; takes no longer than `within`.
 ///
@@ -60,13 +60,18 @@ fn entries(batch: &Batch, report: &Report) -> Vec<Entry> {
 
 /// Entries that failed, and SQS's code for the first of them that has one.
 #[derive(Default)]
-struct Failed {
-    entries: usize,
-    code: Option<String>,
+pub(crate) struct Failed {
+    pub(crate) entries: usize,
+    pub(crate) code: Option<String>,
 }
 
 impl Failed {
-    fn and(self, more: Self) -> Self {
+    /// Returns these entries of one answer.
+    pub(crate) fn of(failed: &[BatchResultErrorEntry]) -> Self {
+        Self { entries: failed.len(), code: failed.first().map(|entry| entry.code().to_owned()) }
+    }
+
+    pub(crate) fn and(self, more: Self) -> Self {
         Self { entries: self.entries + more.entries, code: self.code.or(more.code) }
     }
 }
@@ -84,10 +89,7 @@ fn is_denied(code: &str) -> bool {
 async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> Failed {
     let count = entries.len();
     match client.change_message_visibility_batch().queue_url(url).set_entries(Some(entries)).send().await {
-        Ok(output) => {
-            let failed = output.failed();
-            Failed { entries: failed.len(), code: failed.first().map(|entry| entry.code().to_owned()) }
-        }
+        Ok(output) => Failed::of(output.failed()),
         Err(error) => Failed { entries: count, code: error.code().map(str::to_owned) },
     }
 }

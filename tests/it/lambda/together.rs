@@ -4,12 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use claimant::payloads::{FetchError, FetchFuture, PayloadSource, Pointer, Room};
 use claimant::store::StoreErrorKind;
-use claimant::{Clock, Consumer, Context, SystemClock, Timestamp};
+use claimant::{Clock, Consumer, Context, Message, Rejection, SystemClock, Timestamp};
+use claimant_core::Confirmation;
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::{Call, Fault};
+use claimant_tests::wire::Loss;
 
-use super::world::{Logs, QUEUE, Work, World, body, failures, invoke};
+use super::world::{Logs, QUEUE, Work, World, body, failures, invoke, work};
 
 /// One process, several invocations (fault 20): one of them holds `shared` while the others come and go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -107,7 +110,8 @@ async fn a_message_that_stays_busy_is_warned_of() {
     }
 }
 
-/// L4: should the process die of a suspect, what was done before comes back no more.
+/// L4: should the process die of a suspect, what was done before comes back no more; nor in a large batch, whose deletions would take too
+/// long one after the other.
 #[tokio::test]
 async fn what_is_done_is_deleted_before_a_suspect_runs() {
     let world = World::start(&[]).await;
@@ -129,20 +133,102 @@ async fn what_is_done_is_deleted_before_a_suspect_runs() {
         let consumer = Consumer::new("c", world.store.clone(), run.clone()).key(|w| &w.id);
         world.service_of(&[("CLAIMANT_VISIBILITY", "on")], consumer).clock(Arc::new(Ahead(ahead)))
     };
-    let batch = world.batch(QUEUE, ["a", "b", "c"].map(|id| NewMessage::new(body(id, "ok"))).to_vec()).await;
+    let batch = (0..25).map(|n| NewMessage::new(body(&format!("k{n}"), "ok")));
+    let batch = world.batch(QUEUE, batch.collect()).await;
     let first = service(Duration::ZERO);
     tokio::select! {
         _ = invoke(&first, world.event(QUEUE, &batch[..1])) => panic!("the process dies"),
-        in_flight = has_started.recv() => assert_eq!(in_flight, Some(3)),
+        in_flight = has_started.recv() => assert_eq!(in_flight, Some(25)),
     }
     hangs.store(false, Ordering::SeqCst);
     let ahead = Ahead(Duration::from_secs(3_600));
     let deadline = ahead.now().plus(Duration::from_secs(60)).as_millis();
-    let response = service(ahead.0).invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap();
-    assert!(failures(&response).is_empty());
-    let in_flight = [has_started.recv().await, has_started.recv().await, has_started.recv().await];
-    assert_eq!(in_flight, [Some(3), Some(3), Some(1)], "the suspect runs last, and nothing else is in the queue");
-    assert_eq!(world.wire.take_requests(), ["DeleteMessageBatch"]);
+    let second = service(ahead.0);
+    // None of the requests is answered before all are there.
+    world.wire.script(&[Loss::Waits; 3]);
+    let mut requests = Vec::new();
+    let together = async {
+        while requests.len() < 3 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            requests.extend(world.wire.take_requests());
+        }
+        (0..3).for_each(|_| world.wire.go_on());
+    };
+    let together = tokio::time::timeout(Duration::from_secs(20), together);
+    let (response, at_once) = tokio::join!(second.invoke(world.event(QUEUE, &batch), deadline, ""), together);
+    assert!(failures(&response.unwrap()).is_empty());
+    let mut in_flight = Vec::new();
+    while let Ok(seen) = has_started.try_recv() {
+        in_flight.push(seen);
+    }
+    let wanted = [vec![25; 24], vec![1]].concat();
+    assert_eq!(in_flight, wanted, "the suspect runs last, and nothing else is in the queue");
+    at_once.unwrap();
+    assert_eq!(requests, ["DeleteMessageBatch"; 3]);
+}
+
+/// Payloads, of which the names of those that are left are known.
+#[derive(Clone)]
+struct Shelf(Arc<Mutex<Vec<String>>>);
+
+impl PayloadSource for Shelf {
+    fn pointer(&self, message: &Message) -> Result<Option<Pointer>, Rejection> {
+        Ok(Some(Pointer { container: "shelf".to_owned(), name: message.body().to_owned() }))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        pointer: &'a Pointer,
+        _: &'a Room,
+        _: Duration,
+    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+        Box::pin(std::future::ready(Ok(body(&pointer.name, "ok").into_bytes())))
+    }
+
+    fn room_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    fn concurrency(&self) -> usize {
+        8
+    }
+
+    fn removes(&self) -> bool {
+        true
+    }
+
+    fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> FetchFuture<'a, Confirmation> {
+        self.0.lock().unwrap().retain(|name| *name != pointer.name);
+        Box::pin(std::future::ready(Confirmation::Confirmed))
+    }
+}
+
+/// What comes back needs its payload.
+#[tokio::test]
+async fn a_payload_stays_unless_sqs_confirms_that_its_message_is_gone() {
+    let names: Vec<_> = (0..12).map(|n| format!("p{n}")).collect();
+    for (name, receipt, loss, left) in [
+        ("all are gone", None, Loss::None, 0..=0),
+        ("one is refused", Some(Some("no receipt")), Loss::None, 1..=10),
+        ("one has no receipt handle", Some(None), Loss::None, 1..=10),
+        ("no request arrives", None, Loss::Request, 12..=12),
+    ] {
+        let world = World::start(&[]).await;
+        let shelf = Shelf(Arc::new(Mutex::new(names.clone())));
+        let consumer = Consumer::new("c", world.store.clone(), work).key(|w| &w.id).large_payloads(shelf.clone());
+        let service = world.service_of(&[], consumer);
+        let batch = world.batch(QUEUE, names.iter().map(NewMessage::new).collect()).await;
+        let mut event = world.event(QUEUE, &batch);
+        let spoilt = event.records[11].body.clone().unwrap();
+        if let Some(receipt) = receipt {
+            event.records[11].receipt_handle = receipt.map(str::to_owned);
+        }
+        world.wire.all(Some(loss));
+        assert!(failures(&invoke(&service, event).await.unwrap()).is_empty(), "{name}");
+        let kept = shelf.0.lock().unwrap().clone();
+        assert!(left.contains(&kept.len()) && kept.contains(&spoilt) == (*left.end() > 0), "{name}: {kept:?}");
+        assert_eq!(world.wire.take_requests(), ["DeleteMessageBatch"; 2], "{name}");
+    }
 }
 
 /// The time of this machine, and so much more.
