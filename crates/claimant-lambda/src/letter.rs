@@ -1,4 +1,4 @@
-//! The attributes of a dead letter: claimant's, and as many of the message's own as fit beside them.
+//! The attributes of a dead letter: claimant's, and as many of the message's own as fit beside them and the body.
 
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
@@ -23,15 +23,22 @@ const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
 /// How often the message was redriven from there.
 const REDRIVES: &str = "claimant-redrives";
 
-/// Returns the attributes of a copy of a message that had these.
+/// Returns the attributes of a copy of a message that had these, as many as fit into so many bytes together with claimant's, which are never left out.
 pub(crate) fn attributes<'a>(
     dead_letter: &DeadLetter,
     received: &'a Attributes,
+    most_bytes: usize,
 ) -> Vec<(&'a str, MessageAttributeValue)> {
     let mut attributes: Vec<_> = our_attributes(dead_letter, received);
+    let ours: usize = attributes.iter().map(|(name, value)| bytes(name, value)).sum();
+    let mut left = most_bytes.saturating_sub(ours);
     let mut theirs: Vec<_> = received.iter().filter(|(name, _)| !name.starts_with(PREFIX)).collect();
     theirs.sort_by_key(|(name, _)| *name);
-    let theirs = theirs.into_iter().filter_map(|(name, value)| Some((name, copied(value)?)));
+    let theirs = theirs.into_iter().filter_map(|(name, value)| {
+        let value = copied(value)?;
+        left = left.checked_sub(bytes(name, &value))?;
+        Some((name, value))
+    });
     attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
     attributes
 }

@@ -156,13 +156,22 @@ impl<'a> SqsQueue<'a> {
         answers
     }
 
-    /// Returns a copy with as many of the original's attributes as fit beside claimant's, and its size. SQS refuses an empty
-    /// body, which no message from SQS has: such a message stays where it is.
+    /// Returns a copy with as many of the original's attributes as fit beside claimant's, and its size; `None` where claimant's do not fit
+    /// beside the body. SQS refuses an empty body, which no message from SQS has: such a message stays where it is.
     fn entry_for(&self, dead_letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
         let message = self.batch.messages.get(dead_letter.index)?;
         let body = message.body();
-        let attributes = letter::attributes(dead_letter, message.attributes());
+        let room = REQUEST_MAX_BYTES.saturating_sub(body.len());
+        let attributes = letter::attributes(dead_letter, message.attributes(), room);
         let size = body.len() + attributes.iter().map(|(name, value)| letter::bytes(name, value)).sum::<usize>();
+        if size > REQUEST_MAX_BYTES {
+            tracing::warn!(
+                message_id = dead_letter.message_id.as_str(),
+                "a message was not copied to the dead-letter queue: with claimant's attributes it would be larger than the 1 MiB that SQS \
+                 takes. It stays in its queue, whose redrive policy, if it has one, moves it as it is"
+            );
+            return None;
+        }
         let mut entry = Entry::builder().id(number.to_string()).message_body(body);
         for (name, value) in attributes {
             entry = entry.message_attributes(name, value);

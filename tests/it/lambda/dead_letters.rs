@@ -5,7 +5,7 @@ use claimant::{Consumer, Envelope, Event, Message, Rejection};
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
 use claimant_tests::wire::Loss;
 
-use super::world::{QUEUE, World, body, failures, invoke, work};
+use super::world::{Logs, QUEUE, World, body, failures, invoke, work};
 
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
 
@@ -116,15 +116,42 @@ async fn dead_letters_go_in_tens_and_each_has_its_own_answer() {
 
 #[tokio::test]
 async fn dead_letters_that_are_too_large_for_one_request_go_in_several() {
-    let world = World::start(&["dead"]).await;
-    let url = world.sqs.queue_url("dead");
-    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
-    // 400,000 bytes each: two fit into the 1 MiB of a request.
-    let batch = world.batch(QUEUE, (0..5).map(|_| NewMessage::new("x".repeat(400_000))).collect()).await;
-    let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
-    assert_eq!(failures(&response), Vec::<&str>::new());
-    assert_eq!(world.wire.take_requests(), ["SendMessageBatch"; 3]);
-    assert_eq!(world.sqs.depth("dead").unwrap().visible, 5);
+    // Two of 400,000 bytes fit into the 1 MiB of a request, and two of 524,200 without claimant's attributes only.
+    for (count, bytes, requests) in [(5, 400_000, 3), (2, 524_200, 2)] {
+        let world = World::start(&["dead"]).await;
+        let url = world.sqs.queue_url("dead");
+        let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
+        let batch = world.batch(QUEUE, (0..count).map(|_| NewMessage::new("x".repeat(bytes))).collect()).await;
+        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        assert_eq!(failures(&response), Vec::<&str>::new(), "{bytes} bytes");
+        assert_eq!(world.wire.take_requests(), vec!["SendMessageBatch"; requests], "{bytes} bytes");
+        assert_eq!(world.sqs.depth("dead").unwrap().visible, count, "{bytes} bytes");
+    }
+}
+
+/// What is nearly as large as SQS takes has no room for claimant's attributes and all of its own, or for none.
+#[tokio::test]
+async fn a_dead_letter_that_would_be_too_large_leaves_attributes_of_its_own_out() {
+    for (bytes, own, wanted) in [(1_047_000, 1_500, Some("little=2")), (1_048_500, 1, None)] {
+        let world = World::start(&["dead"]).await;
+        let url = world.sqs.queue_url("dead");
+        let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url), ("CLAIMANT_VISIBILITY", "off")]);
+        let message_attributes = [("big", "1".repeat(own)), ("little", "2".to_owned())];
+        let message_attributes = message_attributes.map(|(name, value)| (name.to_owned(), text(&value))).into();
+        let message = NewMessage { message_attributes, ..NewMessage::new("x".repeat(bytes)) };
+        let batch = world.batch(QUEUE, vec![message]).await;
+        let logs = Logs::record();
+        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        assert_eq!(failures(&response).is_empty(), wanted.is_some(), "{bytes} bytes");
+        assert_eq!(world.wire.take_requests().is_empty(), wanted.is_none(), "{bytes} bytes");
+        assert_eq!(logs.text().contains("larger than the 1 MiB"), wanted.is_none(), "{}", logs.text());
+        let letters = world.visible("dead").await;
+        assert_eq!(letters.len(), usize::from(wanted.is_some()), "{bytes} bytes");
+        for letter in letters {
+            let own: Vec<_> = described(&letter).into_iter().filter(|line| !line.starts_with("claimant-")).collect();
+            assert_eq!(own, Vec::from_iter(wanted), "{bytes} bytes");
+        }
+    }
 }
 
 #[tokio::test]
