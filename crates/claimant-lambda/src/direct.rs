@@ -103,7 +103,47 @@ pub(crate) fn response(report: &Report) -> Result<Box<RawValue>, NotDone> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use claimant_core::report::OUTCOME_WORDS;
+    use claimant_core::{Entry, MessageId, Rejection, Timestamp};
+
     use super::*;
+
+    /// The wrong way round, a state machine would go on without the work.
+    #[test]
+    fn what_is_not_done_is_an_error_with_its_word() {
+        let rejected = |dead_lettered| Outcome::Rejected { rejection: Rejection::new("no"), dead_lettered };
+        let undone = [
+            rejected(false),
+            Outcome::Parked { dead_lettered: false },
+            Outcome::Busy { until: Timestamp::from_millis(7) },
+            Outcome::Retry,
+            Outcome::Cancelled,
+            Outcome::Stuck,
+            Outcome::NotStarted,
+            Outcome::BreakerOpen,
+            Outcome::RateLimited,
+            Outcome::Blocked,
+            Outcome::LeaseLost,
+            Outcome::SettleUnknown,
+            Outcome::StoreFailed,
+            Outcome::FetchFailed,
+        ];
+        let done = [Outcome::Completed, Outcome::Duplicate, Outcome::Scheduled, Outcome::Empty, Outcome::Ignored];
+        let answer =
+            |outcome: &Outcome| response(&Report::new(vec![Entry::new(MessageId::new("m").unwrap(), outcome.clone())]));
+        for outcome in &done {
+            assert_eq!(answer(outcome).unwrap().get(), "null", "{outcome:?}");
+        }
+        for outcome in &undone {
+            assert_eq!(answer(outcome).unwrap_err().outcome(), outcome.word(), "{outcome:?}");
+        }
+        let mut words: BTreeSet<_> = done.iter().chain(&undone).map(Outcome::word).collect();
+        // An engine alone can reject for a conflict: functions/gift-card has one.
+        words.insert("conflict");
+        assert_eq!(words, BTreeSet::from(OUTCOME_WORDS));
+    }
 
     #[test]
     fn only_records_of_a_queue_are_a_batch() {

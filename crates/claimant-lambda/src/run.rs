@@ -178,3 +178,58 @@ fn ended(error: lambda_runtime::Error) -> Error {
 fn diagnostic(error: Error) -> Diagnostic {
     Diagnostic { error_type: "claimant::Error".to_owned(), error_message: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use claimant_core::limits::THREADS_MAX;
+    use claimant_core::{Clock as _, Consumer, HandlerError, MemoryStore, SystemClock};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Is set in the process that is to end.
+    const ENDS: &str = "CLAIMANT_TEST_ENDS";
+
+    const REFUSED: &str = "beside another invocation: refused";
+
+    /// Each further message would lose a receive. In a process of its own, this test once more.
+    #[tokio::test]
+    async fn a_process_whose_threads_are_blocked_ends_once_an_invocation_is_alone() {
+        if std::env::var_os(ENDS).is_some() {
+            return be_blocked().await;
+        }
+        let mut test = Command::new(std::env::current_exe().unwrap());
+        test.args(["--exact", "run::tests::a_process_whose_threads_are_blocked_ends_once_an_invocation_is_alone"]);
+        let ended = test.arg("--nocapture").env(ENDS, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.code() == Some(1) && said.contains(REFUSED), "{:?}: {said}", ended.status);
+    }
+
+    async fn be_blocked() {
+        let handler = |_: usize, _: claimant_core::Context| async {
+            std::thread::sleep(Duration::from_secs(60));
+            Ok::<_, HandlerError>(())
+        };
+        let consumer = Consumer::new("c", MemoryStore::new(), handler).key(|n| n).concurrency(THREADS_MAX);
+        let settings = Variables::new([("CLAIMANT_METRICS", "off"), ("CLAIMANT_MAPPING_CHECK", "off")]);
+        let settings = Settings::from_variables(settings).unwrap();
+        let service = Service::with_aws(&settings, consumer.timeout(Duration::from_millis(500)), None).unwrap();
+        let (service, mut sent, invocations) = (service.handlers_on_own_threads(), 0..usize::MAX, Arc::default());
+        while !service.are_threads_exhausted() {
+            let first = InFlight::start(&invocations);
+            assert!(first.check(&service).is_ok());
+            let record = |n: usize| json!({ "messageId": n.to_string(), "body": n.to_string() });
+            let records: Vec<_> = sent.by_ref().take(THREADS_MAX).map(record).collect();
+            let event = serde_json::from_value(json!({ "Records": records })).unwrap();
+            service.invoke(event, SystemClock.now().plus(Duration::from_secs(60)).as_millis(), "").await.unwrap();
+        }
+        let (first, second) = (InFlight::start(&invocations), InFlight::start(&invocations));
+        if first.check(&service).is_err() {
+            println!("{REFUSED}");
+        }
+        drop(second);
+        let _ = first.check(&service);
+    }
+}

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant::dynamodb::LockTable;
-use claimant::lambda::Service;
+use claimant::lambda::{NotDone, Service};
 use claimant::memory::MemoryStore;
+use claimant::store::StoreErrorKind;
 use claimant::{Clock, Consumer, Consumers, Context, Routes, SystemClock};
 use claimant_local::journal::What;
 use claimant_local::sqs::NewMessage;
+use claimant_testkit::{Call, Fault};
 use claimant_tests::dynamodb::DynamoDb;
 use serde_json::{Value, json};
 use tracing_subscriber::Registry;
@@ -43,6 +45,30 @@ async fn each_failure_is_named_once() {
         let records = messages.iter().map(|(id, key, action)| record(id, &body(key, action)));
         let response = invoke(&alone(), event(records.collect())).await.unwrap();
         assert_eq!(failures(&response), wanted, "{name}");
+    }
+}
+
+/// Without a queue: the response is the answer to whoever asked.
+#[tokio::test]
+async fn a_direct_event_whose_work_is_not_done_is_an_error() {
+    let world = World::start(&[]).await;
+    let service = world.service(&[]);
+    for (id, action, fault, wanted) in [
+        ("a", "ok", None, None),
+        ("b", "fail", None, Some("retry")),
+        ("c", "panic", None, Some("retry")),
+        ("d", "no use", None, Some("rejected")),
+        ("e", "ok", Some(Call::Settle), Some("settle_unknown")),
+        ("f", "ok", Some(Call::Claim), Some("store_failed")),
+        ("f", "ok", None, Some("busy")),
+    ] {
+        if let Some(call) = fault {
+            world.store.fail_next(call, Fault::Applied(StoreErrorKind::Denied));
+        }
+        let event = serde_json::value::to_raw_value(&json!({ "id": id, "do": action })).unwrap();
+        let deadline = SystemClock.now().plus(Duration::from_secs(60)).as_millis();
+        let answer = service.invoke_directly(&event, &format!("{id}-{action}"), deadline).await;
+        assert_eq!(answer.as_ref().err().map(NotDone::outcome), wanted, "{id} {action}: {answer:?}");
     }
 }
 
